@@ -8,6 +8,7 @@ import itertools
 import json
 import resource
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -300,7 +301,12 @@ def test_no_token_is_refused_after_which_a_known_text_ends_in_time(name: str) ->
 def shown_to_fit(matcher: structgen.Matcher, left: int) -> bool:
     """What `fits` says; where it leaves that to the mask, what the number of tokens that suffice says."""
     fits = matcher._core.fits(left)
-    return enough(matcher) <= left if fits is None else fits
+    if fits is not None:
+        return fits
+    try:
+        return enough(matcher) <= left
+    except (structgen.BudgetExceeded, structgen.SchemaTooComplex):  # nothing is shown
+        return False
 
 
 @pytest.mark.parametrize("index", range(len(SCHEMAS)))
@@ -391,21 +397,61 @@ SHORT_PATTERN = {
 }
 
 
-@pytest.mark.parametrize("order", ["schema", "any"])
-@pytest.mark.parametrize("lacking", [False, True], ids=["all bytes", "pieces"])
-def test_masks_do_not_depend_on_what_was_asked_before(order: str, lacking: bool) -> None:
-    vocabulary = histories.LACKING if lacking else histories.VOCABULARY
-    asked = limited = 0
-    for seed, schema in enumerate([SHORT_PATTERN, FREE, COUNTED, DIFFERENT]):
+def schemas(vocabulary: structgen.Vocabulary, order: str, **options: Any) -> list[Callable[[], Any]]:
+    def compiled(schema: Any) -> Any:
+        compiler = structgen.Compiler(vocabulary, **options)
+        return compiler.json_schema(schema, property_order=order, whitespace="compact")
+
+    return [lambda s=s: compiled(s) for s in (SHORT_PATTERN, FREE, COUNTED, DIFFERENT)]
+
+
+LIMITED = [  # rules that limit their tokens
+    'start: "[" w ("," w)* "]"\nw[max_tokens=3]: /[a-c]+/',
+    'start: a b\na[max_tokens=4]: "x" a | "y"\nb: /[0-9]{2,5}/',
+    'start: "{" (k ":" v ","?)* "}"\nk[max_tokens=2]: /"[ab]*"/\nv[max_tokens=5]: "[" v* "]" | /[0-9]+/',
+]
+ROWS = {  # a source of rows each, csrc/engine/row_source.h
+    "plain": schemas(histories.VOCABULARY, "any"),
+    "plain, in order": schemas(histories.VOCABULARY, "schema"),
+    "part": schemas(histories.VOCABULARY, "any", on_limit="subset"),
+    "spelled": schemas(histories.LACKING, "any"),
+    "spelled, in order": schemas(histories.LACKING, "schema"),
+    "spelled part": schemas(histories.LACKING, "any", on_limit="subset"),
+    "limited": [lambda g=g: structgen.Compiler(histories.VOCABULARY).lark(g) for g in LIMITED],
+}
+
+
+@pytest.mark.parametrize("source", ROWS)
+def test_masks_do_not_depend_on_what_was_asked_before(source: str) -> None:
+    asked = differ = 0
+    for seed, compiled in enumerate(ROWS[source]):
+        found = histories.differing(compiled, seed, walks=6 if source == "limited" else 2)
+        asked, differ = asked + found[0], differ + found[1]
+    # Where a grammar limits tokens a way that was found is kept: what leads there is allowed from then on.
+    assert asked > 100 and differ <= (0.02 * asked if source == "limited" else 0), (asked, differ)
+
+
+@pytest.mark.parametrize("family", ["general", "discriminated", "counts"])
+def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: str) -> None:
+    """Of texts of one length the completion is one: `{"b":` had two by what was compiled before."""
+    from oracles.differential.check import FAMILIES
+    from oracles.strategies import Seeded
+
+    asked = differ = 0
+    for seed in range(8):
+        schema = FAMILIES[family](Seeded(seed), 2020)
 
         def compiled(schema: Any = schema) -> Any:
-            return structgen.Compiler(vocabulary).json_schema(
-                schema, property_order=order, whitespace="compact"
-            )
+            return structgen.Compiler(histories.VOCABULARY).json_schema(schema, whitespace="compact")
 
-        questions, differ = histories.differing(compiled, seed)
-        asked, limited = asked + questions, limited + differ
-    assert asked > 200 and limited < 0.02 * asked, (asked, limited)
+        try:
+            compiled()
+        except structgen.StructgenError:
+            continue
+        found = histories.differing(compiled, seed)
+        asked, differ = asked + found[0], differ + found[1]
+    assert asked > 50, asked
+    assert differ == 0, (asked, differ)
 
 
 @pytest.mark.parametrize("family", ["general", "recursion", "unevaluated", "counts"])

@@ -27,9 +27,10 @@
 //
 // One answer. needed() and plan() are functions of a state, planned() of the text and the budget: it looks
 // back to the last place where needed() was no more than what was left there, and follows that plan, or the
-// one that a search finds where the text left it. So a second matcher, a draft that was rolled back and a
-// replay get the same mask. Only a search that meets its limit of work may tell more where parts of it were
-// searched before; then the mask is not exact, and says so.
+// one that a search finds where the text left it. Searches have limits of work, and would tell more where an
+// earlier mask had searched. So what an epoch keeps (Budgets) are functions of a state, with what they cost
+// in a new epoch, and a search pays that cost again and remembers only within its call (budget/reach.h). So a
+// second matcher, a draft that was rolled back and a replay get the same mask, exact or not.
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
@@ -43,7 +44,8 @@
 //
 // Rejected. A shortest path in tokens for each state: exact, but a search over the vocabulary at each step;
 // reach.h does it where it decides something. Promises kept in the epoch (each state along a completion
-// learns that it can be finished by it): a mask then depended on the texts that were asked about earlier.
+// learns that it can be finished by it), and searches that take what earlier ones found: a mask then depended
+// on the texts that were asked about earlier.
 #include "budget/budget.h"
 
 #include <algorithm>
@@ -62,11 +64,11 @@ namespace {
 constexpr std::size_t kTooMany = Reach::kFar;
 constexpr std::size_t kExact = 8;             // tokens left from which on a mask is exact
 constexpr uint64_t kMaskReach = 100'000;      // work of one mask's searches, about a millisecond
-constexpr uint64_t kMaskOutline = 100'000;    // and of what spares them (budget/outline.h), which stays
+constexpr uint64_t kMaskOutline = 100'000;    // and of what spares them (budget/outline.h)
 constexpr uint64_t kAskedReach = 20'000'000;  // of one that was asked for, a tenth of a second
 constexpr uint64_t kTextReach = 100'000;      // the same where captured text decides
 constexpr uint64_t kSpellReach = 200'000;     // for one state whose shortest text cannot be spelled
-constexpr uint64_t kWork = 1'000'000;         // of one mask's completions, about a second
+constexpr std::size_t kMaskStates = 20'000;   // that one mask looks at
 constexpr std::size_t kAttempts = 3;          // of tokens alike, to find one
 
 // Whether the string that a token writes a piece of differs from every string in the text for certain. It
@@ -123,16 +125,13 @@ bool Budget::any_text(StateId s) {
 // What the shortest completion of s takes, or that of s without its captured text.
 Finish Budget::spelled(StateId s) {
   check_depth();
-  if (parser().state(s).accepting) return {1, Finish::kOwn};
-  if (const auto it = all_.needed.find(s.v); it != all_.needed.end()) {
-    const bool sought = it->second.from != Finish::kOwn && it->second.from != Finish::kBlind;
-    return sought ? Finish{kTooMany, Finish::kNone} : it->second;
-  }
   Finish best{kTooMany, Finish::kNone};
   if (const StateId blind = all_.masks.blind(s); blind != s) {
-    const Finish any = spelled(blind);
-    if (any.tokens < kTooMany && completes(s, all_.completion.of(blind)))
-      best = {any.tokens, Finish::kBlind, any.next};
+    Told<Finish> any = told([&] { return by_text(blind); });
+    if (!any && meter.exhausted()) std::move(any).value();
+    if (any && any->tokens < kTooMany && any->from != Finish::kBytes &&
+        completes(s, all_.completion.of(blind)))
+      best = {any->tokens, Finish::kBlind, any->next};
     if (best.tokens < kTooMany && !omits() && any_text(blind)) return best;
   }
   Told<bool> own = told([&] {
@@ -141,56 +140,95 @@ Finish Budget::spelled(StateId s) {
     if (omits() && !completes(s, text)) return;
     if (const Finish found = cut(text, Finish::kOwn); found.tokens < best.tokens) best = found;
   });
-  if (!own && best.tokens == kTooMany && s == here()) std::move(own).value();
-  if (best.from == Finish::kOwn && best.tokens <= 2 * kExact && all_.masks.blind(s) == s) {
-    std::vector<Piece> pieces;
-    std::vector<TokenId> tokens;
-    spell(vocabulary().trie(), all_.completion.of(s), pieces);
-    for (const Piece& p : pieces) tokens.push_back(p.token);
-    all_.reach.learn(s, tokens);
-  }
+  if (!own && best.tokens == kTooMany) std::move(own).value();
   return best;
 }
 
-// Upper bound on the tokens that finish from s, EOS included. A function of s: see the opening.
+// What suffices from s without a search: its shortest text, else a bound of its bytes. Throws where a text
+// was too much to find and no bound is known.
+Finish Budget::by_text(StateId s) {
+  if (parser().state(s).accepting) return {1, Finish::kOwn};
+  if (const auto it = all_.shortest.find(s.v); it != all_.shortest.end()) return it->second;
+  FirstLimit none;
+  Finish best = none.otherwise(Finish{kTooMany, Finish::kNone}, [&] { return spelled(s); });
+  if (best.tokens == kTooMany && all_.fast && !partial_)
+    if (const uint32_t bytes = all_.lengths.of(all_.masks.blind(s)); bytes < Lengths::kFar)
+      best = {bytes + std::size_t{1}, Finish::kBytes};
+  if (best.tokens == kTooMany) none.rethrow();
+  return all_.shortest.emplace(s.v, best).first->second;
+}
+
+// The same for searches, which go on where it is too much to tell.
+std::size_t Budget::shortest(StateId s) {
+  if (all_.limits) return kTooMany;
+  Told<Finish> text = told([&] { return by_text(s); });
+  if (!text && meter.exhausted()) std::move(text).value();
+  return text ? text->tokens : kTooMany;
+}
+
+// Whether that is known, and no more than the budget. Finds nothing out.
+bool Budget::sure(StateId s, std::size_t budget) const {
+  if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
+    return true;
+  const auto found = all_.found.find(s.v);
+  return found != all_.found.end() && found->second.answer == Reach::Answer::kYes &&
+         found->second.tokens.size() < budget;
+}
+
+// What suffices from s, by a search where no text can be spelled.
+Finish Budget::finish(StateId s) {
+  const Finish none{kTooMany, Finish::kNone};
+  Told<Finish> text = told([&] { return by_text(s); });
+  if (!text) {
+    if (s == here() || meter.exhausted()) std::move(text).value();
+    unproved_ = true;
+    return none;
+  }
+  if (text->tokens < kTooMany) return *text;
+  auto known = all_.found.find(s.v);
+  if (known == all_.found.end()) {
+    Budgets::Search search;
+    const uint64_t most = std::min(kSpellReach, spelling_);
+    uint64_t work = most;
+    search.answer = find(all_.graph, s, work, search.tokens);
+    search.cost = most - work;
+    if (search.answer == Reach::Answer::kUnknown && most < kSpellReach) {
+      spelling_ = 0;
+      unproved_ = true;
+      return none;
+    }
+    known = all_.found.emplace(s.v, std::move(search)).first;
+  }
+  const Budgets::Search& found = known->second;
+  if (!paid_.contains(s.v) && found.cost > spelling_) {  // a search with this work would not have ended
+    spelling_ = 0;
+    unproved_ = true;
+    return none;
+  }
+  if (paid_.insert(s.v).second) spelling_ -= found.cost;
+  if (found.answer == Reach::Answer::kYes) return {found.tokens.size() + 1, Finish::kFound, found.tokens[0]};
+  unproved_ = unproved_ || found.answer == Reach::Answer::kUnknown;
+  return none;
+}
+
 std::size_t Budget::needed(StateId s) {
   if (all_.limits) {
     const uint32_t tokens = all_.limits->way(s).tokens;
     return tokens == Limits::kNever ? kTooMany : tokens + 1;
   }
-  if (const auto it = all_.needed.find(s.v); it != all_.needed.end()) {
-    unproved_ = unproved_ || it->second.from == Finish::kUnproved;
-    return it->second.tokens;
-  }
-  Finish best{kTooMany, Finish::kNone};
-  FirstLimit none;
-  best = none.otherwise(best, [&] { return spelled(s); });
-  if (best.tokens == kTooMany && all_.fast && !partial_) {
-    const uint32_t bytes = all_.lengths.of(all_.masks.blind(s));
-    if (bytes < Lengths::kFar) best = {bytes + std::size_t{1}, Finish::kBytes};
-  }
-  if (best.tokens == kTooMany) {
-    none.rethrow();
-    const Reach::Answer found = find(s, false);
-    unproved_ = unproved_ || found == Reach::Answer::kUnknown;
-    if (found == Reach::Answer::kYes)
-      best = {all_.found.at(s.v).size() + 1, Finish::kFound, all_.found.at(s.v)[0]};
-    else if (found == Reach::Answer::kUnknown)  // not shown to fit, so not offered
-      best.from = Finish::kUnproved;
-  }
-  all_.needed[s.v] = best;
-  return best.tokens;
+  return finish(s).tokens;
 }
 
 // The tokens by which needed() counted, without the end token; none where it counted bytes.
 std::vector<TokenId> Budget::plan(StateId s) {
   std::vector<TokenId> out;
-  if (parser().state(s).accepting || needed(s) == kTooMany) return out;
-  const Finish::From from = all_.needed.at(s.v).from;
-  if (from == Finish::kFound) return all_.found.at(s.v);
-  if (from == Finish::kBytes) return out;
+  if (parser().state(s).accepting) return out;
+  const Finish counted = finish(s);
+  if (counted.from == Finish::kFound) return all_.found.at(s.v).tokens;
+  if (counted.tokens == kTooMany || counted.from == Finish::kBytes) return out;
   std::vector<Piece> pieces;
-  spell(vocabulary().trie(), all_.completion.of(from == Finish::kBlind ? all_.masks.blind(s) : s), pieces);
+  spell(vocabulary().trie(), all_.completion.of(counted.from == Finish::kBlind ? all_.masks.blind(s) : s),
+        pieces);
   for (const Piece& p : pieces) out.push_back(p.token);
   return out;
 }
@@ -209,127 +247,94 @@ bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
   return s != Parser::dead() && parser().state(s).accepting;
 }
 
-// Whether any tokens can be found that complete s, whose shortest text cannot be spelled; then they are in
-// Budgets::found. `asked`: at more cost.
-Reach::Answer Budget::find(StateId s, bool asked) {
-  if (all_.found.contains(s.v)) return Reach::Answer::kYes;
-  uint64_t work = asked ? kAskedReach : std::min(kSpellReach, spelling_), exact_work = kTextReach;
-  const uint64_t before = work;
-  std::vector<TokenId> tokens;
-  const auto ends = [&](StateId at) { return spelled(at).tokens < kTooMany; };
-  const auto search = [&](Reach& reach, StateId at, uint64_t& left) {
-    const Reach::Answer found = reach.find(at, ends, tokens, left);
-    if (found != Reach::Answer::kYes) return found;
-    const std::vector<TokenId> rest = plan(at);
-    tokens.insert(tokens.end(), rest.begin(), rest.end());
-    return follow(s, tokens) ? found : Reach::Answer::kUnknown;
-  };
-  Reach::Answer out = search(all_.reach, all_.masks.blind(s), work);
-  if (!asked) spelling_ -= before - work;
-  if (out == Reach::Answer::kUnknown && asked) out = search(all_.exact_reach, s, exact_work);
-  if (out == Reach::Answer::kYes) all_.found.emplace(s.v, std::move(tokens));
-  return out;
+Reach Budget::search(TokenGraph& graph, bool outlined) {
+  return Reach(
+      graph, [this](StateId s) { return shortest(s); }, outlined && all_.fast ? &all_.outline : nullptr);
 }
 
-// Whether `budget` tokens can complete s, known or looked for. `way`: takes the tokens after a yes.
-Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way) {
-  if (const auto it = all_.needed.find(s.v); it != all_.needed.end() && it->second.tokens <= budget) {
+Budget::Asked Budget::asked() {
+  all_.outline.begin();
+  return {search(all_.graph, true), search(all_.exact_graph, false)};
+}
+
+// Whether any tokens can be found that complete s, whose shortest text cannot be spelled; puts them into
+// `out`.
+Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
+  const auto ends = [&](StateId at) {
+    Told<Finish> text = told([&] { return by_text(at); });
+    return text && text->tokens < kTooMany && text->from != Finish::kBytes;
+  };
+  StateId at = graph.begin(s);
+  const Reach::Answer found = search(graph, false).find(at, ends, out, work);
+  if (found != Reach::Answer::kYes) return found;
+  const std::vector<TokenId> rest = plan(at);
+  out.insert(out.end(), rest.begin(), rest.end());
+  return follow(s, out) ? found : Reach::Answer::kUnknown;
+}
+
+// Whether `budget` tokens can complete s. `way`: takes the tokens after a yes.
+Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
+                             std::vector<TokenId>* way) {
+  if (shortest(s) <= budget) {
     if (way) *way = plan(s);
     return Reach::Answer::kYes;
   }
-  const StateId any = all_.masks.blind(s);
-  if (all_.reach.least(any) > budget) return Reach::Answer::kNo;
+  StateId at = graph.begin(s);
+  if (search.least(at) > budget) return Reach::Answer::kNo;
   if (budget > kDeep) return Reach::Answer::kUnknown;
-  const Reach::Answer out = all_.reach.within(any, budget, work);
-  if (out != Reach::Answer::kYes || (any == s && !way)) return out;
-  // Any way does where no way is asked for. Else the first of all, where that is told in time: which one the
-  // search met depends on earlier ones.
-  std::vector<TokenId> tokens = met_way(all_.reach, any);
-  const bool met = follow(s, tokens);
-  if (met && !way) return out;
-  uint64_t first = std::min(work, kMaskReach);
-  if (std::vector<TokenId> best; first_way(all_.reach, any, budget, best, first) && follow(s, best))
-    tokens = std::move(best);
-  else if (!met)
-    return Reach::Answer::kUnknown;
+  const Reach::Answer out = search.within(at, budget, work);
+  if (out != Reach::Answer::kYes || (at == s && !way)) return out;
+  std::vector<TokenId> tokens = search.way(at);
+  const std::vector<TokenId> rest = plan(at);
+  tokens.insert(tokens.end(), rest.begin(), rest.end());
+  if (!follow(s, tokens)) return Reach::Answer::kUnknown;  // captured text is in the way
   if (way) *way = std::move(tokens);
   return out;
 }
 
-// The way that a search met.
-std::vector<TokenId> Budget::met_way(Reach& search, StateId s) {
-  std::vector<TokenId> out = search.way(s);
-  const std::vector<TokenId> rest = plan(s);
-  out.insert(out.end(), rest.begin(), rest.end());
-  return out;
-}
-
-// Of the ways from s that take at most k tokens, the end token included, the first in the order of edges;
-// there is one. False: too much work.
-bool Budget::first_way(Reach& search, StateId s, std::size_t k, std::vector<TokenId>& out, uint64_t& work) {
-  for (out.clear(); !parser().state(s).accepting; --k) {
-    if (needed(s) <= k) {
-      const std::vector<TokenId> rest = plan(s);
-      out.insert(out.end(), rest.begin(), rest.end());
-      return true;
-    }
-    const std::vector<std::pair<StateId, TokenId>>* edges = search.next(s, work);
-    if (!edges) return false;
-    const auto edge = std::ranges::find_if(
-        *edges, [&](const auto& e) { return search.within(e.first, k - 1, work) == Reach::Answer::kYes; });
-    if (edge == edges->end()) return false;
-    out.push_back(edge->second);
-    s = edge->first;
-  }
-  return true;
-}
-
-// The same as within(), at more cost.
-Reach::Answer Budget::asked_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
+// The same at more cost.
+Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
   allow_outline(kAskedReach);
   uint64_t work = kAskedReach, exact_work = kTextReach;
-  Reach::Answer found = Reach::Answer::kUnknown;
   if (!all_.limits) {
-    found = within(s, budget, work, way);
-    if (found == Reach::Answer::kUnknown && work > 0 && budget <= kDeep) {
-      found = all_.exact_reach.least(s) > budget ? Reach::Answer::kNo
-                                                 : all_.exact_reach.within(s, budget, exact_work);
-      if (found == Reach::Answer::kYes && way && !first_way(all_.exact_reach, s, budget, *way, exact_work))
-        *way = met_way(all_.exact_reach, s);
-    }
-  } else if (budget <= kDeep) {
-    found = all_.reach.within(all_.masks.blind(s), budget, work);
-    if (found == Reach::Answer::kYes) {
-      StateId from = all_.masks.blind(s);
-      all_.limits->keep(s, all_.reach.way(from));
-      if (needed(s) > budget) found = Reach::Answer::kUnknown;  // captured text was in the way
-    }
+    const Reach::Answer found = within(search.reach, all_.graph, s, budget, work, way);
+    if (found != Reach::Answer::kUnknown || work == 0 || budget > kDeep) return found;
+    return within(search.exact_reach, all_.exact_graph, s, budget, exact_work, way);
   }
-  return found;
+  if (budget > kDeep) return Reach::Answer::kUnknown;
+  StateId at = all_.graph.begin(s);
+  const Reach::Answer found = search.reach.within(at, budget, work);
+  if (found != Reach::Answer::kYes) return found;
+  all_.limits->keep(s, search.reach.way(at));
+  return needed(s) > budget ? Reach::Answer::kUnknown : found;  // captured text was in the way
 }
 
 // The same where more work is due: how few tokens suffice may be told where it is not told of many.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
-  const Reach::Answer found = asked_within(s, budget, way);
-  if (found != Reach::Answer::kUnknown) return found;
-  if (uint64_t work = kAskedReach; descends(s, budget, work, way, false) < kTooMany)
-    return Reach::Answer::kYes;
-  for (std::size_t k = least(s); k < std::min(budget, kDeep); ++k) {
-    const Reach::Answer fewer = asked_within(s, k, way);
-    if (fewer == Reach::Answer::kUnknown) break;
-    if (fewer == Reach::Answer::kYes) return fewer;
+  const bool keeps = !all_.limits && budget <= kDeep && !omits();
+  const uint64_t key = uint64_t{256} * s.v + budget;
+  if (const auto known = all_.sought.find(key); keeps && known != all_.sought.end()) {
+    if (way) *way = known->second.tokens;
+    return known->second.answer;
   }
-  return Reach::Answer::kUnknown;
-}
-
-// No fewer tokens complete s.
-std::size_t Budget::least(StateId s) const {
-  return std::max(all_.reach.least(all_.masks.blind(s)), all_.exact_reach.least(s));
-}
-
-// Whether `budget` tokens are shown to complete s, where a mask looks.
-Reach::Answer Budget::few(StateId s, std::size_t budget, uint64_t& work) {
-  return budget < kExact && !all_.limits ? within(s, budget, work, nullptr) : Reach::Answer::kNo;
+  Asked search = asked();
+  Budgets::Search made;
+  const auto seek = [&] {
+    const Reach::Answer found = asked_within(search, s, budget, &made.tokens);
+    if (found != Reach::Answer::kUnknown) return found;
+    if (uint64_t work = kAskedReach; descends(s, budget, work, &made.tokens, false) < kTooMany)
+      return Reach::Answer::kYes;
+    for (std::size_t k = 2; k < std::min(budget, kDeep); ++k) {
+      const Reach::Answer fewer = asked_within(search, s, k, &made.tokens);
+      if (fewer != Reach::Answer::kNo) return fewer;
+    }
+    return Reach::Answer::kUnknown;
+  };
+  made.answer = seek();
+  if (way) *way = made.tokens;
+  const Reach::Answer out = made.answer;
+  if (keeps) all_.sought.emplace(key, std::move(made));
+  return out;
 }
 
 // The tokens with which the longest steps that there are complete s, at most `budget`; kTooMany: they do not.
@@ -348,7 +353,8 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   };
   std::vector<TokenId> tokens;
   StateId to = all_.masks.blind(s);
-  if (all_.reach.descend(to, budget, bytes, rest, next, tokens, work) != Reach::Answer::kYes) return kTooMany;
+  Reach down = search(all_.graph, false);
+  if (down.descend(to, budget, bytes, rest, next, tokens, work) != Reach::Answer::kYes) return kTooMany;
   const std::vector<TokenId> last = plan(to);
   tokens.insert(tokens.end(), last.begin(), last.end());
   if (!follow(s, tokens)) return kTooMany;
@@ -393,7 +399,7 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   std::vector<TokenId> way;
   if (goes_back(from)) {
     way = plan(past_[--from]);
-    if (all_.needed.at(past_[from].v).from == Finish::kBytes) {
+    if (finish(past_[from]).from == Finish::kBytes) {
       next = nearest();
       return next < 0 ? Reach::Answer::kUnknown : Reach::Answer::kYes;
     }
@@ -422,13 +428,20 @@ Budget::Bounds Budget::bounds(bool search) {
   const auto known = all_.bounds.find(s.v);
   if (search && known != all_.bounds.end() && !omits()) return known->second;
   std::size_t enough = needed(s);
-  if (enough == kTooMany && !all_.limits && find(s, true) == Reach::Answer::kYes)
-    enough = all_.found.at(s.v).size() + 1;
+  if (enough == kTooMany && !all_.limits) {
+    std::vector<TokenId> tokens;
+    uint64_t work = kAskedReach, exact_work = kTextReach;
+    Reach::Answer any = find(all_.graph, s, work, tokens);
+    if (any == Reach::Answer::kUnknown) any = find(all_.exact_graph, s, exact_work, tokens);
+    if (any == Reach::Answer::kNo) return {kFar, kFar};
+    if (any == Reach::Answer::kYes) enough = tokens.size() + 1;
+  }
   if (uint64_t work = kAskedReach; search && enough > kDeep)
     enough = std::min(enough, descends(s, enough - 1, work, nullptr, true));
-  std::size_t most = least(s);
+  std::size_t most = 1 + !parser().state(s).accepting;
+  Asked searches = asked();
   for (std::size_t k = most; search && k < std::min(enough, kDeep); ++k) {
-    const Reach::Answer found = asked_within(s, k, nullptr);
+    const Reach::Answer found = asked_within(searches, s, k, nullptr);
     if (found == Reach::Answer::kUnknown) break;
     if (found == Reach::Answer::kYes) {
       enough = k;
@@ -458,10 +471,13 @@ std::optional<bool> Budget::fits(std::size_t budget) {
   }
   if (needed(here()) <= budget) return true;
   if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;  // planned() may have the token
-  uint64_t work = kMaskReach;
-  allow_outline(kMaskOutline);
+  if (budget >= kExact || all_.limits) return false;
   // A mask looks for all its tokens with the work that there is here for one.
-  return few(here(), budget, work) == Reach::Answer::kNo ? std::optional(false) : std::nullopt;
+  uint64_t work = kMaskReach;
+  Asked searches = asked();
+  allow_outline(kMaskOutline);
+  const Reach::Answer few = within(searches.reach, all_.graph, here(), budget, work, nullptr);
+  return few == Reach::Answer::kNo ? std::optional(false) : std::nullopt;
 }
 
 // Where something was left out of a grammar, a larger language may lack what a smaller one has.
@@ -476,12 +492,11 @@ bool Budget::leaving(StateId s, std::size_t budget, std::vector<TokenId>& out) {
 // Tokens of one mask that are looked at, and what becomes of them.
 struct Budget::Trial {
   Budget& of;
-  Trial(Budget& asking, std::size_t tokens)
-      : of(asking), budget(tokens), until(asking.all_.completion.work() + kWork) {
+  Trial(Budget& asking, std::size_t tokens) : of(asking), searches(asking.asked()), budget(tokens) {
     of.allow_outline(kMaskOutline);
   }
+  Asked searches;
   const std::size_t budget;
-  const uint64_t until;            // completion work
   const uint32_t* open = nullptr;  // a row: tokens that are asked for; null: all that are shown
   std::vector<uint32_t> keep;      // a row, or
   std::vector<TokenId> taken;      // where tokens are shown one by one
@@ -492,6 +507,7 @@ struct Budget::Trial {
   uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
+  std::unordered_map<uint32_t, std::size_t> met;  // what a token into a state needs
   StateId run = Parser::dead();  // inside a string, and what a token into it needs; dead: none
   std::size_t run_needed = 0;
   std::unordered_map<uint32_t, std::vector<TokenId>>
@@ -507,7 +523,7 @@ struct Budget::Trial {
       set_bit(keep.data(), t);
   }
 
-  bool skips(StateId s);
+  Reach::Answer few(StateId s, std::size_t left, std::vector<TokenId>* way);
   std::size_t judged(StateId s);
   std::size_t tokens_into(StateId s);
   std::size_t by_way_of_run(StateId s) const;
@@ -520,18 +536,27 @@ struct Budget::Trial {
   void judge_texts();
 };
 
-// Whether s was never looked at and the work of one mask is done: it will not be, this time.
-bool Budget::Trial::skips(StateId s) {
-  if (of.all_.completion.work() < until || of.all_.needed.contains(s.v)) return false;
-  tired = true;
-  return true;
+// Whether so many tokens are shown to complete s, with what is left of the mask's work.
+Reach::Answer Budget::Trial::few(StateId s, std::size_t left, std::vector<TokenId>* way) {
+  if (left >= kExact || of.all_.limits) return Reach::Answer::kNo;
+  const Reach::Answer found = of.within(searches.reach, of.all_.graph, s, left, reach, way);
+  cut = cut || found == Reach::Answer::kUnknown;
+  return found;
 }
 
 // Tokens that a token into s needs, itself included.
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
     last = s;
-    last_needed = tokens_into(s);
+    const auto known = met.find(s.v);
+    if (known != met.end()) {
+      last_needed = known->second;
+    } else if (met.size() < kMaskStates) {
+      last_needed = met[s.v] = tokens_into(s);
+    } else {
+      tired = true;
+      last_needed = kTooMany;
+    }
   }
   most = std::max(most, last_needed);
   return last_needed;
@@ -547,10 +572,9 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
     if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
     if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
   }
-  const std::size_t out = skips(s) ? kTooMany : of.needed(s) + 1;
+  const std::size_t out = of.needed(s) + 1;
   if (out <= budget) return out;
-  const Reach::Answer found = of.few(s, budget - 1, reach);
-  cut = cut || found == Reach::Answer::kUnknown;
+  const Reach::Answer found = few(s, budget - 1, nullptr);
   sought = sought || found == Reach::Answer::kYes;
   return found == Reach::Answer::kYes ? budget : out;
 }
@@ -657,7 +681,7 @@ void Budget::Trial::judge_all(StateId from) {
         judge(tokens, now.state, now.blind);
         if (last_needed <= budget)
           met[to].verdict = kTake;
-        else if (!now.blind && of.all_.reach.least(now.state) >= budget)
+        else if (!now.blind && searches.reach.least(now.state) >= budget)
           met[to].verdict = kRefuse;
       }
     }
@@ -710,21 +734,11 @@ void Budget::Trial::judge_texts() {
   // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not
   // fill it.
   const World& world = of.all_.world;
-  const auto size = [&] {
-    return of.all_.byte_size() + of.parser().byte_size() + of.all_.masks.byte_size() +
-           of.all_.completion.byte_size() + of.all_.productions.byte_size() + world.byte_size();
-  };
-  const std::size_t before = size();
   const bool alike_asked = of.all_.productions.asks_alike();
   std::size_t trials = world.byte_size() > world.policy.no_trials() ? kTrials : 0;
   std::vector<TokenId> way;  // what completes the text after the token that fits() looked at last
   const auto fits = [&](TokenId t) {
-    if (trials >= kTrials) return false;
-    if (of.all_.completion.work() > until ||
-        (trials++ % 16 == 15 && size() > before + world.policy.trials())) {
-      trials = kTrials;
-      return false;
-    }
+    if (trials++ >= kTrials) return false;
     StateId s = of.here();
     for (char b : of.vocabulary().bytes(t)) s = of.all_.parser.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return false;
@@ -734,10 +748,7 @@ void Budget::Trial::judge_texts() {
       way = of.plan(s);
       return true;
     }
-    if (budget > kExact) return false;
-    const Reach::Answer found = of.within(s, budget - 1, reach, &way);
-    cut = cut || found == Reach::Answer::kUnknown;
-    return found == Reach::Answer::kYes;
+    return few(s, budget - 1, &way) == Reach::Answer::kYes;
   };
   // In the order of the tokens: states have numbers in the order in which they were met.
   std::vector<const std::vector<TokenId>*> groups;
@@ -759,12 +770,6 @@ void Budget::Trial::judge_texts() {
     if (fits(t)) take(t);
 }
 
-// Whether needed() of a state of the past was asked for, and is at most so much.
-bool Budget::known_within(std::size_t at, std::size_t budget) const {
-  const auto known = all_.needed.find(past_[at].v);
-  return known != all_.needed.end() && known->second.tokens <= budget;
-}
-
 void Budget::set_only(uint32_t* row, TokenId t) const {
   std::fill(row, row + vocabulary().words(), 0u);
   set_bit(row, t);
@@ -779,13 +784,13 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
     set_ends(vocabulary(), row);
     return true;
   }
-  if (!known_within(past_.size() - 1, budget)) {
+  if (!sure(here(), budget)) {
     const std::size_t n = past_.size() - 1;
-    if (n == 0 || tokens_[n - 1] < 0 || !known_within(n - 1, budget + 1)) return false;
+    if (n == 0 || tokens_[n - 1] < 0 || !sure(past_[n - 1], budget + 1)) return false;
     const std::vector<TokenId> way = plan(past_[n - 1]);
     if (way.size() < 2 || way[0] != tokens_[n - 1]) return false;
     set_only(row, way[1]);
-  } else if (const TokenId next = all_.needed.at(here().v).next; next >= 0) {
+  } else if (const TokenId next = finish(here()).next; next >= 0) {
     set_only(row, next);
   } else {
     return false;
@@ -831,6 +836,10 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     all_.limits->fill(here(), row, static_cast<uint32_t>(room));
+    // A token that is refused for the budget may leave a way that is longer in bytes and shorter in tokens.
+    std::vector<uint32_t> any(v.words());
+    all_.limits->fill(here(), any.data());
+    if (!std::equal(any.begin(), any.end(), row)) exact_ = false;
   }
   return true;
 }
@@ -922,7 +931,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   // Near the end each token is searched for, so the plan is wanted only where none of them is found.
   const bool exact = !enough && budget <= kExact;
   if (enough) {
-    next = all_.needed.at(here().v).next;
+    next = finish(here()).next;
   } else if (!exact) {
     const Reach::Answer found = planned(budget, next);
     if (found == Reach::Answer::kUnknown) unknown(budget);
@@ -1005,7 +1014,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   }
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
-    const bool bytes = enough && all_.needed.at(here().v).from == Finish::kBytes;
+    const bool bytes = enough && finish(here()).from == Finish::kBytes;
     if (bytes) next = nearest();
     const Reach::Answer found = bytes && next >= 0 ? Reach::Answer::kYes : planned(budget, next);
     if (found == Reach::Answer::kUnknown) unknown(budget);

@@ -8,7 +8,7 @@
 //
 //     limits.h      ways out of what a grammar limits in tokens
 //     spellable.h   what a vocabulary without all bytes can spell
-//     reach.h       searches for fewer tokens than a shortest text takes
+//     reach.h       searches for fewer tokens than a shortest text takes, in token_graph.h
 //     outline.h     proofs that tokens are too few, in a smaller graph
 //     targets.h     the states that one token inside a string leads to
 #pragma once
@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "budget/limits.h"
@@ -41,7 +42,22 @@ struct TokenBounds {
   std::size_t least, enough;
 };
 
-// What an epoch keeps for all budgets, by state. It makes later answers quicker.
+// How many tokens are known to finish a text, the end token included, and which text was counted.
+struct Finish {
+  enum From : uint8_t {
+    kOwn,    // the state's shortest completion
+    kBlind,  // that of the state without its captured text
+    kBytes,  // no text: a bound of its bytes (parse/lengths.h), a token each
+    kFound,  // tokens that a search found
+    kNone,   // none is known
+  };
+  std::size_t tokens;
+  From from;
+  TokenId next = -1;  // the first of them; -1: the end token, or there are none
+};
+
+// What an epoch keeps for all budgets. All of it are functions of a state, or of a state and a number of
+// tokens: it makes later answers quicker, and no answer another one.
 struct Budgets {
   // `fast`: the mask of a state is the row of its matcher.
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
@@ -55,21 +71,25 @@ struct Budgets {
         fast(fast_rows),
         targets(parser, masks, world.slices, *world.vocabulary),
         outline(world, parser, masks),
-        reach(parser, masks, targets, *world.vocabulary, needed, limited, false, fast ? &outline : nullptr,
-              world.policy.reach()),
-        exact_reach(parser, masks, targets, *world.vocabulary, needed, limited, true, nullptr,
-                    world.policy.reach()) {
+        graph(parser, masks, targets, *world.vocabulary, limited, false, world.policy.reach()),
+        exact_graph(parser, masks, targets, *world.vocabulary, limited, true, world.policy.reach()) {
     if (limited)
       limits = std::make_unique<Limits>(world, parser, masks, completion);
     else if (!world.vocabulary->complete())
       spelling =
-          std::make_unique<Spellable>(world, parser, productions, masks, completion, reach, exact_reach);
+          std::make_unique<Spellable>(world, parser, productions, masks, completion, graph, exact_graph);
   }
   std::size_t byte_size() const {
-    return outline.byte_size() + reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 +
-           found.size() * 200 + bounds.size() * 56 + (limits ? limits->byte_size() : 0) +
+    return outline.byte_size() + graph.byte_size() + exact_graph.byte_size() + shortest.size() * 56 +
+           (found.size() + sought.size()) * 200 + bounds.size() * 56 + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
+  // Tokens that a search found, and what it took.
+  struct Search {
+    Reach::Answer answer = Reach::Answer::kUnknown;
+    uint64_t cost = 0;
+    std::vector<TokenId> tokens;
+  };
 
   World& world;
   Parser& parser;
@@ -78,12 +98,13 @@ struct Budgets {
   Completion& completion;
   Lengths& lengths;
   const bool fast;
-  std::unordered_map<uint32_t, Finish> needed;               // tokens that suffice
-  std::unordered_map<uint32_t, std::vector<TokenId>> found;  // tokens that a search found
-  std::unordered_map<uint32_t, TokenBounds> bounds;          // that were asked for
+  std::unordered_map<uint32_t, Finish> shortest;     // by text or bytes
+  std::unordered_map<uint32_t, Search> found;        // any tokens, where no shortest text can be spelled
+  std::unordered_map<uint64_t, Search> sought;       // at most so many tokens, by 256 * state + tokens
+  std::unordered_map<uint32_t, TokenBounds> bounds;  // that were asked for
   Targets targets;
   Outline outline;
-  Reach reach, exact_reach;             // the second keeps captured text
+  TokenGraph graph, exact_graph;        // the second keeps captured text
   std::unique_ptr<Limits> limits;       // where the grammar limits tokens; or null
   std::unique_ptr<Spellable> spelling;  // where the vocabulary may be unable to spell a text; or null
 };
@@ -96,9 +117,15 @@ class Budget {
   // `partial`: something was omitted from the grammar (base/effort.h). `past`: the states of the text, of
   // which the last is asked about; `tokens`: the steps between them, -1 where one was bytes.
   Budget(Budgets& of, bool partial, std::span<const StateId> past, std::span<const TokenId> tokens)
-      : all_(of), partial_(partial), past_(past), tokens_(tokens) {}
+      : all_(of), partial_(partial), past_(past), tokens_(tokens) {
+    all_.graph.trim();
+    all_.exact_graph.trim();
+  }
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
 
-  // An upper bound on the tokens that complete s, the end token included; kFar: none is known.
+  // An upper bound on the tokens that complete s, the end token included; kFar: none is known. A function of
+  // s, as long as spelling_ suffices.
   std::size_t needed(StateId s);
   // See Matcher::tokens_needed() and fits().
   Bounds bounds(bool search);
@@ -119,33 +146,39 @@ class Budget {
 
  private:
   struct Trial;
+  // Searches of one question that may take long.
+  struct Asked {
+    Reach reach, exact_reach;
+  };
   StateId here() const { return past_.back(); }
   Parser& parser() const { return all_.parser; }
   const Vocabulary& vocabulary() const { return *all_.world.vocabulary; }
   bool omits() const { return all_.world.regexes.effort().omits(); }
+  Reach search(TokenGraph& graph, bool outlined);
+  Asked asked();
   void allow_outline(uint64_t work);
   bool any_text(StateId s);
   bool leaving(StateId s, std::size_t budget, std::vector<TokenId>& out);
   Finish cut(std::string_view text, Finish::From from) const;
   bool completes(StateId s, std::string_view text);
   Finish spelled(StateId s);
+  Finish by_text(StateId s);
+  std::size_t shortest(StateId s);
+  Finish finish(StateId s);
+  bool sure(StateId s, std::size_t budget) const;
   std::string bytes_of(std::span<const TokenId> tokens) const;
   std::vector<TokenId> plan(StateId s);
   Reach::Answer planned(std::size_t budget, TokenId& next);
-  bool known_within(std::size_t at, std::size_t budget) const;
   void set_only(uint32_t* row, TokenId t) const;
   bool follow(StateId s, std::span<const TokenId> tokens);
-  Reach::Answer find(StateId s, bool asked);
-  Reach::Answer within(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way);
-  bool first_way(Reach& search, StateId s, std::size_t k, std::vector<TokenId>& out, uint64_t& work);
+  Reach::Answer find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);
+  Reach::Answer within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
+                       std::vector<TokenId>* way);
   TokenId nearest();
-  std::vector<TokenId> met_way(Reach& search, StateId s);
-  Reach::Answer asked_within(StateId s, std::size_t budget, std::vector<TokenId>* way);
+  Reach::Answer asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way);
   Reach::Answer sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way);
-  std::size_t least(StateId s) const;
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
-  Reach::Answer few(StateId s, std::size_t budget, uint64_t& work);
   std::size_t staying(StateId s);
   void keep_finished(uint32_t* row, std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
@@ -154,8 +187,9 @@ class Budget {
   const bool partial_;
   const std::span<const StateId> past_;
   const std::span<const TokenId> tokens_;
-  // Work left for states whose shortest text cannot be spelled.
+  // Work left for states whose shortest text cannot be spelled, and those that were paid from it.
   uint64_t spelling_ = 2'000'000;
+  std::unordered_set<uint32_t> paid_;
   bool exact_ = true;
   bool unproved_ = false;  // of some state no tokens that finish were found, and none ruled out
 };

@@ -1,6 +1,7 @@
 #include "budget/outline.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/depth.h"
 #include "base/work.h"
@@ -9,6 +10,7 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kLong = 8;  // characters from which a string keeps its length
+constexpr uint64_t kTail = 8;  // what a look at a text behind a quote costs
 }  // namespace
 
 // Whether r is one blank.
@@ -92,8 +94,6 @@ void Outline::place(Item item, std::vector<Item>& others, std::vector<PlaceId>& 
 const std::vector<Outline::PlaceId>& Outline::places(StateId s) {
   if (const uint32_t* known = of_state_.find(s.v)) return lists_[*known];
   if (all_.empty()) all_.resize(2);
-  all_[kEnd].least = all_[kEnd].most = 1;
-  all_[kUnsure].least = all_[kUnsure].most = 1;
   std::vector<PlaceId> out;
   if (parser_.state(s).accepting) {
     out.push_back(kEnd);
@@ -117,7 +117,7 @@ const std::vector<Outline::PlaceId>& Outline::places(StateId s) {
 }
 
 // What tokens hold behind a quote, in depth-first order, with the state of each depth at hand.
-void Outline::expand_string(StateId left, Place& out, uint64_t& spent) {
+void Outline::expand_string(StateId left, Place& out) {
   if (left == Parser::dead()) return;
   const Suffixes& texts = world_.tails().texts;
   const auto reach = [&](StateId s, uint32_t node) {
@@ -131,7 +131,7 @@ void Outline::expand_string(StateId left, Place& out, uint64_t& spent) {
   std::vector<StateId> at(texts.depth + 1, left);
   for (uint32_t i = 0; i + 1 < texts.nodes.size();) {
     charge();
-    spent += SearchCost::kUnit;
+    out.cost += kTail;
     const Suffixes::Node& node = texts.nodes[i];
     const StateId before = at[node.depth - 1];
     StateId next = parser_.step(before, node.byte);
@@ -148,10 +148,10 @@ void Outline::expand_string(StateId left, Place& out, uint64_t& spent) {
 }
 
 // Over the trie, likewise. False: it takes more work than there is.
-bool Outline::expand_state(StateId from, Place& out, uint64_t& spent) {
+bool Outline::expand_state(StateId from, Place& out) {
   const TokenTrie& trie = world_.vocabulary->trie();
   StateId last = Parser::unknown();
-  return SearchCost::walk(parser_, trie, from, work_, spent,
+  return SearchCost::walk(parser_, trie, from, work_, out.cost,
                           [&](uint32_t node, StateId before, StateId next) {
                             if (next != before) next = masks_.blind(next);
                             if (parser_.state(next).poisoned)
@@ -165,57 +165,93 @@ bool Outline::expand_state(StateId from, Place& out, uint64_t& spent) {
                           });
 }
 
-// Finds the places that one token leads to. False: that is too much.
+void Outline::begin() {
+  work_ = 0;
+  off_ = true;
+  ++calls_;
+  if (bytes_ <= world_.policy.outline()) return;
+  all_.clear();
+  lists_.clear();
+  of_state_ = {};
+  of_key_ = {};
+  bytes_ = 0;
+}
+
+// What this call knows of a place.
+Outline::Place& Outline::now(PlaceId p) {
+  Place& out = all_[p];
+  if (out.call == calls_) return out;
+  out.call = calls_;
+  out.paid = false;
+  out.least = p <= kUnsure ? 1 : 2;
+  out.most = p <= kUnsure ? 1 : kMany;
+  return out;
+}
+
+// Finds the places that one token leads to, and pays for them. False: that is too much; nothing is left then.
 bool Outline::expand(PlaceId p) {
-  if (all_[p].expanded) return true;
-  if (bytes_ > world_.policy.outline() || work_ < SearchCost::kLeast || work_ <= all_[p].too_little)
+  const Place& known = now(p);
+  if (known.paid) return true;
+  const auto refuse = [&] {
+    work_ = 0;
     return false;
-  Place now = all_[p];  // others are found meanwhile
-  uint64_t spent = 0;
-  const uint64_t had = work_;
-  bool done = true;
-  if (now.string)
-    expand_string(now.state, now, spent);
-  else
-    done = expand_state(now.state, now, spent);
-  work_ -= std::min(work_, spent);
-  if (!done) {
-    all_[p].too_little = had;
-    return false;
-  }
-  std::sort(now.to.begin(), now.to.end());
-  now.to.erase(std::unique(now.to.begin(), now.to.end()), now.to.end());
-  std::erase(now.to, p);  // a token that changes nothing
-  now.to.shrink_to_fit();
-  now.expanded = true;
-  bytes_ += 4 * now.to.size() + 8 * now.tails.capacity();
-  all_[p] = std::move(now);
-  return true;
-}
-
-bool Outline::place_too_few(PlaceId p, uint32_t tokens) {
-  check_depth();
-  if (all_[p].least > tokens) return true;
-  if (all_[p].most <= tokens || !expand(p)) return false;
-  const std::size_t n = all_[p].to.size();
-  work_ -= std::min<uint64_t>(work_, n);
-  for (std::size_t i = 0; i < n; ++i)
-    if (const Place& to = all_[all_[p].to[i]]; to.most < tokens) {
-      all_[p].most = std::min(all_[p].most, to.most + 1);
-      return false;
+  };
+  if (work_ < SearchCost::kLeast) return refuse();
+  if (!known.expanded) {
+    if (work_ <= known.too_dear) return refuse();
+    Place found = known;  // others are found meanwhile
+    if (found.string)
+      expand_string(found.state, found);
+    else if (!expand_state(found.state, found)) {
+      all_[p].too_dear = work_;
+      return refuse();
     }
-  for (std::size_t i = 0; i < n; ++i) {
-    const PlaceId to = all_[p].to[i];
-    if (place_too_few(to, tokens - 1)) continue;
-    if (all_[to].most < tokens) all_[p].most = std::min(all_[p].most, tokens);
-    return false;
+    std::sort(found.to.begin(), found.to.end());
+    found.to.erase(std::unique(found.to.begin(), found.to.end()), found.to.end());
+    std::erase(found.to, p);  // a token that changes nothing
+    found.to.shrink_to_fit();
+    found.cost += found.to.size();
+    found.expanded = true;
+    bytes_ += 4 * found.to.size() + 8 * found.tails.capacity();
+    all_[p] = std::move(found);
   }
-  all_[p].least = std::max(all_[p].least, tokens + 1);
-  return true;
+  Place& out = all_[p];
+  if (out.cost > work_) return refuse();
+  work_ -= out.cost;
+  return out.paid = true;
 }
 
+// In breadth from all of them: a level holds the places that so many tokens lead to. Whether all of a level
+// can be paid does not depend on the order of its places, which have numbers in the order in which they were
+// found.
 bool Outline::too_few(std::span<const PlaceId> any, uint32_t tokens) {
-  return std::ranges::all_of(any, [&](PlaceId p) { return place_too_few(p, tokens); });
+  if (tokens == 0) return true;
+  ++questions_;
+  std::vector<PlaceId> level, next;
+  for (const PlaceId p : any) {
+    Place& at = now(p);
+    if (at.most <= tokens) return false;
+    at.seen = questions_;
+    if (at.least <= tokens) level.push_back(p);
+  }
+  const std::vector<PlaceId> asked = level;
+  for (uint32_t left = tokens - 1; left > 0 && !level.empty(); --left) {
+    for (const PlaceId p : level)
+      if (!expand(p)) return false;
+    next.clear();
+    for (const PlaceId p : level)
+      for (const PlaceId to : all_[p].to) {
+        Place& at = now(to);
+        if (at.most <= left) {
+          if (asked.size() == 1) all_[asked[0]].most = tokens;
+          return false;
+        }
+        if (std::exchange(at.seen, questions_) != questions_ && at.least <= left) next.push_back(to);
+      }
+    level.swap(next);
+  }
+  for (const PlaceId p : asked) all_[p].least = tokens + 1;
+  return true;
 }
 
 bool Outline::too_few(StateId s, std::size_t tokens) {
@@ -226,22 +262,29 @@ bool Outline::too_few(StateId s, std::size_t tokens) {
 
 bool Outline::known_too_few(StateId s, std::size_t tokens) {
   const uint32_t* known = off_ ? nullptr : of_state_.find(s.v);
-  return known && std::ranges::all_of(lists_[*known], [&](PlaceId p) { return all_[p].least > tokens; });
+  return known && std::ranges::all_of(lists_[*known], [&](PlaceId p) { return now(p).least > tokens; });
 }
 
 bool Outline::leaving(StateId s, std::size_t tokens, std::vector<TokenId>& out) {
   if (off_) return false;
+  const auto behind = static_cast<uint32_t>(tokens - 1);
   const std::vector<PlaceId> any = places(s);
-  if (!std::ranges::all_of(any, [&](PlaceId p) {
-        return all_[p].string && place_too_few(p, static_cast<uint32_t>(tokens - 1)) && all_[p].expanded &&
-               !std::ranges::binary_search(all_[p].to, kUnsure);
-      }))
+  if (!std::ranges::all_of(any, [&](PlaceId p) { return all_[p].string; }) || !too_few(any, behind))
+    return false;
+  for (const PlaceId p : any)
+    if (!expand(p)) return false;
+  if (std::ranges::any_of(
+          any, [&](PlaceId p) { return std::ranges::binary_search(all_[p].to, PlaceId{kUnsure}); }))
     return false;
   const World::Tails& tails = world_.tails();
+  std::vector<PlaceId> there;
   for (const PlaceId p : any)
-    for (std::size_t i = 0; i < all_[p].tails.size(); ++i) {
-      const auto [to, node] = all_[p].tails[i];
-      if (place_too_few(to, static_cast<uint32_t>(tokens - 1))) continue;
+    for (std::size_t i = 0; i < all_[p].tails.size();) {
+      const uint32_t node = all_[p].tails[i].second;
+      there.clear();
+      for (; i < all_[p].tails.size() && all_[p].tails[i].second == node; ++i)
+        there.push_back(all_[p].tails[i].first);
+      if (too_few(there, behind)) continue;
       if (node == kQuote) {
         out.insert(out.end(), tails.ends.begin(), tails.ends.end());
         continue;

@@ -365,12 +365,13 @@ Reach::Answer Spellable::near(StateId s) {
 
 Reach::Answer Spellable::searched(StateId s) {
   Reach::Answer found = Reach::Answer::kUnknown;
-  for (Reach* search : {&reach_, &exact_reach_}) {  // without captured text first: those states are fewer
+  for (TokenGraph* graph : {&graph_, &exact_graph_}) {  // without captured text first: those states are fewer
     uint64_t work = std::min(kReach, mask_work_);
     const uint64_t before = work;
-    StateId at = search->begin(s);
+    StateId at = graph->begin(s);
     std::vector<TokenId> tokens;
-    found = search->find(at, [](StateId) { return false; }, tokens, work);
+    Reach search(*graph, [](StateId) { return Reach::kFar; }, nullptr);
+    found = search.find(at, [](StateId) { return false; }, tokens, work);
     mask_work_ -= std::min(mask_work_, 4 * (before - work));
     if (found == Reach::Answer::kYes) {
       keep(s, tokens);
@@ -385,9 +386,6 @@ Reach::Answer Spellable::judge(StateId s) {
   if (s == Parser::dead()) return Reach::Answer::kNo;
   if (parser_.state(s).accepting) return Reach::Answer::kYes;
   const auto known = known_.find(s.v);
-  if (known != known_.end() && known->second == Reach::Answer::kYes) return known->second;
-  if (reach_.finished(s))
-    return known_[s.v] = Reach::Answer::kYes;  // a budget's mask (budget/budget.cc) knew
   if (known != known_.end()) return known->second;
   if (mask_work_ == 0) mask_work_ = kMaskWork;
   // What finishes whatever the captured text is, finishes.

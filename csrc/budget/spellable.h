@@ -43,14 +43,14 @@ bool spell(const TokenTrie& trie, std::string_view text, std::vector<Piece>& out
 class Spellable {
  public:
   Spellable(World& world, Parser& parser, Productions& productions, MaskBuilder& masks,
-            Completion& completion, Reach& reach, Reach& exact_reach)
+            Completion& completion, TokenGraph& graph, TokenGraph& exact_graph)
       : world_(world),
         parser_(parser),
         productions_(productions),
         masks_(masks),
         completion_(completion),
-        reach_(reach),
-        exact_reach_(exact_reach) {}
+        graph_(graph),
+        exact_graph_(exact_graph) {}
 
   // All under the world's lock.
   Reach::Answer judge(StateId s);
@@ -98,7 +98,7 @@ class Spellable {
   Productions& productions_;
   MaskBuilder& masks_;
   Completion& completion_;
-  Reach &reach_, &exact_reach_;
+  TokenGraph &graph_, &exact_graph_;
   std::unordered_map<uint32_t, Reach::Answer> known_;
   std::unordered_map<uint32_t, TokenId> next_;  // the first token of a way
   std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;

@@ -30,7 +30,7 @@ struct Epoch {
       : world(of),
         parser(world.regexes, productions),
         masks(parser, world.slices, *world.vocabulary),
-        completion(parser, productions, limited),
+        completion(parser, productions),
         lengths(parser, productions, completion, world.vocabulary->longest()),
         fast(world.cache && !limited && world.vocabulary->complete()),
         budgets(world, parser, productions, masks, completion, lengths, limited, fast) {}

@@ -20,13 +20,14 @@
 // at once, on another thread (engine/reaper.h), because freeing a few at each compile would add to the
 // median.
 //
-// Trials: texts that a mask under a budget tries (budget/budget.cc). They add automata for texts that nobody
-// writes, so none are tried in a world of twice cache_bytes, and those of one mask take a sixteenth.
+// Trials: texts that a mask under a budget tries (budget/budget.cc), at most two thousand a mask. They add
+// automata for texts that nobody writes, so none are tried in a world of twice cache_bytes.
 //
 // What budgets, canvases and middles keep beside states. Each stops to grow, or begins anew, at a limit of
 // its own, and its answers say so where that makes them less exact: edges and outlines of searches for fewer
-// tokens (budget/reach.h, budget/outline.h), what tokens can spell (budget/spellable.h), what any token does
-// to a regex (holes/strides.h), the states that read a middle (holes/quotient.h), clouds (engine/canvas.h).
+// tokens (budget/token_graph.h, budget/outline.h), what tokens can spell (budget/spellable.h), what any token
+// does to a regex (holes/strides.h), the states that read a middle (holes/quotient.h), clouds
+// (engine/canvas.h).
 //
 // Runs of characters belong to the vocabulary, which several compilers share: 24 MB of those that nobody
 // holds any more (mask/runs.cc), whatever cache_bytes is.
@@ -50,7 +51,6 @@ struct CachePolicy {
   // Left of the grammars' worlds after some were dropped.
   std::size_t kept() const { return bytes / 4 * 3; }
   std::size_t no_trials() const { return 2 * bytes; }
-  std::size_t trials() const { return bytes / 16; }
   std::size_t outline() const { return bytes / 16; }
   std::size_t reach() const { return bytes / 8; }
   std::size_t spelling() const { return bytes / 4; }

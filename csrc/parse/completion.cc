@@ -15,6 +15,7 @@ constexpr uint64_t kMaxSteps = 2'000;
 constexpr uint32_t kMaxText = 200'000;
 constexpr const char* kNoText = "no text was found of what is too much to tell";
 constexpr uint32_t kClean = 0xFFFFFFFFu;
+constexpr int64_t kTieWork = 5'000;      // of one look for a text as short as another, half a millisecond
 constexpr uint32_t kFloorDepth = 3;      // rules within rules that a lower bound looks into
 constexpr std::size_t kFewChoices = 64;  // names of members whose values are looked at before one is chosen
 
@@ -32,7 +33,7 @@ std::size_t Completion::size_of(const Ways& ways) {
 void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   for (Way& w : best)
     if (w.to == to) {
-      if (text.size() < w.text.size() || (least_ && text.size() == w.text.size() && text < w.text))
+      if (text.size() < w.text.size() || (text.size() == w.text.size() && text < w.text))
         w = {to, std::move(text), c};
       return;
     }
@@ -146,8 +147,8 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   }
   std::stable_sort(choices.begin(), choices.end(),
                    [](const Choice& x, const Choice& y) { return x.least < y.least; });
-  for (const Choice& c : choices) {
-    if (!best.empty() && c.least >= best[0].text.size() + least_) break;
+  for (const Choice& c : choices) {  // of names of one length the first
+    if (!best.empty() && c.least >= best[0].text.size()) break;
     reading.label = c.label;
     for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, c.text + w.text, {});
   }
@@ -280,10 +281,29 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   const bool one = !parser_.alive().plain(r);
   for (const auto& [least, symbols] : order) {
     // Past the budget the first way found is good enough.
-    if (!best.empty() && ((one && least >= best[0].text.size() + least_) || steps_ > kMaxSteps)) break;
+    if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
+    if (best.empty() || !one) {
+      for (Way& w : sequence(symbols, from, {})) keep(best, w.to, std::move(w.text), {});
+      continue;
+    }
+    // A text as short may stand before it in the order of bytes. Where that is too much to tell, it does not.
+    const uint32_t met = low_;
+    const bool poison = poison_;
     // One more item in front of a suffix is longer than none, however many may follow it.
-    if (!best.empty() && one && least + floor_of_rules(symbols) >= best[0].text.size() + least_) continue;
-    for (Way& w : sequence(symbols, from, {})) keep(best, w.to, std::move(w.text), {});
+    Told<Ways> others = told([&] {
+      const WorkScope part(meter.task(), kTieWork);
+      return least + floor_of_rules(symbols) > best[0].text.size() ? Ways{} : sequence(symbols, from, {});
+    });
+    productions_.start_search();  // what this took is not missing elsewhere
+    if (!others) {
+      if (meter.exhausted()) std::move(others).value();
+      std::erase_if(open_, [&](const auto& o) { return o.second > mine; });
+      depth_ = mine + 1;
+      low_ = met;
+      poison_ = poison;
+      continue;
+    }
+    for (Way& w : *others) keep(best, w.to, std::move(w.text), {});
   }
   if (memo) open_.erase(key);
   depth_ = mine;

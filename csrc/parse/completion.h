@@ -24,10 +24,10 @@ namespace structgen {
 
 class Completion {
  public:
-  // `least`: of several shortest texts the first in the order of their bytes, so that the rest of a
-  // completion is that of the state behind its beginning, and the same in every process. Looks at more.
-  Completion(Parser& parser, Productions& productions, bool least = false)
-      : parser_(parser), productions_(productions), least_(least) {}
+  // Of several shortest texts this is the first in the order of their bytes. So the rest of a completion is
+  // that of the state behind its beginning, and a completion is the same in every process, whatever was asked
+  // before.
+  Completion(Parser& parser, Productions& productions) : parser_(parser), productions_(productions) {}
   // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
   const std::string& of(StateId s);
   // Bytes of a shortest text of a rule, of a regex; kNone: not found within the limits.
@@ -82,7 +82,6 @@ class Completion {
 
   Parser& parser_;
   Productions& productions_;
-  const bool least_;
   std::unordered_map<uint32_t, std::string> states_, regexes_;
   std::unordered_set<uint32_t> unknown_;  // regexes of which a search was too large
   FlatMap<uint64_t, uint32_t> floors_;    // by rule and label

@@ -1,0 +1,121 @@
+#include "budget/token_graph.h"
+
+#include <bit>
+#include <unordered_set>
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kAlike = 4'096;  // states that one token may lead to
+constexpr uint64_t kOutOfRun = 1'000;  // what edges out of a run of characters cost, and each of them
+constexpr uint64_t kEdgeOfRun = 8;
+}  // namespace
+
+void TokenGraph::trim() {
+  if (byte_size() <= most_) return;
+  edges_.clear();
+  too_dear_ = {};
+  bytes_ = 0;
+}
+
+StateId TokenGraph::step(StateId s, TokenId t) {
+  if (limited_) s = parser_.begin_token(s);
+  for (char b : vocabulary_.bytes(t))
+    if (s != Parser::dead()) s = begin(parser_.step(s, static_cast<uint8_t>(b)));
+  return s;
+}
+
+// From a state in a string, without a walk over its tokens. The mask tells which of the run's tokens may
+// stand.
+bool TokenGraph::of_run(StateId s, Edges& out) {
+  if (limited_ || exact_) return false;
+  struct Add {
+    TokenGraph& graph;
+    StateId from;
+    Edges& out;
+    std::vector<uint32_t> row;
+    std::unordered_set<uint32_t> seen;
+    void add(StateId to, TokenId t) {
+      if (seen.insert(to.v).second) out.to.emplace_back(to, t);
+    }
+    void mask() {
+      if (!row.empty()) return;
+      row.resize(graph.vocabulary_.words());
+      write_row(*graph.masks_.mask(from), graph.vocabulary_, row.data());
+    }
+    void reach(StateId to, std::span<const TokenId> tokens) {
+      mask();
+      if (seen.contains(to.v)) return;
+      for (TokenId t : tokens)
+        if (has_bit(row.data(), t)) return add(to, t);
+    }
+    void whole(StateId to, const Words& tokens) {
+      mask();
+      for (uint32_t w = 0; w < tokens.size(); ++w)
+        if (const uint32_t bits = tokens[w] & row[w])
+          return add(to, static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+    }
+    bool stops(StateId at) { return graph.ends_in_text(at, out); }
+    void stopped(std::span<const TokenId>) {}
+    void done(const Words& tokens) {
+      mask();
+      for (uint32_t w = 0; w < tokens.size(); ++w) row[w] &= ~tokens[w];
+    }
+  } add{*this, s, out, {}, {}};
+  if (!targets_.visit(s, add)) return false;
+  out.cost = kOutOfRun + kEdgeOfRun * out.to.size();
+  return true;
+}
+
+// Whether the captured text of a state decides everything that follows. Notes where it decides anything.
+bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
+  const State& st = parser_.state(s);
+  if (!st.poisoned) return false;
+  out.all = false;
+  return st.n == 1 && !st.accepting;
+}
+
+// False: it takes more than `work`.
+bool TokenGraph::by_walk(StateId s, Edges& out, uint64_t work) {
+  const TokenTrie& trie = vocabulary_.trie();
+  std::unordered_set<uint32_t> seen;
+  const StateId from = limited_ ? parser_.begin_token(s) : s;
+  StateId last = Parser::unknown();
+  bool many = false;
+  return SearchCost::walk(parser_, trie, from == Parser::dead() ? from : begin(from), work, out.cost,
+                          [&](uint32_t node, StateId before, StateId next) {
+                            if (many) return Parser::dead();
+                            if (next != before) next = begin(next);
+                            if (ends_in_text(next, out)) return Parser::dead();
+                            if (next != last && !trie.tokens(node).empty()) {
+                              last = next;
+                              if (seen.insert(next.v).second) {
+                                if (out.to.size() == kAlike) {
+                                  out.all = false;
+                                  many = true;
+                                  return Parser::dead();
+                                }
+                                out.to.emplace_back(next, trie.tokens(node)[0]);
+                              }
+                            }
+                            return next;
+                          });
+}
+
+const TokenGraph::Edges* TokenGraph::edges(StateId s, uint64_t work) {
+  if (work < SearchCost::kLeast) return nullptr;
+  if (const auto it = edges_.find(s.v); it != edges_.end())
+    return it->second.cost <= work ? &it->second : nullptr;
+  const uint64_t* tried = too_dear_.find(s.v);
+  if (tried && work <= *tried) return nullptr;
+  Edges out;
+  if ((!of_run(s, out) && !by_walk(s, out, work)) || out.cost > work) {
+    too_dear_.emplace(s.v, work).first = work;
+    return nullptr;
+  }
+  out.to.shrink_to_fit();
+  bytes_ += sizeof(Edges) + 64 + out.to.capacity() * sizeof(out.to[0]);
+  return &edges_.emplace(s.v, std::move(out)).first->second;
+}
+
+}  // namespace structgen
