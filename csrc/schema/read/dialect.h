@@ -1,4 +1,5 @@
-// The drafts of JSON Schema as data: which keyword exists in which draft and where schemas stand in it.
+// The drafts of JSON Schema as data: which keyword exists in which draft, what its value has to be,
+// and where schemas stand in it.
 //
 // In: keyword text, a $schema URI. Out: table rows. Cost: one hash look-up.
 #pragma once
@@ -67,10 +68,21 @@ enum class Word : uint8_t {
   kContent,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 
-enum class Position : uint8_t {
-  kNone,    // no schemas below
-  kSchema,  // the value is a schema
+// What the keyword's value has to be. A keyword with another value constrains nothing.
+enum class Form : uint8_t {
+  kAny,
+  kString,
+  kBoolean,
+  kNumber,
+  kLimit,  // a number; in draft 4 a boolean
+  kCount,  // a number, read as a whole number of 0 or more
+  kTypes,  // a string or an array
+  kArray,
+  kNames,  // an array of strings
+  kObject,
+  kSchema,  // from here on schemas stand below
   kList,    // an array of schemas
+  kSome,    // the same, and not empty
   kMap,     // an object of schemas
   kEither,  // a schema or an array of schemas (items)
   kMixed,   // an object of schemas or arrays of names (dependencies)
@@ -79,12 +91,13 @@ enum class Position : uint8_t {
 struct WordInfo {
   std::string_view text;
   Word word;
-  Position position;
+  Form form;
   Draft first, last;
 };
 
 // Null for a text that no draft knows.
 const WordInfo* find_word(std::string_view text);
+inline bool holds_schemas(const WordInfo& w) { return w.form >= Form::kSchema; }
 inline bool in_draft(const WordInfo& w, Draft d) { return w.first <= d && d <= w.last; }
 // 0 when the URI names no known metaschema.
 bool draft_of_uri(std::string_view uri, Draft& out);

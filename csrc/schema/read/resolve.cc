@@ -53,66 +53,34 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
-// Keywords whose value is a whole number of 0 or more.
-bool is_count(Word w) {
-  switch (w) {
-    case Word::kMinLength:
-    case Word::kMaxLength:
-    case Word::kMinItems:
-    case Word::kMaxItems:
-    case Word::kMinProperties:
-    case Word::kMaxProperties:
-    case Word::kMinContains:
-    case Word::kMaxContains: return true;
-    default: return false;
-  }
-}
-
 // Whether the value has the shape the keyword asks for. A misshapen keyword constrains nothing; it is
 // named in the report, because that is what validators in use do with it.
-const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
-  switch (w) {
-    case Word::kType: return j.is_string(v) || j.is_array(v) ? nullptr : "not a string or an array";
-    case Word::kEnum: return j.is_array(v) ? nullptr : "not an array";
-    case Word::kRequired: return j.is_array(v) ? nullptr : "not an array of names";
-    case Word::kAllOf:
-    case Word::kAnyOf:
-    case Word::kOneOf:
+const char* misshapen(const Json& j, Form form, JsonRef v, Draft draft) {
+  const auto unless = [](bool fits, const char* why) { return fits ? nullptr : why; };
+  const bool schema = j.is_object(v) || j.is_bool(v);
+  switch (form) {
+    case Form::kAny: return nullptr;
+    case Form::kString: return unless(j.is_string(v), "not a string");
+    case Form::kBoolean: return unless(j.is_bool(v), "not a boolean");
+    case Form::kLimit:
+      if (draft == Draft::k4) return unless(j.is_bool(v), "not a boolean, as draft 4 has it");
+      [[fallthrough]];
+    case Form::kNumber:
+    case Form::kCount: return unless(j.is_number(v), "not a number");
+    case Form::kTypes: return unless(j.is_string(v) || j.is_array(v), "not a string or an array");
+    case Form::kArray: return unless(j.is_array(v), "not an array");
+    case Form::kNames: return unless(j.is_array(v), "not an array of names");
+    case Form::kSchema: return unless(schema, "not a schema");
+    case Form::kEither: return unless(schema || j.is_array(v), "not a schema");
+    case Form::kSome:
       if (j.is_array(v) && j.size(v) == 0) return "an empty array";
       [[fallthrough]];
-    case Word::kPrefixItems: return j.is_array(v) ? nullptr : "not an array of schemas";
-    case Word::kProperties:
-    case Word::kPatternProperties:
-    case Word::kDefs:
-    case Word::kDependentSchemas:
-    case Word::kDependentRequired:
-    case Word::kDependencies: return j.is_object(v) ? nullptr : "not an object";
-    case Word::kMinimum:
-    case Word::kMaximum:
-    case Word::kMultipleOf: return j.is_number(v) ? nullptr : "not a number";
-    case Word::kExclusiveMinimum:
-    case Word::kExclusiveMaximum:
-      if (draft == Draft::k4) return j.is_bool(v) ? nullptr : "not a boolean, as draft 4 has it";
-      return j.is_number(v) ? nullptr : "not a number";
-    case Word::kPattern:
-    case Word::kFormat:
-    case Word::kRef:
-    case Word::kDynamicRef:
-    case Word::kRecursiveRef: return j.is_string(v) ? nullptr : "not a string";
-    case Word::kUniqueItems: return j.is_bool(v) ? nullptr : "not a boolean";
-    case Word::kNot:
-    case Word::kIf:
-    case Word::kThen:
-    case Word::kElse:
-    case Word::kContains:
-    case Word::kPropertyNames:
-    case Word::kAdditionalProperties:
-    case Word::kAdditionalItems:
-    case Word::kUnevaluatedItems:
-    case Word::kUnevaluatedProperties: return j.is_object(v) || j.is_bool(v) ? nullptr : "not a schema";
-    case Word::kItems: return j.is_object(v) || j.is_bool(v) || j.is_array(v) ? nullptr : "not a schema";
-    default: return is_count(w) && !j.is_number(v) ? "not a number" : nullptr;
+    case Form::kList: return unless(j.is_array(v), "not an array of schemas");
+    case Form::kObject:
+    case Form::kMap:
+    case Form::kMixed: return unless(j.is_object(v), "not an object");
   }
+  return nullptr;
 }
 
 std::string draft_name(Draft d) {
@@ -275,7 +243,7 @@ void SchemaSet::scan_schema(uint32_t visit, std::vector<Visit>& todo) {
       notes_.push_back({visit, key, w ? "not a keyword of this draft" : "unknown keyword"});
       continue;
     }
-    if (hidden && w->word != Word::kRef && w->word != Word::kDefs && w->position == Position::kNone) continue;
+    if (hidden && w->word != Word::kRef && w->word != Word::kDefs && !holds_schemas(*w)) continue;
     scan_word(visit, *w, key, value, todo);
   }
 }
@@ -284,31 +252,32 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
                           std::vector<Visit>& todo) {
   const Visit v = visits_[visit];
   const Json& j = *documents_[v.doc];
-  if (const char* why = misshapen(j, w.word, value, resources_[v.resource].draft)) {
+  if (const char* why = misshapen(j, w.form, value, resources_[v.resource].draft)) {
     notes_.push_back({visit, key, std::string("ignored: ") + why});
     return;
   }
   note_misshapen_parts(visit, w.word, key, value);
-  if (resources_[v.resource].validates) check_value(visit, w.word, key, value);
+  if (resources_[v.resource].validates) check_value(visit, w, key, value);
   const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
     todo.push_back({v.doc, node, v.resource, visit, key, member, index});
   };
-  switch (w.position) {
-    case Position::kSchema: push(value, {}, kNoIndex); break;
-    case Position::kEither:
+  switch (w.form) {
+    case Form::kSchema: push(value, {}, kNoIndex); break;
+    case Form::kEither:
       if (!j.is_array(value)) push(value, {}, kNoIndex);
       [[fallthrough]];
-    case Position::kList:
+    case Form::kList:
+    case Form::kSome:
       if (j.is_array(value))
         for (uint32_t i = 0; i < j.size(value); ++i) push(j.item(value, i), {}, i);
       break;
-    case Position::kMap:
-    case Position::kMixed:
+    case Form::kMap:
+    case Form::kMixed:
       for (uint32_t i = 0; i < j.size(value); ++i)
-        if (w.position == Position::kMap || !j.is_array(j.item(value, i)))
+        if (w.form == Form::kMap || !j.is_array(j.item(value, i)))
           push(j.item(value, i), j.key(value, i), kNoIndex);
       break;
-    case Position::kNone: break;
+    default: break;
   }
   switch (w.word) {
     case Word::kRef: pending_.push_back({visit, j.text(value), w.word}); break;
@@ -382,7 +351,7 @@ void SchemaSet::note_misshapen_parts(uint32_t visit, Word w, std::string_view ke
 
 // Values of the right shape that no draft permits. Refused here, and not where a text comes to them: that
 // place may be optional, and a mask under "subset" would leave it out without a word.
-void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRef value) {
+void SchemaSet::check_value(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value) {
   const Json& j = *documents_[visits_[visit].doc];
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorKind::kGrammar, what).in(visit_pointer(visit), std::string(key));
@@ -397,7 +366,7 @@ void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRe
     }
     refuse("unknown type '" + std::string(t.substr(0, 80)) + "'");
   };
-  switch (w) {
+  switch (w.word) {
     case Word::kType:
       if (!j.is_array(value)) return check_type(value);
       if (j.size(value) == 0) notes_.push_back({visit, key, "an empty list: no value has a type of it"});
@@ -410,7 +379,7 @@ void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRe
     }
     default: break;
   }
-  if (!is_count(w)) return;
+  if (w.form != Form::kCount) return;
   const Decimal d = Decimal::parse_any(j.text(value));
   if (d.negative) {
     notes_.push_back({visit, key, "below 0: read as 0"});

@@ -118,7 +118,7 @@ class SchemaSet {
                  std::vector<Visit>& todo);
   uint32_t enter_resource(Visit& v);
   void note_misshapen_parts(uint32_t visit, Word w, std::string_view key, JsonRef value);
-  void check_value(uint32_t visit, Word w, std::string_view key, JsonRef value);
+  void check_value(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value);
   void check_pattern(uint32_t visit, std::string_view keyword, std::string_view text);
   void resolve_pending();
   void find_loops();
