@@ -281,6 +281,14 @@ def format_names() -> list[str]:
     The formats of JSON Schema that constrain strings; every other name is an annotation.
     """
 
+def keywords() -> list[tuple[str, str, bool]]:
+    """
+    The keywords of JSON Schema in any draft: (name, about, asserts).
+
+    `about` is the kind of values it says something of: object, array, string, number or any.
+    `asserts` is whether a value can be invalid because of it; an annotation only tells.
+    """
+
 class Language:
     """A regular language over bytes; for tests."""
 

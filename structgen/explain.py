@@ -20,6 +20,7 @@ from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
 from .frontend.text_patterns import SAID
+from .keywords import ASSERTING, KNOWN
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -43,11 +44,7 @@ _SCHEMAS = ("items", "additionalProperties", "additionalItems", "propertyNames",
             "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
 _NAMES = ("required",)
 _BRANCHING = ("anyOf", "oneOf")
-_SILENT = frozenset(
-    ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$defs", "definitions",
-     "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
-     "$vocabulary")
-)  # fmt: skip
+_SILENT = frozenset(KNOWN) - frozenset(ASSERTING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
+from . import _core
 from ._stack import roomy
 from .errors import GrammarError, SchemaTooComplex, StructgenError, UnsatisfiableSchema
+from .keywords import ABOUT, KNOWN
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -41,35 +43,7 @@ _PATTERN = 2000  # characters of a pattern that is looked at
 _LONG = 2000  # bytes of a shortest text from which on it is told
 _ROOT = "urn:structgen:lint"
 
-# Which types of values a keyword is about.
-_ABOUT = {
-    **dict.fromkeys(
-        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), ("number",)
-    ),
-    **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), ("string",)),
-    **dict.fromkeys(
-        ("items", "prefixItems", "additionalItems", "contains", "minContains", "maxContains", "minItems",
-         "maxItems", "uniqueItems", "unevaluatedItems"), ("array",),
-    ),
-    **dict.fromkeys(
-        ("properties", "patternProperties", "additionalProperties", "propertyNames", "required",
-         "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
-        ("object",),
-    ),
-}  # fmt: skip
-_OTHERS = (
-    "$schema", "$id", "$ref", "$defs", "$anchor", "$dynamicRef", "$dynamicAnchor", "$comment", "$vocabulary",
-    "id", "definitions", "dependencies",
-    "type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then",
-    "else", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
-    "contentEncoding", "contentMediaType", "contentSchema",
-)  # fmt: skip
-_KNOWN = (*_ABOUT, *_OTHERS)
-_FORMATS = (
-    "date", "time", "date-time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6",
-    "uri", "uri-reference", "iri", "iri-reference", "uuid", "uri-template", "json-pointer",
-    "relative-json-pointer", "regex",
-)  # fmt: skip
+_FORMATS = tuple(_core.format_names())
 _NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 _OPENAPI = {
     "nullable": 'a type of ["...", "null"]',
@@ -354,8 +328,8 @@ class _Lint:
         kinds = node.get("type")
         types = {kinds} if isinstance(kinds, str) else _names(kinds)
         for name in node:
-            if name not in _KNOWN and not name.startswith(("x-", "$")):
-                close = self.close(name, _KNOWN)
+            if name not in KNOWN and not name.startswith(("x-", "$")):
+                close = self.close(name, KNOWN)
                 if name in _OPENAPI:
                     words = f"is OpenAPI's and says nothing here: write {_OPENAPI[name]}"
                     yield Finding(pointer, name, "warning", words)
@@ -363,13 +337,13 @@ class _Lint:
                     yield Finding(pointer, name, "warning", f"unknown keyword; did you mean `{close}`?")
                 else:
                     yield Finding(pointer, name, "hint", "unknown keyword: it constrains nothing")
-            about = _ABOUT.get(name)
+            about = ABOUT.get(name)
             if about is not None and types is not None and "$ref" not in node:
-                fits = types & {*about, "integer"} if about == ("number",) else types & set(about)
-                if not fits:
+                fits = {"number", "integer"} if about == "number" else {about}
+                if not types & fits:
                     yield Finding(
                         pointer, name, "warning",
-                        f"never applies: it is about {about[0]}s, and the type is {json.dumps(kinds)}",
+                        f"never applies: it is about {about}s, and the type is {json.dumps(kinds)}",
                     )  # fmt: skip
             if name in _NEEDS and _NEEDS[name] not in node:
                 yield Finding(
@@ -540,7 +514,7 @@ class _Lint:
 
         shrink([])
         self.core, self.kept = document, [place for place, _ in kept]
-        about = {tuple(place[:-1]) for place, _ in kept if place[-1] in _ABOUT}
+        about = {tuple(place[:-1]) for place, _ in kept if place[-1] in ABOUT}
         return [
             f"#{''.join('/' + _step(str(s)) for s in place)}: {_short(value)}"
             for place, value in kept

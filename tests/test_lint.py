@@ -35,6 +35,10 @@ TOLD: list[tuple[Any, str]] = [
     ({"anyOf": []}, "warning: #: `anyOf`: ignored: an empty array"),
     ({"required": "a"}, "warning: #: `required`: ignored"),
     (
+        {"type": "array", "dependencies": {"a": ["b"]}},
+        'warning: #: `dependencies`: never applies: it is about objects, and the type is "array"',
+    ),
+    (
         {"type": "string", "minimum": 3},
         'warning: #: `minimum`: never applies: it is about numbers, and the type is "string"',
     ),

@@ -1,9 +1,11 @@
-// Test hooks: patterns, formats and number conditions as languages of their own.
+// What the core knows by name: formats and keywords. And test hooks: patterns, formats and number
+// conditions as languages of their own.
 //
 // In: text. Out: bool. Cost: a fresh arena a language; meant for tests and for the `check` command.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +15,7 @@
 #include "numbers/number.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
+#include "schema/read/dialect.h"
 #include "strings/format.h"
 #include "strings/json_spelling.h"
 
@@ -46,6 +49,16 @@ void bind_regex(nb::module_& m) {
         return names;
       },
       "The formats of JSON Schema that constrain strings; every other name is an annotation.");
+  m.def(
+      "keywords",
+      [] {
+        std::vector<std::tuple<std::string, std::string, bool>> rows;
+        for (const WordInfo& w : all_words()) rows.emplace_back(w.text, name_of(w.about), asserts(w));
+        return rows;
+      },
+      "The keywords of JSON Schema in any draft: (name, about, asserts).\n\n"
+      "`about` is the kind of values it says something of: object, array, string, number or any.\n"
+      "`asserts` is whether a value can be invalid because of it; an annotation only tells.");
   nb::class_<Language>(m, "Language", "A regular language over bytes; for tests.")
       .def_static(
           "pattern",

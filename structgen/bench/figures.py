@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..keywords import ASSERTING
 from . import endtoend
 
 __all__ = [
@@ -46,14 +47,8 @@ OUTCOMES = ("right", "wrong", "refused", "failed")
 CUT, TOO_SMALL, NO_ROOM = "cut off", "limit too small", "no room"  # further outcomes of end-to-end rows
 _UNFINISHED = {endtoend.LENGTH: CUT, endtoend.TOO_SMALL: TOO_SMALL, endtoend.NO_ROOM: NO_ROOM}
 
-_KEYWORDS = (
-    "unevaluatedProperties", "unevaluatedItems", "dependentSchemas", "dependentRequired", "dependencies",
-    "patternProperties", "propertyNames", "additionalProperties", "additionalItems", "prefixItems",
-    "uniqueItems", "minContains", "maxContains", "contains", "minProperties", "maxProperties", "multipleOf",
-    "exclusiveMinimum", "exclusiveMaximum", "minimum", "maximum", "minLength", "maxLength", "minItems",
-    "maxItems", "$dynamicRef", "$recursiveRef", "$ref", "oneOf", "anyOf", "allOf", "not", "if", "then",
-    "else", "format", "pattern", "enum", "const", "items", "properties", "required", "type",
-)  # fmt: skip
+# Sought in an engine's message in this order: the words of plain English come last.
+_KEYWORDS = sorted(ASSERTING, key=lambda name: (name.isalpha() and name.islower(), -len(name)))
 _QUOTED = re.compile(r"[\"'`]\$?[A-Za-z]+[\"'`]")
 
 

@@ -10,70 +10,70 @@ namespace {
 constexpr Draft k4 = Draft::k4, k6 = Draft::k6, k7 = Draft::k7, k19 = Draft::k2019, k20 = Draft::k2020;
 
 constexpr WordInfo kWords[] = {
-    {"type", Word::kType, Form::kTypes, k4, k20},
-    {"enum", Word::kEnum, Form::kArray, k4, k20},
-    {"const", Word::kConst, Form::kAny, k6, k20},
-    {"allOf", Word::kAllOf, Form::kSome, k4, k20},
-    {"anyOf", Word::kAnyOf, Form::kSome, k4, k20},
-    {"oneOf", Word::kOneOf, Form::kSome, k4, k20},
-    {"not", Word::kNot, Form::kSchema, k4, k20},
-    {"if", Word::kIf, Form::kSchema, k7, k20},
-    {"then", Word::kThen, Form::kSchema, k7, k20},
-    {"else", Word::kElse, Form::kSchema, k7, k20},
-    {"$ref", Word::kRef, Form::kString, k4, k20},
-    {"$dynamicRef", Word::kDynamicRef, Form::kString, k20, k20},
-    {"$recursiveRef", Word::kRecursiveRef, Form::kString, k19, k19},
-    {"$id", Word::kId, Form::kAny, k6, k20},
-    {"id", Word::kLegacyId, Form::kAny, k4, k4},
-    {"$anchor", Word::kAnchor, Form::kAny, k19, k20},
-    {"$dynamicAnchor", Word::kDynamicAnchor, Form::kAny, k20, k20},
-    {"$recursiveAnchor", Word::kRecursiveAnchor, Form::kAny, k19, k19},
-    {"$schema", Word::kSchemaUri, Form::kAny, k4, k20},
-    {"$vocabulary", Word::kVocabulary, Form::kAny, k19, k20},
-    {"$defs", Word::kDefs, Form::kMap, k4, k20},  // read in every draft: only $ref reaches it
-    {"definitions", Word::kDefs, Form::kMap, k4, k20},
-    {"minimum", Word::kMinimum, Form::kNumber, k4, k20},
-    {"maximum", Word::kMaximum, Form::kNumber, k4, k20},
-    {"exclusiveMinimum", Word::kExclusiveMinimum, Form::kLimit, k4, k20},
-    {"exclusiveMaximum", Word::kExclusiveMaximum, Form::kLimit, k4, k20},
-    {"multipleOf", Word::kMultipleOf, Form::kNumber, k4, k20},
-    {"minLength", Word::kMinLength, Form::kCount, k4, k20},
-    {"maxLength", Word::kMaxLength, Form::kCount, k4, k20},
-    {"pattern", Word::kPattern, Form::kString, k4, k20},
-    {"format", Word::kFormat, Form::kString, k4, k20},
-    {"items", Word::kItems, Form::kEither, k4, k20},
-    {"prefixItems", Word::kPrefixItems, Form::kList, k20, k20},
-    {"additionalItems", Word::kAdditionalItems, Form::kSchema, k4, k19},
-    {"unevaluatedItems", Word::kUnevaluatedItems, Form::kSchema, k19, k20},
-    {"contains", Word::kContains, Form::kSchema, k6, k20},
-    {"minContains", Word::kMinContains, Form::kCount, k19, k20},
-    {"maxContains", Word::kMaxContains, Form::kCount, k19, k20},
-    {"minItems", Word::kMinItems, Form::kCount, k4, k20},
-    {"maxItems", Word::kMaxItems, Form::kCount, k4, k20},
-    {"uniqueItems", Word::kUniqueItems, Form::kBoolean, k4, k20},
-    {"properties", Word::kProperties, Form::kMap, k4, k20},
-    {"patternProperties", Word::kPatternProperties, Form::kMap, k4, k20},
-    {"additionalProperties", Word::kAdditionalProperties, Form::kSchema, k4, k20},
-    {"unevaluatedProperties", Word::kUnevaluatedProperties, Form::kSchema, k19, k20},
-    {"propertyNames", Word::kPropertyNames, Form::kSchema, k6, k20},
-    {"required", Word::kRequired, Form::kNames, k4, k20},
-    {"minProperties", Word::kMinProperties, Form::kCount, k4, k20},
-    {"maxProperties", Word::kMaxProperties, Form::kCount, k4, k20},
-    {"dependentRequired", Word::kDependentRequired, Form::kObject, k19, k20},
-    {"dependentSchemas", Word::kDependentSchemas, Form::kMap, k19, k20},
+    {"type", Word::kType, Form::kTypes, About::kAny, k4, k20},
+    {"enum", Word::kEnum, Form::kArray, About::kAny, k4, k20},
+    {"const", Word::kConst, Form::kAny, About::kAny, k6, k20},
+    {"allOf", Word::kAllOf, Form::kSome, About::kAny, k4, k20},
+    {"anyOf", Word::kAnyOf, Form::kSome, About::kAny, k4, k20},
+    {"oneOf", Word::kOneOf, Form::kSome, About::kAny, k4, k20},
+    {"not", Word::kNot, Form::kSchema, About::kAny, k4, k20},
+    {"if", Word::kIf, Form::kSchema, About::kAny, k7, k20},
+    {"then", Word::kThen, Form::kSchema, About::kAny, k7, k20},
+    {"else", Word::kElse, Form::kSchema, About::kAny, k7, k20},
+    {"$ref", Word::kRef, Form::kString, About::kAny, k4, k20},
+    {"$dynamicRef", Word::kDynamicRef, Form::kString, About::kAny, k20, k20},
+    {"$recursiveRef", Word::kRecursiveRef, Form::kString, About::kAny, k19, k19},
+    {"$id", Word::kId, Form::kAny, About::kAny, k6, k20},
+    {"id", Word::kLegacyId, Form::kAny, About::kAny, k4, k4},
+    {"$anchor", Word::kAnchor, Form::kAny, About::kAny, k19, k20},
+    {"$dynamicAnchor", Word::kDynamicAnchor, Form::kAny, About::kAny, k20, k20},
+    {"$recursiveAnchor", Word::kRecursiveAnchor, Form::kAny, About::kAny, k19, k19},
+    {"$schema", Word::kSchemaUri, Form::kAny, About::kAny, k4, k20},
+    {"$vocabulary", Word::kVocabulary, Form::kAny, About::kAny, k19, k20},
+    {"$defs", Word::kDefs, Form::kMap, About::kAny, k4, k20},  // read in every draft: only $ref reaches it
+    {"definitions", Word::kDefs, Form::kMap, About::kAny, k4, k20},
+    {"minimum", Word::kMinimum, Form::kNumber, About::kNumber, k4, k20},
+    {"maximum", Word::kMaximum, Form::kNumber, About::kNumber, k4, k20},
+    {"exclusiveMinimum", Word::kExclusiveMinimum, Form::kLimit, About::kNumber, k4, k20},
+    {"exclusiveMaximum", Word::kExclusiveMaximum, Form::kLimit, About::kNumber, k4, k20},
+    {"multipleOf", Word::kMultipleOf, Form::kNumber, About::kNumber, k4, k20},
+    {"minLength", Word::kMinLength, Form::kCount, About::kString, k4, k20},
+    {"maxLength", Word::kMaxLength, Form::kCount, About::kString, k4, k20},
+    {"pattern", Word::kPattern, Form::kString, About::kString, k4, k20},
+    {"format", Word::kFormat, Form::kString, About::kString, k4, k20},
+    {"items", Word::kItems, Form::kEither, About::kArray, k4, k20},
+    {"prefixItems", Word::kPrefixItems, Form::kList, About::kArray, k20, k20},
+    {"additionalItems", Word::kAdditionalItems, Form::kSchema, About::kArray, k4, k19},
+    {"unevaluatedItems", Word::kUnevaluatedItems, Form::kSchema, About::kArray, k19, k20},
+    {"contains", Word::kContains, Form::kSchema, About::kArray, k6, k20},
+    {"minContains", Word::kMinContains, Form::kCount, About::kArray, k19, k20},
+    {"maxContains", Word::kMaxContains, Form::kCount, About::kArray, k19, k20},
+    {"minItems", Word::kMinItems, Form::kCount, About::kArray, k4, k20},
+    {"maxItems", Word::kMaxItems, Form::kCount, About::kArray, k4, k20},
+    {"uniqueItems", Word::kUniqueItems, Form::kBoolean, About::kArray, k4, k20},
+    {"properties", Word::kProperties, Form::kMap, About::kObject, k4, k20},
+    {"patternProperties", Word::kPatternProperties, Form::kMap, About::kObject, k4, k20},
+    {"additionalProperties", Word::kAdditionalProperties, Form::kSchema, About::kObject, k4, k20},
+    {"unevaluatedProperties", Word::kUnevaluatedProperties, Form::kSchema, About::kObject, k19, k20},
+    {"propertyNames", Word::kPropertyNames, Form::kSchema, About::kObject, k6, k20},
+    {"required", Word::kRequired, Form::kNames, About::kObject, k4, k20},
+    {"minProperties", Word::kMinProperties, Form::kCount, About::kObject, k4, k20},
+    {"maxProperties", Word::kMaxProperties, Form::kCount, About::kObject, k4, k20},
+    {"dependentRequired", Word::kDependentRequired, Form::kObject, About::kObject, k19, k20},
+    {"dependentSchemas", Word::kDependentSchemas, Form::kMap, About::kObject, k19, k20},
     // Gone from 2019-09 on, but the suite's optional tests and real schemas keep its meaning.
-    {"dependencies", Word::kDependencies, Form::kMixed, k4, k20},
-    {"title", Word::kAnnotation, Form::kAny, k4, k20},
-    {"description", Word::kAnnotation, Form::kAny, k4, k20},
-    {"default", Word::kAnnotation, Form::kAny, k4, k20},
-    {"examples", Word::kAnnotation, Form::kAny, k4, k20},
-    {"$comment", Word::kAnnotation, Form::kAny, k4, k20},
-    {"readOnly", Word::kAnnotation, Form::kAny, k4, k20},
-    {"writeOnly", Word::kAnnotation, Form::kAny, k4, k20},
-    {"deprecated", Word::kAnnotation, Form::kAny, k4, k20},
-    {"contentEncoding", Word::kContent, Form::kAny, k7, k20},
-    {"contentMediaType", Word::kContent, Form::kAny, k7, k20},
-    {"contentSchema", Word::kContent, Form::kAny, k19, k20},
+    {"dependencies", Word::kDependencies, Form::kMixed, About::kObject, k4, k20},
+    {"title", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
+    {"description", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
+    {"default", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
+    {"examples", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
+    {"$comment", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
+    {"readOnly", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
+    {"writeOnly", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
+    {"deprecated", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
+    {"contentEncoding", Word::kContent, Form::kAny, About::kString, k7, k20},
+    {"contentMediaType", Word::kContent, Form::kAny, About::kString, k7, k20},
+    {"contentSchema", Word::kContent, Form::kAny, About::kString, k19, k20},
 };
 
 }  // namespace
@@ -101,6 +101,36 @@ const WordInfo* find_word(std::string_view text) {
   for (std::size_t at = slot(text); table[at] != kNone; at = (at + 1) % 256)
     if (kWords[table[at]].text == text) return &kWords[table[at]];
   return nullptr;
+}
+
+std::span<const WordInfo> all_words() { return kWords; }
+
+std::string_view name_of(About about) {
+  switch (about) {
+    case About::kAny: return "any";
+    case About::kNumber: return "number";
+    case About::kString: return "string";
+    case About::kArray: return "array";
+    case About::kObject: return "object";
+  }
+  return {};
+}
+
+bool asserts(const WordInfo& w) {
+  switch (w.word) {
+    case Word::kUnknown:
+    case Word::kAnnotation:
+    case Word::kContent:
+    case Word::kId:
+    case Word::kLegacyId:
+    case Word::kAnchor:
+    case Word::kDynamicAnchor:
+    case Word::kRecursiveAnchor:
+    case Word::kSchemaUri:
+    case Word::kVocabulary:
+    case Word::kDefs: return false;
+    default: return true;
+  }
 }
 
 bool draft_of_uri(std::string_view uri, Draft& out) {

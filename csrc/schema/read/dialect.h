@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace structgen {
@@ -88,13 +89,22 @@ enum class Form : uint8_t {
   kMixed,   // an object of schemas or arrays of names (dependencies)
 };
 
+// The kind of values that the keyword is about: it says nothing of others. An integer is a number.
+enum class About : uint8_t { kAny, kNumber, kString, kArray, kObject };
+
 struct WordInfo {
   std::string_view text;
   Word word;
   Form form;
+  About about;
   Draft first, last;
 };
 
+// The table: every keyword of every draft.
+std::span<const WordInfo> all_words();
+std::string_view name_of(About about);
+// Whether a value can be invalid because of the keyword, alone or with one beside it (`then`, `minContains`).
+bool asserts(const WordInfo& w);
 // Null for a text that no draft knows.
 const WordInfo* find_word(std::string_view text);
 inline bool holds_schemas(const WordInfo& w) { return w.form >= Form::kSchema; }
