@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "base/ids.h"
 
 namespace structgen {
 
@@ -40,16 +43,16 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
-  // The number of the schema at work (Lowering::location), from the innermost call that knows it; who has the
+  // The schema at work (Lowering::location), from the innermost call that knows it; who has the
   // schemas' text makes a place of it.
-  void in_schema(uint32_t location) {
-    if (schema_ < 0 && pointer_.empty()) schema_ = location;
+  void in_schema(LocationId location) {
+    if (!schema_ && pointer_.empty()) schema_ = location;
   }
-  int64_t schema() const { return schema_; }
+  std::optional<LocationId> schema() const { return schema_; }
   void place(std::string pointer, std::string keyword) {
     pointer_ = std::move(pointer);
     keyword_ = std::move(keyword);
-    schema_ = -1;
+    schema_.reset();
   }
   // Nobody on the way is to make the best of it: memory is used up, or a test asked for it.
   Error&& for_the_caller() && {
@@ -71,7 +74,7 @@ class Error : public std::exception {
   std::string pointer_;
   std::string keyword_;
   int64_t offset_ = -1;
-  int64_t schema_ = -1;
+  std::optional<LocationId> schema_;
   bool for_the_caller_ = false;
 };
 

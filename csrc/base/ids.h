@@ -19,12 +19,13 @@ struct Id {
   friend constexpr bool operator<(Id a, Id b) { return a.v < b.v; }
 };
 
-using RegexId = Id<struct RegexTag>;      // a node of the hash-consed regex algebra
-using RuleId = Id<struct RuleTag>;        // a nonterminal
-using StackId = Id<struct StackTag>;      // a hash-consed set of stacks
-using StateId = Id<struct StateTag>;      // a parse state
-using CaptureId = Id<struct CaptureTag>;  // text captured so far; 0 = not capturing
-using FormulaId = Id<struct FormulaTag>;  // a node of the Boolean formula space
+using RegexId = Id<struct RegexTag>;        // a node of the hash-consed regex algebra
+using RuleId = Id<struct RuleTag>;          // a nonterminal
+using StackId = Id<struct StackTag>;        // a hash-consed set of stacks
+using StateId = Id<struct StateTag>;        // a parse state
+using CaptureId = Id<struct CaptureTag>;    // text captured so far; 0 = not capturing
+using FormulaId = Id<struct FormulaTag>;    // a node of the Boolean formula space
+using LocationId = Id<struct LocationTag>;  // where a schema stands (Lowering::location)
 
 using TokenId = int32_t;  // a language-model token
 

@@ -82,7 +82,7 @@ bool Solver::unknown(FormulaId v) {
   Undo forget([&] { unknown_.erase(v.v); });  // an error is no answer
   const Formula f = formulas_[v];
   bool out = false;
-  if (f.op == Op::kSchema) out = lowering_.broken(f.a) || unknown(lowering_.lower(f.a));
+  if (f.op == Op::kSchema) out = lowering_.broken(f.location()) || unknown(lowering_.lower(f.location()));
   for (uint32_t i = 0; i < f.n && !out; ++i) out = unknown(f.kids[i]);
   forget.keep();
   unknown_[v.v] = out;
@@ -91,7 +91,7 @@ bool Solver::unknown(FormulaId v) {
 
 namespace {
 struct Looping {
-  uint32_t location;
+  LocationId location;
 };
 }  // namespace
 
@@ -117,7 +117,7 @@ FormulaId Solver::restrict_once(FormulaId v, Kind k) {
   if (formulas_.is_number_set(v)) return k == Kind::kNumber ? v : FormulaSpace::yes();
   const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
   if (const auto* known = restricted_.find(key)) return *known;
-  if (f.op == Op::kSchema && !restricting_.emplace(key, true).second) throw Looping{f.a};
+  if (f.op == Op::kSchema && !restricting_.emplace(key, true).second) throw Looping{f.location()};
   ++restrict_depth_;
   const Undo leave([&] {
     --restrict_depth_;
@@ -128,7 +128,7 @@ FormulaId Solver::restrict_once(FormulaId v, Kind k) {
   spend();
   FormulaId out;
   if (f.op == Op::kSchema)
-    out = lowering_.broken(f.a) ? FormulaSpace::no() : restrict(lowering_.lower(f.a), k);
+    out = lowering_.broken(f.location()) ? FormulaSpace::no() : restrict(lowering_.lower(f.location()), k);
   else if (f.op == Op::kNot)
     out = unknown(f.kids[0]) ? FormulaSpace::no() : formulas_.negate(restrict(f.kids[0], k));
   else if (f.op == Op::kOne && unknown(v))
@@ -142,16 +142,16 @@ FormulaId Solver::restrict_once(FormulaId v, Kind k) {
 // ---- non-emptiness ----
 
 // The first schema that the formula names.
-bool Solver::schema_of(FormulaId v, uint32_t levels, uint32_t& location) const {
+std::optional<LocationId> Solver::schema_of(FormulaId v, uint32_t levels) const {
   const Formula& f = formulas_[v];
   if (f.op == Op::kSchema) {
-    location = f.a;
-    return !lowering_.schemas().added(lowering_.location(f.a));
+    if (lowering_.schemas().added(lowering_.location(f.location()))) return std::nullopt;
+    return f.location();
   }
-  if (levels == 0) return false;
+  if (levels == 0) return std::nullopt;
   for (FormulaId k : formulas_.kids(v))
-    if (schema_of(k, levels - 1, location)) return true;
-  return false;
+    if (const auto found = schema_of(k, levels - 1)) return found;
+  return std::nullopt;
 }
 
 bool Solver::nonempty(FormulaId v) {
@@ -179,7 +179,7 @@ bool Solver::nonempty(FormulaId v) {
   } catch (Error& e) {
     forget();
     low_ = before;
-    if (uint32_t at = 0; schema_of(v, 3, at)) e.in_schema(at);
+    if (const auto at = schema_of(v, 3)) e.in_schema(*at);
     throw;
   } catch (...) {
     forget();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -76,7 +77,7 @@ class Solver {
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
   // The first schema that a formula names, in so many levels of it: where an error of it is.
-  bool schema_of(FormulaId v, uint32_t levels, uint32_t& location) const;
+  std::optional<LocationId> schema_of(FormulaId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
   const uint64_t& omitted() const { return omitted_; }  // how often so far

@@ -18,8 +18,8 @@ namespace structgen {
 bool Solver::plainly_nonempty(FormulaId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
-    if (lowering_.broken(s.a)) return false;
-    v = lowering_.lower(s.a);
+    if (lowering_.broken(s.location())) return false;
+    v = lowering_.lower(s.location());
   }
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
   for (FormulaId k : formulas_.conjuncts(v)) {

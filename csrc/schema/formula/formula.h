@@ -35,7 +35,8 @@ struct Formula {
   uint32_t a = 0, b = 0, c = 0, d = 0;
   const FormulaId* kids = nullptr;
   uint32_t n = 0;
-  uint32_t has = 0;  // kHasVal and the like, of the whole subtree
+  uint32_t has = 0;                                      // kHasVal and the like, of the whole subtree
+  LocationId location() const { return LocationId{a}; }  // of kSchema
 };
 using RegionId = Id<struct RegionTag>;
 using NameId = uint32_t;

@@ -70,22 +70,22 @@ FormulaId Lowering::node_of(const Loc& l) {
 FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
   const FormulaId f = node_of(at);
-  broken_.insert(formulas_[f].a);
+  broken_.insert(formulas_[f].location());
   return f;
 }
 
-void Lowering::raise_broken(uint32_t location) {
+void Lowering::raise_broken(LocationId location) {
   if (looping_.count(location))
     throw Error(ErrorKind::kGrammar, "a schema refers to itself without consuming anything")
-        .in(schemas_.pointer(locs_[location]), "$dynamicRef");
-  throw schemas_.broken(locs_[location]);
+        .in(schemas_.pointer(locs_[location.v]), "$dynamicRef");
+  throw schemas_.broken(locs_[location.v]);
 }
 
-FormulaId Lowering::lower(uint32_t location) {
-  if (const auto* known = lowered_.find(location)) return *known;
-  const Loc at = locs_[location];
+FormulaId Lowering::lower(LocationId location) {
+  if (const auto* known = lowered_.find(location.v)) return *known;
+  const Loc at = locs_[location.v];
   const FormulaId f = lower_object(at);
-  lowered_.emplace(location, f);
+  lowered_.emplace(location.v, f);
   return f;
 }
 

@@ -25,18 +25,18 @@ class Lowering {
 
   FormulaId root() { return reference(schemas_.root()); }
   // The formula of a kSchema node's location.
-  FormulaId lower(uint32_t location);
+  FormulaId lower(LocationId location);
   // A kSchema node whose reference leads nowhere: neither it nor its negation has a value.
-  bool broken(uint32_t location) const {
+  bool broken(LocationId location) const {
     return broken_.count(location) != 0 || looping_.count(location) != 0;
   }
   bool any_broken() const { return !broken_.empty() || !looping_.empty(); }
-  [[noreturn]] void raise_broken(uint32_t location);
+  [[noreturn]] void raise_broken(LocationId location);
   [[noreturn]] void raise_broken() { raise_broken(broken_.empty() ? *looping_.begin() : *broken_.begin()); }
   // A kSchema node that dynamic references lead back to without consuming anything: the scan of a schema
   // (schema/read/loops.h) does not see where those lead. From here on it is broken.
-  void loops(uint32_t location) { looping_.insert(location); }
-  const Loc& location(uint32_t location) const { return locs_[location]; }
+  void loops(LocationId location) { looping_.insert(location); }
+  const Loc& location(LocationId location) const { return locs_[location.v]; }
   SchemaSet& schemas() { return schemas_; }
   // Names in the order of properties map `map`.
   const std::vector<NameId>& map_names(uint32_t map) const { return maps_[map]; }
@@ -79,8 +79,8 @@ class Lowering {
   PropertyOrder order_;
   std::vector<Loc> locs_;
   InternTable loc_index_;
-  FlatMap<uint32_t, FormulaId> lowered_;
-  std::set<uint32_t> broken_, looping_;
+  FlatMap<uint32_t, FormulaId> lowered_;  // by location
+  std::set<LocationId> broken_, looping_;
   std::vector<std::vector<NameId>> maps_;
   FlatMap<uint64_t, uint32_t> map_index_;
   FlatMap<uint64_t, FormulaId> constants_;

@@ -191,7 +191,7 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
     } catch (Error& e) {
       const Rule r = rules_[id.v];
       const bool formula = r.kind == kValue || r.kind == kArrayFirst || r.kind == kArrayNext;
-      if (uint32_t at = 0; formula && solver_.schema_of(FormulaId{r.a}, 3, at)) e.in_schema(at);
+      if (const auto at = formula ? solver_.schema_of(FormulaId{r.a}, 3) : std::nullopt) e.in_schema(*at);
       throw;
     }
   });
@@ -199,8 +199,8 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
 
 // The keyword is named where only one of the schema's can have been the work.
 void JsonProductions::place(Error& e) const {
-  if (e.schema() < 0) return;
-  const Loc& at = lowering_.location(static_cast<uint32_t>(e.schema()));
+  if (!e.schema()) return;
+  const Loc& at = lowering_.location(*e.schema());
   std::string keyword;
   if (schemas_->json(at).is_object(at.node)) {
     const Keywords o(*schemas_, at);
