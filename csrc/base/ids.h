@@ -3,6 +3,7 @@
 // In/out: 32-bit integers. Cost: none (trivially copyable).
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,9 +15,7 @@ struct Id {
   uint32_t v = 0;
   constexpr Id() = default;
   constexpr explicit Id(uint32_t value) : v(value) {}
-  friend constexpr bool operator==(Id a, Id b) { return a.v == b.v; }
-  friend constexpr bool operator!=(Id a, Id b) { return a.v != b.v; }
-  friend constexpr bool operator<(Id a, Id b) { return a.v < b.v; }
+  friend constexpr auto operator<=>(const Id&, const Id&) = default;
 };
 
 using RegexId = Id<struct RegexTag>;        // a node of the hash-consed regex algebra

@@ -139,14 +139,14 @@ void Plans::order_names(Plan& plan, const std::vector<uint32_t>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
-  FlatMap<NameId, uint32_t> index;
-  for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i], i);
+  FlatMap<uint32_t, uint32_t> index;  // name -> its place in the plan
+  for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i].v, i);
   std::vector<bool> torn(plan.names.size(), false);
   for (uint32_t m : maps) {
     std::vector<uint32_t> chain;
     FlatMap<uint32_t, uint32_t> last;  // chain -> highest place met in this map
     for (NameId n : solver_.lowering().map_names(m)) {
-      const uint32_t* const at = index.find(n);
+      const uint32_t* const at = index.find(n.v);
       if (!at) continue;
       const uint32_t i = *at;
       if (plan.chain_of[i] != kNoChain) {
@@ -185,7 +185,7 @@ void Plans::expand_finite(Plan& plan) {
     const bool all = solver_.attempt(
         false, [&] { return regexes.enumerate(regexes.both(c.language, canonical), kFiniteClass, texts); });
     if (!all) return false;
-    for (std::string& t : texts) plan.names.push_back(formulas_.intern_text(from_json_body(t)));
+    for (std::string& t : texts) plan.names.push_back(formulas_.intern_name(from_json_body(t)));
     return true;
   });
 }
@@ -265,8 +265,8 @@ void Plans::take_apart(Plan& plan) {
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
-  FlatMap<NameId, uint32_t> index;
-  for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i], i);
+  FlatMap<uint32_t, uint32_t> index;  // name -> its place in the plan
+  for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i].v, i);
   std::vector<FormulaId> rest;
   std::vector<std::pair<uint32_t, FormulaId>> required;
   std::vector<std::vector<FormulaId>> values(plan.names.size());
@@ -276,13 +276,13 @@ void Plans::take_apart(Plan& plan) {
     const Region* r = l.op == Op::kAll || l.op == Op::kSome ? &formulas_.region(RegionId{l.a}) : nullptr;
     if (l.op == Op::kAll && r->kind == Region::kNames) {
       for (NameId n : r->names)
-        if (const uint32_t* at = index.find(n)) values[*at].push_back(FormulaId{l.b});
+        if (const uint32_t* at = index.find(n.v)) values[*at].push_back(FormulaId{l.b});
     } else if (l.op == Op::kAll) {
       for (uint32_t i = 0; i < plan.names.size(); ++i)
         if (hits(plan, RegionId{l.a}, i, 0)) values[i].push_back(FormulaId{l.b});
     } else if (r && l.c == 1 && FormulaId{l.b} == FormulaSpace::yes() && r->kind == Region::kNames &&
-               r->names.size() == 1 && index.find(r->names[0])) {
-      required.emplace_back(index[r->names[0]], k);
+               r->names.size() == 1 && index.find(r->names[0].v)) {
+      required.emplace_back(index[r->names[0].v], k);
     } else {
       rest.push_back(k);
     }
@@ -330,7 +330,7 @@ bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
     const auto at = std::lower_bound(plan.leaves.begin(), plan.leaves.end(), x.language);
     return plan.classes[cls].in[static_cast<std::size_t>(at - plan.leaves.begin())];
   }
-  const uint64_t key = (static_cast<uint64_t>(x.language) << 32) | plan.names[name];
+  const uint64_t key = (static_cast<uint64_t>(x.language) << 32) | plan.names[name].v;
   if (const bool* known = region_names_.find(key)) return *known;
   const RegexId language = solver_.strings(FormulaId{x.language});
   const bool out = solver_.regexes().matches(language, json_body(plan.texts[name]));

@@ -315,7 +315,7 @@ const Decimal& FormulaSpace::short_decimal(uint32_t text_id) {
 
 RegionId FormulaSpace::add_region(Region r) {
   uint64_t h = mix(r.kind, r.language);
-  for (NameId n : r.names) h = mix(h, n);
+  for (NameId n : r.names) h = mix(h, n.v);
   for (RegionId k : r.kids) h = mix(h, k.v + 0x10000000ull);
   return RegionId{region_index_.find_or_add(
       h,

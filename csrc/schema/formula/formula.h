@@ -39,7 +39,7 @@ struct Formula {
   LocationId location() const { return LocationId{a}; }  // of kSchema
 };
 using RegionId = Id<struct RegionTag>;
-using NameId = uint32_t;
+using NameId = Id<struct NameTag>;  // a key of objects; its number is that of its text
 
 // A set of object keys.
 struct Region {
@@ -111,7 +111,9 @@ class FormulaSpace {
 
   // ---- texts and names ----
   uint32_t intern_text(std::string_view text);
+  NameId intern_name(std::string_view name) { return NameId{intern_text(name)}; }
   std::string_view text(uint32_t id) const { return texts_[id]; }
+  std::string_view text(NameId name) const { return texts_[name.v]; }
   // The number that a text is, read once; `short_decimal` throws as Decimal::parse does.
   const Decimal& decimal(uint32_t text_id);
   const Decimal& short_decimal(uint32_t text_id);

@@ -67,7 +67,7 @@ class Lowering {
   FormulaId constant(const Json& json, JsonRef node, uint32_t doc);
   FormulaId absent(NameId name) { return formulas_.all(formulas_.name(name), FormulaSpace::no()); }
   FormulaId present(NameId name) { return formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1); }
-  NameId name_of(std::string_view text) { return formulas_.intern_text(text); }
+  NameId name_of(std::string_view text) { return formulas_.intern_name(text); }
   // A typed formula that came out false forbids its kind, not every value.
   FormulaId only_for(Kind k, FormulaId f) {
     return f == FormulaSpace::no() ? formulas_.types(kAllKinds & ~kind_bit(k)) : f;

@@ -57,7 +57,7 @@ void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
         if (!j.is_object(then)) continue;
         const FormulaId present = formulas.both(
             formulas.types(kind_bit(Kind::kObject)),
-            formulas.some(formulas.name(formulas.intern_text(j.key(o[w], i))), FormulaSpace::yes(), 1));
+            formulas.some(formulas.name(formulas.intern_name(j.key(o[w], i))), FormulaSpace::yes(), 1));
         collect_kid(at, then, formulas.both(condition, present), false);
       }
   path_.pop_back();
@@ -71,7 +71,7 @@ void Unevaluated::collect_keys(const Loc&, const Keywords& o, FormulaId conditio
   if (o.object(Word::kProperties)) {
     std::vector<NameId> names;
     for (uint32_t i = 0; i < j.size(o[Word::kProperties]); ++i)
-      names.push_back(formulas.intern_text(j.key(o[Word::kProperties], i)));
+      names.push_back(formulas.intern_name(j.key(o[Word::kProperties], i)));
     if (!names.empty()) keys_.push_back({condition, formulas.names(std::move(names))});
   }
   if (o.object(Word::kPatternProperties))
