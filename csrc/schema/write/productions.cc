@@ -34,10 +34,10 @@
 
 #include "base/depth.h"
 #include "base/error.h"
-#include "numbers/decimal.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
 #include "schema/decide/unique.h"
+#include "schema/write/diagnosis.h"
 
 namespace structgen {
 
@@ -50,6 +50,16 @@ constexpr std::size_t kShown = 80;  // bytes of a pattern that an error quotes
 constexpr std::pair<Kind, std::array<std::string_view, 2>> kWords[] = {
     {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
 }  // namespace
+
+template <class F>
+auto JsonProductions::placed(F&& f) {
+  try {
+    return f();
+  } catch (Error& e) {
+    place(e, *schemas_, lowering_);
+    throw;
+  }
+}
 
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
                                  const JsonLayout& layout, PropertyOrder order, NumberSpelling numbers)
@@ -110,70 +120,9 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     if (solver_.nonempty(root)) return;
     if (lowering_.any_broken()) lowering_.raise_broken();
     if (layout_.elements && solver_.nonempty(schema)) unwritable(schema);
-    unsatisfiable();
+    raise_unsatisfiable(*schemas_, lowering_, solver_);
   });
   root_ = rule(layout_.elements ? kArguments : kValue, root.v, 0, 0);
-}
-
-// The pointer of the innermost schema along the way down that has no instance of its own.
-void JsonProductions::unsatisfiable() {
-  Loc at = schemas_->root();
-  constexpr int kMaxSteps = 200;
-  // A part alone can be harder than the whole, which bounds it: it is passed over.
-  const auto none = [&](const Loc& part) {
-    solver_.refill();
-    try {
-      return !solver_.nonempty(lowering_.reference(part));
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
-      return false;
-    }
-  };
-  for (int step = 0; step < kMaxSteps; ++step) {
-    const Json& j = schemas_->json(at);
-    if (!j.is_object(at.node)) break;
-    const Keywords o(*schemas_, at);
-    std::vector<Loc> inner;  // schemas that every instance of this one, or a part of it, must satisfy
-    if (o.string(Word::kRef)) inner.push_back(schemas_->resolve(at, j.text(o[Word::kRef])));
-    if (o.array(Word::kAllOf))
-      for (uint32_t i = 0; i < j.size(o[Word::kAllOf]); ++i)
-        inner.push_back(schemas_->child(at, j.item(o[Word::kAllOf], i)));
-    if (o.array(Word::kRequired) && o.object(Word::kProperties))
-      for (uint32_t i = 0; i < j.size(o[Word::kRequired]); ++i) {
-        const JsonRef name = j.item(o[Word::kRequired], i);
-        if (!j.is_string(name)) continue;
-        const JsonRef property = j.find(o[Word::kProperties], j.text(name));
-        if (property != kNoJson) inner.push_back(schemas_->child(at, property));
-      }
-    // Items that must be there.
-    const auto count = [&](Word w, uint32_t otherwise) {
-      return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
-    };
-    const uint32_t items = count(Word::kMinItems, 0);
-    const Word tuple = o.array(Word::kPrefixItems) ? Word::kPrefixItems : Word::kItems;
-    const uint32_t prefix = o.array(tuple) ? j.size(o[tuple]) : 0;
-    for (uint32_t i = 0; i < prefix && i < items; ++i)
-      inner.push_back(schemas_->child(at, j.item(o[tuple], i)));
-    const Word more = tuple == Word::kItems && prefix > 0 ? Word::kAdditionalItems : Word::kItems;
-    if (items > prefix && o.schema(more)) inner.push_back(schemas_->child(at, o[more]));
-    if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
-      inner.push_back(schemas_->child(at, o[Word::kContains]));
-    // Where no branch has a value the first one shows why.
-    for (Word w : {Word::kAnyOf, Word::kOneOf}) {
-      bool empty = o.array(w) && j.size(o[w]) > 0;
-      for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas_->child(at, j.item(o[w], i)));
-      if (empty) inner.push_back(schemas_->child(at, j.item(o[w], 0)));
-    }
-    bool found = false;
-    for (const Loc& l : inner) {
-      if (l == at || !none(l)) continue;
-      at = l;
-      found = true;
-      break;
-    }
-    if (!found) break;
-  }
-  throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas_->pointer(at));
 }
 
 RuleId JsonProductions::rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
@@ -195,30 +144,6 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
       throw;
     }
   });
-}
-
-// The keyword is named where only one of the schema's can have been the work.
-void JsonProductions::place(Error& e) const {
-  if (!e.schema()) return;
-  const Loc& at = lowering_.location(*e.schema());
-  std::string keyword;
-  if (schemas_->json(at).is_object(at.node)) {
-    const Keywords o(*schemas_, at);
-    int found = 0;
-    for (const auto& [word, name] :
-         {std::pair(Word::kPattern, "pattern"), std::pair(Word::kFormat, "format"),
-          std::pair(Word::kMultipleOf, "multipleOf"), std::pair(Word::kUniqueItems, "uniqueItems"),
-          std::pair(Word::kContains, "contains"), std::pair(Word::kPatternProperties, "patternProperties"),
-          std::pair(Word::kPropertyNames, "propertyNames"), std::pair(Word::kAllOf, "allOf"),
-          std::pair(Word::kAnyOf, "anyOf"), std::pair(Word::kOneOf, "oneOf"), std::pair(Word::kNot, "not"),
-          std::pair(Word::kIf, "if"), std::pair(Word::kDependentSchemas, "dependentSchemas")})
-      if (o[word] != kNoJson) {
-        keyword = name;
-        ++found;
-      }
-    if (found != 1) keyword.clear();
-  }
-  e.place(schemas_->pointer(at), std::move(keyword));
 }
 
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {

@@ -91,15 +91,7 @@ class JsonProductions : public Productions {
   };
   // f(), and an error without a place gets that of the innermost schema at work.
   template <class F>
-  auto placed(F&& f) {
-    try {
-      return f();
-    } catch (Error& e) {
-      place(e);
-      throw;
-    }
-  }
-  void place(Error& e) const;
+  auto placed(F&& f);
   RuleId rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth);
   Symbol call(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
     return kind >= kNamed ? Symbol::reader(rule(kind, a, b, depth)) : Symbol::rule(rule(kind, a, b, depth));
@@ -149,7 +141,6 @@ class JsonProductions : public Productions {
   Symbol colon();
   Symbol text(std::string_view s) { return Symbol::terminal(regexes_.literal(s)); }
   std::string indent(uint32_t depth) const { return "\n" + std::string(2 * depth, ' '); }
-  [[noreturn]] void unsatisfiable();
 
   RegexArena& regexes_;
   std::unique_ptr<SchemaSet> schemas_;

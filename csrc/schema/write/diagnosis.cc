@@ -1,0 +1,111 @@
+// Where a schema goes wrong.
+//
+// The problem. "No value satisfies this schema" of a schema with a thousand keywords helps nobody: the place
+// is wanted, and an error deep in a search knows a number at most.
+//
+// The idea. Down from the root: of the schemas that every instance of this one, or a part of it, must satisfy
+// (`$ref`, `allOf`, required properties, items that must be there), one that has no instance of its own. In
+// `{"required": ["a"], "properties": {"a": {"minimum": 2, "maximum": 1}}}` that is `/properties/a`. Where two
+// parts contradict each other, neither is empty, and the schema that holds both is named.
+#include "schema/write/diagnosis.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "base/told.h"
+#include "numbers/decimal.h"
+#include "schema/read/keywords.h"
+
+namespace structgen {
+
+namespace {
+// Keywords whose languages can be too much to decide.
+constexpr Word kHard[] = {Word::kPattern,         Word::kFormat,   Word::kMultipleOf,
+                          Word::kUniqueItems,     Word::kContains, Word::kPatternProperties,
+                          Word::kPropertyNames,   Word::kAllOf,    Word::kAnyOf,
+                          Word::kOneOf,           Word::kNot,      Word::kIf,
+                          Word::kDependentSchemas};
+
+// The schemas that every instance of the one at `at`, or a part of it, must satisfy. `none`: whether a schema
+// has no instance.
+std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::function<bool(const Loc&)>& none) {
+  const Json& j = schemas.json(at);
+  if (!j.is_object(at.node)) return {};
+  const Keywords o(schemas, at);
+  std::vector<Loc> inner;
+  if (o.string(Word::kRef)) inner.push_back(schemas.resolve(at, j.text(o[Word::kRef])));
+  if (o.array(Word::kAllOf))
+    for (uint32_t i = 0; i < j.size(o[Word::kAllOf]); ++i)
+      inner.push_back(schemas.child(at, j.item(o[Word::kAllOf], i)));
+  if (o.array(Word::kRequired) && o.object(Word::kProperties))
+    for (uint32_t i = 0; i < j.size(o[Word::kRequired]); ++i) {
+      const JsonRef name = j.item(o[Word::kRequired], i);
+      if (!j.is_string(name)) continue;
+      const JsonRef property = j.find(o[Word::kProperties], j.text(name));
+      if (property != kNoJson) inner.push_back(schemas.child(at, property));
+    }
+  // Items that must be there.
+  const auto count = [&](Word w, uint32_t otherwise) {
+    return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
+  };
+  const uint32_t items = count(Word::kMinItems, 0);
+  const Word tuple = o.array(Word::kPrefixItems) ? Word::kPrefixItems : Word::kItems;
+  const uint32_t prefix = o.array(tuple) ? j.size(o[tuple]) : 0;
+  for (uint32_t i = 0; i < prefix && i < items; ++i) inner.push_back(schemas.child(at, j.item(o[tuple], i)));
+  const Word more = tuple == Word::kItems && prefix > 0 ? Word::kAdditionalItems : Word::kItems;
+  if (items > prefix && o.schema(more)) inner.push_back(schemas.child(at, o[more]));
+  if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
+    inner.push_back(schemas.child(at, o[Word::kContains]));
+  // Where no branch has a value the first one shows why.
+  for (Word w : {Word::kAnyOf, Word::kOneOf}) {
+    bool empty = o.array(w) && j.size(o[w]) > 0;
+    for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas.child(at, j.item(o[w], i)));
+    if (empty) inner.push_back(schemas.child(at, j.item(o[w], 0)));
+  }
+  return inner;
+}
+}  // namespace
+
+void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver) {
+  Loc at = schemas.root();
+  constexpr int kMaxSteps = 200;
+  // A part alone can be harder than the whole, which bounds it: it is passed over.
+  const auto none = [&](const Loc& part) {
+    solver.refill();
+    return told([&] { return !solver.nonempty(lowering.reference(part)); }).value_or(false);
+  };
+  for (int step = 0; step < kMaxSteps; ++step) {
+    bool found = false;
+    for (const Loc& l : needed_by(schemas, at, none)) {
+      if (l == at || !none(l)) continue;
+      at = l;
+      found = true;
+      break;
+    }
+    if (!found) break;
+  }
+  throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas.pointer(at));
+}
+
+// The keyword is named where only one of the schema's can have been the work.
+void place(Error& e, const SchemaSet& schemas, const Lowering& lowering) {
+  if (!e.schema()) return;
+  const Loc& at = lowering.location(*e.schema());
+  std::string keyword;
+  if (schemas.json(at).is_object(at.node)) {
+    const Keywords o(schemas, at);
+    int found = 0;
+    for (const WordInfo& w : all_words())
+      if (std::ranges::find(kHard, w.word) != std::end(kHard) && o[w.word] != kNoJson) {
+        keyword = w.text;
+        ++found;
+      }
+    if (found != 1) keyword.clear();
+  }
+  e.place(schemas.pointer(at), std::move(keyword));
+}
+
+}  // namespace structgen
