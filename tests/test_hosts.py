@@ -206,7 +206,10 @@ def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_prometheus_sums_the_counters_of_several_processes(tmp_path: Path) -> None:
-    """As SGLang's and vLLM's `/metrics` do: engines count in processes of their own."""
+    """As SGLang's and vLLM's `/metrics` do: engines count in processes of their own.
+
+    By prometheus-client's way, and by `gather`, which needs no variable of the operator.
+    """
     engine = """
 import numpy as np
 from oracles.harness import WORDS, vocabulary
@@ -224,20 +227,40 @@ registry = CollectorRegistry()
 multiprocess.MultiProcessCollector(registry)
 print(generate_latest(registry).decode())
 """
-    said = ""
-    for script in (engine, engine, front):
-        done = subprocess.run(
+    own = f"""
+import os, pathlib, subprocess, sys
+import prometheus_client
+from structgen.integrations.telemetry import gather
+
+gather()
+gather()  # nothing happens
+before = prometheus_client.generate_latest().decode()
+assert "structgen" not in before
+for _ in range(2):
+    subprocess.run([sys.executable, "-c", {engine!r}], check=True)
+print(prometheus_client.generate_latest().decode())
+"""
+
+    def run(script: str, **environment: str) -> str:
+        return subprocess.run(
             [sys.executable, "-c", script],
-            env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+            env={**os.environ, **environment},
             cwd=Path(__file__).parents[1],
             capture_output=True,
             text=True,
             check=True,
-        )
-        said = done.stdout
-    values = dict(line.rsplit(" ", 1) for line in said.splitlines() if line and not line.startswith("#"))
-    assert values["structgen_masks_total"] == values["structgen_compiles_total"] == "4.0"
-    assert float(values["structgen_mask_seconds_total"]) > 0 and values["structgen_inexact_total"] == "0.0"
+        ).stdout
+
+    theirs = [run(script, PROMETHEUS_MULTIPROC_DIR=str(tmp_path)) for script in (engine, engine, front)]
+    (folder := tmp_path / "temporary").mkdir()
+    for said in (theirs[-1], run(own, TMPDIR=str(folder))):
+        lines = [line for line in said.splitlines() if line.startswith("structgen_")]
+        values = dict(line.rsplit(" ", 1) for line in lines)
+        assert len(values) == len(lines)
+        assert values["structgen_masks_total"] == values["structgen_compiles_total"] == "4.0"
+        assert float(values["structgen_mask_seconds_total"]) > 0 == float(values["structgen_inexact_total"])
+    assert 0 < float(values["structgen_mask_seconds_most"]) < float(values["structgen_mask_seconds_total"])
+    assert not list(folder.iterdir()), "the files go with the process that gathers"
 
 
 def test_a_mask_under_limits_is_counted_as_inexact() -> None:

@@ -6,7 +6,9 @@ metrics. Cost: about a microsecond a mask, and two more where metrics are kept. 
 
 **Prometheus.** The counters join prometheus-client's default registry where the host has imported that
 package, or has set `PROMETHEUS_MULTIPROC_DIR`, which lets one process show the metrics of others. SGLang sets
-it; vLLM sets it where it runs several API servers, and otherwise shows the process of its API server alone.
+it; vLLM sets it where it runs several API servers. With one, vLLM shows the process of its API server alone,
+and that process calls `gather`: each engine then writes its counters to a file, and the API server's registry
+sums the files of its engines.
 """
 
 from __future__ import annotations
@@ -15,24 +17,30 @@ import functools
 import logging
 import os
 import sys
+import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..linting import not_enforced
 
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
 
-__all__ = ["Counters", "Telemetry"]
+__all__ = ["Counters", "Telemetry", "gather"]
 
 _EVERY = 60.0  # seconds between two lines of the log
 _SLOW_MASK = 0.05  # seconds; a forward of a large model takes about as long
 _WARNINGS = 100  # of one kind; whoever has so many knows
 _MOST = "_most"  # ends the names of counters that keep the largest amount, not the sum
+_FOLDER = "STRUCTGEN_COUNTERS_DIR"  # `gather` sets it, and the processes of the engines inherit it
+_WHAT = "See structgen.integrations.telemetry.Counters."
 
 
 @dataclass(slots=True)
@@ -78,8 +86,11 @@ class Telemetry:
         self._seen: weakref.WeakSet[CompiledGrammar] = weakref.WeakSet()
         self._warned: dict[str, int] = {}
         self._last = time.monotonic()
-        known = "prometheus_client" in sys.modules or "PROMETHEUS_MULTIPROC_DIR" in os.environ
-        self._metrics: dict[str, Any] = _metrics() if known else {}
+        together = "PROMETHEUS_MULTIPROC_DIR" in os.environ
+        known = together or "prometheus_client" in sys.modules
+        folder = None if together else os.environ.get(_FOLDER)
+        self._file: Any = _file(folder) if folder else None
+        self._metrics: dict[str, Any] = _metrics() if known and self._file is None else {}
 
     @property
     def counters(self) -> dict[str, float]:
@@ -107,6 +118,8 @@ class Telemetry:
         )
         if self._metrics:
             self._metrics["cache_bytes"].set(self._cache_bytes())
+        if self._file is not None:
+            self._file["cache_bytes"] = self._cache_bytes()
         if words:
             self._warn("not enforced", f"a constraint has keywords that are not enforced: {'; '.join(words)}")
         self._tell()
@@ -137,6 +150,8 @@ class Telemetry:
                 old = getattr(self._counters, name)
                 new = max(old, amount) if name.endswith(_MOST) else old + amount
                 setattr(self._counters, name, new)
+                if self._file is not None:
+                    self._file[name] = new
                 if name.endswith(_MOST):
                     amounts[name] = new
         for name, amount in amounts.items():
@@ -178,14 +193,64 @@ def _metrics() -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     for field in fields(Counters):
-        name, what = f"structgen_{field.name}", "See structgen.integrations.telemetry.Counters."
+        name = f"structgen_{field.name}"
         if field.name.endswith(_MOST):
-            found[field.name] = Gauge(name, what, multiprocess_mode="livemax")
+            found[field.name] = Gauge(name, _WHAT, multiprocess_mode="livemax")
         elif field.name == "cache_bytes":
-            found[field.name] = Gauge(name, what, multiprocess_mode="livesum")
+            found[field.name] = Gauge(name, _WHAT, multiprocess_mode="livesum")
         else:
-            found[field.name] = Counter(name, what)
+            found[field.name] = Counter(name, _WHAT)
     return found
+
+
+def gather() -> None:
+    """Shows the counters of the engines that this process is going to start in its own Prometheus metrics.
+
+    For a host whose engines are other processes, before it starts them. Nothing happens where Prometheus'
+    own way is on, where prometheus-client is not installed, or where this process counts already.
+    """
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ or _FOLDER in os.environ or _metrics.cache_info().currsize:
+        return
+    try:
+        from prometheus_client import REGISTRY
+    except ImportError:
+        return
+    gathered = _Gathered()
+    os.environ[_FOLDER] = gathered.folder.name
+    REGISTRY.register(gathered)
+
+
+_ROW = np.dtype([(field.name, np.float64) for field in fields(Counters)])  # of a file of `gather`
+
+
+def _file(folder: str) -> Any:
+    """A new file of counters, which are zero; None where `gather`'s process has gone with its folder."""
+    try:
+        handle, path = tempfile.mkstemp(dir=folder)
+        os.close(handle)
+        return np.memmap(path, _ROW, "w+", shape=(1,))[0]
+    except OSError:
+        return None
+
+
+class _Gathered:
+    """A collector of prometheus-client: what the engines wrote into the files of a folder."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="structgen-")  # goes with this process
+
+    def collect(self) -> Iterator[Any]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        files = [np.fromfile(path, _ROW) for path in Path(self.folder.name).iterdir()]
+        rows = np.concatenate(files) if files else np.zeros(0, _ROW)
+        for name in _ROW.names or () if len(rows) else ():
+            if name.endswith(_MOST):
+                yield GaugeMetricFamily(f"structgen_{name}", _WHAT, float(rows[name].max()))
+            elif name == "cache_bytes":
+                yield GaugeMetricFamily(f"structgen_{name}", _WHAT, float(rows[name].sum()))
+            else:
+                yield CounterMetricFamily(f"structgen_{name}", _WHAT, float(rows[name].sum()))
 
 
 def _mean(seconds: float, count: int) -> str:

@@ -45,6 +45,7 @@ from ..checking import bytes_compiler
 from ..errors import StructgenError
 from ..logits import allocate_bitmask
 from .hosts import HostEngine, HostRequest, compiled
+from .telemetry import Telemetry, gather
 
 __all__ = ["NAME", "register"]
 
@@ -129,8 +130,9 @@ def register() -> None:
         return
     _wrap_validation(SamplingParams, backend_xgrammar)
     _wrap_manager(StructuredOutputManager)
-    with contextlib.suppress(ImportError, AttributeError):  # all else works without it
-        _wrap_beam_search()
+    for extra in (_wrap_beam_search, _wrap_arguments):
+        with contextlib.suppress(ImportError, AttributeError):  # all else works without it
+            extra()
 
 
 def _allow_name(configuration: Any) -> None:
@@ -197,7 +199,14 @@ def _check(sampling_params: Any, tokenizer: Any, vocab_size: int) -> None:
                 raise
             compiled(_front_end(tokenizer, vocab_size).compiler, kind, text)
     except (StructgenError, ValueError) as error:
+        _refusals().refused(error)
         raise VLLMValidationError(str(error), parameter="structured_outputs") from error
+
+
+@functools.cache
+def _refusals() -> Telemetry:
+    """Counts what the front end refuses: the engine does not hear of it."""
+    return Telemetry("vllm.structgen", lambda: 0)
 
 
 @functools.lru_cache(maxsize=1)
@@ -247,6 +256,22 @@ def _wrap_beam_search() -> None:
         return backend, get_structured_output_key(structured_outputs), backend.allocate_token_bitmask(1)
 
     BeamSearchOfflineMixin._init_beam_search_structured_output = wrapped
+
+
+def _wrap_arguments() -> None:
+    """The API server's process learns the backend here, before it starts the engines that count."""
+    from vllm.engine.arg_utils import EngineArgs
+
+    create = EngineArgs.create_engine_config
+
+    @functools.wraps(create)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        config = create(self, *args, **kwargs)
+        if config.structured_outputs_config.backend == NAME:
+            gather()
+        return config
+
+    EngineArgs.create_engine_config = wrapped
 
 
 def _made(vllm_config: Any, tokenizer: Any) -> Any:
