@@ -397,3 +397,24 @@ def test_a_whole_multiple_of_a_long_fraction_is_decided(draft: str) -> None:
         assert not verdict(grammar, "1e308")
         assert verdict(grammar, "246913578")
         assert not verdict(grammar, "246913579")
+
+
+@pytest.mark.parametrize("kind", ["integer", "number"])
+@pytest.mark.parametrize("first", ["1e99999", "8.6e5286124", "-1e528612", "1e-99999"])
+def test_what_may_stand_beside_a_number_that_does_not_repeat(kind: str, first: str) -> None:
+    """The mask was refused ("too large to decide"): whether an unequal number is the rest of a string was
+    searched for among all the zeros of the number."""
+    grammar = compiler().json_schema(
+        {"type": "array", "uniqueItems": True, "items": {"type": kind}}, whitespace="compact"
+    )
+    vocabulary = grammar.vocabulary
+    row = structgen.allocate_bitmask(1, len(vocabulary))
+    matcher = grammar.matcher()
+    if kind == "integer" and "e-" in first:
+        assert not matcher.accept_bytes(f"[{first},".encode())
+        return
+    assert matcher.accept_bytes(f"[{first},".encode())
+    matcher.fill_bitmask(row)
+    for token in range(len(vocabulary)):
+        allowed = bool(row[0, token // 32] >> (token % 32) & 1)
+        assert allowed == matcher.fork().accept_token(token), token

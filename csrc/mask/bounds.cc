@@ -142,6 +142,11 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       }
     }
     if (others.empty()) return false;
+    // Whether a part that is no string body has a text in common with them can be too much to decide: the
+    // integers other than 1e500000.
+    for (RegexId r : others)
+      if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
+        return false;
     // What is left must still be a language of string bodies.
     if (!plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
     rest = regexes_.both(std::span<const RegexId>(others));

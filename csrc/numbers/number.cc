@@ -302,9 +302,9 @@ RegexId NumberLanguage::exact_fraction(uint32_t n) {
 
 RegexId NumberLanguage::magnitude() {
   if (magnitude_ != kUnset) return magnitude_;
-  magnitude_ = arena_.cat(arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_)), any_fraction_);
-  if (exponents_) magnitude_ = arena_.alt(magnitude_, arena_.alt(zero_, scientific_any()));
-  return magnitude_;
+  RegexId all = arena_.cat(arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_)), any_fraction_);
+  if (exponents_) all = arena_.alt(all, arena_.alt(zero_, scientific_any()));
+  return magnitude_ = all;
 }
 
 RegexId NumberLanguage::above(const Decimal& bound, bool strict) {

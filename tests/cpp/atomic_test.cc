@@ -28,7 +28,9 @@
 #include "engine/holes.h"
 #include "engine/matcher.h"
 #include "faults.h"
+#include "numbers/number.h"
 #include "random.h"
+#include "regex/regex.h"
 
 using namespace structgen;
 using structgen_tests::from_environment;
@@ -511,6 +513,37 @@ TEST_CASE("atomic: arrays whose items differ, multiples, counts") {
   t.matcher(0);
   t.walk(0, {"[1,", "\"a", "b\",", "[2"}, ",[1]],\"ab\"");
   check(t);
+}
+
+TEST_CASE("atomic: languages of numbers, at every allocation") {
+  using Question = RegexId (*)(NumberLanguage&);
+  const auto text = [](RegexArena& arena, RegexId r) {
+    std::string out;
+    for (const char* number : {"0", "-1", "1.5", "1e5", "-2E+07", "10e-1", "0e9", "01", "1.", "e"})
+      out += arena.matches(r, number) ? 'y' : 'n';
+    return out;
+  };
+  for (const Question ask : {Question([](NumberLanguage& n) { return n.any(); }),
+                             Question([](NumberLanguage& n) { return n.integers(); }),
+                             Question([](NumberLanguage& n) { return n.at_least(Decimal{}, true); })}) {
+    RegexArena plain;
+    NumberLanguage whole(plain, NumberSpelling::kAny, false, NumberLanguage::kUnlimited);
+    const std::string expected = text(plain, ask(whole));
+    int places = 0;
+    for (bool failed = true; failed; ++places) {
+      RegexArena arena;
+      NumberLanguage numbers(arena, NumberSpelling::kAny, false, NumberLanguage::kUnlimited);
+      structgen_tests::fail_allocation(places + 1);
+      try {
+        ask(numbers);
+      } catch (const std::bad_alloc&) {
+      }
+      failed = structgen_tests::allocation_failed();
+      structgen_tests::fail_allocation(0);
+      CHECK(text(arena, ask(numbers)) == expected);
+    }
+    CHECK(places > 10);
+  }
 }
 
 TEST_CASE("atomic: a schema that refers to itself, within a budget") {
