@@ -281,12 +281,14 @@ def format_names() -> list[str]:
     The formats of JSON Schema that constrain strings; every other name is an annotation.
     """
 
-def keywords() -> list[tuple[str, str, bool]]:
+def keywords() -> list[tuple[str, str, bool, str]]:
     """
-    The keywords of JSON Schema in any draft: (name, about, asserts).
+    The keywords of JSON Schema in any draft: (name, about, asserts, schemas).
 
     `about` is the kind of values it says something of: object, array, string, number or any.
     `asserts` is whether a value can be invalid because of it; an annotation only tells.
+    `schemas` is where schemas stand in its value: 'schema' (it is one), 'list', 'map' (an object of
+    schemas), 'mixed' (of schemas and lists of names), 'either' (one or a list), '' (nowhere).
     """
 
 class Language:

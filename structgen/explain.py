@@ -20,7 +20,7 @@ from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
 from .frontend.text_patterns import SAID
-from .keywords import ASSERTING, KNOWN
+from .keywords import ASSERTING, HOLDS, KNOWN
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -38,12 +38,15 @@ _COMMA = re.compile(rb'\s*,\s*"')
 Path = tuple[str | int, ...]
 
 # What a keyword holds, as far as its parts can be the cause on their own.
-_MAPS = ("properties", "patternProperties", "dependentSchemas")
-_LISTS = ("allOf", "prefixItems")
-_SCHEMAS = ("items", "additionalProperties", "additionalItems", "propertyNames", "then", "else",
-            "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
-_NAMES = ("required",)
+_MAPS = tuple(name for name, how in HOLDS.items() if how == "map")
 _BRANCHING = ("anyOf", "oneOf")
+_LISTS = tuple(name for name, how in HOLDS.items() if how == "list" and name not in _BRANCHING)
+_SCHEMAS = tuple(
+    name
+    for name, how in HOLDS.items()
+    if how in ("schema", "either") and name not in ("not", "if", "contains")
+)
+_NAMES = ("required",)
 _SILENT = frozenset(KNOWN) - frozenset(ASSERTING)
 
 
@@ -436,9 +439,7 @@ class _Search:
 
     def is_keyword(self, part: _Part) -> bool:
         """Is the last step a keyword, and not a name inside a map of schemas?"""
-        return part.how != _OPEN and not (
-            len(part.path) > 1 and part.path[-2] in (*_MAPS, "$defs", "definitions")
-        )
+        return part.how != _OPEN and not (len(part.path) > 1 and part.path[-2] in _MAPS)
 
     def parts_of(self, part: _Part, found: Any) -> Iterator[_Part]:
         if part.how == _OPEN or not part.path:

@@ -1,16 +1,50 @@
 """The keywords of JSON Schema as the core has them: csrc/schema/read/dialect.cc is the only list.
 
-In: nothing. Out: names. Cost: one call of the core, at import.
+In: nothing, or a schema. Out: names, and the schemas right inside a schema. Cost: one call of the core, at
+import.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from . import _core
 
-__all__ = ["ABOUT", "ASSERTING", "KNOWN"]
+__all__ = ["ABOUT", "ASSERTING", "HOLDS", "KNOWN", "inner_schemas", "rewritten"]
 
 _ROWS = _core.keywords()
-KNOWN = tuple(name for name, _, _ in _ROWS)
-ASSERTING = tuple(name for name, _, asserts in _ROWS if asserts)  # a value can be invalid because of it
+KNOWN = tuple(name for name, *_ in _ROWS)
+ASSERTING = tuple(name for name, _, asserts, _ in _ROWS if asserts)  # a value can be invalid because of it
 # keyword -> the one type of values that it asserts something about
-ABOUT = {name: about for name, about, asserts in _ROWS if asserts and about != "any"}
+ABOUT = {name: about for name, about, asserts, _ in _ROWS if asserts and about != "any"}
+# keyword -> where schemas stand in its value, as _core.keywords() says it
+HOLDS = {name: schemas for name, _, _, schemas in _ROWS if schemas}
+
+
+def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[str, str | int | None, Any]]:
+    """The schemas right inside a schema, each with its keyword and the name or the number under it."""
+    for keyword, held in schema.items():
+        how = HOLDS.get(keyword)
+        if how in ("map", "mixed"):
+            for name, inner in held.items() if isinstance(held, dict) else ():
+                yield keyword, name, inner
+        elif how in ("list", "either") and isinstance(held, list):
+            for i, inner in enumerate(held):
+                yield keyword, i, inner
+        elif how in ("schema", "either"):
+            yield keyword, None, held
+
+
+def rewritten(schema: dict[str, Any], put: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """A copy of a schema with ``put(keyword, inner)`` in place of each schema right inside it. `put` is also
+    given what stands there in place of a schema: a list of names in ``dependencies``, a text."""
+    out = dict(schema)
+    for keyword, step, inner in inner_schemas(schema):
+        if step is None:
+            out[keyword] = put(keyword, inner)
+            continue
+        if out[keyword] is schema[keyword]:
+            out[keyword] = schema[keyword].copy()
+        out[keyword][step] = put(keyword, inner)
+    return out

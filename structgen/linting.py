@@ -25,7 +25,7 @@ from urllib.parse import unquote
 from . import _core
 from ._stack import roomy
 from .errors import GrammarError, SchemaTooComplex, StructgenError, UnsatisfiableSchema
-from .keywords import ABOUT, KNOWN
+from .keywords import ABOUT, KNOWN, inner_schemas
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -557,21 +557,9 @@ def _schemas(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(node, dict):
         return
     yield pointer, node
-    for name, value in node.items():
-        here = f"{pointer}/{_step(name)}"
-        if name in ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"):
-            for key, inner in value.items() if isinstance(value, dict) else ():
-                yield from _schemas(inner, f"{here}/{_step(key)}")
-        elif name in ("allOf", "anyOf", "oneOf", "prefixItems") or (
-            name == "items" and isinstance(value, list)
-        ):
-            for i, inner in enumerate(value) if isinstance(value, list) else ():
-                yield from _schemas(inner, f"{here}/{i}")
-        elif name in (
-            "not", "if", "then", "else", "items", "contains", "additionalProperties", "propertyNames",
-            "unevaluatedItems", "unevaluatedProperties", "additionalItems",
-        ):  # fmt: skip
-            yield from _schemas(value, here)
+    for keyword, step, inner in inner_schemas(node):
+        below = "" if step is None else f"/{_step(str(step))}"
+        yield from _schemas(inner, f"{pointer}/{_step(keyword)}{below}")
 
 
 def _absolute(node: Any) -> Any:

@@ -35,6 +35,11 @@ CASES: list[tuple[Any, list[Any], list[Any]]] = [
     ({"type": "object"}, [{"x": 1}], []),
     ({**A, "additionalProperties": True}, [{"b": 1}], []),
     ({**A, "additionalProperties": {"type": "integer"}}, [{"b": 1}], [{"b": "x"}]),
+    (
+        {"$schema": "http://json-schema.org/draft-07/schema#", "items": [A], "additionalItems": B},
+        [[{"a": 1}, {"b": 1}]],
+        [[{"b": 1}], [{}, {"a": 1}]],
+    ),
     ({**A, "patternProperties": {"^x": {}}}, [{"xy": 1}], [{"b": 1}]),
     ({"allOf": [A, B]}, [{"a": 1, "b": 1}], [{"c": 1}, {"a": "x"}]),
     ({"anyOf": [{**A, "required": ["a"]}, B]}, [{"a": 1}, {"b": 1}, {"a": 1, "b": 1}], [{"c": 1}]),

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from oracles import harness
-from structgen import _core, errors
+from structgen import _core, errors, keywords
 
 METASCHEMAS = Path(__file__).resolve().parents[1] / "structgen" / "_metaschemas" / "documents.json"
-ROWS = {name: (about, asserts) for name, about, asserts in _core.keywords()}
+ROWS = {name: (about, asserts) for name, about, asserts, _ in _core.keywords()}
 REFERENCES = {"$ref", "$dynamicRef", "$recursiveRef"}
 VALUES = {"number": [1.5], "string": ["a"], "array": [[0, 0]], "object": [{"a": 0}], "any": [None, True]}
 # What a keyword may say, and what may stand beside it: alone, that allows every one of the values.
@@ -88,3 +88,55 @@ def test_a_keyword_is_about_what_it_excludes(name: str) -> None:
         assert len(refused(name)) > 1
     else:
         assert refused(name) == {about}
+
+
+def holds(node: Any) -> set[str]:
+    """Where a metaschema's rule for a keyword says that schemas stand."""
+    if not isinstance(node, dict):
+        return set()
+    if "$dynamicRef" in node or "$recursiveRef" in node or node.get("$ref") == "#":
+        return {"schema"}
+    if str(node.get("$ref")).endswith("/schemaArray"):
+        return {"list"}
+    if holds(node.get("additionalProperties")):
+        return {"mixed" if "anyOf" in node["additionalProperties"] else "map"}
+    return {how for part in node.get("anyOf", ()) for how in holds(part)}
+
+
+def test_where_schemas_stand_is_what_the_metaschemas_say() -> None:
+    said: dict[str, set[str]] = {name: set() for name, *_ in _core.keywords()}
+    for schema in json.loads(METASCHEMAS.read_text("utf-8")).values():
+        for name, node in schema.get("properties", {}).items():
+            said[name] |= holds(node)
+    del said["contentSchema"]  # it only tells, and is not read
+    either = {name: {"either"} if how == {"schema", "list"} else how for name, how in said.items()}
+    assert either == {name: {how} - {""} for name, _, _, how in _core.keywords() if name in either}
+
+
+def test_the_schemas_inside_are_walked_and_rewritten() -> None:
+    schema = {
+        "properties": {"a": {"type": "null"}, "b": True},
+        "dependencies": {"a": ["b"], "b": {"minProperties": 2}},
+        "items": [{"const": 1}, False],
+        "allOf": "not a list",
+        "not": {"const": 2},
+        "title": {"const": 3},
+    }
+    before = json.dumps(schema)
+    assert list(keywords.inner_schemas(schema)) == [
+        ("properties", "a", {"type": "null"}),
+        ("properties", "b", True),
+        ("dependencies", "a", ["b"]),
+        ("dependencies", "b", {"minProperties": 2}),
+        ("items", 0, {"const": 1}),
+        ("items", 1, False),
+        ("not", None, {"const": 2}),
+    ]
+    assert keywords.rewritten(schema, lambda keyword, _: keyword) == {
+        **schema,
+        "properties": {"a": "properties", "b": "properties"},
+        "dependencies": {"a": "dependencies", "b": "dependencies"},
+        "items": ["items", "items"],
+        "not": "not",
+    }
+    assert json.dumps(schema) == before

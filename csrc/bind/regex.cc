@@ -52,13 +52,16 @@ void bind_regex(nb::module_& m) {
   m.def(
       "keywords",
       [] {
-        std::vector<std::tuple<std::string, std::string, bool>> rows;
-        for (const WordInfo& w : all_words()) rows.emplace_back(w.text, name_of(w.about), asserts(w));
+        std::vector<std::tuple<std::string, std::string, bool, std::string>> rows;
+        for (const WordInfo& w : all_words())
+          rows.emplace_back(w.text, name_of(w.about), asserts(w), schemas_in(w.form));
         return rows;
       },
-      "The keywords of JSON Schema in any draft: (name, about, asserts).\n\n"
+      "The keywords of JSON Schema in any draft: (name, about, asserts, schemas).\n\n"
       "`about` is the kind of values it says something of: object, array, string, number or any.\n"
-      "`asserts` is whether a value can be invalid because of it; an annotation only tells.");
+      "`asserts` is whether a value can be invalid because of it; an annotation only tells.\n"
+      "`schemas` is where schemas stand in its value: 'schema' (it is one), 'list', 'map' (an object of\n"
+      "schemas), 'mixed' (of schemas and lists of names), 'either' (one or a list), '' (nowhere).");
   nb::class_<Language>(m, "Language", "A regular language over bytes; for tests.")
       .def_static(
           "pattern",

@@ -24,19 +24,18 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..errors import GrammarError
+from ..keywords import inner_schemas, rewritten
 
 Document = dict[str, Any]
 
-_CHILD_MAPS = ("properties", "patternProperties")
-_CHILD_LISTS = ("prefixItems",)
-_CHILDREN = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains")
-_PLACE_MAPS = ("$defs", "definitions", "dependentSchemas")
-_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
-_PLACES = ("then", "else")
+# Keywords whose schemas are about the value itself, and others that stay as they are.
+_BRANCHES = ("allOf", "anyOf", "oneOf")
+_PLACES = (*_BRANCHES, "then", "else", "$defs", "definitions", "dependentSchemas")
+_KEPT = ("not", "if", "propertyNames", "dependencies")
 _TURNING = ("not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef", "unevaluatedProperties")
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 # Keywords whose schemas apply beside others to the same value. Without any, `additionalProperties` closes.
-_BESIDE = (*_PLACE_LISTS, "$ref", "$dynamicRef", "$recursiveRef", "if", "dependentSchemas", "dependencies")
+_BESIDE = (*_BRANCHES, "$ref", "$dynamicRef", "$recursiveRef", "if", "dependentSchemas", "dependencies")
 
 
 def closed(document: Any, draft: int = 0) -> Any:
@@ -101,25 +100,18 @@ class _Closer:
         if not isinstance(schema, dict):
             return schema
         self.turning = self.turning or any(word in schema for word in _TURNING)
-        out: Document = {}
-        for keyword, held in schema.items():
-            if keyword in (*_CHILD_MAPS, *_PLACE_MAPS) and isinstance(held, dict):
-                take = self.child if keyword in _CHILD_MAPS else self.place
-                held = {name: take(inner) for name, inner in held.items()}
-            elif keyword in (*_CHILD_LISTS, *_PLACE_LISTS) and isinstance(held, list):
-                take = self.child if keyword in _CHILD_LISTS else self.place
-                held = [take(inner) for inner in held]
-            elif keyword in _CHILDREN:
-                held = self.child(held)
-            elif keyword in _PLACES:
-                held = self.place(held)
-            out[keyword] = held
+        out: Document = rewritten(schema, self._inner)
         # In a schema of their own: `additionalProperties` beside `properties` still looks at these names.
         more = {name: True for name in _asked_for(schema) if name not in (schema.get("properties") or ())}
         held = out.get("allOf", [])
         if more and isinstance(held, list):
             out["allOf"] = [*held, {"properties": more}]
         return out
+
+    def _inner(self, keyword: str, schema: Any) -> Any:
+        if keyword in _KEPT:
+            return schema
+        return self.place(schema) if keyword in _PLACES else self.child(schema)
 
     def _names(self, schema: Any, seen: set[str]) -> bool:
         """Whether a schema, or one in its place, names a member."""
@@ -135,13 +127,11 @@ class _Closer:
                     return True
             except LookupError:  # another document: what it names is not known here
                 pass
-        inner = [schema.get(word) for word in (*_PLACES, "if")]
-        for word in _PLACE_LISTS:
-            held = schema.get(word)
-            inner += held if isinstance(held, list) else []
-        dependent = schema.get("dependentSchemas")
-        inner += dependent.values() if isinstance(dependent, dict) else []
-        return any(self._names(part, seen) for part in inner)
+        return any(
+            self._names(part, seen)
+            for keyword, _, part in inner_schemas(schema)
+            if keyword in (*_BRANCHES, "then", "else", "if", "dependentSchemas")
+        )
 
 
 def _target(root: Any, reference: str) -> Any:

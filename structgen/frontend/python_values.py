@@ -25,6 +25,7 @@ from pydantic.types import Base64Encoder, Base64UrlEncoder, EncodedBytes, Encode
 from pydantic_core import SchemaValidator, to_jsonable_python
 
 from ..errors import GrammarError
+from ..keywords import rewritten
 from . import json_in_strings, python_numbers, python_predicates, text_patterns
 from .remarks import CLOCK, CONTENT, FILE, VALIDATOR
 
@@ -129,32 +130,16 @@ _CONDITIONS = {
     "decimal_places",
 }
 
-# Where a schema holds schemas: under a name each, in a list, or one.
-_MAPS = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
-_LISTS = {"anyOf", "oneOf", "allOf", "prefixItems"}
-_ONE = {
-    *("items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"),
-    *("unevaluatedItems", "unevaluatedProperties", "additionalItems"),
-}
-
 
 def _settled(schema: Any, definitions: Document) -> Any:
     """`schema` with every mark and every format of the table replaced, in the schemas inside as well."""
     if not isinstance(schema, dict):
         return schema
-    out: Document = {}
+    out: Document = rewritten(schema, lambda _, inner: _settled(inner, definitions))
     for keyword, held in schema.items():
-        if keyword in (_EXACT, _CONTENT, "discriminator") or keyword in _CONDITIONS:
-            continue
-        if keyword == "format" and held in _NOTES:
-            continue
-        if keyword in _MAPS and isinstance(held, dict):
-            held = {name: _settled(inner, definitions) for name, inner in held.items()}
-        elif keyword in _LISTS and isinstance(held, list):
-            held = [_settled(inner, definitions) for inner in held]
-        elif keyword in _ONE:
-            held = _settled(held, definitions)
-        out[keyword] = held
+        noted = keyword == "format" and held in _NOTES
+        if noted or keyword in (_EXACT, _CONTENT, "discriminator") or keyword in _CONDITIONS:
+            del out[keyword]
     mark = schema.get(_EXACT)
     named = schema.get("format")
     known = _FORMATS.get(named) if isinstance(named, str) else None

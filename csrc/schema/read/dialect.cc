@@ -116,6 +116,28 @@ std::string_view name_of(About about) {
   return {};
 }
 
+std::string_view schemas_in(Form form) {
+  switch (form) {
+    case Form::kSchema: return "schema";
+    case Form::kList:
+    case Form::kSome: return "list";
+    case Form::kMap: return "map";
+    case Form::kMixed: return "mixed";
+    case Form::kEither: return "either";
+    case Form::kAny:
+    case Form::kString:
+    case Form::kBoolean:
+    case Form::kNumber:
+    case Form::kLimit:
+    case Form::kCount:
+    case Form::kTypes:
+    case Form::kArray:
+    case Form::kNames:
+    case Form::kObject: return "";
+  }
+  return "";
+}
+
 bool asserts(const WordInfo& w) {
   switch (w.word) {
     case Word::kUnknown:

@@ -103,6 +103,9 @@ struct WordInfo {
 // The table: every keyword of every draft.
 std::span<const WordInfo> all_words();
 std::string_view name_of(About about);
+// Where schemas stand in a value of the form: "schema", "list", "map", "either" (one or a list), "mixed"
+// (a map of them and of lists of names); "": nowhere.
+std::string_view schemas_in(Form form);
 // Whether a value can be invalid because of the keyword, alone or with one beside it (`then`, `minContains`).
 bool asserts(const WordInfo& w);
 // Null for a text that no draft knows.
