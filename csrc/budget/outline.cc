@@ -53,14 +53,13 @@ RegexId Outline::loose(RegexId r) {
 }
 
 Outline::PlaceId Outline::find(uint64_t key, StateId s, bool string) {
-  const auto [slot, fresh] = of_key_.emplace(key, static_cast<uint32_t>(all_.size()));
-  if (!fresh) return slot;
+  if (const uint32_t* known = of_key_.find(key)) return *known;
   Place p;
   p.state = s;
   p.string = string;
-  all_.push_back(std::move(p));
+  all_.push_back(std::move(p));  // before its key: what has a key is there
   bytes_ += sizeof(Place);
-  return static_cast<PlaceId>(all_.size() - 1);
+  return of_key_.emplace(key, static_cast<uint32_t>(all_.size() - 1)).first;
 }
 
 void Outline::place(Item item, std::vector<Item>& others, std::vector<PlaceId>& out) {

@@ -47,11 +47,10 @@ std::size_t Facts::byte_size() const {
 Facts::At Facts::at(Spot spot, Alive::Pending pending, bool assumed) {
   if (pending != Alive::kClear && free_ && path_.loops(spot) && path_.text_behind(spot))
     pending = alive_.without_follow(pending);
-  const auto [number, fresh] = place_index_.emplace(key(spot, pending) | (uint64_t{assumed} << 63),
-                                                    static_cast<uint32_t>(places_.size()));
-  const At out = number;
-  if (fresh) places_.push_back({spot, pending, assumed});
-  return out;
+  const uint64_t at = key(spot, pending) | (uint64_t{assumed} << 63);
+  if (const uint32_t* known = place_index_.find(at)) return *known;
+  places_.push_back({spot, pending, assumed});  // before its key: what has a key is there
+  return place_index_.emplace(at, static_cast<uint32_t>(places_.size() - 1)).first;
 }
 
 Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
@@ -62,9 +61,8 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
     return static_cast<Head>(heads_.size() - 1);
   };
   if (reading.kind == Reading::kText) {
-    const auto [it, fresh] = told_.try_emplace({rule.v, reading.text}, 0);
-    if (fresh) it->second = add();
-    return it->second;
+    if (const auto known = told_.find({rule.v, reading.text}); known != told_.end()) return known->second;
+    return told_.try_emplace({rule.v, reading.text}, add()).first->second;
   }
   const uint32_t told = reading.kind == Reading::kLabel     ? reading.label + 3
                         : reading.kind == Reading::kUnknown ? 1
@@ -78,16 +76,14 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
 }
 
 Facts::Head Facts::tail(const Symbol* begin, const Symbol* end, uint32_t label) {
-  const auto [it, fresh] = tails_.try_emplace({begin, end, label}, 0);
-  if (!fresh) return it->second;
+  if (const auto known = tails_.find({begin, end, label}); known != tails_.end()) return known->second;
   heads_.emplace_back();
   Alternative& h = heads_.back();
   h.expanded = true;
   h.label = label;
   h.all.symbols.assign(begin, end);
   h.all.ends.push_back(static_cast<uint32_t>(h.all.symbols.size()));
-  it->second = static_cast<Head>(heads_.size() - 1);
-  return it->second;
+  return tails_.try_emplace({begin, end, label}, static_cast<Head>(heads_.size() - 1)).first->second;
 }
 
 const Alternatives& Facts::alternatives(Head h) {
@@ -107,11 +103,10 @@ const Alternatives& Facts::alternatives(Head h) {
 }
 
 uint32_t Facts::opened(uint32_t captures, At here) {
-  const auto [number, fresh] =
-      capture_index_.emplace(key(captures, here), static_cast<uint32_t>(captures_.size()));
-  const uint32_t out = number;
-  if (fresh) captures_.push_back({here, captures});
-  return out;
+  const uint64_t at = key(captures, here);
+  if (const uint32_t* known = capture_index_.find(at)) return *known;
+  captures_.push_back({here, captures});
+  return capture_index_.emplace(at, static_cast<uint32_t>(captures_.size() - 1)).first;
 }
 
 // ---- regexes along the path ----

@@ -51,7 +51,7 @@ struct World {
   };
   const Tails& tails() {
     if (tails_) return *tails_;
-    Tails& out = tails_.emplace();
+    Tails out;
     std::vector<SuffixText> texts;
     for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t) {
       const std::string_view bytes = vocabulary->bytes(t);
@@ -62,7 +62,7 @@ struct World {
           out.ends.push_back(t);
     }
     build_suffixes(std::move(texts), out.texts);
-    return out;
+    return tails_.emplace(std::move(out));
   }
 
   std::shared_ptr<const Vocabulary> vocabulary;

@@ -416,7 +416,7 @@ int fail_once(const Script& script, std::size_t at, Fault fault, int64_t n, Engi
   return kWhole;
 }
 
-void check(const Script& script) {
+void check(const Script& script, int64_t most = from_environment("STRUCTGEN_FAULTS", 3)) {
   std::vector<std::string> expected;
   {
     Engine plain(script.all_bytes);
@@ -432,7 +432,6 @@ void check(const Script& script) {
     }
     if (from_environment("STRUCTGEN_TIMES", 0)) return;
   }
-  const auto most = static_cast<int64_t>(from_environment("STRUCTGEN_FAULTS", 3));
   int64_t children = 0;
   Engine e(script.all_bytes);
   for (std::size_t at = 0; at < script.steps.size(); ++at) {
@@ -544,6 +543,19 @@ TEST_CASE("atomic: languages of numbers, at every allocation") {
     }
     CHECK(places > 10);
   }
+}
+
+TEST_CASE("atomic: bounds of the tokens that are needed, at many places") {
+  Script s;
+  s.schema(R"({"type":"object","properties":{"a":{"type":"string"}},"required":["a"]})");
+  s.matcher(0);
+  s.accept(0, "{\"a\":\"");
+  s.on(0, "tokens needed", [](Matcher& x) {
+    const Matcher::Bounds b = x.tokens_needed(true);
+    return std::to_string(b.least) + " " + std::to_string(b.enough);
+  });
+  s.within(0, 5);
+  check(s, 200);
 }
 
 TEST_CASE("atomic: a schema that refers to itself, within a budget") {
