@@ -135,8 +135,8 @@ BUGS = (
     Bug(
         "a dropped cell: only the branch where a subschema holds is followed",
         "csrc/schema/decide/solve.cc",
-        "for (bool truth : {true, false}) {\nFlatMap<uint32_t, FormulaId> memo;",
-        "for (bool truth : {true}) {\nFlatMap<uint32_t, FormulaId> memo;",
+        "for (bool truth : {true, false}) {\nFlatMap<uint32_t, TypedId> memo;",
+        "for (bool truth : {true}) {\nFlatMap<uint32_t, TypedId> memo;",
     ),
     Bug(
         "a count off by one: maxContains lets one more pass",

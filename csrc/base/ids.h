@@ -23,7 +23,8 @@ using RuleId = Id<struct RuleTag>;          // a nonterminal
 using StackId = Id<struct StackTag>;        // a hash-consed set of stacks
 using StateId = Id<struct StateTag>;        // a parse state
 using CaptureId = Id<struct CaptureTag>;    // text captured so far; 0 = not capturing
-using FormulaId = Id<struct FormulaTag>;    // a node of the Boolean formula space
+using ValueId = Id<struct ValueTag>;        // a formula of any JSON value
+using TypedId = Id<struct TypedTag>;        // a formula of the values of one kind
 using LocationId = Id<struct LocationTag>;  // where a schema stands (Lowering::location)
 
 using TokenId = int32_t;  // a language-model token

@@ -37,8 +37,8 @@ std::size_t Solver::byte_size() const {
          array_productive_.byte_size() + unknown_.byte_size();
 }
 
-bool Solver::kind_nonempty(FormulaId v, Kind k) {
-  const FormulaId p = restrict(v, k);
+bool Solver::kind_nonempty(ValueId v, Kind k) {
+  const TypedId p = restrict(v, k);
   if (p == FormulaSpace::no()) return false;
   if (p == FormulaSpace::yes()) return true;
   switch (k) {
@@ -55,35 +55,35 @@ bool Solver::kind_nonempty(FormulaId v, Kind k) {
 // ---- arrays ----
 
 // The derivative by one item: index ranges move down by one, those that start at 0 ask for its value.
-FormulaId Solver::shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo) {
+TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
-  const FormulaId v{f.b};
   const OpRow& row = formulas_.row(p);
   if (row.family == Family::kConstant || row.family == Family::kUnique) return p;  // unique.h sees to it
   if (row.family == Family::kItems) {
-    const FormulaId rest = formulas_.items(row.count, first, end, v, f.c);
+    const ValueId v = f.value();
+    const TypedId rest = formulas_.items(row.count, first, end, v, f.c);
     if (f.a > 0) return rest;
     return formulas_.counted(
         row.count, v, rest, [&](int64_t n) { return formulas_.items(row.count, first, end, v, n); }, f.c);
   }
   if (const auto* known = memo.find(p.v)) return *known;
   spend();
-  const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return shift(k, memo); });
+  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return shift(k, memo); });
   memo.emplace(p.v, out);
   return out;
 }
 
-std::vector<Cell> Solver::array_cells(FormulaId p) {
+std::vector<Cell> Solver::array_cells(TypedId p) {
   check_depth();
-  FlatMap<uint32_t, FormulaId> memo;
+  FlatMap<uint32_t, TypedId> memo;
   std::vector<Cell> out;
-  const Judge judge = [&](FormulaId rest) { return array_productive(rest); };
+  const Judge judge = [&](TypedId rest) { return array_productive(rest); };
   split(shift(p, memo), FormulaSpace::yes(), {judge, judge, nullptr, nullptr, true}, out);
   return out;
 }
 
-std::vector<ItemCell> Solver::item_cells(FormulaId p) {
+std::vector<ItemCell> Solver::item_cells(TypedId p) {
   if (formulas_[p].has & kHasUnique) return unique_->cells(p);
   std::vector<ItemCell> out;
   for (const Cell& c : array_cells(p)) out.push_back({c.value, c.rest, false});
@@ -91,11 +91,11 @@ std::vector<ItemCell> Solver::item_cells(FormulaId p) {
 }
 
 // Conjunctions of "every item in a range" and "at least n items": decided range by range.
-bool Solver::simple_array(FormulaId p, bool& result) {
-  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
+bool Solver::simple_array(TypedId p, bool& result) {
+  const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
   std::vector<uint32_t> bounds{0};
-  for (FormulaId k : kids) {
+  for (TypedId k : kids) {
     const Formula& l = formulas_[k];
     if (l.op == Op::kItemAll) {
       bounds.push_back(l.a);
@@ -114,10 +114,10 @@ bool Solver::simple_array(FormulaId p, bool& result) {
   result = true;
   for (uint32_t at : bounds) {
     if (at >= need) break;
-    std::vector<FormulaId> here;
-    for (FormulaId k : kids) {
+    std::vector<ValueId> here;
+    for (TypedId k : kids) {
       const Formula& l = formulas_[k];
-      if (l.a <= at && at < l.d) here.push_back(FormulaId{l.b});
+      if (l.a <= at && at < l.d) here.push_back(l.value());
     }
     if (!nonempty(formulas_.all_of(here))) {
       result = false;
@@ -127,7 +127,7 @@ bool Solver::simple_array(FormulaId p, bool& result) {
   return true;
 }
 
-bool Solver::array_productive(FormulaId p) {
+bool Solver::array_productive(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
   if (closes(p)) return true;
@@ -145,14 +145,14 @@ bool Solver::array_productive(FormulaId p) {
 }
 
 // Breadth-first over residuals: positions matter, so no conjunct can be taken alone.
-bool Solver::search_array(FormulaId p) {
+bool Solver::search_array(TypedId p) {
   check_depth();
-  std::vector<FormulaId> queue{p};
+  std::vector<TypedId> queue{p};
   std::unordered_set<uint32_t> seen{p.v};
   for (std::size_t i = 0; i < queue.size(); ++i) {
-    FlatMap<uint32_t, FormulaId> memo;
+    FlatMap<uint32_t, TypedId> memo;
     std::vector<Cell> cells;
-    const Judge judge = [](FormulaId) { return true; };
+    const Judge judge = [](TypedId) { return true; };
     split(shift(queue[i], memo), FormulaSpace::yes(), {judge, judge}, cells);
     for (const Cell& c : cells) {
       bool simple_result = false;

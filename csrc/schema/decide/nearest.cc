@@ -22,12 +22,10 @@ constexpr std::size_t kEnough = 3;    // names and classes offered
 // ---- distance ----
 
 // A bound from below: names asked for one by one, or the largest count.
-uint32_t Objects::least_members(FormulaId p) const {
-  const std::span<const FormulaId> kids =
-      formulas_[p].op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&p, 1);
+uint32_t Objects::least_members(TypedId p) const {
   std::vector<NameId> names;
   uint32_t most = 0;
-  for (FormulaId k : kids) {
+  for (TypedId k : formulas_.conjuncts(p)) {
     const Formula& f = formulas_[k];
     if (f.op != Op::kSome) continue;
     most = std::max(most, f.c);
@@ -39,7 +37,7 @@ uint32_t Objects::least_members(FormulaId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-bool Objects::within(PlanId plan_id, FormulaId p, const Gone& gone, uint32_t n) {
+bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
@@ -51,11 +49,11 @@ bool Objects::within(PlanId plan_id, FormulaId p, const Gone& gone, uint32_t n) 
     if (n < it->second.not_within) return false;
   }
   solver_.spend(5);
-  std::vector<FormulaId> branches, others;
-  FormulaId literal;
+  std::vector<TypedId> branches, others;
+  TypedId literal;
   bool found = false;
   if (solver_.branch(p, branches, literal, others)) {
-    for (FormulaId b : branches)
+    for (TypedId b : branches)
       if (within(plan_id, b, gone, n)) {
         found = true;
         break;
@@ -73,12 +71,12 @@ bool Objects::within(PlanId plan_id, FormulaId p, const Gone& gone, uint32_t n) 
 }
 
 // Some member meets the literal, and the order of members is free: it may as well be the next.
-bool Objects::within_literal(PlanId plan_id, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n) {
+bool Objects::within_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
-                     [&](FormulaId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
+                     [&](TypedId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
 }
 
-uint32_t Objects::distance(PlanId plan_id, FormulaId p, const Gone& gone) {
+uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   if (solver_.closes(p)) return 0;
   const Situation key = situation(plan_id, p, gone);
   if (const auto it = distance_.find(key); it != distance_.end()) return it->second;
@@ -95,10 +93,10 @@ uint32_t Objects::distance(PlanId plan_id, FormulaId p, const Gone& gone) {
 }
 
 // The rest and the required names that the static part still asks for.
-FormulaId Objects::demanded(const ObjectState& st) {
+TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
   const Bits& used = bits_[st.used];
-  std::vector<FormulaId> kids{st.rest};
+  std::vector<TypedId> kids{st.rest};
   for (uint32_t i = 0; i < plan.names.size(); ++i)
     if (has_bit(plan.required, i) && !has_bit(used, i))
       kids.push_back(formulas_.some(formulas_.name(plan.names[i]), FormulaSpace::yes(), 1));
@@ -117,13 +115,13 @@ uint32_t Objects::members_needed(ObjectId s) {
 
 // ---- offers ----
 
-void Objects::wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out) {
+void Objects::wanted(TypedId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out) {
   check_depth();
   if (!seen.insert(p.v).second) return;
   const Formula& f = formulas_[p];
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});
   if (f.op == Op::kAll || f.op == Op::kMost) return;
-  for (FormulaId k : formulas_.kids(p)) {
+  for (TypedId k : formulas_.kids(p)) {
     // Under exactly-one a count may also have to be missed, so every literal there counts. Its negation
     // (none, or two) asks for the same literals.
     if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
@@ -175,8 +173,8 @@ Offers Objects::useful(ObjectId s) {
   };
   // Members are free in their order, so one that meets the first unmet literal may come first. Under an order
   // of keys that member may have to wait for another; then all are tried.
-  std::vector<FormulaId> branches, others;
-  FormulaId literal = FormulaSpace::no();
+  std::vector<TypedId> branches, others;
+  TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);
   const RegionId region{asked ? formulas_[literal].a : 0};
   for (const bool any : {!asked, true}) {

@@ -63,7 +63,7 @@ std::size_t Objects::byte_size() const {
 
 // ---- productivity ----
 
-bool Objects::productive(FormulaId p) {
+bool Objects::productive(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
@@ -95,17 +95,16 @@ void Objects::take_one(const Plan& plan, uint32_t cls, Bits& taken) const {
 // `possible` pretends that no key was written yet. Written keys never make more objects possible, so its "no"
 // is right, and one answer serves every member.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
-  return {std::move(productive),
-          [this, plan_id](FormulaId rest) {
-            return search(plan_id, rest, {Bits(plans_[plan_id].words(), 0), {}});
-          },
-          nullptr};
+  return {
+      std::move(productive),
+      [this, plan_id](TypedId rest) { return search(plan_id, rest, {Bits(plans_[plan_id].words(), 0), {}}); },
+      nullptr};
 }
 
 // Is there a set of members that meets p? Each step lowers a count, so this ends. Members that meet no count
 // can be dropped from any object, which makes the search complete; in what order names may be written plays
 // no part, since any set of members can be written in order.
-bool Objects::search(PlanId plan_id, FormulaId p, Gone gone) {
+bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
@@ -126,16 +125,16 @@ bool Objects::search(PlanId plan_id, FormulaId p, Gone gone) {
   return result;
 }
 
-bool Objects::decide(PlanId plan_id, FormulaId p, const Gone& at) {
+bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   check_depth();
   Gone gone = at;
   bool dead = false;
   if (take_forced(plan_id, p, gone, dead)) return !dead && search(plan_id, p, std::move(gone));
-  std::vector<FormulaId> branches, others;
-  FormulaId literal;
+  std::vector<TypedId> branches, others;
+  TypedId literal;
   if (solver_.branch(p, branches, literal, others)) {
     FirstLimit unsure;
-    for (FormulaId b : branches)
+    for (TypedId b : branches)
       if (unsure.otherwise(false, [&] { return search(plan_id, b, gone); })) return true;
     unsure.rethrow();
     return false;
@@ -145,10 +144,10 @@ bool Objects::decide(PlanId plan_id, FormulaId p, const Gone& at) {
 }
 
 // Names that some literal asks for by name are written, all in one pass. False: nothing was taken.
-bool Objects::take_forced(PlanId plan_id, FormulaId& p, Gone& gone, bool& dead) {
+bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
   std::vector<uint32_t> forced;
-  for (FormulaId k : formulas_.conjuncts(p)) {
+  for (TypedId k : formulas_.conjuncts(p)) {
     const Formula& l = formulas_[k];
     if (l.op != Op::kSome || l.c != 1) continue;
     const Region& r = formulas_.region(RegionId{l.a});
@@ -161,7 +160,7 @@ bool Objects::take_forced(PlanId plan_id, FormulaId& p, Gone& gone, bool& dead) 
     forced.push_back(name);
   }
   if (forced.empty()) return false;
-  std::vector<FormulaId> kids{p};
+  std::vector<TypedId> kids{p};
   if (formulas_[p].op == Op::kAnd) kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
   const std::shared_ptr<const Parts> parts = kids.size() > kFewParts ? plans_.parts(plan_id, p) : nullptr;
   std::vector<uint32_t> all(parts ? 0 : kids.size());
@@ -171,10 +170,12 @@ bool Objects::take_forced(PlanId plan_id, FormulaId& p, Gone& gone, bool& dead) 
     if (has_bit(gone.names, name)) continue;  // asked for twice
     const std::vector<uint32_t> touched = parts ? parts->touched(name) : all;
     solver_.spend(static_cast<uint32_t>(touched.size()));
-    std::vector<FormulaId> values{plan.value[name]}, rests;
+    std::vector<ValueId> values{plan.value[name]};
+    std::vector<TypedId> rests;
     bool apart = true;
     for (uint32_t t : touched) {
-      FormulaId v, r;
+      ValueId v;
+      TypedId r;
       apart = apart && solver_.value_and_rest(plans_.derive(plan, kids[t], name, 0), v, r);
       if (!apart) break;
       values.push_back(v);
@@ -195,17 +196,17 @@ bool Objects::take_forced(PlanId plan_id, FormulaId& p, Gone& gone, bool& dead) 
 
 // At least n members of a region, n > 1: keys that nothing else in p speaks of are alike, and taking them
 // never does harm. Of endless keys there are always enough; others are counted. False: nothing was taken.
-bool Objects::take_alike(PlanId plan_id, FormulaId& p, Gone& gone, FormulaId literal, bool& dead) {
+bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
   const RegionId region{l.a};
-  const FormulaId value{l.b};
+  const ValueId value = l.value();
   if (l.c < 2 || formulas_.region(region).kind == Region::kNames) return false;
-  std::vector<FormulaId> conjuncts{FormulaSpace::yes()};
+  std::vector<TypedId> conjuncts{FormulaSpace::yes()};
   if (formulas_[p].op == Op::kAnd)
-    for (FormulaId k : formulas_.kids(p))
+    for (TypedId k : formulas_.kids(p))
       if (k != literal) conjuncts.push_back(k);
-  const FormulaId others = formulas_.all_of(conjuncts);
+  const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
   bool more = false;  // other keys could help too
@@ -215,8 +216,9 @@ bool Objects::take_alike(PlanId plan_id, FormulaId& p, Gone& gone, FormulaId lit
   for (uint32_t c = 0; c < plan.classes.size(); ++c) {
     const uint64_t left = remaining(plan, c, gone.taken);
     if (left == 0 || !plans_.hits(plan, region, kNoName, c)) continue;
-    const FormulaId start = formulas_.both(plans_.class_value(plan, c), value);
-    FormulaId v, r;
+    const ValueId start = formulas_.both(plans_.class_value(plan, c), value);
+    ValueId v;
+    TypedId r;
     const bool alike = solver_.value_and_rest(plans_.derive(plan, others, kNoName, c), v, r) && r == others &&
                        solver_.nonempty(formulas_.both(start, v));
     if (left != kEndless) {
@@ -233,10 +235,10 @@ bool Objects::take_alike(PlanId plan_id, FormulaId& p, Gone& gone, FormulaId lit
     bool repeats = alike;
     if (!alike) {  // some way to write one key leaves all else as it is: it can be written again and again
       std::vector<Cell> cells;
-      const FormulaId d = formulas_.both(plans_.derive(plan, p, kNoName, c), formulas_.val(value));
-      const Solver::Judge any = [](FormulaId) { return true; };
+      const TypedId d = formulas_.both(plans_.derive(plan, p, kNoName, c), formulas_.val(value));
+      const Solver::Judge any = [](TypedId) { return true; };
       solver_.split(d, start, {any, any, nullptr}, cells);
-      const FormulaId fewer = with(l.c - 1);
+      const TypedId fewer = with(l.c - 1);
       for (const Cell& cell : cells) repeats = repeats || cell.rest == fewer;
     }
     if (repeats) {
@@ -249,10 +251,11 @@ bool Objects::take_alike(PlanId plan_id, FormulaId& p, Gone& gone, FormulaId lit
   for (uint32_t i = 0; i < plan.names.size() && supply < l.c; ++i) {
     if (has_bit(gone.names, i) || !plans_.hits(plan, region, i, 0)) continue;
     bool alike = !parts->by_name.count(i);
-    std::vector<FormulaId> values{plan.value[i], value};
+    std::vector<ValueId> values{plan.value[i], value};
     for (std::size_t k = 0; alike && k < parts->wide.size(); ++k) {
-      FormulaId v, r;
-      const FormulaId kid = parts->kids[parts->wide[k]];
+      ValueId v;
+      TypedId r;
+      const TypedId kid = parts->kids[parts->wide[k]];
       alike = solver_.value_and_rest(plans_.derive(plan, kid, i, 0), v, r) && r == kid;
       values.push_back(v);
     }
@@ -277,20 +280,20 @@ bool Objects::take_alike(PlanId plan_id, FormulaId& p, Gone& gone, FormulaId lit
   return true;
 }
 
-bool Objects::search_literal(PlanId plan_id, FormulaId p, FormulaId literal, const Gone& gone) {
+bool Objects::search_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone) {
   return some_member(plan_id, p, literal, gone,
-                     [&](FormulaId rest, const Gone& next) { return search(plan_id, rest, next); });
+                     [&](TypedId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
 // Is there a member that meets the literal, and `then` what it leaves?
-bool Objects::some_member(PlanId plan_id, FormulaId p, FormulaId literal, const Gone& gone,
-                          const std::function<bool(FormulaId, const Gone&)>& then) {
+bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone,
+                          const std::function<bool(TypedId, const Gone&)>& then) {
   check_depth();
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
   const auto attempt = [&](uint32_t name, uint32_t cls) {
     if (!plans_.hits(plan, RegionId{l.a}, name, cls)) return false;
-    const FormulaId d = formulas_.both(plans_.derive(plan, p, name, cls), formulas_.val(FormulaId{l.b}));
+    const TypedId d = formulas_.both(plans_.derive(plan, p, name, cls), formulas_.val(l.value()));
     Gone next = gone;
     if (name != kNoName)
       add_bit(next.names, name);
@@ -298,7 +301,7 @@ bool Objects::some_member(PlanId plan_id, FormulaId p, FormulaId literal, const 
       take_one(plan, cls, next.taken);
     bool found = false;
     std::vector<Cell> cells;
-    Solver::Judges both = judges(plan_id, [&](FormulaId rest) { return found = found || then(rest, next); });
+    Solver::Judges both = judges(plan_id, [&](TypedId rest) { return found = found || then(rest, next); });
     both.enough = &found;
     solver_.split(d, name != kNoName ? plan.value[name] : plans_.class_value(plan, cls), both, cells);
     return found;
@@ -316,7 +319,7 @@ bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
   std::vector<bool> in(parts.kids.size(), false);
-  std::vector<FormulaId> chosen{left.changed};
+  std::vector<TypedId> chosen{left.changed};
   std::vector<uint32_t> names;
   bool wide = false;
   plans_.names_of(plan, left.changed, names, wide);
@@ -372,7 +375,7 @@ ObjectId Objects::intern(const ObjectState& s) {
       })};
 }
 
-ObjectId Objects::start(FormulaId p) {
+ObjectId Objects::start(TypedId p) {
   ObjectState s;
   s.plan = plans_.plan_of(p);
   Plan& plan = plans_[s.plan];
@@ -396,10 +399,10 @@ std::vector<Cell> Objects::split_name(ObjectId s, uint32_t name, bool first) {
   const Plan& plan = plans_[st.plan];
   Gone next = gone(st);
   next.names = after(plan, next.names, name);
-  const FormulaId d = plans_.forget(plan, plans_.derive(plan, st.rest, name, 0), next.names);
+  const TypedId d = plans_.forget(plan, plans_.derive(plan, st.rest, name, 0), next.names);
   bool found = false;
-  Solver::Judges judge = judges(
-      st.plan, [&](FormulaId rest) { return found = (first && found) || search(st.plan, rest, next); });
+  Solver::Judges judge =
+      judges(st.plan, [&](TypedId rest) { return found = (first && found) || search(st.plan, rest, next); });
   if (first) judge.enough = &found;
   judge.omits = true;
   std::vector<Cell> cells;
@@ -424,7 +427,7 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, uint32_t cls) {
   std::vector<Cell> cells;
   if (remaining(plan, cls, next.taken) > 0) {
     take_one(plan, cls, next.taken);
-    Solver::Judges judge = judges(st.plan, [&](FormulaId rest) { return search(st.plan, rest, next); });
+    Solver::Judges judge = judges(st.plan, [&](TypedId rest) { return search(st.plan, rest, next); });
     judge.omits = true;
     solver_.split(plans_.derive(plan, st.rest, kNoName, cls), plans_.class_value(plan, cls), judge, cells);
   }
@@ -439,21 +442,21 @@ bool Objects::may_write(ObjectId s, const Parts& parts, uint32_t name, const Bit
   Plan& plan = plans_[st.plan];
   if (!plans_.name_ok(plan, name)) return false;
   Left left{&parts, parts.touched(name), FormulaSpace::yes()};
-  std::vector<FormulaId> changed;
+  std::vector<TypedId> changed;
   for (uint32_t t : left.touched) changed.push_back(plans_.derive(plan, parts.kids[t], name, 0));
   bool others_open = false;
   for (uint32_t kid : parts.open)
     others_open = others_open || !std::binary_search(left.touched.begin(), left.touched.end(), kid);
   const Gone then{next, bits_[st.taken]};
   bool found = false;
-  Solver::Judges judge = judges(st.plan, [&](FormulaId rest) {
+  Solver::Judges judge = judges(st.plan, [&](TypedId rest) {
     if (found) return true;
     left.changed = rest;
     return found = (!others_open && solver_.closes(rest)) || possible(st.plan, left, then);
   });
   judge.enough = &found;
   judge.omits = true;
-  const FormulaId d = formulas_.all_of(changed);
+  const TypedId d = formulas_.all_of(changed);
   if (!(formulas_[d].has & kHasVal)) return d != FormulaSpace::no() && judge.productive(d);
   std::vector<Cell> cells;
   solver_.split(d, plan.value[name], judge, cells);
@@ -529,7 +532,7 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, uint32_t cls, const st
   else if (!fresh)
     next.unknown_key = true;
   if (st.rest == FormulaSpace::yes()) {
-    const FormulaId v = plans_.class_value(plan, cls);
+    const ValueId v = plans_.class_value(plan, cls);
     if (!solver_.nonempty(v)) return {};
     return {{v, intern(next)}};
   }
@@ -592,7 +595,7 @@ RegexId Objects::free_texts(ObjectId s, uint32_t cls, Texts& texts) {
   RegexArena& regexes = solver_.regexes();
   RegexId out = texts.all();
   for (std::size_t i = 0; i < plan.leaves.size(); ++i) {
-    const RegexId leaf = texts.of(solver_.restrict(FormulaId{plan.leaves[i]}, Kind::kString));
+    const RegexId leaf = texts.of(solver_.restrict(plan.leaves[i], Kind::kString));
     out = plan.classes[cls].in[i] ? regexes.both(out, leaf) : regexes.minus(out, leaf);
   }
   std::vector<RegexId> taken;

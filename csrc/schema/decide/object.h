@@ -25,7 +25,7 @@ using ObjectId = Id<struct ObjectTag>;  // of an object being written
 
 struct ObjectState {
   PlanId plan;
-  FormulaId rest;        // of the plan's rest
+  TypedId rest;          // of the plan's rest
   uint32_t used = 0;     // index of a bitset over the plan's names: written or passed over
   uint32_t taken = 0;    // index of the counts of keys written, by class; only where some class is limited
   uint32_t written = 0;  // index of a set of free keys already written
@@ -46,7 +46,7 @@ struct Offers {
 // Compared in full: a memo keyed by a hash alone once gave one plan's answer for another's.
 struct Situation {
   PlanId plan;
-  FormulaId rest;
+  TypedId rest;
   uint32_t used = 0;   // index of a bitset over the plan's names
   uint32_t taken = 0;  // index of the counts of keys written, by class
   friend bool operator==(const Situation&, const Situation&) = default;
@@ -61,15 +61,15 @@ class Objects {
  public:
   explicit Objects(Solver& solver);
 
-  bool productive(FormulaId p);  // does any object satisfy p?
-  FormulaId without_order(FormulaId p) { return plans_.without_order(p); }
-  ObjectId start(FormulaId p);  // the state after '{'
+  bool productive(TypedId p);  // does any object satisfy p?
+  TypedId without_order(TypedId p) { return plans_.without_order(p); }
+  ObjectId start(TypedId p);  // the state after '{'
   const ObjectState& state(ObjectId s) const { return states_[s.v]; }
   const Plan& plan(PlanId p) { return plans_[p]; }
   const Offers& offers(ObjectId s);
   Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
   const Bits& used(ObjectId s) const { return bits_[states_[s.v].used]; }  // names written or passed over
-  FormulaId class_value(ObjectId s, uint32_t cls) { return plans_.class_value(plan_of(s), cls); }
+  ValueId class_value(ObjectId s, uint32_t cls) { return plans_.class_value(plan_of(s), cls); }
   // ---- nearest.cc: what the shortest completion goes by ----
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
   // The least number of members after which the object may close, their order aside; kFar: not found cheaply.
@@ -78,7 +78,7 @@ class Objects {
   Offers useful(ObjectId s);
   // Ways to write name `i` (or a key of class `c` with this text) next: (value, state after).
   struct Step {
-    FormulaId value;
+    ValueId value;
     ObjectId next;
   };
   std::vector<Step> take_name(ObjectId s, uint32_t name);
@@ -102,28 +102,28 @@ class Objects {
   struct Left {
     const Parts* parts;
     std::vector<uint32_t> touched;  // sorted
-    FormulaId changed;
+    TypedId changed;
   };
   Gone gone(const ObjectState& s) const { return {bits_[s.used], bits_[s.taken]}; }
   uint64_t remaining(const Plan& plan, uint32_t cls, const Bits& taken) const;
   void take_one(const Plan& plan, uint32_t cls, Bits& taken) const;
-  Situation situation(PlanId plan, FormulaId p, const Gone& gone) {
+  Situation situation(PlanId plan, TypedId p, const Gone& gone) {
     return {plan, p, intern_bits(gone.names), intern_bits(gone.taken)};
   }
-  FormulaId demanded(const ObjectState& s);
+  TypedId demanded(const ObjectState& s);
   Offers wanted_offers(ObjectId s);
-  void wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out);
-  uint32_t least_members(FormulaId p) const;
-  uint32_t distance(PlanId plan, FormulaId p, const Gone& gone);
-  bool within(PlanId plan, FormulaId p, const Gone& gone, uint32_t n);
-  bool within_literal(PlanId plan, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n);
-  bool search(PlanId plan, FormulaId p, Gone gone);
-  bool decide(PlanId plan, FormulaId p, const Gone& gone);
-  bool take_forced(PlanId plan, FormulaId& p, Gone& gone, bool& dead);
-  bool take_alike(PlanId plan, FormulaId& p, Gone& gone, FormulaId literal, bool& dead);
-  bool search_literal(PlanId plan, FormulaId p, FormulaId literal, const Gone& gone);
-  bool some_member(PlanId plan, FormulaId p, FormulaId literal, const Gone& gone,
-                   const std::function<bool(FormulaId, const Gone&)>& then);
+  void wanted(TypedId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out);
+  uint32_t least_members(TypedId p) const;
+  uint32_t distance(PlanId plan, TypedId p, const Gone& gone);
+  bool within(PlanId plan, TypedId p, const Gone& gone, uint32_t n);
+  bool within_literal(PlanId plan, TypedId p, TypedId literal, const Gone& gone, uint32_t n);
+  bool search(PlanId plan, TypedId p, Gone gone);
+  bool decide(PlanId plan, TypedId p, const Gone& gone);
+  bool take_forced(PlanId plan, TypedId& p, Gone& gone, bool& dead);
+  bool take_alike(PlanId plan, TypedId& p, Gone& gone, TypedId literal, bool& dead);
+  bool search_literal(PlanId plan, TypedId p, TypedId literal, const Gone& gone);
+  bool some_member(PlanId plan, TypedId p, TypedId literal, const Gone& gone,
+                   const std::function<bool(TypedId, const Gone&)>& then);
   bool possible(PlanId plan, const Left& left, const Gone& gone);
   Solver::Judges judges(PlanId plan_id, Solver::Judge productive);
   bool may_write(ObjectId s, const Parts& parts, uint32_t name, const Bits& next);

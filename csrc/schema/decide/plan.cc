@@ -65,7 +65,7 @@ std::vector<uint32_t> Parts::touched(uint32_t name) const {
 
 // ---- making a plan ----
 
-void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<uint32_t>& leaves) {
+void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<ValueId>& leaves) {
   check_depth();
   const Region& x = formulas_.region(r);
   names.insert(names.end(), x.names.begin(), x.names.end());
@@ -73,32 +73,32 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<u
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
-void Plans::collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen) {
+void Plans::collect(TypedId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
   const Formula& n = formulas_[f];
   if (row(n.op).family == Family::kMembers) return collect_region(RegionId{n.a}, plan.names, plan.leaves);
   if (n.op == Op::kOrder) return maps.push_back(n.a);
   if (n.n == 0 || !seen.emplace(f.v, true).second) return;
-  for (FormulaId k : formulas_.kids(f)) collect(k, plan, maps, seen);
+  for (TypedId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
 
-FormulaId Plans::strip_order(FormulaId f, Memo& memo) {
+TypedId Plans::strip_order(TypedId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
   if (n.op == Op::kOrder) return FormulaSpace::yes();
   if (const auto* known = memo.find(f.v)) return *known;
-  const FormulaId out = formulas_.map_kids(f, [&](FormulaId k) { return strip_order(k, memo); });
+  const TypedId out = formulas_.map_kids(f, [&](TypedId k) { return strip_order(k, memo); });
   memo.emplace(f.v, out);
   return out;
 }
 
-FormulaId Plans::without_order(FormulaId p) {
+TypedId Plans::without_order(TypedId p) {
   Memo memo;
   return strip_order(p, memo);
 }
 
-PlanId Plans::plan_of(FormulaId p) {
+PlanId Plans::plan_of(TypedId p) {
   if (const auto* known = plan_index_.find(p.v)) return PlanId{*known};
   auto plan = std::make_unique<Plan>();
   std::vector<uint32_t> maps;
@@ -198,9 +198,8 @@ void Plans::find_classes(Plan& plan) {
   RegexArena& regexes = solver_.regexes();
   std::vector<KeyClass> classes(1);
   classes[0].language = any_body(regexes, regexes.spelling());
-  for (uint32_t leaf : plan.leaves) {
-    const RegexId language =
-        solver_.attempt(RegexArena::poison(), [&] { return solver_.strings(FormulaId{leaf}); });
+  for (ValueId leaf : plan.leaves) {
+    const RegexId language = solver_.attempt(RegexArena::poison(), [&] { return solver_.strings(leaf); });
     if (language == RegexArena::poison()) {
       classes.clear();
       break;
@@ -243,7 +242,7 @@ void Plans::count_keys(Plan& plan) {
   }
 }
 
-bool Plans::limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen) {
+bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   const Formula& f = formulas_[p];
   if (f.op == Op::kAll || f.op == Op::kMost) return formulas_.region(RegionId{f.a}).kind != Region::kNames;
@@ -254,33 +253,33 @@ bool Plans::limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen) {
     return wide;
   }
   if (f.n == 0 || !seen.emplace(p.v, true).second) return false;
-  for (FormulaId k : formulas_.kids(p))
+  for (TypedId k : formulas_.kids(p))
     if (limits_members(k, seen)) return true;
   return false;
 }
 
 void Plans::take_apart(Plan& plan) {
-  const FormulaId self = plan.formula;
-  const std::span<const FormulaId> kids = formulas_.conjuncts(self);
+  const TypedId self = plan.formula;
+  const auto kids = formulas_.conjuncts(self);
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
   FlatMap<uint32_t, uint32_t> index;  // name -> its place in the plan
   for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i].v, i);
-  std::vector<FormulaId> rest;
-  std::vector<std::pair<uint32_t, FormulaId>> required;
-  std::vector<std::vector<FormulaId>> values(plan.names.size());
-  for (FormulaId k : kids) {
+  std::vector<TypedId> rest;
+  std::vector<std::pair<uint32_t, TypedId>> required;
+  std::vector<std::vector<ValueId>> values(plan.names.size());
+  for (TypedId k : kids) {
     const Formula& l = formulas_[k];
     if (l.op == Op::kTrue) continue;
     const Region* r = l.op == Op::kAll || l.op == Op::kSome ? &formulas_.region(RegionId{l.a}) : nullptr;
     if (l.op == Op::kAll && r->kind == Region::kNames) {
       for (NameId n : r->names)
-        if (const uint32_t* at = index.find(n.v)) values[*at].push_back(FormulaId{l.b});
+        if (const uint32_t* at = index.find(n.v)) values[*at].push_back(l.value());
     } else if (l.op == Op::kAll) {
       for (uint32_t i = 0; i < plan.names.size(); ++i)
-        if (hits(plan, RegionId{l.a}, i, 0)) values[i].push_back(FormulaId{l.b});
-    } else if (r && l.c == 1 && FormulaId{l.b} == FormulaSpace::yes() && r->kind == Region::kNames &&
+        if (hits(plan, RegionId{l.a}, i, 0)) values[i].push_back(l.value());
+    } else if (r && l.c == 1 && l.value() == FormulaSpace::yes() && r->kind == Region::kNames &&
                r->names.size() == 1 && index.find(r->names[0].v)) {
       required.emplace_back(index[r->names[0].v], k);
     } else {
@@ -292,7 +291,7 @@ void Plans::take_apart(Plan& plan) {
   // against a member matter: "at least n" is met by required members as by any.
   std::vector<uint32_t> named;
   bool wide = false;
-  const FormulaId counting = formulas_.all_of(rest);
+  const TypedId counting = formulas_.all_of(rest);
   FlatMap<uint32_t, bool> seen;
   const bool limits = limits_members(counting, seen);
   if (!rest.empty()) names_of(plan, counting, named, wide);
@@ -330,9 +329,9 @@ bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
     const auto at = std::lower_bound(plan.leaves.begin(), plan.leaves.end(), x.language);
     return plan.classes[cls].in[static_cast<std::size_t>(at - plan.leaves.begin())];
   }
-  const uint64_t key = (static_cast<uint64_t>(x.language) << 32) | plan.names[name].v;
+  const uint64_t key = (static_cast<uint64_t>(x.language.v) << 32) | plan.names[name].v;
   if (const bool* known = region_names_.find(key)) return *known;
-  const RegexId language = solver_.strings(FormulaId{x.language});
+  const RegexId language = solver_.strings(x.language);
   const bool out = solver_.regexes().matches(language, json_body(plan.texts[name]));
   region_names_.emplace(key, out);
   return out;
@@ -347,19 +346,19 @@ bool Plans::name_ok(Plan& plan, uint32_t name) {
   return plan.ok[name] == 2;
 }
 
-FormulaId Plans::class_value(Plan& plan, uint32_t cls) {
+ValueId Plans::class_value(Plan& plan, uint32_t cls) {
   if (plan.class_value.empty()) {
-    const FormulaId self = plan.formula;
-    const std::span<const FormulaId> kids = formulas_.conjuncts(self);
-    std::vector<std::vector<FormulaId>> values(plan.classes.size());
-    for (FormulaId k : kids) {
+    const TypedId self = plan.formula;
+    const auto kids = formulas_.conjuncts(self);
+    std::vector<std::vector<ValueId>> values(plan.classes.size());
+    for (TypedId k : kids) {
       const Formula& l = formulas_[k];
       if (l.op != Op::kAll || formulas_.region(RegionId{l.a}).kind == Region::kNames) continue;
       for (uint32_t c = 0; c < plan.classes.size(); ++c)
-        if (hits(plan, RegionId{l.a}, kNoName, c)) values[c].push_back(FormulaId{l.b});
+        if (hits(plan, RegionId{l.a}, kNoName, c)) values[c].push_back(l.value());
     }
-    std::vector<FormulaId> all;
-    for (const std::vector<FormulaId>& v : values) all.push_back(formulas_.all_of(v));
+    std::vector<ValueId> all;
+    for (const std::vector<ValueId>& v : values) all.push_back(formulas_.all_of(v));
     plan.class_value = std::move(all);
   }
   return plan.class_value[cls];
@@ -367,19 +366,19 @@ FormulaId Plans::class_value(Plan& plan, uint32_t cls) {
 
 // ---- derivatives ----
 
-FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls) {
+TypedId Plans::derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls) {
   Memo memo;
   return derive(plan, p, name, cls, memo);
 }
 
-FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, Memo& memo) {
+TypedId Plans::derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];
   const OpRow& row = formulas_.row(p);
   if (row.family == Family::kConstant) return p;
   if (row.family == Family::kMembers) {
     const RegionId r{f.a};
-    const FormulaId v{f.b};
+    const ValueId v = f.value();
     if (!hits(plan, r, name, cls)) return p;
     RegionId left = r;  // a name is written once: a finite region shrinks
     if (const Region& x = formulas_.region(r); x.kind == Region::kNames) {
@@ -387,23 +386,23 @@ FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t c
       std::erase(rest, plan.names[name]);
       left = formulas_.names(std::move(rest));
     }
-    const FormulaId same = formulas_.members(row.count, left, v, f.c);
+    const TypedId same = formulas_.members(row.count, left, v, f.c);
     return formulas_.counted(
         row.count, v, same, [&](int64_t n) { return formulas_.members(row.count, left, v, n); }, f.c);
   }
   if (const auto* known = memo.find(p.v)) return *known;
   solver_.spend();
-  const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return derive(plan, k, name, cls, memo); });
+  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return derive(plan, k, name, cls, memo); });
   memo.emplace(p.v, out);
   return out;
 }
 
-FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone) {
+TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   Memo memo;
   return forget(plan, p, gone, memo);
 }
 
-FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& memo) {
+TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
   charge();
   const Formula f = formulas_[p];
@@ -416,18 +415,18 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& m
       if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName && !has_bit(gone, i))
         rest.push_back(n);
     if (rest.size() == x.names.size()) return p;
-    return formulas_.members(row.count, formulas_.names(std::move(rest)), FormulaId{f.b}, f.c);
+    return formulas_.members(row.count, formulas_.names(std::move(rest)), f.value(), f.c);
   }
   if (f.n == 0) return p;
   if (const auto* known = memo.find(p.v)) return *known;
-  const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return forget(plan, k, gone, memo); });
+  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return forget(plan, k, gone, memo); });
   memo.emplace(p.v, out);
   return out;
 }
 
 // ---- conjunctions ----
 
-void Plans::walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide,
+void Plans::walk_names(const Plan& plan, TypedId p, std::vector<uint32_t>& names, bool& wide,
                        FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
@@ -443,15 +442,15 @@ void Plans::walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& nam
     return;
   }
   if (f.n == 0 || !seen.emplace(p.v, true).second) return;
-  for (FormulaId k : formulas_.kids(p)) walk_names(plan, k, names, wide, seen);
+  for (TypedId k : formulas_.kids(p)) walk_names(plan, k, names, wide, seen);
 }
 
-void Plans::names_of(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide) {
+void Plans::names_of(const Plan& plan, TypedId p, std::vector<uint32_t>& names, bool& wide) {
   FlatMap<uint32_t, bool> seen;
   walk_names(plan, p, names, wide, seen);
 }
 
-std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, FormulaId p) {
+std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;
   if (const auto it = parts_.find(key); it != parts_.end()) return it->second;

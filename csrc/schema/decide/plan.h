@@ -38,22 +38,22 @@ struct KeyClass {
 using PlanId = Id<struct PlanTag>;
 
 struct Plan {
-  FormulaId formula;          // without kOrder
-  FormulaId rest;             // what is derived
+  TypedId formula;            // without kOrder
+  TypedId rest;               // what is derived
   std::vector<NameId> names;  // sorted by text, as the literal table is
   std::vector<std::string> texts;
   uint32_t table = 0;                         // literal table of the names, label = index
   std::vector<std::vector<uint32_t>> chains;  // names whose mutual order is fixed
   std::vector<uint32_t> chain_of;             // per name; kNoChain
   std::vector<uint32_t> position;             // per name, in its chain
-  std::vector<uint32_t> leaves;               // value formulas of language regions
+  std::vector<ValueId> leaves;                // of the regions that are languages
   std::vector<KeyClass> classes;
   bool classes_known = false;
-  bool limited = false;          // some class has finitely many keys
-  Bits required;                 // by the static part
-  std::vector<FormulaId> value;  // per name, by the static part
-  std::vector<uint8_t> ok;       // per name: 0 unknown, 1 no, 2 yes
-  std::vector<FormulaId> class_value;
+  bool limited = false;        // some class has finitely many keys
+  Bits required;               // by the static part
+  std::vector<ValueId> value;  // per name, by the static part
+  std::vector<uint8_t> ok;     // per name: 0 unknown, 1 no, 2 yes
+  std::vector<ValueId> class_value;
 
   bool pure() const { return rest == FormulaSpace::yes(); }
   std::size_t words() const { return (names.size() + 63) / 64 + 1; }  // of a bitset over the names
@@ -62,7 +62,7 @@ struct Plan {
 
 // A conjunction of a plan by what its parts speak of.
 struct Parts {
-  std::vector<FormulaId> kids;
+  std::vector<TypedId> kids;
   std::vector<uint32_t> open;                                   // kids that do not close yet
   std::vector<uint32_t> wide;                                   // kids with a region that is no list of names
   std::unordered_map<uint32_t, std::vector<uint32_t>> by_name;  // name -> kids with a list that holds it
@@ -73,38 +73,38 @@ class Plans {
  public:
   explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
 
-  PlanId plan_of(FormulaId p);
-  FormulaId without_order(FormulaId p);
+  PlanId plan_of(TypedId p);
+  TypedId without_order(TypedId p);
   Plan& operator[](PlanId id) { return *plans_[id.v]; }
   const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
   std::size_t size() const { return plans_.size(); }
 
   void find_classes(Plan& plan);  // before anything is asked of a class
-  FormulaId class_value(Plan& plan, uint32_t cls);
+  ValueId class_value(Plan& plan, uint32_t cls);
   bool name_ok(Plan& plan, uint32_t name);
   // Does a region hold a name, or (name = kNoName) the keys of a class?
   bool hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls);
-  FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls);
+  TypedId derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls);
   // Names that can no longer be written leave every finite region.
-  FormulaId forget(const Plan& plan, FormulaId p, const Bits& gone);
-  std::shared_ptr<const Parts> parts(PlanId plan, FormulaId p);
+  TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
+  std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
   // The known names that the lists of a formula hold; `wide`: other regions occur too.
-  void names_of(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide);
+  void names_of(const Plan& plan, TypedId p, std::vector<uint32_t>& names, bool& wide);
 
  private:
-  using Memo = FlatMap<uint32_t, FormulaId>;
-  FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, Memo& memo);
-  FormulaId forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& memo);
-  void collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen);
-  void collect_region(RegionId r, std::vector<NameId>& names, std::vector<uint32_t>& leaves);
-  void walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide,
+  using Memo = FlatMap<uint32_t, TypedId>;
+  TypedId derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls, Memo& memo);
+  TypedId forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo);
+  void collect(TypedId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen);
+  void collect_region(RegionId r, std::vector<NameId>& names, std::vector<ValueId>& leaves);
+  void walk_names(const Plan& plan, TypedId p, std::vector<uint32_t>& names, bool& wide,
                   FlatMap<uint32_t, bool>& seen);
-  FormulaId strip_order(FormulaId f, Memo& memo);
+  TypedId strip_order(TypedId f, Memo& memo);
   void order_names(Plan& plan, const std::vector<uint32_t>& maps);
   void expand_finite(Plan& plan);
   void count_keys(Plan& plan);
   void take_apart(Plan& plan);
-  bool limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen);
+  bool limits_members(TypedId p, FlatMap<uint32_t, bool>& seen);
 
   Solver& solver_;
   FormulaSpace& formulas_;

@@ -73,7 +73,7 @@ void Solver::spend(uint32_t steps) {
 
 // Whether a broken reference has a say on the value: what it means is not known, so neither the formula nor
 // its negation can be relied on.
-bool Solver::unknown(FormulaId v) {
+bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();
   if (const auto* known = unknown_.find(v.v)) return *known != 0;
@@ -83,7 +83,7 @@ bool Solver::unknown(FormulaId v) {
   const Formula f = formulas_[v];
   bool out = false;
   if (f.op == Op::kSchema) out = lowering_.broken(f.location()) || unknown(lowering_.lower(f.location()));
-  for (uint32_t i = 0; i < f.n && !out; ++i) out = unknown(f.kids[i]);
+  for (ValueId k : formulas_.kids(v)) out = out || unknown(k);
   forget.keep();
   unknown_[v.v] = out;
   return out;
@@ -97,7 +97,7 @@ struct Looping {
 
 // A loop of dynamic references shows while it is followed. What was begun then is begun again, with the
 // schema that it leads back to broken: what was asked of a negation before may have another answer.
-FormulaId Solver::restrict(FormulaId v, Kind k) {
+TypedId Solver::restrict(ValueId v, Kind k) {
   if (restrict_depth_ > 0) return restrict_once(v, k);
   for (;;) try {
       return restrict_once(v, k);
@@ -107,14 +107,15 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
     }
 }
 
-FormulaId Solver::restrict_once(FormulaId v, Kind k) {
+TypedId Solver::restrict_once(ValueId v, Kind k) {
   check_depth();
   const Formula f = formulas_[v];
   const OpRow& row = formulas_.row(v);
-  if (row.family == Family::kConstant) return v;
-  if (row.about) return *row.about == k ? v : FormulaSpace::yes();
+  const TypedId same = FormulaSpace::of_its_kind(v);
+  if (row.family == Family::kConstant) return same;
+  if (row.about) return *row.about == k ? same : FormulaSpace::yes();
   if (f.op == Op::kTypes) return f.a & kind_bit(k) ? FormulaSpace::yes() : FormulaSpace::no();
-  if (formulas_.is_number_set(v)) return k == Kind::kNumber ? v : FormulaSpace::yes();
+  if (formulas_.is_number_set(v)) return k == Kind::kNumber ? same : FormulaSpace::yes();
   const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
   if (const auto* known = restricted_.find(key)) return *known;
   if (f.op == Op::kSchema && !restricting_.emplace(key, true).second) throw Looping{f.location()};
@@ -126,15 +127,16 @@ FormulaId Solver::restrict_once(FormulaId v, Kind k) {
   if (restrict_depth_ > kMaxRestrictDepth)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply");
   spend();
-  FormulaId out;
+  TypedId out;
   if (f.op == Op::kSchema)
     out = lowering_.broken(f.location()) ? FormulaSpace::no() : restrict(lowering_.lower(f.location()), k);
   else if (f.op == Op::kNot)
-    out = unknown(f.kids[0]) ? FormulaSpace::no() : formulas_.negate(restrict(f.kids[0], k));
+    out = unknown(formulas_.kids(v)[0]) ? FormulaSpace::no()
+                                        : formulas_.negate(restrict(formulas_.kids(v)[0], k));
   else if (f.op == Op::kOne && unknown(v))
     out = FormulaSpace::no();
   else
-    out = formulas_.map_kids(v, [&](FormulaId kid) { return restrict(kid, k); });
+    out = formulas_.map_kids(v, [&](ValueId kid) { return restrict(kid, k); });
   restricted_.emplace(key, out);
   return out;
 }
@@ -142,19 +144,19 @@ FormulaId Solver::restrict_once(FormulaId v, Kind k) {
 // ---- non-emptiness ----
 
 // The first schema that the formula names.
-std::optional<LocationId> Solver::schema_of(FormulaId v, uint32_t levels) const {
+std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   const Formula& f = formulas_[v];
   if (f.op == Op::kSchema) {
     if (lowering_.schemas().added(lowering_.location(f.location()))) return std::nullopt;
     return f.location();
   }
   if (levels == 0) return std::nullopt;
-  for (FormulaId k : formulas_.kids(v))
+  for (ValueId k : formulas_.kids(v))
     if (const auto found = schema_of(k, levels - 1)) return found;
   return std::nullopt;
 }
 
-bool Solver::nonempty(FormulaId v) {
+bool Solver::nonempty(ValueId v) {
   check_depth();
   if (v == FormulaSpace::yes()) return true;
   if (v == FormulaSpace::no()) return false;
@@ -199,7 +201,7 @@ bool Solver::nonempty(FormulaId v) {
   return result;
 }
 
-bool Solver::compute_nonempty(FormulaId v) {
+bool Solver::compute_nonempty(ValueId v) {
   if (plainly_nonempty(v)) return true;
   FirstLimit unsure;  // one kind with a value decides, whatever the others are
   for (Kind k :
@@ -209,12 +211,12 @@ bool Solver::compute_nonempty(FormulaId v) {
   return false;
 }
 
-bool Solver::closes(FormulaId p) const {
+bool Solver::closes(TypedId p) const {
   check_depth();
   const OpRow& row = formulas_.row(p);
   if (row.family != Family::kConnective) return row.closes;
-  const std::span<const FormulaId> kids = formulas_.kids(p);
-  const auto holds = [&](FormulaId k) { return closes(k); };
+  const auto kids = formulas_.kids(p);
+  const auto holds = [&](TypedId k) { return closes(k); };
   if (row.op == Op::kAnd) return std::ranges::all_of(kids, holds);
   if (row.op == Op::kOr) return std::ranges::any_of(kids, holds);
   return row.op == Op::kOne ? std::ranges::count_if(kids, holds) == 1 : !closes(kids[0]);
@@ -222,40 +224,48 @@ bool Solver::closes(FormulaId p) const {
 
 // ---- splitting ----
 
-FormulaId Solver::substitute(FormulaId x, FormulaId value, bool truth, FlatMap<uint32_t, FormulaId>& memo) {
+TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasVal)) return x;
-  if (f.op == Op::kVal) return f.a == value.v ? (truth ? FormulaSpace::yes() : FormulaSpace::no()) : x;
+  if (f.op == Op::kVal) return f.value() == value ? (truth ? FormulaSpace::yes() : FormulaSpace::no()) : x;
   if (const auto* known = memo.find(x.v)) return *known;
   spend();
-  const FormulaId out = formulas_.map_kids(x, [&](FormulaId k) { return substitute(k, value, truth, memo); });
+  const TypedId out = formulas_.map_kids(x, [&](TypedId k) { return substitute(k, value, truth, memo); });
   memo.emplace(x.v, out);
   return out;
 }
 
-FormulaId Solver::first_val(FormulaId x) const {
+// The value formula of which p says that the member's value does not satisfy it, where it says no more.
+std::optional<ValueId> Solver::denied_val(TypedId p) const {
+  if (formulas_[p].op != Op::kNot) return std::nullopt;
+  const Formula& denied = formulas_[formulas_.kids(p)[0]];
+  return denied.op == Op::kVal ? std::optional(denied.value()) : std::nullopt;
+}
+
+ValueId Solver::first_val(TypedId x) const {
   while (formulas_[x].op != Op::kVal) {
-    for (FormulaId k : formulas_.kids(x))
+    for (TypedId k : formulas_.kids(x))
       if (formulas_[k].has & kHasVal) {
         x = k;
         break;
       }
   }
-  return FormulaId{formulas_[x].a};
+  return formulas_[x].value();
 }
 
-bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
-  std::vector<FormulaId> values, rests;
-  const std::span<const FormulaId> kids = formulas_.conjuncts(f);
-  const std::vector<FormulaId> list(kids.begin(), kids.end());
-  for (FormulaId k : list) {
+bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
+  std::vector<ValueId> values;
+  std::vector<TypedId> rests;
+  const auto kids = formulas_.conjuncts(f);
+  const std::vector<TypedId> list(kids.begin(), kids.end());
+  for (TypedId k : list) {
     const Formula u = formulas_[k];
     if (!(u.has & kHasVal))
       rests.push_back(k);
     else if (u.op == Op::kVal)
-      values.push_back(FormulaId{u.a});
-    else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal)
-      values.push_back(formulas_.deny(FormulaId{formulas_[u.kids[0]].a}));
+      values.push_back(u.value());
+    else if (const std::optional<ValueId> v = denied_val(k))
+      values.push_back(formulas_.deny(*v));
     else
       return false;
   }
@@ -269,10 +279,10 @@ bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
 // nondeterministic). A cell denies only the branches that can hold beside its own: those whose R_j the R_i
 // does not exclude and, where these are more than kMaxRivals, whose V_j the V_i does not exclude either.
 // False where no way is good.
-bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
-  FormulaId one = FormulaSpace::no();
-  std::vector<FormulaId> others;
-  for (FormulaId k : formulas_.conjuncts(d)) {
+bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
+  TypedId one = FormulaSpace::no();
+  std::vector<TypedId> others;
+  for (TypedId k : formulas_.conjuncts(d)) {
     const Formula& f = formulas_[k];
     if (one == FormulaSpace::no() && f.op == Op::kOne && (f.has & kHasVal) && f.n >= kManyBranches)
       one = k;
@@ -281,18 +291,20 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
   }
   if (one == FormulaSpace::no()) return false;
   // Branches that this value says nothing about: either none of them holds, or one and none of the rest.
-  std::vector<FormulaId> parts, untouched;
-  for (FormulaId k : formulas_.kids(one)) (formulas_[k].has & kHasVal ? parts : untouched).push_back(k);
+  std::vector<TypedId> parts, untouched;
+  for (TypedId k : formulas_.kids(one)) (formulas_[k].has & kHasVal ? parts : untouched).push_back(k);
   if (parts.size() < kManyBranches) return false;
   struct Group {
-    FormulaId rest, one, any;
-    std::vector<FormulaId> values;
+    TypedId rest;
+    ValueId one, any;
+    std::vector<ValueId> values;
   };
   std::vector<Group> groups;
   std::unordered_map<uint32_t, std::size_t> index;
   std::unordered_set<uint32_t> distinct;
-  for (FormulaId k : parts) {
-    FormulaId v, r;
+  for (TypedId k : parts) {
+    ValueId v;
+    TypedId r;
     if (!value_and_rest(k, v, r)) return false;
     const auto [it, fresh] = index.try_emplace(r.v, groups.size());
     if (fresh) groups.push_back({r, {}, {}, {}});
@@ -300,11 +312,11 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
     distinct.insert(v.v);
   }
   if (judges.trial || distinct.size() < kManyBranches) return false;
-  const std::vector<FormulaId> given = others;
+  const std::vector<TypedId> given = others;
   others.push_back(formulas_.negate(formulas_.any_of(untouched)));
-  std::vector<FormulaId> plain = others;
-  std::erase_if(plain, [&](FormulaId k) { return (formulas_[k].has & kHasVal) != 0; });
-  const FormulaId beside = formulas_.all_of(plain);
+  std::vector<TypedId> plain = others;
+  std::erase_if(plain, [&](TypedId k) { return (formulas_[k].has & kHasVal) != 0; });
+  const TypedId beside = formulas_.all_of(plain);
   // The others whose rest can hold beside that of a group; false once there are too many.
   std::vector<std::vector<std::size_t>> rivals(groups.size());
   const auto find_rivals = [&](bool by_value) {
@@ -312,7 +324,7 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
       rivals[i].clear();
       const Group& g = groups[i];
       if (by_value && !nonempty(g.one)) continue;
-      const FormulaId rest = formulas_.both(beside, g.rest);
+      const TypedId rest = formulas_.both(beside, g.rest);
       for (std::size_t j = 0; j < groups.size(); ++j) {
         if (j == i || (by_value && !nonempty(formulas_.both(g.one, groups[j].any)))) continue;
         if (judges.possible(formulas_.both(rest, groups[j].rest))) rivals[i].push_back(j);
@@ -336,13 +348,13 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
     }
   }
   for (Group& g : groups) {
-    g.one = formulas_.both(value, formulas_.one_of(g.values, false));
+    g.one = formulas_.both(value, formulas_.one_of(g.values));
     g.any = formulas_.any_of(g.values);
   }
   few = few || find_rivals(true);
   if (few) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      std::vector<FormulaId> rest = others;
+      std::vector<TypedId> rest = others;
       rest.push_back(groups[i].rest);
       for (std::size_t j : rivals[i])
         rest.push_back(formulas_.either(formulas_.negate(formulas_.val(groups[j].any)),
@@ -350,8 +362,8 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
       split(formulas_.all_of(rest), groups[i].one, judges, out);
     }
     if (!untouched.empty()) {
-      std::vector<FormulaId> rest = given;
-      rest.push_back(formulas_.one_of(untouched, true));
+      std::vector<TypedId> rest = given;
+      rest.push_back(formulas_.one_of(untouched));
       for (const Group& g : groups)
         rest.push_back(formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest)));
       split(formulas_.all_of(rest), value, judges, out);
@@ -362,11 +374,11 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
   // Too many go together: one cell for each possible set of rests that hold. Of optional discriminators,
   // say, either one or all of them hold.
   std::vector<Cell> leaves;
-  std::vector<FormulaId> values;
-  const std::function<bool(std::size_t, FormulaId)> choose = [&](std::size_t i, FormulaId rest) {
+  std::vector<ValueId> values;
+  const std::function<bool(std::size_t, TypedId)> choose = [&](std::size_t i, TypedId rest) {
     if (!judges.possible(rest)) return true;
     if (i == groups.size()) {
-      leaves.push_back({formulas_.one_of(values, false), rest});
+      leaves.push_back({formulas_.one_of(values), rest});
       return leaves.size() <= 2 * groups.size() + 16;
     }
     const std::size_t n = values.size();
@@ -377,7 +389,7 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
   };
   if (!choose(0, beside)) return false;
   for (const Cell& c : leaves) {
-    std::vector<FormulaId> rest = others;
+    std::vector<TypedId> rest = others;
     rest.push_back(c.rest);
     split(formulas_.all_of(rest), formulas_.both(value, c.value), judges, out);
   }
@@ -395,7 +407,7 @@ void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
     throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
 }
 
-void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
+void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   check_depth();
   if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
   if (judges.enough && *judges.enough) return;
@@ -403,22 +415,22 @@ void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vect
   for (bool again = true; again;) {
     again = false;
     if (d == FormulaSpace::no()) return;
-    std::vector<std::pair<FormulaId, bool>> units;
-    for (FormulaId k : formulas_.conjuncts(d)) {
+    std::vector<std::pair<ValueId, bool>> units;
+    for (TypedId k : formulas_.conjuncts(d)) {
       const Formula& u = formulas_[k];
       if (u.op == Op::kVal)
-        units.emplace_back(FormulaId{u.a}, true);
-      else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal)
-        units.emplace_back(FormulaId{formulas_[u.kids[0]].a}, false);
+        units.emplace_back(u.value(), true);
+      else if (const std::optional<ValueId> v = denied_val(k))
+        units.emplace_back(*v, false);
     }
     if (units.empty()) break;
     again = true;
-    std::vector<FormulaId> parts{value};
+    std::vector<ValueId> parts{value};
     for (const auto& [v, truth] : units) parts.push_back(truth ? v : formulas_.deny(v));
     value = formulas_.all_of(parts);
     if (value == FormulaSpace::no()) return;
     for (const auto& [v, truth] : units) {
-      FlatMap<uint32_t, FormulaId> memo;
+      FlatMap<uint32_t, TypedId> memo;
       d = substitute(d, v, truth, memo);
     }
   }
@@ -430,30 +442,30 @@ void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vect
     return add_cell({value, d}, out);
   }
   if (formulas_[d].op == Op::kOr) {  // stays nondeterminism
-    const std::vector<FormulaId> kids(formulas_.kids(d).begin(), formulas_.kids(d).end());
-    for (FormulaId k : kids) split(k, value, judges, out);
+    const std::vector<TypedId> kids(formulas_.kids(d).begin(), formulas_.kids(d).end());
+    for (TypedId k : kids) split(k, value, judges, out);
     return;
   }
   if (exclusive(d, value, judges, out)) return;
   split_by_truth(d, value, judges, out);
 }
 
-void Solver::split_by_truth(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
-  const FormulaId v = first_val(d);
+void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
+  const ValueId v = first_val(d);
   for (bool truth : {true, false}) {
-    FlatMap<uint32_t, FormulaId> memo;
-    const FormulaId branch_value = formulas_.both(value, truth ? v : formulas_.deny(v));
+    FlatMap<uint32_t, TypedId> memo;
+    const ValueId branch_value = formulas_.both(value, truth ? v : formulas_.deny(v));
     split(substitute(d, v, truth, memo), branch_value, judges, out);
   }
 }
 
-bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal,
-                    std::vector<FormulaId>& others) {
-  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
+bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
+                    std::vector<TypedId>& others) {
+  const auto kids = formulas_.conjuncts(p);
   // A literal is the narrower choice; take one if there is any.
-  FormulaId chosen = FormulaSpace::no();
+  TypedId chosen = FormulaSpace::no();
   bool found = false;
-  for (FormulaId k : kids) {
+  for (TypedId k : kids) {
     if (closes(k)) continue;
     const Op op = formulas_[k].op;
     const bool is_literal = op == Op::kSome || op == Op::kItemSome;
@@ -464,31 +476,31 @@ bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& li
     }
   }
   others.clear();
-  for (FormulaId k : kids)
+  for (TypedId k : kids)
     if (k != chosen) others.push_back(k);
   const Formula f = formulas_[chosen];
   if (f.op == Op::kSome || f.op == Op::kItemSome) {
     literal = chosen;
     return false;
   }
-  const auto with = [&](FormulaId x) {
-    std::vector<FormulaId> all = others;
+  const auto with = [&](TypedId x) {
+    std::vector<TypedId> all = others;
     all.push_back(x);
     return formulas_.all_of(all);
   };
   branches.clear();
   if (f.op == Op::kOr) {
-    for (uint32_t i = 0; i < f.n; ++i) branches.push_back(with(f.kids[i]));
+    for (TypedId k : formulas_.kids(chosen)) branches.push_back(with(k));
     return true;
   }
   // Exactly one, or its negation: none, or two of them.
   const bool negated = f.op == Op::kNot;
-  const FormulaId one = negated ? f.kids[0] : chosen;
-  const std::vector<FormulaId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());
+  const TypedId one = negated ? formulas_.kids(chosen)[0] : chosen;
+  const std::vector<TypedId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());
   spend(static_cast<uint32_t>(parts.size() * parts.size()));
   if (!negated) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      std::vector<FormulaId> all;
+      std::vector<TypedId> all;
       for (std::size_t j = 0; j < parts.size(); ++j)
         all.push_back(i == j ? parts[j] : formulas_.negate(parts[j]));
       branches.push_back(with(formulas_.all_of(all)));

@@ -28,8 +28,8 @@ namespace structgen {
 
 // One way to go on: the member's value satisfies `value`, what remains is `rest`.
 struct Cell {
-  FormulaId value;
-  FormulaId rest;
+  ValueId value;
+  TypedId rest;
 };
 
 class Objects;
@@ -41,25 +41,25 @@ class Solver {
   Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
   ~Solver();
 
-  FormulaId restrict(FormulaId v, Kind k);
-  bool nonempty(FormulaId v);
+  TypedId restrict(ValueId v, Kind k);
+  bool nonempty(ValueId v);
   // Strings that satisfy v (body and closing quote).
-  RegexId strings(FormulaId v) { return texts_.decided(restrict(v, Kind::kString)); }
-  RegexId numbers(FormulaId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
-  bool closes(FormulaId typed) const;  // no further member is needed
+  RegexId strings(ValueId v) { return texts_.decided(restrict(v, Kind::kString)); }
+  RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
+  bool closes(TypedId p) const;  // no further member is needed
   // f(), or `otherwise` where it is too much to tell, or a reference is found to lead nowhere, and the world
   // omits. For what may be omitted: an answer "no" here must never allow anything.
   template <class T, class F>
   T attempt(T otherwise, F&& f);
 
   // ---- arrays ----
-  bool array_productive(FormulaId p);
-  std::vector<Cell> array_cells(FormulaId p);     // of a formula without kUnique
-  std::vector<ItemCell> item_cells(FormulaId p);  // of any array formula
+  bool array_productive(TypedId p);
+  std::vector<Cell> array_cells(TypedId p);     // of a formula without kUnique
+  std::vector<ItemCell> item_cells(TypedId p);  // of any array formula
 
   // ---- shared with objects ----
   // Splits a derivative (which may contain kVal) into cells.
-  using Judge = std::function<bool(FormulaId)>;
+  using Judge = std::function<bool(TypedId)>;
   struct Judges {
     Judge productive;              // can what is left be completed?
     Judge possible;                // a cheaper question: false only where it cannot; see `exclusive`
@@ -67,17 +67,16 @@ class Solver {
     uint32_t* trial = nullptr;     // steps left before the caller turns to another way
     bool omits = false;            // cells that are too much to tell, see attempt(): not for a search
   };
-  void split(FormulaId derivative, FormulaId value, const Judges& judges, std::vector<Cell>& out);
+  void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
   // Alternatives of the first conjunct that is not yet met: each is p with one of its branches chosen.
   // Empty when p waits for a counting literal only; that literal is returned.
-  bool branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal,
-              std::vector<FormulaId>& others);
+  bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
   // A derivative as "the value satisfies `value`, and `rest`". False where the two do not come apart.
-  bool value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest);
+  bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
   // The first schema that a formula names, in so many levels of it: where an error of it is.
-  std::optional<LocationId> schema_of(FormulaId v, uint32_t levels) const;
+  std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
   const uint64_t& omitted() const { return omitted_; }  // how often so far
@@ -94,23 +93,23 @@ class Solver {
   Lowering& lowering() { return lowering_; }
 
  private:
-  FormulaId restrict_once(FormulaId v, Kind k);
+  TypedId restrict_once(ValueId v, Kind k);
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
-  bool compute_nonempty(FormulaId v);
-  bool plainly_nonempty(FormulaId v);  // witness.cc
-  bool plain_object(FormulaId v);
+  bool compute_nonempty(ValueId v);
+  bool plainly_nonempty(ValueId v);  // witness.cc
+  bool plain_object(ValueId v);
   int holds(RegionId region, NameId name) const;
-  bool unknown(FormulaId v);
-  bool kind_nonempty(FormulaId v, Kind k);
-  FormulaId shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo);
-  bool simple_array(FormulaId p, bool& result);
-  bool search_array(FormulaId p);
-  FormulaId substitute(FormulaId f, FormulaId value, bool truth, FlatMap<uint32_t, FormulaId>& memo);
-  FormulaId first_val(FormulaId f) const;
-  void split_by_truth(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out);
+  bool unknown(ValueId v);
+  bool kind_nonempty(ValueId v, Kind k);
+  TypedId shift(TypedId p, FlatMap<uint32_t, TypedId>& memo);
+  bool simple_array(TypedId p, bool& result);
+  bool search_array(TypedId p);
+  TypedId substitute(TypedId f, ValueId value, bool truth, FlatMap<uint32_t, TypedId>& memo);
+  std::optional<ValueId> denied_val(TypedId p) const;
+  ValueId first_val(TypedId f) const;
+  void split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out);
   void add_cell(Cell cell, std::vector<Cell>& out);
-  bool exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out);
-  FormulaId relevant(FormulaId f, Kind k);
+  bool exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out);
 
   Lowering& lowering_;
   FormulaSpace& formulas_;
@@ -119,7 +118,7 @@ class Solver {
   Numbers& numbers_;
   std::unique_ptr<Objects> objects_;
   std::unique_ptr<Unique> unique_;
-  FlatMap<uint64_t, FormulaId> restricted_;
+  FlatMap<uint64_t, TypedId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
   FlatMap<uint32_t, bool> unknown_;
   FlatMap<uint32_t, uint8_t> nonempty_;  // 1 no, 2 yes

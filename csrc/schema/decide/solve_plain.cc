@@ -15,14 +15,14 @@
 
 namespace structgen {
 
-bool Solver::plainly_nonempty(FormulaId v) {
+bool Solver::plainly_nonempty(ValueId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
     if (lowering_.broken(s.location())) return false;
     v = lowering_.lower(s.location());
   }
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
-  for (FormulaId k : formulas_.conjuncts(v)) {
+  for (ValueId k : formulas_.conjuncts(v)) {
     const Formula& f = formulas_[k];
     const OpRow& row = structgen::row(f.op);
     if (f.op == Op::kTypes) {
@@ -31,8 +31,9 @@ bool Solver::plainly_nonempty(FormulaId v) {
     }
     if (row.closes) continue;  // of the empty object or array
     if (!row.about) return false;
-    const bool alone = row.family == Family::kNumber ||
-                       (row.family == Family::kText && structgen::plainly_nonempty(formulas_, k));
+    const bool alone =
+        row.family == Family::kNumber ||
+        (row.family == Family::kText && structgen::plainly_nonempty(formulas_, FormulaSpace::of_its_kind(k)));
     conditions[static_cast<int>(*row.about)] += alone ? 1 : 2;
   }
   for (int k = 0; k < kKinds; ++k)
@@ -42,29 +43,29 @@ bool Solver::plainly_nonempty(FormulaId v) {
 
 // The object with the required members and no other: there is one where each has at most one condition, and
 // that holds for some value.
-bool Solver::plain_object(FormulaId v) {
+bool Solver::plain_object(ValueId v) {
   check_depth();
-  const std::span<const FormulaId> kids = formulas_.conjuncts(v);
-  std::vector<std::pair<NameId, FormulaId>> members;
-  for (FormulaId k : kids) {
+  const auto kids = formulas_.conjuncts(v);
+  std::vector<std::pair<NameId, ValueId>> members;
+  for (ValueId k : kids) {
     const Formula& f = formulas_[k];
     if (f.op != Op::kSome) continue;
     const Region& r = formulas_.region(RegionId{f.a});
     if (r.kind != Region::kNames || r.names.size() != 1 || f.c != 1 ||
         !valid_utf8(formulas_.text(r.names[0])))
       return false;
-    members.emplace_back(r.names[0], FormulaId{f.b});
+    members.emplace_back(r.names[0], f.value());
   }
   std::ranges::sort(members, {}, [](const auto& m) { return m.first; });
   for (std::size_t i = 1; i < members.size(); ++i)
     if (members[i].first == members[i - 1].first) return false;
-  const auto meets = [](FormulaId& known, FormulaId more) {
+  const auto meets = [](ValueId& known, ValueId more) {
     if (more == FormulaSpace::yes() || known == more) return true;
     if (known != FormulaSpace::yes()) return false;
     known = more;
     return true;
   };
-  for (FormulaId k : kids) {
+  for (ValueId k : kids) {
     const Formula& f = formulas_[k];
     if (f.op == Op::kMost) {
       if (f.c < members.size()) return false;
@@ -73,13 +74,13 @@ bool Solver::plain_object(FormulaId v) {
       if (r.kind == Region::kNames) {
         for (NameId n : r.names) {
           const auto at = std::ranges::lower_bound(members, n, {}, [](const auto& m) { return m.first; });
-          if (at != members.end() && at->first == n && !meets(at->second, FormulaId{f.b})) return false;
+          if (at != members.end() && at->first == n && !meets(at->second, f.value())) return false;
         }
         continue;
       }
       for (auto& [name, value] : members) {
         const int in = holds(RegionId{f.a}, name);
-        if (in < 0 || (in > 0 && !meets(value, FormulaId{f.b}))) return false;
+        if (in < 0 || (in > 0 && !meets(value, f.value()))) return false;
       }
     }
   }

@@ -59,9 +59,9 @@ Unique::Unique(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {
 
 // ---- normal form ----
 
-FormulaId Unique::find_atom(FormulaId f) const {
+TypedId Unique::find_atom(TypedId f) const {
   while (formulas_[f].op != Op::kUnique)
-    for (FormulaId k : formulas_.kids(f))
+    for (TypedId k : formulas_.kids(f))
       if (formulas_[k].has & kHasUnique) {
         f = k;
         break;
@@ -69,17 +69,17 @@ FormulaId Unique::find_atom(FormulaId f) const {
   return f;
 }
 
-FormulaId Unique::assume(FormulaId x, bool truth, FlatMap<uint32_t, FormulaId>& memo) {
+TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasUnique)) return x;
   if (f.op == Op::kUnique) return truth ? FormulaSpace::yes() : FormulaSpace::no();
   if (const auto* known = memo.find(x.v)) return *known;
-  const FormulaId out = formulas_.map_kids(x, [&](FormulaId k) { return assume(k, truth, memo); });
+  const TypedId out = formulas_.map_kids(x, [&](TypedId k) { return assume(k, truth, memo); });
   memo.emplace(x.v, out);
   return out;
 }
 
-void Unique::polarity(FormulaId x, bool sign, bool& positive, bool& negative,
+void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
   check_depth();
   const Formula& f = formulas_[x];
@@ -88,27 +88,27 @@ void Unique::polarity(FormulaId x, bool sign, bool& positive, bool& negative,
     (sign ? positive : negative) = true;
     return;
   }
-  for (FormulaId k : formulas_.kids(x)) {
+  for (TypedId k : formulas_.kids(x)) {
     polarity(k, f.op == Op::kNot ? !sign : sign, positive, negative, seen);
     if (f.op == Op::kOne) polarity(k, !sign, positive, negative, seen);
   }
 }
 
-std::vector<FormulaId> Unique::branches(FormulaId p) {
+std::vector<TypedId> Unique::branches(TypedId p) {
   if (!(formulas_[p].has & kHasUnique)) return {p};
-  const FormulaId atom = find_atom(p);
-  FlatMap<uint32_t, FormulaId> memo[2];
-  const FormulaId with = assume(p, true, memo[1]), without = assume(p, false, memo[0]);
+  const TypedId atom = find_atom(p);
+  FlatMap<uint32_t, TypedId> memo[2];
+  const TypedId with = assume(p, true, memo[1]), without = assume(p, false, memo[0]);
   if (with == without) return {with};
   bool positive = false, negative = false;
   FlatMap<uint64_t, bool> seen;
   polarity(p, true, positive, negative, seen);
-  std::vector<FormulaId> out;
-  const auto add = [&](FormulaId condition, FormulaId f) {
-    std::vector<FormulaId> kids{f};
+  std::vector<TypedId> out;
+  const auto add = [&](TypedId condition, TypedId f) {
+    std::vector<TypedId> kids{f};
     if (formulas_[f].op == Op::kOr) kids.assign(formulas_.kids(f).begin(), formulas_.kids(f).end());
-    for (FormulaId k : kids)
-      if (const FormulaId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
+    for (TypedId k : kids)
+      if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
   // Where one sign is missing its case implies the other's formula and needs no condition.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
@@ -116,20 +116,20 @@ std::vector<FormulaId> Unique::branches(FormulaId p) {
   return out;
 }
 
-Unique::Parts Unique::parts(FormulaId p) const {
+Unique::Parts Unique::parts(TypedId p) const {
   Parts out;
   out.rest = p;
-  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
-  std::vector<FormulaId> others;
-  for (FormulaId k : kids) {
+  const auto kids = formulas_.conjuncts(p);
+  std::vector<TypedId> others;
+  for (TypedId k : kids) {
     const Formula& f = formulas_[k];
     if (f.op == Op::kUnique) {
       out.mode = kUnique;
       out.list = f.a;
-    } else if (f.op == Op::kNot && formulas_[f.kids[0]].op == Op::kUnique) {
+    } else if (f.op == Op::kNot && formulas_[formulas_.kids(k)[0]].op == Op::kUnique) {
       out.mode = kRepeat;
       asked_alike_ = true;
-      out.list = formulas_[f.kids[0]].a;
+      out.list = formulas_[formulas_.kids(k)[0]].a;
     } else {
       others.push_back(k);
     }
@@ -138,9 +138,9 @@ Unique::Parts Unique::parts(FormulaId p) const {
   return out;
 }
 
-FormulaId Unique::join(Mode mode, uint32_t list, FormulaId rest) {
+TypedId Unique::join(Mode mode, uint32_t list, TypedId rest) {
   if (mode == kPlain) return rest;
-  const FormulaId atom = formulas_.atom(Op::kUnique, list);
+  const TypedId atom = formulas_.atom(Op::kUnique, list);
   return formulas_.both(mode == kUnique ? atom : formulas_.negate(atom), rest);
 }
 
@@ -179,7 +179,7 @@ std::string Unique::canonical(const Json& j, JsonRef node) const {
   return {};
 }
 
-FormulaId Unique::formula_of(const Values& values) {
+ValueId Unique::formula_of(const Values& values) {
   if (values.empty()) return FormulaSpace::no();
   std::string text = "[";
   for (const std::string& v : values) text += (text.size() > 1 ? "," : "") + v;
@@ -207,7 +207,7 @@ uint32_t Unique::add(uint32_t list, std::string text) {
     next.pop_back();
   }
   std::sort(merged.begin(), merged.end());
-  const FormulaId f = formula_of(merged);
+  const ValueId f = formula_of(merged);
   uint32_t chunk = static_cast<uint32_t>(chunks_.size());
   if (const uint32_t* known = chunk_of_.find(f.v)) {
     chunk = *known;
@@ -241,13 +241,13 @@ uint32_t Unique::size(uint32_t list) const {
   return static_cast<uint32_t>(n);
 }
 
-FormulaId Unique::member(uint32_t list) {
-  std::vector<FormulaId> kids;
+ValueId Unique::member(uint32_t list) {
+  std::vector<ValueId> kids;
   for (uint32_t c : lists_[list]) kids.push_back(chunks_[c].member);
   return formulas_.any_of(kids);
 }
 
-FormulaId Unique::extend(FormulaId rest, std::string_view text) {
+TypedId Unique::extend(TypedId rest, std::string_view text) {
   const Parts p = parts(rest);
   const Json j = Json::parse(text);
   return join(p.mode, add(p.list, canonical(j, 0)), p.rest);
@@ -255,7 +255,7 @@ FormulaId Unique::extend(FormulaId rest, std::string_view text) {
 
 // ---- values of a formula ----
 
-const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
+const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   check_depth();
   cap = std::max(cap, kMinCap);
   uint32_t rounded = kMinCap;
@@ -284,7 +284,7 @@ const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
   return domains_[value.v] = std::move(d);
 }
 
-bool Unique::few(FormulaId value, uint32_t most, std::vector<std::string>& out) {
+bool Unique::few(ValueId value, uint32_t most, std::vector<std::string>& out) {
   try {
     const Domain& all = domain(value, most);
     if (all.abundant || all.values.size() >= most) return false;
@@ -296,7 +296,7 @@ bool Unique::few(FormulaId value, uint32_t most, std::vector<std::string>& out) 
   return true;
 }
 
-void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
+void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   check_depth();
   constexpr std::pair<Kind, const char*> kWords[] = {
       {Kind::kNull, "null"}, {Kind::kTrue, "true"}, {Kind::kFalse, "false"}};
@@ -339,15 +339,15 @@ void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
 }
 
 // Level by level. Every prefix can be completed, so many prefixes of one length are many arrays.
-void Unique::enumerate_array(FormulaId p, uint32_t cap, Domain& out) {
+void Unique::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   if (p == FormulaSpace::no() || !solver_.array_productive(p)) return;
-  std::set<std::pair<std::string, uint32_t>> level{{"", p.v}};
+  std::set<std::pair<std::string, TypedId>> level{{"", p}};
   while (!level.empty()) {
-    std::set<std::pair<std::string, uint32_t>> next;
+    std::set<std::pair<std::string, TypedId>> next;
     std::set<std::string> prefixes, done;
     for (const auto& [prefix, f] : level) {
-      if (solver_.closes(FormulaId{f})) done.insert("[" + prefix + "]");
-      for (const ItemCell& c : solver_.item_cells(FormulaId{f})) {
+      if (solver_.closes(f)) done.insert("[" + prefix + "]");
+      for (const ItemCell& c : solver_.item_cells(f)) {
         const Domain& d = domain(c.value, cap);
         solver_.spend(static_cast<uint32_t>(d.values.size()) + 10);
         if (d.abundant) {
@@ -357,7 +357,7 @@ void Unique::enumerate_array(FormulaId p, uint32_t cap, Domain& out) {
         const Values values = d.values;
         for (const std::string& v : values) {
           const std::string longer = prefix.empty() ? v : prefix + "," + v;
-          next.emplace(longer, (c.capture ? extend(c.rest, v) : c.rest).v);
+          next.emplace(longer, c.capture ? extend(c.rest, v) : c.rest);
           prefixes.insert(longer);
           if (prefixes.size() >= cap) {
             out.abundant = true;
@@ -375,7 +375,7 @@ void Unique::enumerate_array(FormulaId p, uint32_t cap, Domain& out) {
   }
 }
 
-void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
+void Unique::enumerate_object(TypedId p, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
   if (p == FormulaSpace::no() || !objects.productive(p)) return;
   using Members = std::map<std::string, std::string>;
@@ -434,7 +434,7 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
   out.values.insert(out.values.end(), done.begin(), done.end());
 }
 
-bool Unique::some_outside(FormulaId value, uint32_t list, const Values& more) {
+bool Unique::some_outside(ValueId value, uint32_t list, const Values& more) {
   const Domain& d = domain(value, size(list) + static_cast<uint32_t>(more.size()) + 1);
   if (d.abundant) return true;
   for (const std::string& v : d.values)
@@ -444,7 +444,7 @@ bool Unique::some_outside(FormulaId value, uint32_t list, const Values& more) {
 
 // ---- unique(C) ----
 
-const std::vector<Cell>& Unique::plain_cells(FormulaId q) {
+const std::vector<Cell>& Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q.v); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
   std::vector<Cell> cells = solver_.array_cells(q);
@@ -456,11 +456,11 @@ const std::vector<Cell>& Unique::plain_cells(FormulaId q) {
 }
 
 // Conjunctions of "every item in a range" and "item i exists": which formulas the needed items have.
-bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId, uint32_t>>& groups) {
-  const std::span<const FormulaId> kids = formulas_.conjuncts(q);
+bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups) {
+  const auto kids = formulas_.conjuncts(q);
   need = 0;
   std::vector<uint32_t> bounds{0};
-  for (FormulaId k : kids) {
+  for (TypedId k : kids) {
     const Formula& l = formulas_[k];
     if (l.op == Op::kTrue) continue;
     if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
@@ -470,25 +470,25 @@ bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId
     bounds.push_back(l.a);
     bounds.push_back(l.d);
   }
-  const std::vector<FormulaId> list(kids.begin(), kids.end());
+  const std::vector<TypedId> list(kids.begin(), kids.end());
   bounds.push_back(need);
   std::sort(bounds.begin(), bounds.end());
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
-  std::map<uint32_t, uint32_t> count;
+  std::map<ValueId, uint32_t> count;
   for (std::size_t i = 0; i < bounds.size() && bounds[i] < need; ++i) {
-    std::vector<FormulaId> here;
-    for (FormulaId k : list)
+    std::vector<ValueId> here;
+    for (TypedId k : list)
       if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d)
-        here.push_back(FormulaId{l.b});
-    count[formulas_.all_of(here).v] += bounds[i + 1] - bounds[i];
+        here.push_back(l.value());
+    count[formulas_.all_of(here)] += bounds[i + 1] - bounds[i];
   }
-  for (const auto& [f, n] : count) groups.emplace_back(FormulaId{f}, n);
+  for (const auto& [f, n] : count) groups.emplace_back(f, n);
   return true;
 }
 
 // Matching of items with values (greedy, then Kuhn's augmenting paths). `used`: the values it takes;
 // `needed`: those it cannot do without.
-bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
+bool Unique::match(uint32_t list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
                    const Values& more, Values& used, Values* needed) {
   check_depth();
   std::vector<Group> groups;
@@ -571,10 +571,10 @@ bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_
   return true;
 }
 
-const std::vector<FormulaId>& Unique::reachable(FormulaId q) {
+const std::vector<TypedId>& Unique::reachable(TypedId q) {
   check_depth();
   if (const auto it = reachable_.find(q.v); it != reachable_.end()) return it->second;
-  std::vector<FormulaId> queue{q};
+  std::vector<TypedId> queue{q};
   std::unordered_set<uint32_t> seen{q.v};
   for (std::size_t i = 0; i < queue.size(); ++i) {
     solver_.spend(10);
@@ -586,22 +586,22 @@ const std::vector<FormulaId>& Unique::reachable(FormulaId q) {
                   "too many states of an array to decide which items may repeat");
   }
   if (solver_.tainted()) {
-    static thread_local std::vector<FormulaId> scratch;
+    static thread_local std::vector<TypedId> scratch;
     return scratch = std::move(queue);
   }
-  held_ += 64 + sizeof(FormulaId) * queue.size();
+  held_ += 64 + sizeof(TypedId) * queue.size();
   return reachable_.emplace(q.v, std::move(queue)).first->second;
 }
 
 // Is there an array of distinct items, none of them in the list or in `more`? `used`: its scarce values.
-bool Unique::distinct(uint32_t list, FormulaId q, const Values& more, Values& used) {
+bool Unique::distinct(uint32_t list, TypedId q, const Values& more, Values& used) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
   uint32_t need;
-  std::vector<std::pair<FormulaId, uint32_t>> items;
+  std::vector<std::pair<ValueId, uint32_t>> items;
   if (simple(q, need, items)) return match(list, items, need, more, used, nullptr);
   used = more;
-  std::vector<FormulaId> path;
+  std::vector<TypedId> path;
   const uint32_t bound = static_cast<uint32_t>(reachable(q).size());
   const std::size_t base = used.size();
   if (!search(q, list, bound, used, path)) return false;
@@ -611,7 +611,7 @@ bool Unique::distinct(uint32_t list, FormulaId q, const Values& more, Values& us
 
 // Depth-first. An item with more values than the array can use takes one at the end: it stays anonymous. A
 // residual that is on the path already is a detour.
-bool Unique::search(FormulaId q, uint32_t list, uint32_t bound, Values& used, std::vector<FormulaId>& path) {
+bool Unique::search(TypedId q, uint32_t list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
   solver_.spend(20);
@@ -637,10 +637,10 @@ bool Unique::search(FormulaId q, uint32_t list, uint32_t bound, Values& used, st
 }
 
 // Values whose capture leaves nothing to complete the array with. False: there is nothing as it is.
-bool Unique::spoilers(uint32_t list, FormulaId rest, FormulaId value, Values& out) {
+bool Unique::spoilers(uint32_t list, TypedId rest, ValueId value, Values& out) {
   if (solver_.closes(rest)) return true;
   uint32_t need;
-  std::vector<std::pair<FormulaId, uint32_t>> items;
+  std::vector<std::pair<ValueId, uint32_t>> items;
   Values used;
   if (simple(rest, need, items)) return match(list, items, need, {}, used, &out);
   if (!distinct(list, rest, {}, used)) return false;
@@ -655,25 +655,25 @@ bool Unique::spoilers(uint32_t list, FormulaId rest, FormulaId value, Values& ou
 // ---- not unique(C) ----
 
 // Values of items that can still come: a captured value may be repeated there.
-FormulaId Unique::repeats(FormulaId q) {
+ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
-  std::vector<FormulaId> values;
-  const std::vector<FormulaId> states = reachable(q);
-  for (FormulaId s : states) {
+  std::vector<ValueId> values;
+  const std::vector<TypedId> states = reachable(q);
+  for (TypedId s : states) {
     const std::vector<Cell> cells = plain_cells(s);
     for (const Cell& c : cells) values.push_back(c.value);
   }
-  const FormulaId out = formulas_.any_of(values);
+  const ValueId out = formulas_.any_of(values);
   if (!solver_.tainted()) repeats_.emplace(q.v, out);
   return out;
 }
 
-bool Unique::repeat_productive(uint32_t list, FormulaId q) {
+bool Unique::repeat_productive(uint32_t list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
-  const FormulaId captured = member(list);
-  const std::vector<FormulaId> states = reachable(q);
-  for (FormulaId s : states) {
+  const ValueId captured = member(list);
+  const std::vector<TypedId> states = reachable(q);
+  for (TypedId s : states) {
     const std::vector<Cell> cells = plain_cells(s);
     for (const Cell& c : cells) {
       if (solver_.nonempty(formulas_.both(c.value, captured))) return true;
@@ -685,9 +685,9 @@ bool Unique::repeat_productive(uint32_t list, FormulaId q) {
 
 // ---- both ----
 
-bool Unique::productive(FormulaId p) {
+bool Unique::productive(TypedId p) {
   check_depth();
-  for (FormulaId b : branches(p)) {
+  for (TypedId b : branches(p)) {
     const Parts s = parts(b);
     Values used;
     if (s.mode == kPlain    ? solver_.array_productive(s.rest)
@@ -698,10 +698,10 @@ bool Unique::productive(FormulaId p) {
   return false;
 }
 
-std::vector<ItemCell> Unique::cells(FormulaId p) {
+std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   std::vector<ItemCell> out;
-  const auto add = [&](FormulaId value, FormulaId rest, bool capture) {
+  const auto add = [&](ValueId value, TypedId rest, bool capture) {
     if (value == FormulaSpace::no()) return;
     for (ItemCell& c : out)
       if (c.rest == rest && c.capture == capture) {
@@ -710,32 +710,32 @@ std::vector<ItemCell> Unique::cells(FormulaId p) {
       }
     out.push_back({value, rest, capture});
   };
-  for (FormulaId b : branches(p)) {
+  for (TypedId b : branches(p)) {
     const Parts s = parts(b);
     const std::vector<Cell> cells = plain_cells(s.rest);
-    const FormulaId captured = member(s.list);
+    const ValueId captured = member(s.list);
     for (const Cell& c : cells) {
       if (s.mode == kPlain) {
         add(c.value, c.rest, false);
         continue;
       }
-      const FormulaId fresh = formulas_.both(c.value, formulas_.deny(captured));
-      std::vector<FormulaId> rests{c.rest};
+      const ValueId fresh = formulas_.both(c.value, formulas_.deny(captured));
+      std::vector<TypedId> rests{c.rest};
       if (formulas_[c.rest].op == Op::kOr)
         rests.assign(formulas_.kids(c.rest).begin(), formulas_.kids(c.rest).end());
-      for (FormulaId rest : rests) {
+      for (TypedId rest : rests) {
         if (!solver_.array_productive(rest)) continue;
         if (s.mode == kUnique) {
           Values bad;
           if (!spoilers(s.list, rest, c.value, bad) || !some_outside(c.value, s.list, bad)) continue;
-          const FormulaId value = formulas_.both(fresh, formulas_.deny(formula_of(bad)));
+          const ValueId value = formulas_.both(fresh, formulas_.deny(formula_of(bad)));
           const bool more = !plain_cells(rest).empty();
           add(value, more ? join(kUnique, s.list, rest) : rest, more);
           continue;
         }
-        const FormulaId again = formulas_.both(c.value, captured);
+        const ValueId again = formulas_.both(c.value, captured);
         if (solver_.nonempty(again)) add(again, rest, false);
-        FormulaId value = fresh;
+        ValueId value = fresh;
         if (!repeat_productive(s.list, rest)) value = formulas_.both(fresh, repeats(rest));
         if (solver_.nonempty(value)) add(value, join(kRepeat, s.list, rest), true);
       }
@@ -744,7 +744,7 @@ std::vector<ItemCell> Unique::cells(FormulaId p) {
   return out;
 }
 
-bool Unique::surely_more(FormulaId rest) {
+bool Unique::surely_more(TypedId rest) {
   const Parts s = parts(rest);
   if (s.mode == kRepeat) return true;
   const std::vector<Cell> cells = plain_cells(s.rest);

@@ -28,8 +28,8 @@ class Solver;
 
 // One way to write the next item.
 struct ItemCell {
-  FormulaId value;
-  FormulaId rest;
+  ValueId value;
+  TypedId rest;
   bool capture = false;  // the rest takes the item's text: see Unique::extend
 };
 
@@ -37,30 +37,30 @@ class Unique {
  public:
   explicit Unique(Solver& solver);
 
-  bool productive(FormulaId p);
-  std::vector<ItemCell> cells(FormulaId p);
+  bool productive(TypedId p);
+  std::vector<ItemCell> cells(TypedId p);
   // What is left of an array once the item written in `text` is captured.
-  FormulaId extend(FormulaId rest, std::string_view text);
+  TypedId extend(TypedId rest, std::string_view text);
   // Whether another item may follow, whatever the last one was. False: it depends on the text.
-  bool surely_more(FormulaId rest);
+  bool surely_more(TypedId rest);
   // Whether the items have to differ. Then one that differs from all others is in nobody's way.
-  bool asks_apart(FormulaId rest) const { return parts(rest).mode == kUnique; }
+  bool asks_apart(TypedId rest) const { return parts(rest).mode == kUnique; }
   // Whether some array was asked to have two items that are equal.
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const {
     return held_ + chunk_of_.byte_size() + list_index_.byte_size() + repeats_.byte_size();
   }
   // Without asking whether items differ.
-  FormulaId unconditioned(FormulaId rest) const { return parts(rest).rest; }
+  TypedId unconditioned(TypedId rest) const { return parts(rest).rest; }
   // Every value of a formula, as a text. False: there are `most` or more, or they are too much to tell.
-  bool few(FormulaId value, uint32_t most, std::vector<std::string>& out);
+  bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
 
  private:
   enum Mode : uint8_t { kPlain, kUnique, kRepeat };
   struct Parts {
     Mode mode = kPlain;
     uint32_t list = 0;
-    FormulaId rest;
+    TypedId rest;
   };
   struct Domain {           // the values of a formula, as canonical texts
     bool abundant = false;  // more than were asked for; `values` is then of no use
@@ -69,7 +69,7 @@ class Unique {
   };
   struct Chunk {
     std::vector<std::string> values;  // sorted
-    FormulaId member;
+    ValueId member;
   };
   struct Group {  // items of equal formula
     uint32_t count;
@@ -78,41 +78,41 @@ class Unique {
   using Values = std::vector<std::string>;
 
   // ---- normal form ----
-  FormulaId find_atom(FormulaId f) const;
-  FormulaId assume(FormulaId f, bool truth, FlatMap<uint32_t, FormulaId>& memo);
-  void polarity(FormulaId f, bool sign, bool& positive, bool& negative, FlatMap<uint64_t, bool>& seen) const;
-  std::vector<FormulaId> branches(FormulaId p);
-  Parts parts(FormulaId p) const;
-  FormulaId join(Mode mode, uint32_t list, FormulaId rest);
+  TypedId find_atom(TypedId f) const;
+  TypedId assume(TypedId f, bool truth, FlatMap<uint32_t, TypedId>& memo);
+  void polarity(TypedId f, bool sign, bool& positive, bool& negative, FlatMap<uint64_t, bool>& seen) const;
+  std::vector<TypedId> branches(TypedId p);
+  Parts parts(TypedId p) const;
+  TypedId join(Mode mode, uint32_t list, TypedId rest);
 
   // ---- captured values ----
   std::string canonical(const Json& json, JsonRef node) const;
   uint32_t add(uint32_t list, std::string text);
   bool contains(uint32_t list, const std::string& text) const;
   uint32_t size(uint32_t list) const;
-  FormulaId member(uint32_t list);
-  FormulaId formula_of(const Values& values);
+  ValueId member(uint32_t list);
+  ValueId formula_of(const Values& values);
 
   // ---- values of a formula ----
-  const Domain& domain(FormulaId value, uint32_t cap);
-  void enumerate(FormulaId value, uint32_t cap, Domain& out);
-  void enumerate_array(FormulaId p, uint32_t cap, Domain& out);
-  void enumerate_object(FormulaId p, uint32_t cap, Domain& out);
-  bool some_outside(FormulaId value, uint32_t list, const Values& more);
+  const Domain& domain(ValueId value, uint32_t cap);
+  void enumerate(ValueId value, uint32_t cap, Domain& out);
+  void enumerate_array(TypedId p, uint32_t cap, Domain& out);
+  void enumerate_object(TypedId p, uint32_t cap, Domain& out);
+  bool some_outside(ValueId value, uint32_t list, const Values& more);
 
   // ---- unique(C) ----
-  bool distinct(uint32_t list, FormulaId q, const Values& more, Values& used);
-  bool simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId, uint32_t>>& groups);
-  bool match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
+  bool distinct(uint32_t list, TypedId q, const Values& more, Values& used);
+  bool simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups);
+  bool match(uint32_t list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
              const Values& more, Values& used, Values* needed);
-  bool search(FormulaId q, uint32_t list, uint32_t bound, Values& used, std::vector<FormulaId>& path);
-  bool spoilers(uint32_t list, FormulaId rest, FormulaId value, Values& out);
-  const std::vector<FormulaId>& reachable(FormulaId q);
-  const std::vector<struct Cell>& plain_cells(FormulaId q);
+  bool search(TypedId q, uint32_t list, uint32_t bound, Values& used, std::vector<TypedId>& path);
+  bool spoilers(uint32_t list, TypedId rest, ValueId value, Values& out);
+  const std::vector<TypedId>& reachable(TypedId q);
+  const std::vector<struct Cell>& plain_cells(TypedId q);
 
   // ---- not unique(C) ----
-  FormulaId repeats(FormulaId q);
-  bool repeat_productive(uint32_t list, FormulaId q);
+  ValueId repeats(TypedId q);
+  bool repeat_productive(uint32_t list, TypedId q);
 
   Solver& solver_;
   FormulaSpace& formulas_;
@@ -123,8 +123,8 @@ class Unique {
   std::unordered_map<uint32_t, Domain> domains_;
   FlatMap<uint32_t, bool> open_domains_;
   std::unordered_map<uint32_t, std::vector<struct Cell>> plain_cells_;
-  std::unordered_map<uint32_t, std::vector<FormulaId>> reachable_;
-  FlatMap<uint32_t, FormulaId> repeats_;
+  std::unordered_map<uint32_t, std::vector<TypedId>> reachable_;
+  FlatMap<uint32_t, ValueId> repeats_;
   RegexId plain_numbers_{};  // one lexeme a number; empty(): not made yet
   mutable bool asked_alike_ = false;
   std::size_t held_ = 0;  // bytes of values, lists and cells, about

@@ -13,7 +13,8 @@
 //     one_of(x, x, y)                not x and y: a kid that stands twice can only be false
 //
 // Invariants. Nodes never change, so an id may be kept anywhere. `has` is the union over the subtree. A Not
-// stands over kSchema, kOne, kVal, an atom of strings or numbers or an Or of many numbers, and nothing else.
+// stands over kSchema, kOne, kVal, kUnique, an atom of strings or numbers or an Or of many numbers; in a
+// value formula also over a count; and over nothing else.
 //
 // Costs. A look-up a node; sorting for And and Or. Negations are remembered.
 //
@@ -48,19 +49,19 @@ FormulaSpace::FormulaSpace() {
 
 std::size_t FormulaSpace::byte_size() const {
   return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + regions_.size() * 96 +
-         texts_.size() * sizeof(std::string_view) + text_index_.byte_size() + negations_[0].byte_size() +
-         negations_[1].byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
+         texts_.size() * sizeof(std::string_view) + text_index_.byte_size() + denied_.byte_size() +
+         negated_.byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
 }
 
-FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
+uint32_t FormulaSpace::add(Formula f, std::span<const uint32_t> kids) {
   constexpr std::size_t kMany = 8;
   if (f.op == Op::kOr && kids.size() >= kMany &&
-      std::ranges::all_of(kids, [&](FormulaId k) { return nodes_[k.v].op == Op::kEqual; }))
+      std::ranges::all_of(kids, [&](uint32_t k) { return nodes_[k].op == Op::kEqual; }))
     f.b = kNumberSet;
   uint64_t h = static_cast<uint64_t>(f.op);
   h = mix(mix(mix(mix(h, f.a), f.b), f.c), f.d);
-  for (FormulaId k : kids) h = mix(h, k.v);
-  return FormulaId{index_.find_or_add(
+  for (uint32_t k : kids) h = mix(h, k);
+  return index_.find_or_add(
       h,
       [&](uint32_t i) {
         const Formula& o = nodes_[i];
@@ -70,13 +71,13 @@ FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
       [&] {
         f.kids = pool_.copy(kids).data();
         f.n = static_cast<uint32_t>(kids.size());
-        for (FormulaId k : kids) f.has |= nodes_[k.v].has;
+        for (uint32_t k : kids) f.has |= nodes_[k].has;
         f.has |= structgen::row(f.op).has;
         return nodes_.emplace_back(f);
-      })};
+      });
 }
 
-FormulaId FormulaSpace::atom(Op op, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+uint32_t FormulaSpace::atom_node(Op op, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   Formula f;
   f.op = op;
   f.a = a;
@@ -86,21 +87,22 @@ FormulaId FormulaSpace::atom(Op op, uint32_t a, uint32_t b, uint32_t c, uint32_t
   return add(f, {});
 }
 
-FormulaId FormulaSpace::types(uint32_t mask) {
-  if (mask == kAllKinds) return yes();
-  return mask == 0 ? no() : atom(Op::kTypes, mask);
+uint32_t FormulaSpace::types_node(uint32_t mask) {
+  if (mask == kAllKinds) return yes().node;
+  return mask == 0 ? no().node : atom_node(Op::kTypes, mask);
 }
 
-FormulaId FormulaSpace::val(FormulaId value) {
-  return value == yes() || value == no() ? value : atom(Op::kVal, value.v);
+TypedId FormulaSpace::val(ValueId value) {
+  if (value == yes()) return yes();
+  return value == no() ? no() : atom(Op::kVal, value.v);
 }
 
-FormulaId FormulaSpace::length(uint32_t min, uint32_t max) {
+TypedId FormulaSpace::length(uint32_t min, uint32_t max) {
   if (min > max) return no();
   return min == 0 && max == kUnbounded ? yes() : atom(Op::kLength, min, max);
 }
 
-FormulaId FormulaSpace::strings(std::vector<std::string> texts) {
+TypedId FormulaSpace::strings(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   if (texts.empty()) return no();
@@ -114,20 +116,20 @@ FormulaId FormulaSpace::strings(std::vector<std::string> texts) {
                                 }));
 }
 
-FormulaId FormulaSpace::all(RegionId region, FormulaId value) {
+TypedId FormulaSpace::all(RegionId region, ValueId value) {
   const Region& r = regions_[region.v];
   if (value == yes() || (r.kind == Region::kNames && r.names.empty())) return yes();
   return atom(Op::kAll, region.v, value.v);
 }
 
-FormulaId FormulaSpace::some(RegionId region, FormulaId value, uint32_t n) {
+TypedId FormulaSpace::some(RegionId region, ValueId value, uint32_t n) {
   const Region& r = regions_[region.v];
   if (n == 0) return yes();
   if (value == no() || (r.kind == Region::kNames && r.names.size() < n)) return no();
   return atom(Op::kSome, region.v, value.v, n);
 }
 
-FormulaId FormulaSpace::most(RegionId region, FormulaId value, int64_t n) {
+TypedId FormulaSpace::most(RegionId region, ValueId value, int64_t n) {
   if (n < 0) return no();
   const Region& r = regions_[region.v];
   if (value == no() || (r.kind == Region::kNames && static_cast<int64_t>(r.names.size()) <= n)) return yes();
@@ -135,103 +137,92 @@ FormulaId FormulaSpace::most(RegionId region, FormulaId value, int64_t n) {
   return atom(Op::kMost, region.v, value.v, static_cast<uint32_t>(n));
 }
 
-FormulaId FormulaSpace::item_all(uint32_t first, uint32_t end, FormulaId value) {
+TypedId FormulaSpace::item_all(uint32_t first, uint32_t end, ValueId value) {
   return value == yes() || first >= end ? yes() : atom(Op::kItemAll, first, value.v, 0, end);
 }
 
-FormulaId FormulaSpace::item_some(uint32_t first, uint32_t end, FormulaId value, uint32_t n) {
+TypedId FormulaSpace::item_some(uint32_t first, uint32_t end, ValueId value, uint32_t n) {
   if (n == 0) return yes();
   if (value == no() || first >= end || (end != kEndOfArray && end - first < n)) return no();
   return atom(Op::kItemSome, first, value.v, n, end);
 }
 
-FormulaId FormulaSpace::item_most(uint32_t first, uint32_t end, FormulaId value, int64_t n) {
+TypedId FormulaSpace::item_most(uint32_t first, uint32_t end, ValueId value, int64_t n) {
   if (n < 0) return no();
   if (value == no() || first >= end || (end != kEndOfArray && end - first <= n)) return yes();
   if (n == 0) return item_all(first, end, deny(value));
   return atom(Op::kItemMost, first, value.v, static_cast<uint32_t>(n), end);
 }
 
-FormulaId FormulaSpace::members(Count count, RegionId region, FormulaId value, int64_t n) {
+TypedId FormulaSpace::members(Count count, RegionId region, ValueId value, int64_t n) {
   if (count == Count::kAll) return all(region, value);
   return count == Count::kSome ? some(region, value, static_cast<uint32_t>(n)) : most(region, value, n);
 }
 
-FormulaId FormulaSpace::items(Count count, uint32_t first, uint32_t end, FormulaId value, int64_t n) {
+TypedId FormulaSpace::items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n) {
   if (count == Count::kAll) return item_all(first, end, value);
   return count == Count::kSome ? item_some(first, end, value, static_cast<uint32_t>(n))
                                : item_most(first, end, value, n);
 }
 
-FormulaId FormulaSpace::both(FormulaId x, FormulaId y) {
-  if (x == y || y == yes()) return x;
-  if (x == yes()) return y;
-  const FormulaId kids[] = {x, y};
-  return all_of(kids);
-}
-FormulaId FormulaSpace::either(FormulaId x, FormulaId y) {
-  if (x == y || y == no()) return x;
-  if (x == no()) return y;
-  const FormulaId kids[] = {x, y};
-  return any_of(kids);
-}
-
-FormulaId FormulaSpace::nary(Op op, std::span<const FormulaId> kids) {
-  const FormulaId unit = op == Op::kAnd ? yes() : no();
-  const FormulaId zero = op == Op::kAnd ? no() : yes();
+template <FormulaType F>
+F FormulaSpace::nary(Op op, std::span<const F> kids) {
+  const F unit = op == Op::kAnd ? yes() : no();
+  const F zero = op == Op::kAnd ? no() : yes();
   charge(1 + static_cast<int64_t>(kids.size() / 2));
-  SmallVector<FormulaId, 32> flat;
+  SmallVector<uint32_t, 32> flat;
   uint32_t mask = op == Op::kAnd ? kAllKinds : 0;
   bool has_types = false;
-  const auto take = [&](FormulaId k) {
+  const auto take = [&](F k) {
     const Formula& f = nodes_[k.v];
     if (f.op == Op::kTypes) {
       has_types = true;
       mask = op == Op::kAnd ? mask & f.a : mask | f.a;
     } else if (k != unit) {
-      flat.push_back(k);
+      flat.push_back(k.v);
     }
   };
-  for (FormulaId k : kids) {
+  for (F k : kids) {
     if (k == zero) return zero;
     if (nodes_[k.v].op == op)
-      for (FormulaId inner : this->kids(k)) take(inner);
+      for (F inner : this->kids(k)) take(inner);
     else
       take(k);
   }
   if (has_types) {
-    const FormulaId t = types(mask);
+    const F t{types_node(mask)};
     if (t == zero) return zero;
-    if (t != unit) flat.push_back(t);
+    if (t != unit) flat.push_back(t.v);
   }
   std::sort(flat.begin(), flat.end());
   flat.shrink(std::unique(flat.begin(), flat.end()));
-  for (FormulaId k : flat)
-    if (nodes_[k.v].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[k.v].kids[0]))
+  for (uint32_t k : flat)
+    if (nodes_[k].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[k].kids[0]))
       return zero;
   if (flat.empty()) return unit;
-  if (flat.size() == 1) return flat[0];
+  if (flat.size() == 1) return F{flat[0]};
   if (flat.size() > kMaxKids)
     throw Error(ErrorKind::kSchemaTooComplex, "a Boolean combination has too many parts");
   Formula f;
   f.op = op;
-  return add(f, flat);
+  return F{add(f, flat)};
 }
 
-FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
+template <FormulaType F>
+F FormulaSpace::one_of(std::vector<F> kids) {
   check_depth();
   charge(1 + static_cast<int64_t>(kids.size()));
-  std::erase(kids, no());
-  const auto certain = std::count(kids.begin(), kids.end(), yes());
+  std::erase(kids, F(no()));
+  const auto certain = std::count(kids.begin(), kids.end(), F(yes()));
   if (certain > 1 || kids.empty()) return no();
   if (certain == 1) {
-    std::erase(kids, yes());
-    return typed ? negate(any_of(kids)) : deny(any_of(kids));
+    std::erase(kids, F(yes()));
+    return negation(any_of(kids));
   }
   if (kids.size() == 1) return kids[0];
   std::sort(kids.begin(), kids.end());
   // A kid that stands twice can only be false.
-  std::vector<FormulaId> single, twice;
+  std::vector<F> single, twice;
   for (std::size_t i = 0; i < kids.size();) {
     std::size_t j = i;
     while (j < kids.size() && kids[j] == kids[i]) ++j;
@@ -239,57 +230,61 @@ FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
     i = j;
   }
   if (!twice.empty()) {
-    const FormulaId none = any_of(twice);
-    return both(one_of(std::move(single), typed), typed ? negate(none) : deny(none));
+    const F none = any_of(twice);
+    return both(one_of(std::move(single)), negation(none));
   }
   Formula f;
   f.op = Op::kOne;
-  return add(f, single);
+  SmallVector<uint32_t, 32> nodes;
+  for (F k : single) nodes.push_back(k.v);
+  return F{add(f, nodes)};
 }
 
-FormulaId FormulaSpace::rebuild(Op op, std::span<const FormulaId> kids) {
+TypedId FormulaSpace::rebuild(Op op, std::span<const TypedId> kids) {
   if (op == Op::kAnd) return all_of(kids);
   if (op == Op::kOr) return any_of(kids);
-  return op == Op::kOne ? one_of({kids.begin(), kids.end()}, true) : negate(kids[0]);
+  return op == Op::kOne ? one_of(std::vector<TypedId>(kids.begin(), kids.end())) : negate(kids[0]);
 }
 
-FormulaId FormulaSpace::negate(FormulaId x) {
-  if (const auto* known = negations_[1].find(x.v)) return FormulaId{*known};
-  const FormulaId out = negate_new(x, true);
-  negations_[1].emplace(x.v, out.v);
+TypedId FormulaSpace::negate(TypedId x) {
+  if (const auto* known = negated_.find(x.v)) return *known;
+  const TypedId out = negate_new(x);
+  negated_.emplace(x.v, out);
   return out;
 }
 
-FormulaId FormulaSpace::deny(FormulaId x) {
-  if (const auto* known = negations_[0].find(x.v)) return FormulaId{*known};
-  const FormulaId out = negate_new(x, false);
-  negations_[0].emplace(x.v, out.v);
+ValueId FormulaSpace::deny(ValueId x) {
+  if (const auto* known = denied_.find(x.v)) return *known;
+  const ValueId out = negate_new(x);
+  denied_.emplace(x.v, out);
   return out;
 }
 
-FormulaId FormulaSpace::negate_new(FormulaId x, bool typed) {
+template <FormulaType F>
+F FormulaSpace::negate_new(F x) {
   check_depth();
   const Formula f = nodes_[x.v];
   if (x == yes() || f.op == Op::kOrder) return no();
   if (x == no()) return yes();
-  if (f.op == Op::kNot) return f.kids[0];
-  if (f.op == Op::kTypes) return types(kAllKinds & ~f.a);
+  if (f.op == Op::kNot) return F{f.kids[0]};
+  if (f.op == Op::kTypes) return F{types_node(kAllKinds & ~f.a)};
   if ((f.op == Op::kAnd || f.op == Op::kOr) && !is_number_set(x)) {
-    std::vector<FormulaId> kids;
-    for (uint32_t i = 0; i < f.n; ++i) kids.push_back(typed ? negate(f.kids[i]) : deny(f.kids[i]));
-    return f.op == Op::kAnd ? any_of(kids) : all_of(kids);
+    std::vector<F> negated;
+    for (F k : kids(x)) negated.push_back(negation(k));
+    return f.op == Op::kAnd ? any_of(negated) : all_of(negated);
   }
-  if (const Count count = row(x).count; typed && count != Count::kNone) {
-    // Not all: one that is not. Not n or more: n - 1 at most. Not n at most: n + 1.
-    const FormulaId value = count == Count::kAll ? deny(FormulaId{f.b}) : FormulaId{f.b};
-    const int64_t n = count == Count::kAll ? 1 : f.c + (count == Count::kSome ? -1 : int64_t{1});
-    const Count other = count == Count::kSome ? Count::kMost : Count::kSome;
-    return row(x).family == Family::kMembers ? members(other, RegionId{f.a}, value, n)
-                                             : items(other, f.a, f.d, value, n);
-  }
+  if constexpr (std::same_as<F, TypedId>)
+    if (const Count count = row(x).count; count != Count::kNone) {
+      // Not all: one that is not. Not n or more: n - 1 at most. Not n at most: n + 1.
+      const ValueId value = count == Count::kAll ? deny(f.value()) : f.value();
+      const int64_t n = count == Count::kAll ? 1 : f.c + (count == Count::kSome ? -1 : int64_t{1});
+      const Count other = count == Count::kSome ? Count::kMost : Count::kSome;
+      return row(x).family == Family::kMembers ? members(other, RegionId{f.a}, value, n)
+                                               : items(other, f.a, f.d, value, n);
+    }
   Formula n;
   n.op = Op::kNot;
-  return add(n, {&x, 1});
+  return F{add(n, {&x.v, 1})};
 }
 
 uint32_t FormulaSpace::intern_text(std::string_view text) {
@@ -314,7 +309,7 @@ const Decimal& FormulaSpace::short_decimal(uint32_t text_id) {
 }
 
 RegionId FormulaSpace::add_region(Region r) {
-  uint64_t h = mix(r.kind, r.language);
+  uint64_t h = mix(r.kind, r.language.v);
   for (NameId n : r.names) h = mix(h, n.v);
   for (RegionId k : r.kids) h = mix(h, k.v + 0x10000000ull);
   return RegionId{region_index_.find_or_add(
@@ -335,13 +330,13 @@ RegionId FormulaSpace::add_region(Region r) {
 RegionId FormulaSpace::names(std::vector<NameId> names) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  return add_region({Region::kNames, 0, names, {}});
+  return add_region({Region::kNames, {}, names, {}});
 }
 
-RegionId FormulaSpace::language(FormulaId strings) {
-  if (strings == yes()) return any_key();
-  if (strings == no()) return names({});
-  return add_region({Region::kLanguage, strings.v, {}, {}});
+RegionId FormulaSpace::language(ValueId keys) {
+  if (keys == yes()) return any_key();
+  if (keys == no()) return names({});
+  return add_region({Region::kLanguage, keys, {}, {}});
 }
 
 RegionId FormulaSpace::region_not(RegionId x) {
@@ -349,7 +344,7 @@ RegionId FormulaSpace::region_not(RegionId x) {
   if (f.kind == Region::kAny) return names({});
   if (f.kind == Region::kNames && f.names.empty()) return any_key();
   if (f.kind == Region::kNot) return f.kids[0];
-  return add_region({Region::kNot, 0, {}, {&x, 1}});
+  return add_region({Region::kNot, {}, {}, {&x, 1}});
 }
 
 RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
@@ -358,12 +353,17 @@ RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
   std::erase(kids, any_key());
   if (kids.empty()) return any_key();
   if (kids.size() == 1) return kids[0];
-  return add_region({Region::kAnd, 0, {}, kids});
+  return add_region({Region::kAnd, {}, {}, kids});
 }
 
 RegionId FormulaSpace::region_or(std::vector<RegionId> kids) {
   for (RegionId& k : kids) k = region_not(k);
   return region_not(region_and(std::move(kids)));
 }
+
+template ValueId FormulaSpace::nary(Op, std::span<const ValueId>);
+template TypedId FormulaSpace::nary(Op, std::span<const TypedId>);
+template ValueId FormulaSpace::one_of(std::vector<ValueId>);
+template TypedId FormulaSpace::one_of(std::vector<TypedId>);
 
 }  // namespace structgen

@@ -15,7 +15,7 @@
 // - A formula says what the keywords say in their draft, of every JSON value.
 // - A reference that is alone is its target. One that leads nowhere is an atom whose location is broken():
 //   neither it nor its negation has a value, so a schema that can do without it is still of use.
-// - An atom that came out false for its kind forbids the kind (only_for), not every value.
+// - An atom that came out false for its kind forbids the kind (FormulaSpace::literal), not every value.
 //
 // Costs. Linear in an object's own members, once a location. The values of an `enum` become one set a kind.
 //
@@ -37,7 +37,7 @@ constexpr uint32_t kMaxReferenceChain = 1'000;
 constexpr uint32_t kMaxConstantDepth = 500;  // nesting of a constant array or object
 }  // namespace
 
-FormulaId Lowering::reference(Loc l) {
+ValueId Lowering::reference(Loc l) {
   for (uint32_t hops = 0;; ++hops) {
     const Json& j = schemas_.json(l);
     if (j.type(l.node) == JsonType::kTrue) return FormulaSpace::yes();
@@ -57,19 +57,18 @@ FormulaId Lowering::reference(Loc l) {
   return node_of(l);
 }
 
-FormulaId Lowering::node_of(const Loc& l) {
-  return formulas_.atom(Op::kSchema, loc_index_.find_or_add(
-                                         mix(mix(mix(mix(0, l.doc), l.node), l.resource), l.scope),
-                                         [&](uint32_t i) { return locs_[i] == l; },
-                                         [&] {
-                                           locs_.push_back(l);
-                                           return static_cast<uint32_t>(locs_.size() - 1);
-                                         }));
+ValueId Lowering::node_of(const Loc& l) {
+  return formulas_.schema(LocationId{loc_index_.find_or_add(
+      mix(mix(mix(mix(0, l.doc), l.node), l.resource), l.scope), [&](uint32_t i) { return locs_[i] == l; },
+      [&] {
+        locs_.push_back(l);
+        return static_cast<uint32_t>(locs_.size() - 1);
+      })});
 }
 
-FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
+ValueId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
-  const FormulaId f = node_of(at);
+  const ValueId f = node_of(at);
   broken_.insert(formulas_[f].location());
   return f;
 }
@@ -81,15 +80,15 @@ void Lowering::raise_broken(LocationId location) {
   throw schemas_.broken(locs_[location.v]);
 }
 
-FormulaId Lowering::lower(LocationId location) {
+ValueId Lowering::lower(LocationId location) {
   if (const auto* known = lowered_.find(location.v)) return *known;
   const Loc at = locs_[location.v];
-  const FormulaId f = lower_object(at);
+  const ValueId f = lower_object(at);
   lowered_.emplace(location.v, f);
   return f;
 }
 
-FormulaId Lowering::lower_object(const Loc& at) {
+ValueId Lowering::lower_object(const Loc& at) {
   const Keywords o(schemas_, at);
   Conjuncts parts;
   lower_logic(at, o, parts);
@@ -138,7 +137,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       take(t);
     if (number || integer) {
       if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
-        out.push_back(formulas_.atom(Op::kInteger, 0, o.draft == Draft::k4));
+        out.push_back(
+            formulas_.literal(Kind::kNumber, formulas_.atom(Op::kInteger, 0, o.draft == Draft::k4)));
       mask |= kind_bit(Kind::kNumber);
     }
     out.push_back(formulas_.types(mask));
@@ -148,10 +148,11 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
 }
 
 // A list of values: scalars of one kind become one set, whatever their number.
-FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
+ValueId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
   uint32_t mask = 0;
   std::vector<std::string> strings;
-  std::vector<FormulaId> numbers, arrays, objects;
+  std::vector<TypedId> numbers;
+  std::vector<ValueId> arrays, objects;
   for (uint32_t i = 0; i < j.size(array); ++i) {
     const JsonRef v = j.item(array, i);
     switch (j.type(v)) {
@@ -166,13 +167,14 @@ FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
       case JsonType::kObject: objects.push_back(constant(j, v, doc)); break;
     }
   }
-  std::vector<FormulaId> parts;
-  const auto add = [&](Kind k, FormulaId f) {
+  std::vector<ValueId> parts;
+  const auto add = [&](Kind k, ValueId f) {
     mask |= kind_bit(k);
     parts.push_back(f);
   };
-  if (!strings.empty()) add(Kind::kString, formulas_.strings(std::move(strings)));
-  if (!numbers.empty()) add(Kind::kNumber, formulas_.any_of(numbers));
+  if (!strings.empty())
+    add(Kind::kString, formulas_.literal(Kind::kString, formulas_.strings(std::move(strings))));
+  if (!numbers.empty()) add(Kind::kNumber, formulas_.literal(Kind::kNumber, formulas_.any_of(numbers)));
   // A constant array holds for arrays only, so the union must not be read for the other kinds.
   if (!arrays.empty())
     add(Kind::kArray,
@@ -195,7 +197,7 @@ uint32_t Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   return id;
 }
 
-FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
+ValueId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
   if (doc != kNoDocument)
@@ -204,26 +206,27 @@ FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
     throw Error(ErrorKind::kSchemaTooComplex, "a constant nests too deeply");
   ++constant_depth_;
   const Undo leave([&] { --constant_depth_; });
-  std::vector<FormulaId> parts;
+  std::vector<ValueId> parts;
+  const auto put = [&](Kind k, TypedId f) { parts.push_back(formulas_.literal(k, f)); };
   switch (j.type(node)) {
     case JsonType::kNull: parts.push_back(formulas_.types(kind_bit(Kind::kNull))); break;
     case JsonType::kTrue: parts.push_back(formulas_.types(kind_bit(Kind::kTrue))); break;
     case JsonType::kFalse: parts.push_back(formulas_.types(kind_bit(Kind::kFalse))); break;
     case JsonType::kString:
       parts.push_back(formulas_.types(kind_bit(Kind::kString)));
-      parts.push_back(formulas_.strings({std::string(j.text(node))}));
+      put(Kind::kString, formulas_.strings({std::string(j.text(node))}));
       break;
     case JsonType::kNumber:
       parts.push_back(formulas_.types(kind_bit(Kind::kNumber)));
-      parts.push_back(formulas_.atom(Op::kEqual, formulas_.intern_text(j.text(node))));
+      put(Kind::kNumber, formulas_.atom(Op::kEqual, formulas_.intern_text(j.text(node))));
       break;
     case JsonType::kArray: {
       parts.push_back(formulas_.types(kind_bit(Kind::kArray)));
       const uint32_t n = j.size(node);
       for (uint32_t i = 0; i < n; ++i)
-        parts.push_back(formulas_.item_all(i, i + 1, constant(j, j.item(node, i), doc)));
-      if (n > 0) parts.push_back(formulas_.item_some(n - 1, n, FormulaSpace::yes(), 1));
-      parts.push_back(formulas_.item_all(n, kUnbounded, FormulaSpace::no()));
+        put(Kind::kArray, formulas_.item_all(i, i + 1, constant(j, j.item(node, i), doc)));
+      if (n > 0) put(Kind::kArray, formulas_.item_some(n - 1, n, FormulaSpace::yes(), 1));
+      put(Kind::kArray, formulas_.item_all(n, kUnbounded, FormulaSpace::no()));
       break;
     }
     case JsonType::kObject: {
@@ -232,17 +235,17 @@ FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
       for (uint32_t i = 0; i < j.size(node); ++i) {
         const NameId n = name_of(j.key(node, i));
         names.push_back(n);
-        parts.push_back(formulas_.all(formulas_.name(n), constant(j, j.item(node, i), doc)));
+        put(Kind::kObject, formulas_.all(formulas_.name(n), constant(j, j.item(node, i), doc)));
         parts.push_back(present(n));
       }
       if (order_ == PropertyOrder::kSchema && doc != kNoDocument && names.size() > 1) {
-        parts.push_back(formulas_.atom(Op::kOrder, map_of(key, names)));
+        put(Kind::kObject, formulas_.atom(Op::kOrder, map_of(key, names)));
       }
-      parts.push_back(formulas_.all(formulas_.region_not(formulas_.names(names)), FormulaSpace::no()));
+      put(Kind::kObject, formulas_.all(formulas_.region_not(formulas_.names(names)), FormulaSpace::no()));
       break;
     }
   }
-  const FormulaId out = formulas_.all_of(parts);
+  const ValueId out = formulas_.all_of(parts);
   if (doc != kNoDocument) constants_.emplace(key, out);
   return out;
 }
@@ -262,7 +265,7 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   }
   if (o.string(Word::kRecursiveRef)) out.push_back(reference(schemas_.resolve_recursive(at)));
   const auto list = [&](Word w) {
-    std::vector<FormulaId> kids;
+    std::vector<ValueId> kids;
     for (uint32_t i = 0; i < j.size(o[w]); ++i) kids.push_back(sub(at, j.item(o[w], i)));
     return kids;
   };
@@ -270,12 +273,12 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.array(Word::kAnyOf) && j.size(o[Word::kAnyOf]) > 0)
     out.push_back(formulas_.any_of(list(Word::kAnyOf)));
   if (o.array(Word::kOneOf) && j.size(o[Word::kOneOf]) > 0)
-    out.push_back(formulas_.one_of(list(Word::kOneOf), false));
+    out.push_back(formulas_.one_of(list(Word::kOneOf)));
   if (o.schema(Word::kNot)) out.push_back(formulas_.deny(sub(at, o[Word::kNot])));
   if (o.schema(Word::kIf) && (o.schema(Word::kThen) || o.schema(Word::kElse))) {
-    const FormulaId test = sub(at, o[Word::kIf]);
-    const FormulaId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
-    const FormulaId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
+    const ValueId test = sub(at, o[Word::kIf]);
+    const ValueId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
+    const ValueId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
     if (yes == FormulaSpace::yes())
       out.push_back(formulas_.either(test, no));
     else if (no == FormulaSpace::yes())
@@ -289,18 +292,19 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
 
 void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
+  const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kNumber, f)); };
   const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
   const bool old = o.draft == Draft::k4;
   if (o.number(Word::kMinimum))
-    out.push_back(formulas_.atom(Op::kAtLeast, text(Word::kMinimum), old && yes(Word::kExclusiveMinimum)));
+    put(formulas_.atom(Op::kAtLeast, text(Word::kMinimum), old && yes(Word::kExclusiveMinimum)));
   if (o.number(Word::kMaximum))
-    out.push_back(formulas_.atom(Op::kAtMost, text(Word::kMaximum), old && yes(Word::kExclusiveMaximum)));
+    put(formulas_.atom(Op::kAtMost, text(Word::kMaximum), old && yes(Word::kExclusiveMaximum)));
   if (!old && o.number(Word::kExclusiveMinimum))
-    out.push_back(formulas_.atom(Op::kAtLeast, text(Word::kExclusiveMinimum), 1));
+    put(formulas_.atom(Op::kAtLeast, text(Word::kExclusiveMinimum), 1));
   if (!old && o.number(Word::kExclusiveMaximum))
-    out.push_back(formulas_.atom(Op::kAtMost, text(Word::kExclusiveMaximum), 1));
-  if (o.number(Word::kMultipleOf)) out.push_back(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
+    put(formulas_.atom(Op::kAtMost, text(Word::kExclusiveMaximum), 1));
+  if (o.number(Word::kMultipleOf)) put(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
 }
 
 // A count keyword's value; counts beyond 2^31 mean "more than anything".
@@ -310,32 +314,31 @@ uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
 
 void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
+  const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kString, f)); };
   const uint32_t min = o.number(Word::kMinLength) ? count(at, o[Word::kMinLength], true) : 0;
   uint32_t max = kUnbounded;
   if (o.number(Word::kMaxLength)) {
     max = count(at, o[Word::kMaxLength], false);
     if (max == 2'000'000'000) max = kUnbounded;
   }
-  if (min > max)
-    out.push_back(formulas_.types(kAllKinds & ~kind_bit(Kind::kString)));
-  else
-    out.push_back(formulas_.length(min, max));
+  put(formulas_.length(min, max));
   if (o.string(Word::kPattern))
-    out.push_back(formulas_.atom(Op::kPattern, formulas_.intern_text(j.text(o[Word::kPattern]))));
+    put(formulas_.atom(Op::kPattern, formulas_.intern_text(j.text(o[Word::kPattern]))));
 }
 
 // Formats are a vocabulary of their own.
 void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
-    out.push_back(formulas_.atom(Op::kFormat, formulas_.intern_text(j.text(o[Word::kFormat]))));
+    out.push_back(formulas_.literal(
+        Kind::kString, formulas_.atom(Op::kFormat, formulas_.intern_text(j.text(o[Word::kFormat])))));
 }
 
 // ---- objects ----
 
 void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
-  const auto put = [&](FormulaId f) { out.push_back(only_for(Kind::kObject, f)); };
+  const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kObject, f)); };
   std::vector<NameId> names;
   std::vector<RegionId> evaluated;
   if (o.object(Word::kProperties)) {
@@ -346,15 +349,14 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.all(formulas_.name(n), sub(at, j.item(map, i))));
     }
     if (order_ == PropertyOrder::kSchema && names.size() > 1) {
-      out.push_back(formulas_.atom(Op::kOrder, map_of(key_of(at.doc, map), names)));
+      put(formulas_.atom(Op::kOrder, map_of(key_of(at.doc, map), names)));
     }
   }
   if (!names.empty()) evaluated.push_back(formulas_.names(names));
   if (o.object(Word::kPatternProperties)) {
     const JsonRef map = o[Word::kPatternProperties];
     for (uint32_t i = 0; i < j.size(map); ++i) {
-      const RegionId r =
-          formulas_.language(formulas_.atom(Op::kPattern, formulas_.intern_text(j.key(map, i))));
+      const RegionId r = formulas_.pattern(j.key(map, i));
       evaluated.push_back(r);
       put(formulas_.all(r, sub(at, j.item(map, i))));
     }
@@ -379,7 +381,7 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
                          count(at, o[Word::kMaxProperties], false)));
   }
   if (o.schema(Word::kUnevaluatedProperties))
-    put(Unevaluated(*this, at).properties(sub(at, o[Word::kUnevaluatedProperties])));
+    out.push_back(Unevaluated(*this, at).properties(sub(at, o[Word::kUnevaluatedProperties])));
   lower_dependencies(at, o, out);
 }
 
@@ -391,9 +393,9 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
     for (uint32_t i = 0; i < j.size(map); ++i) {
       const NameId n = name_of(j.key(map, i));
       const JsonRef then = j.item(map, i);
-      FormulaId consequence = FormulaSpace::yes();
+      ValueId consequence = FormulaSpace::yes();
       if (j.is_array(then) && w != Word::kDependentSchemas) {
-        std::vector<FormulaId> names;
+        std::vector<ValueId> names;
         for (uint32_t k = 0; k < j.size(then); ++k)
           if (j.is_string(j.item(then, k))) names.push_back(present(name_of(j.text(j.item(then, k)))));
         consequence = formulas_.all_of(names);
@@ -411,7 +413,7 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
 
 void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
-  const auto put = [&](FormulaId f) { out.push_back(only_for(Kind::kArray, f)); };
+  const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kArray, f)); };
   const bool tuple_items = o.draft <= Draft::k2019 && o.array(Word::kItems);
   const Word tuple = o.array(Word::kPrefixItems) ? Word::kPrefixItems : Word::kItems;
   uint32_t n = 0;
@@ -423,7 +425,7 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (tuple_items && o.schema(Word::kAdditionalItems))
     put(formulas_.item_all(n, kUnbounded, sub(at, o[Word::kAdditionalItems])));
   if (o.schema(Word::kContains)) {
-    const FormulaId v = sub(at, o[Word::kContains]);
+    const ValueId v = sub(at, o[Word::kContains]);
     const uint32_t least =
         o.number(Word::kMinContains) && o.validates ? count(at, o[Word::kMinContains], true) : 1;
     put(formulas_.item_some(0, kUnbounded, v, least));
@@ -431,7 +433,7 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.item_most(0, kUnbounded, v, count(at, o[Word::kMaxContains], false)));
   }
   if (o.schema(Word::kUnevaluatedItems))
-    put(Unevaluated(*this, at).items(sub(at, o[Word::kUnevaluatedItems])));
+    out.push_back(Unevaluated(*this, at).items(sub(at, o[Word::kUnevaluatedItems])));
   if (!o.validates) return;
   if (o.number(Word::kMinItems))
     if (const uint32_t least = count(at, o[Word::kMinItems], true); least > 0)
@@ -439,7 +441,7 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
   if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
-    out.push_back(formulas_.atom(Op::kUnique));
+    put(formulas_.atom(Op::kUnique));
 }
 
 }  // namespace structgen

@@ -23,9 +23,9 @@ class Lowering {
   Lowering(SchemaSet& schemas, FormulaSpace& formulas, PropertyOrder order)
       : schemas_(schemas), formulas_(formulas), order_(order) {}
 
-  FormulaId root() { return reference(schemas_.root()); }
+  ValueId root() { return reference(schemas_.root()); }
   // The formula of a kSchema node's location.
-  FormulaId lower(LocationId location);
+  ValueId lower(LocationId location);
   // A kSchema node whose reference leads nowhere: neither it nor its negation has a value.
   bool broken(LocationId location) const {
     return broken_.count(location) != 0 || looping_.count(location) != 0;
@@ -41,17 +41,17 @@ class Lowering {
   // Names in the order of properties map `map`.
   const std::vector<NameId>& map_names(uint32_t map) const { return maps_[map]; }
   // A formula that holds for exactly the values of a JSON array.
-  FormulaId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
+  ValueId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
 
-  FormulaId reference(Loc l);  // a kSchema node, or the target of a bare $ref, or true/false
-  FormulaId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
+  ValueId reference(Loc l);  // a kSchema node, or the target of a bare $ref, or true/false
+  ValueId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
   FormulaSpace& formulas() { return formulas_; }
 
  private:
-  FormulaId node_of(const Loc& l);
-  FormulaId broken_reference(Loc at, JsonRef text);
-  using Conjuncts = SmallVector<FormulaId, 32>;
-  FormulaId lower_object(const Loc& at);
+  ValueId node_of(const Loc& l);
+  ValueId broken_reference(Loc at, JsonRef text);
+  using Conjuncts = SmallVector<ValueId, 32>;
+  ValueId lower_object(const Loc& at);
   void lower_types(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_logic(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_numbers(const Loc& at, const Keywords& o, Conjuncts& out);
@@ -62,16 +62,16 @@ class Lowering {
   void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
   static constexpr uint32_t kNoDocument =
       0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
-  FormulaId values(const Json& json, JsonRef array, uint32_t doc);
+  ValueId values(const Json& json, JsonRef array, uint32_t doc);
   uint32_t map_of(uint64_t key, const std::vector<NameId>& names);
-  FormulaId constant(const Json& json, JsonRef node, uint32_t doc);
-  FormulaId absent(NameId name) { return formulas_.all(formulas_.name(name), FormulaSpace::no()); }
-  FormulaId present(NameId name) { return formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1); }
-  NameId name_of(std::string_view text) { return formulas_.intern_name(text); }
-  // A typed formula that came out false forbids its kind, not every value.
-  FormulaId only_for(Kind k, FormulaId f) {
-    return f == FormulaSpace::no() ? formulas_.types(kAllKinds & ~kind_bit(k)) : f;
+  ValueId constant(const Json& json, JsonRef node, uint32_t doc);
+  ValueId absent(NameId name) {
+    return formulas_.literal(Kind::kObject, formulas_.all(formulas_.name(name), FormulaSpace::no()));
   }
+  ValueId present(NameId name) {
+    return formulas_.literal(Kind::kObject, formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1));
+  }
+  NameId name_of(std::string_view text) { return formulas_.intern_name(text); }
   uint32_t count(const Loc& at, JsonRef number, bool round_up);
 
   SchemaSet& schemas_;
@@ -79,11 +79,11 @@ class Lowering {
   PropertyOrder order_;
   std::vector<Loc> locs_;
   InternTable loc_index_;
-  FlatMap<uint32_t, FormulaId> lowered_;  // by location
+  FlatMap<uint32_t, ValueId> lowered_;  // by location
   std::set<LocationId> broken_, looping_;
   std::vector<std::vector<NameId>> maps_;
   FlatMap<uint64_t, uint32_t> map_index_;
-  FlatMap<uint64_t, FormulaId> constants_;
+  FlatMap<uint64_t, ValueId> constants_;
   uint32_t constant_depth_ = 0;
 };
 

@@ -14,13 +14,13 @@ constexpr std::size_t kMaxGroups = 4'096;
 constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 
-void Unevaluated::collect_kid(const Loc& at, JsonRef node, FormulaId condition, bool conditional) {
+void Unevaluated::collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional) {
   if (conditional) condition = lowering_.formulas().both(condition, lowering_.sub(at, node));
   if (condition == FormulaSpace::no()) return;
   collect(lowering_.schemas().child(at, node), condition, false);
 }
 
-void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
+void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
@@ -44,7 +44,7 @@ void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
       for (uint32_t i = 0; i < j.size(o[w]); ++i)
         collect_kid(at, j.item(o[w], i), condition, w != Word::kAllOf);
   if (o.schema(Word::kIf)) {
-    const FormulaId test = lowering_.sub(at, o[Word::kIf]);
+    const ValueId test = lowering_.sub(at, o[Word::kIf]);
     collect_kid(at, o[Word::kIf], condition, true);
     if (o.schema(Word::kThen)) collect_kid(at, o[Word::kThen], formulas.both(condition, test), false);
     if (o.schema(Word::kElse))
@@ -55,15 +55,16 @@ void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
       for (uint32_t i = 0; i < j.size(o[w]); ++i) {
         const JsonRef then = j.item(o[w], i);
         if (!j.is_object(then)) continue;
-        const FormulaId present = formulas.both(
+        const ValueId present = formulas.both(
             formulas.types(kind_bit(Kind::kObject)),
-            formulas.some(formulas.name(formulas.intern_name(j.key(o[w], i))), FormulaSpace::yes(), 1));
+            formulas.literal(Kind::kObject, formulas.some(formulas.name(formulas.intern_name(j.key(o[w], i))),
+                                                          FormulaSpace::yes(), 1)));
         collect_kid(at, then, formulas.both(condition, present), false);
       }
   path_.pop_back();
 }
 
-void Unevaluated::collect_keys(const Loc&, const Keywords& o, FormulaId condition, bool top) {
+void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition, bool top) {
   FormulaSpace& formulas = lowering_.formulas();
   const Json& j = o.json;
   if (o.schema(Word::kAdditionalProperties) || (!top && o.schema(Word::kUnevaluatedProperties)))
@@ -76,12 +77,10 @@ void Unevaluated::collect_keys(const Loc&, const Keywords& o, FormulaId conditio
   }
   if (o.object(Word::kPatternProperties))
     for (uint32_t i = 0; i < j.size(o[Word::kPatternProperties]); ++i)
-      keys_.push_back(
-          {condition, formulas.language(formulas.atom(
-                          Op::kPattern, formulas.intern_text(j.key(o[Word::kPatternProperties], i))))});
+      keys_.push_back({condition, formulas.pattern(j.key(o[Word::kPatternProperties], i))});
 }
 
-void Unevaluated::collect_items(const Loc& at, const Keywords& o, FormulaId condition, bool top) {
+void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top) {
   const Json& j = o.json;
   const bool tuple = o.draft <= Draft::k2019 && o.array(Word::kItems);
   uint32_t end = 0;
@@ -95,14 +94,14 @@ void Unevaluated::collect_items(const Loc& at, const Keywords& o, FormulaId cond
     contains_.push_back({condition, lowering_.sub(at, o[Word::kContains])});
 }
 
-FormulaId Unevaluated::any_condition(const std::vector<bool>& in) const {
-  std::vector<FormulaId> parts;
+ValueId Unevaluated::any_condition(const std::vector<bool>& in) const {
+  std::vector<ValueId> parts;
   for (std::size_t i = 0; i < in.size(); ++i)
     if (in[i]) parts.push_back(conditions_[i]);
   return lowering_.formulas().any_of(parts);
 }
 
-FormulaId Unevaluated::properties(FormulaId rest) {
+ValueId Unevaluated::properties(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
   collect(at_, FormulaSpace::yes(), true);
@@ -121,7 +120,7 @@ FormulaId Unevaluated::properties(FormulaId rest) {
   std::sort(always.begin(), always.end());
   std::map<NameId, std::vector<bool>> names;       // name -> conditions that evaluate it
   std::map<uint32_t, std::vector<bool>> patterns;  // region -> conditions
-  const auto number = [&](FormulaId c) {
+  const auto number = [&](ValueId c) {
     const auto it = std::find(conditions_.begin(), conditions_.end(), c);
     if (it != conditions_.end()) return static_cast<std::size_t>(it - conditions_.begin());
     conditions_.push_back(c);
@@ -160,7 +159,7 @@ FormulaId Unevaluated::properties(FormulaId rest) {
     throw Error(ErrorKind::kSchemaTooComplex,
                 "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
-  std::vector<FormulaId> out;
+  std::vector<ValueId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
     std::vector<RegionId> inside = open;
     std::vector<bool> by_pattern = everything;
@@ -178,8 +177,9 @@ FormulaId Unevaluated::properties(FormulaId rest) {
       std::vector<bool> in = by_pattern;
       if (more)
         for (std::size_t i = 0; i < more->size(); ++i) in[i] = in[i] || (*more)[i];
-      out.push_back(
-          formulas.either(formulas.all(formulas.region_and(std::move(where)), rest), any_condition(in)));
+      out.push_back(formulas.either(
+          formulas.literal(Kind::kObject, formulas.all(formulas.region_and(std::move(where)), rest)),
+          any_condition(in)));
     };
     for (const auto& [in, members] : groups) add(formulas.names(members), &in);
     add(formulas.region_not(formulas.names(known)), nullptr);
@@ -187,7 +187,7 @@ FormulaId Unevaluated::properties(FormulaId rest) {
   return formulas.all_of(out);
 }
 
-FormulaId Unevaluated::items(FormulaId rest) {
+ValueId Unevaluated::items(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
   collect(at_, FormulaSpace::yes(), true);
@@ -195,7 +195,7 @@ FormulaId Unevaluated::items(FormulaId rest) {
   for (const Items& i : items_)
     if (i.condition == FormulaSpace::yes()) first = std::max(first, i.end);
   if (first == kUnbounded) return FormulaSpace::yes();
-  std::vector<FormulaId> conditional;  // conditions of `contains`, each once
+  std::vector<ValueId> conditional;  // conditions of `contains`, each once
   for (const Contains& c : contains_) {
     if (c.condition == FormulaSpace::yes())
       rest = formulas.either(rest, c.value);
@@ -211,10 +211,10 @@ FormulaId Unevaluated::items(FormulaId rest) {
     throw Error(ErrorKind::kSchemaTooComplex,
                 "too many conditional `contains` to say which items are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
-  std::vector<FormulaId> out;
+  std::vector<ValueId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
     // Either one of the masked conditions holds, or items outside every other `contains` satisfy `rest`.
-    FormulaId value = rest, escape = FormulaSpace::no();
+    ValueId value = rest, escape = FormulaSpace::no();
     for (std::size_t c = 0; c < conditional.size(); ++c) {
       if ((mask >> c) & 1) {
         escape = formulas.either(escape, conditional[c]);
@@ -225,11 +225,12 @@ FormulaId Unevaluated::items(FormulaId rest) {
     }
     uint32_t begin = first;
     for (uint32_t end : ends) {
-      FormulaId covered = escape;
+      ValueId covered = escape;
       for (const Items& i : items_)
         if (i.condition != FormulaSpace::yes() && i.end >= end)
           covered = formulas.either(covered, i.condition);
-      out.push_back(formulas.either(formulas.item_all(begin, end, value), covered));
+      out.push_back(
+          formulas.either(formulas.literal(Kind::kArray, formulas.item_all(begin, end, value)), covered));
       begin = end;
     }
   }

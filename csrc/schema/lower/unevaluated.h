@@ -21,34 +21,34 @@ class Lowering;
 class Unevaluated {
  public:
   Unevaluated(Lowering& lowering, const Loc& at) : lowering_(lowering), at_(at) {}
-  FormulaId properties(FormulaId rest);  // `rest`: what unevaluated members must satisfy
-  FormulaId items(FormulaId rest);
+  ValueId properties(ValueId rest);  // `rest`: what unevaluated members must satisfy
+  ValueId items(ValueId rest);
 
  private:
   struct Keys {
-    FormulaId condition;
+    ValueId condition;
     RegionId region;
   };
   struct Items {
-    FormulaId condition;
+    ValueId condition;
     uint32_t end;  // items before it are evaluated
   };
   struct Contains {
-    FormulaId condition;
-    FormulaId value;  // items that satisfy it are evaluated
+    ValueId condition;
+    ValueId value;  // items that satisfy it are evaluated
   };
-  void collect(const Loc& at, FormulaId condition, bool top);
-  void collect_keys(const Loc& at, const Keywords& o, FormulaId condition, bool top);
-  void collect_items(const Loc& at, const Keywords& o, FormulaId condition, bool top);
-  void collect_kid(const Loc& at, JsonRef node, FormulaId condition, bool conditional);
-  FormulaId any_condition(const std::vector<bool>& in) const;
+  void collect(const Loc& at, ValueId condition, bool top);
+  void collect_keys(const Loc& at, const Keywords& o, ValueId condition, bool top);
+  void collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top);
+  void collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional);
+  ValueId any_condition(const std::vector<bool>& in) const;
 
   Lowering& lowering_;
   Loc at_;
   std::vector<Keys> keys_;
   std::vector<Items> items_;
   std::vector<Contains> contains_;
-  std::vector<FormulaId> conditions_;
+  std::vector<ValueId> conditions_;
   std::vector<Loc> path_;
 };
 

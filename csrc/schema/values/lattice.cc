@@ -22,7 +22,7 @@ constexpr int64_t kMostDigits = 16;                  // of it
 // The decimals of a formula as integers in units of 10^exponent.
 class Scaled {
  public:
-  Scaled(FormulaSpace& formulas, FormulaId p) : formulas_(formulas) { ok_ = scan(p); }
+  Scaled(FormulaSpace& formulas, TypedId p) : formulas_(formulas) { ok_ = scan(p); }
   bool ok() const { return ok_; }
   uint32_t divisors() const { return divisors_; }
 
@@ -34,11 +34,11 @@ class Scaled {
   }
 
   // Every decimal of p fits the scale.
-  bool fits(FormulaId p) const {
+  bool fits(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
     if (row(f.op).family == Family::kNumber) return of(decimal(f)).has_value();
-    return std::ranges::all_of(formulas_.kids(p), [&](FormulaId k) { return fits(k); });
+    return std::ranges::all_of(formulas_.kids(p), [&](TypedId k) { return fits(k); });
   }
 
   struct Bounds {
@@ -46,7 +46,7 @@ class Scaled {
     int64_t step = 0;                  // every number that satisfies is a multiple of it; 0: not known
   };
   // Of a superset of p's numbers.
-  std::optional<Bounds> bounds(FormulaId p) const {
+  std::optional<Bounds> bounds(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
     Bounds out;
@@ -63,9 +63,9 @@ class Scaled {
     return f.op == Op::kOr || f.op == Op::kOne ? of_some(p) : out;
   }
 
-  std::optional<Bounds> of_all(FormulaId p) const {
+  std::optional<Bounds> of_all(TypedId p) const {
     Bounds out;
-    for (FormulaId k : formulas_.kids(p)) {
+    for (TypedId k : formulas_.kids(p)) {
       const auto b = bounds(k);
       if (!b) return {};
       if (b->low) out.low = std::max(out.low.value_or(*b->low), *b->low);
@@ -82,10 +82,10 @@ class Scaled {
     return out;
   }
 
-  std::optional<Bounds> of_some(FormulaId p) const {
+  std::optional<Bounds> of_some(TypedId p) const {
     Bounds out;
     bool first = true, stepped = true;
-    for (FormulaId k : formulas_.kids(p)) {
+    for (TypedId k : formulas_.kids(p)) {
       const auto b = bounds(k);
       if (!b) return {};
       if (first) {
@@ -102,19 +102,19 @@ class Scaled {
   }
 
   // `pointed`: with a point and zeros behind it, which what asks for whole numbers does not take.
-  bool satisfies(FormulaId p, int64_t x, bool pointed) const {
+  bool satisfies(TypedId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];
     if (pointed && asks_whole(formulas_, p)) return false;
-    const auto some = [&](FormulaId k) { return satisfies(k, x, pointed); };
-    const auto plainly = [&](FormulaId k) { return satisfies(k, x, false); };
-    const std::span<const FormulaId> kids = formulas_.kids(p);
+    const auto some = [&](TypedId k) { return satisfies(k, x, pointed); };
+    const auto plainly = [&](TypedId k) { return satisfies(k, x, false); };
+    const auto kids = formulas_.kids(p);
     switch (f.op) {
       case Op::kAnd: return std::ranges::all_of(kids, some);
       case Op::kOr: {
         const bool mixed = names_fractions(formulas_, p);
         return std::ranges::any_of(
-            kids, [&](FormulaId k) { return mixed && formulas_[k].op == Op::kEqual ? plainly(k) : some(k); });
+            kids, [&](TypedId k) { return mixed && formulas_[k].op == Op::kEqual ? plainly(k) : some(k); });
       }
       case Op::kOne: return std::ranges::count_if(kids, plainly) == 1 && std::ranges::any_of(kids, some);
       case Op::kNot: return !plainly(kids[0]);
@@ -137,13 +137,13 @@ class Scaled {
     return f.op == Op::kInteger ? one : formulas_.decimal(f.a);
   }
 
-  bool scan(FormulaId p) {
+  bool scan(TypedId p) {
     check_depth();
     const Formula& f = formulas_[p];
     const Family family = row(f.op).family;
     if (family == Family::kConstant) return true;
     if (family == Family::kConnective)
-      return std::ranges::all_of(formulas_.kids(p), [&](FormulaId k) { return scan(k); });
+      return std::ranges::all_of(formulas_.kids(p), [&](TypedId k) { return scan(k); });
     if (family != Family::kNumber || (f.op == Op::kInteger && f.b)) return false;  // b: not told by the value
     const Decimal& d = decimal(f);
     if (d.exponent < -15) return false;
@@ -160,7 +160,7 @@ class Scaled {
 
 }  // namespace
 
-bool few_numbers(FormulaSpace& formulas, FormulaId p, std::vector<FewNumber>& out) {
+bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out) {
   if (!(formulas[p].has & kHasMultiple)) return false;
   const Scaled scaled(formulas, p);
   if (!scaled.ok() || scaled.divisors() < 2 || !scaled.fits(p)) return false;

@@ -19,6 +19,6 @@ struct FewNumber {
 };
 
 // False: they are not told this way.
-bool few_numbers(FormulaSpace& formulas, FormulaId p, std::vector<FewNumber>& out);
+bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out);
 
 }  // namespace structgen

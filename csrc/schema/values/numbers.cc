@@ -52,13 +52,13 @@ NumberLanguage& Numbers::lexemes(Domain d) {
 // arithmetic of witness.cc and lattice.cc finds stays right. The automaton of a divisor counts its digits, so
 // that it tells by itself what can still be completed. Where a condition names numbers of about that size,
 // what satisfies it is no further from zero than the largest double, if some of it is not.
-RegexId Numbers::language(FormulaId p) {
+RegexId Numbers::language(TypedId p) {
   const RegexId out = finite(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
   return out;
 }
 
-RegexId Numbers::finite(FormulaId p) {
+RegexId Numbers::finite(TypedId p) {
   const Domain domain = hard(p) ? kNarrow : kAll;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
   const Domain written = spelling_ == NumberSpelling::kPlain ? kOffered : domain;
@@ -86,11 +86,11 @@ RegexId Numbers::within(RegexId numbers, RegexId some) {
 }
 
 // Whether every number that satisfies the formula is read by the automaton of a divisor.
-bool Numbers::counts_digits(FormulaId p) {
+bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
   if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.a));
-  const auto counts = [&](FormulaId k) { return counts_digits(k); };
+  const auto counts = [&](TypedId k) { return counts_digits(k); };
   if (f.op == Op::kAnd) {
     const Conditions all = read(p);
     const auto stays_hard = [&](Decimal d) {  // joined with `easy`; a multiple of 0.5 may have to be whole
@@ -103,7 +103,7 @@ bool Numbers::counts_digits(FormulaId p) {
 }
 
 // The digits of all numbers in a formula, those of their exponents' size included.
-uint32_t Numbers::size_of_constants(FormulaId p) {
+uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
   constexpr uint32_t kMany = 4096;  // enough to know
   const Formula f = formulas_[p];
@@ -114,34 +114,34 @@ uint32_t Numbers::size_of_constants(FormulaId p) {
   if (f.n == 0) return 0;
   if (const uint32_t* known = constants_.find(p.v)) return *known;
   uint32_t out = 0;
-  for (FormulaId k : formulas_.kids(p))
+  for (TypedId k : formulas_.kids(p))
     if ((out += size_of_constants(k)) >= kMany) break;
   constants_.emplace(p.v, out);
   return out;
 }
 
-bool Numbers::hard(FormulaId p) {
+bool Numbers::hard(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
   if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.a));
   if (!(f.has & kHasMultiple)) return false;
   if (const auto* known = hard_.find(p.v)) return *known;
   bool out = false;
-  for (FormulaId k : formulas_.kids(p)) out = out || hard(k);
+  for (TypedId k : formulas_.kids(p)) out = out || hard(k);
   hard_.emplace(p.v, out);
   return out;
 }
 
 // Where the lexemes of a part of what is offered are looked up.
-Numbers::Domain Numbers::kid_domain(FormulaId p, Domain domain) {
+Numbers::Domain Numbers::kid_domain(TypedId p, Domain domain) {
   if (!is(domain, kOffered)) return domain;
   const Formula& f = formulas_[p];
-  const auto whole = [&](FormulaId k) { return asks_whole(formulas_, k); };
+  const auto whole = [&](TypedId k) { return asks_whole(formulas_, k); };
   if (f.op == Op::kAnd && std::ranges::any_of(formulas_.kids(p), whole)) return of(kWhole, domain);
   return whole(p) ? of(kWhole, domain) : domain;
 }
 
-RegexId Numbers::atom(FormulaId p, NumberLanguage& numbers) {
+RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
   const Formula f = formulas_[p];
   switch (f.op) {
     case Op::kInteger: return f.b ? numbers.plain_integers() : numbers.integers();
@@ -155,11 +155,11 @@ RegexId Numbers::atom(FormulaId p, NumberLanguage& numbers) {
 
 // ---- conjunctions ----
 
-Numbers::Conditions Numbers::read(FormulaId p) {
+Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
-  for (FormulaId k : formulas_.kids(p)) {
+  for (TypedId k : formulas_.kids(p)) {
     const bool denied = formulas_[k].op == Op::kNot;
-    const Formula f = denied ? formulas_[formulas_[k].kids[0]] : formulas_[k];
+    const Formula f = formulas_[denied ? formulas_.kids(k)[0] : k];
     if (!denied && (f.op == Op::kInteger || f.op == Op::kMultiple)) {
       out.without_point = out.without_point || (f.op == Op::kInteger && f.b);
       const Decimal d = f.op == Op::kInteger ? Decimal::parse("1") : formulas_.short_decimal(f.a);
@@ -184,11 +184,11 @@ Numbers::Conditions Numbers::read(FormulaId p) {
   return out;
 }
 
-RegexId Numbers::conjunction(FormulaId p, Domain domain) {
+RegexId Numbers::conjunction(TypedId p, Domain domain) {
   RegexId out;
   if (few(p, domain, out)) return out;
   std::vector<RegexId> parts;
-  const auto divides = [&](FormulaId k) {
+  const auto divides = [&](TypedId k) {
     return formulas_[k].op == Op::kInteger || formulas_[k].op == Op::kMultiple;
   };
   if (std::ranges::any_of(formulas_.kids(p), divides)) {
@@ -198,11 +198,11 @@ RegexId Numbers::conjunction(FormulaId p, Domain domain) {
       return regexes_.both(std::span<const RegexId>(parts));
     }
   }
-  for (FormulaId k : formulas_.kids(p)) parts.push_back(combine(k, domain));
+  for (TypedId k : formulas_.kids(p)) parts.push_back(combine(k, domain));
   return regexes_.both(std::span<const RegexId>(parts));
 }
 
-bool Numbers::few(FormulaId p, Domain domain, RegexId& out) {
+bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   std::vector<FewNumber> found;
   if (!few_numbers(formulas_, p, found)) return false;
   std::vector<RegexId> parts;
@@ -231,7 +231,7 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
                                          all.high ? &*all.high : nullptr, out))
     return false;
   parts.push_back(out);
-  for (FormulaId k : all.others) parts.push_back(combine(k, domain));
+  for (TypedId k : all.others) parts.push_back(combine(k, domain));
   return true;
 }
 
@@ -241,12 +241,12 @@ bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>&
   for (Decimal& d : divisors)
     if (!NumberLanguage::common_multiple(*all.easy, d, d)) return false;
   for (const Decimal& d : divisors) parts.push_back(lexemes(domain).multiple_of(d));
-  for (FormulaId k : all.bounds) parts.push_back(combine(k, domain));
-  for (FormulaId k : all.others) parts.push_back(combine(k, domain));
+  for (TypedId k : all.bounds) parts.push_back(combine(k, domain));
+  for (TypedId k : all.others) parts.push_back(combine(k, domain));
   return true;
 }
 
-RegexId Numbers::combine(FormulaId p, Domain domain) {
+RegexId Numbers::combine(TypedId p, Domain domain) {
   check_depth();
   domain = kid_domain(p, domain);
   if (p == FormulaSpace::no()) return RegexArena::empty();
@@ -263,7 +263,7 @@ RegexId Numbers::combine(FormulaId p, Domain domain) {
     case Op::kOr: {
       std::vector<RegexId> parts;
       const bool mixed = is(domain, kOffered) && names_fractions(formulas_, p);
-      for (FormulaId k : formulas_.kids(p))
+      for (TypedId k : formulas_.kids(p))
         parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? all : domain));
       out = regexes_.alt(std::span<const RegexId>(parts));
       break;
@@ -271,7 +271,7 @@ RegexId Numbers::combine(FormulaId p, Domain domain) {
     case Op::kOne: {
       // At most one so far, and exactly one so far, kid by kid.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
-      for (FormulaId k : formulas_.kids(p)) {
+      for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);
         one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, offered));
         none = regexes_.minus(none, r);
@@ -279,7 +279,7 @@ RegexId Numbers::combine(FormulaId p, Domain domain) {
       out = one;
       break;
     }
-    case Op::kNot: out = regexes_.minus(lexemes(domain).any(), combine(f.kids[0], all)); break;
+    case Op::kNot: out = regexes_.minus(lexemes(domain).any(), combine(formulas_.kids(p)[0], all)); break;
     default: out = atom(p, lexemes(domain));
   }
   // What is undecided() stays as it is: under a complement less would be more.

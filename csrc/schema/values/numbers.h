@@ -33,7 +33,7 @@ class Numbers {
  public:
   Numbers(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling spelling)
       : formulas_(formulas), regexes_(regexes), spelling_(spelling) {}
-  RegexId language(FormulaId p);
+  RegexId language(TypedId p);
 
  private:
   // kAll: every lexeme of the numbers that satisfy a formula. kNarrow: the same under a condition whose
@@ -46,27 +46,27 @@ class Numbers {
   // A conjunction's conditions.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
-    std::optional<Decimal> easy;    // the common multiple of `integer` and the divisors 10^-k
-    bool joined = true;             // false: it has too many digits
-    uint32_t divisors = 0;          // how many went into `easy`, and the others
-    std::vector<Decimal> hard;      // divisors that are no power of ten
-    bool without_point = false;     // draft 4's `integer`
-    std::vector<FormulaId> bounds;  // what `low` and `high` come from
-    std::vector<FormulaId> others;  // neither bounds nor divisors
+    std::optional<Decimal> easy;  // the common multiple of `integer` and the divisors 10^-k
+    bool joined = true;           // false: it has too many digits
+    uint32_t divisors = 0;        // how many went into `easy`, and the others
+    std::vector<Decimal> hard;    // divisors that are no power of ten
+    bool without_point = false;   // draft 4's `integer`
+    std::vector<TypedId> bounds;  // what `low` and `high` come from
+    std::vector<TypedId> others;  // neither bounds nor divisors
   };
-  Conditions read(FormulaId p);
-  RegexId finite(FormulaId p);
+  Conditions read(TypedId p);
+  RegexId finite(TypedId p);
   RegexId within(RegexId numbers, RegexId some);
-  bool counts_digits(FormulaId p);
-  RegexId combine(FormulaId p, Domain domain);
-  RegexId conjunction(FormulaId p, Domain domain);
-  bool few(FormulaId p, Domain domain, RegexId& out);
+  bool counts_digits(TypedId p);
+  RegexId combine(TypedId p, Domain domain);
+  RegexId conjunction(TypedId p, Domain domain);
+  bool few(TypedId p, Domain domain, RegexId& out);
   bool between(const Conditions& all, Domain domain, std::vector<RegexId>& parts);
   bool joined(const Conditions& all, Domain domain, std::vector<RegexId>& parts);
-  RegexId atom(FormulaId p, NumberLanguage& numbers);
-  bool hard(FormulaId p);
-  uint32_t size_of_constants(FormulaId p);
-  Domain kid_domain(FormulaId p, Domain domain);
+  RegexId atom(TypedId p, NumberLanguage& numbers);
+  bool hard(TypedId p);
+  uint32_t size_of_constants(TypedId p);
+  Domain kid_domain(TypedId p, Domain domain);
   NumberLanguage& lexemes(Domain d);
 
   FormulaSpace& formulas_;

@@ -87,18 +87,18 @@ RegexId Texts::any_of(std::vector<std::string> texts) {
   return regexes_.alt(std::span<const RegexId>(parts));
 }
 
-RegexId Texts::decided(FormulaId p) {
+RegexId Texts::decided(TypedId p) {
   const RegexId out = of(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
   return out;
 }
 
-RegexId Texts::of(FormulaId p) {
+RegexId Texts::of(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return RegexArena::empty();
   if (p == FormulaSpace::yes()) return all_;
   if (const RegexId* known = memo_.find(p.v)) return *known;
-  RegexId out = combine(p, Formula(formulas_[p]));
+  RegexId out = combine(p);
   // What is undecided() stays as it is: under a complement less would be more.
   if (decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
@@ -106,14 +106,14 @@ RegexId Texts::of(FormulaId p) {
   return out;
 }
 
-RegexId Texts::combine(FormulaId p, const Formula& f) {
-  if (row(f.op).family != Family::kConnective) return atom(f);
-  const std::span<const FormulaId> kids(f.kids, f.n);
-  if (f.op == Op::kAnd) return conjunction(p);
-  if (f.op == Op::kNot) return regexes_.minus(all_, of(kids[0]));
+RegexId Texts::combine(TypedId p) {
+  const OpRow& row = formulas_.row(p);
+  if (row.family != Family::kConnective) return atom(formulas_[p]);
+  if (row.op == Op::kAnd) return conjunction(p);
+  if (row.op == Op::kNot) return regexes_.minus(all_, of(formulas_.kids(p)[0]));
   std::vector<RegexId> parts;
-  for (FormulaId k : kids) parts.push_back(of(k));
-  if (f.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
+  for (TypedId k : formulas_.kids(p)) parts.push_back(of(k));
+  if (row.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
   // At most one so far, and exactly one so far, kid by kid.
   RegexId none = all_, one = RegexArena::empty();
   for (const RegexId r : parts) {
@@ -140,15 +140,15 @@ RegexId Texts::atom(const Formula& f) {
   }
 }
 
-bool Texts::constants(FormulaId p, std::vector<std::string>& kept) {
+bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
   check_depth();
   const Op op = formulas_[p].op;
   if (op != Op::kAnd && op != Op::kStrings) return false;
-  const std::span<const FormulaId> list = formulas_.conjuncts(p);
-  const std::vector<FormulaId> kids(list.begin(), list.end());
+  const auto list = formulas_.conjuncts(p);
+  const std::vector<TypedId> kids(list.begin(), list.end());
   const std::vector<std::string>* smallest = nullptr;
-  FormulaId chosen;
-  for (FormulaId k : kids)
+  TypedId chosen;
+  for (TypedId k : kids)
     if (formulas_[k].op == Op::kStrings &&
         (!smallest || formulas_.string_set(formulas_[k].a).size() < smallest->size())) {
       smallest = &formulas_.string_set(formulas_[k].a);
@@ -157,11 +157,11 @@ bool Texts::constants(FormulaId p, std::vector<std::string>& kept) {
   if (!smallest) return false;
   kept = *smallest;
   const std::string ending(spelling_.end < 0 ? 0 : 1, static_cast<char>(spelling_.end));
-  for (FormulaId k : kids) {
+  for (TypedId k : kids) {
     if (k == chosen) continue;
     const Formula f = formulas_[k];
     const bool denied = f.op == Op::kNot;
-    const Formula inner = denied ? formulas_[f.kids[0]] : f;
+    const Formula inner = denied ? formulas_[formulas_.kids(k)[0]] : f;
     if (inner.op == Op::kStrings) {
       const auto& other = formulas_.string_set(inner.a);
       std::erase_if(kept, [&](const std::string& t) {
@@ -224,12 +224,12 @@ bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
 
 // A finite set and other conditions: the set is filtered text by text. Sets of constants meet in every
 // if/then and oneOf, and automata for their differences would be far larger.
-RegexId Texts::conjunction(FormulaId p) {
+RegexId Texts::conjunction(TypedId p) {
   std::vector<std::string> kept;
   if (constants(p, kept)) return any_of(std::move(kept));
   std::vector<RegexId> parts;
   uint32_t min = 0, max = kUnbounded;
-  for (FormulaId k : formulas_.kids(p)) {
+  for (TypedId k : formulas_.kids(p)) {
     const Formula& kid = formulas_[k];
     if (kid.op == Op::kLength) {
       min = std::max(min, kid.a);

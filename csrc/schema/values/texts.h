@@ -22,21 +22,21 @@ namespace structgen {
 class Texts {
  public:
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
-  RegexId of(FormulaId p);
+  RegexId of(TypedId p);
   // The same, decided: throws where it is too much to tell whether there is any.
-  RegexId decided(FormulaId p);
+  RegexId decided(TypedId p);
   RegexId all() const { return all_; }
   RegexId one(std::string_view text);
   RegexId any_of(std::vector<std::string> texts);  // those that are UTF-8
   // The texts of a formula that lists them, maybe under more conditions; false where it does not.
-  bool constants(FormulaId p, std::vector<std::string>& kept);
+  bool constants(TypedId p, std::vector<std::string>& kept);
   // Bodies with one writing a text: raw characters where possible, else the shortest escape.
   RegexId canonical_body();
 
  private:
-  RegexId combine(FormulaId p, const Formula& f);
+  RegexId combine(TypedId p);
   RegexId atom(const Formula& f);
-  RegexId conjunction(FormulaId p);
+  RegexId conjunction(TypedId p);
   RegexId with_length(RegexId rest, uint32_t min, uint32_t max);
   RegexId length(uint32_t min, uint32_t max);
   bool lengths(RegexId r, uint64_t& min, uint64_t& max);

@@ -14,7 +14,7 @@
 
 namespace structgen {
 
-bool plainly_nonempty(FormulaSpace& formulas, FormulaId p) {
+bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   check_depth();
   const Formula& f = formulas[p];
   if (row(f.op).family == Family::kNumber || f.op == Op::kFormat) return true;
@@ -22,16 +22,16 @@ bool plainly_nonempty(FormulaSpace& formulas, FormulaId p) {
     return std::ranges::any_of(formulas.string_set(f.a), [](const std::string& t) { return valid_utf8(t); });
   if (f.op == Op::kLength) return f.a <= f.b;
   if (f.op == Op::kOr)
-    return std::ranges::any_of(formulas.kids(p), [&](FormulaId k) { return plainly_nonempty(formulas, k); });
+    return std::ranges::any_of(formulas.kids(p), [&](TypedId k) { return plainly_nonempty(formulas, k); });
   if (f.op == Op::kNot) {
-    const Op denied = formulas[f.kids[0]].op;
+    const Op denied = formulas[formulas.kids(p)[0]].op;
     return denied == Op::kStrings || denied == Op::kAtLeast || denied == Op::kAtMost || denied == Op::kEqual;
   }
   if (f.op != Op::kAnd) return false;
   // In doubles, with room to spare: they are wrong in the last digits. Between two bounds that lie far enough
   // apart there is a multiple of anything.
   double low = -1e18, high = 1e18, step = 0;
-  for (FormulaId k : formulas.kids(p)) {
+  for (TypedId k : formulas.kids(p)) {
     const Formula& g = formulas[k];
     if (row(g.op).family != Family::kNumber || g.op == Op::kEqual) return false;
     const double x = g.op == Op::kInteger ? 1 : formulas.decimal(g.a).approximate();
@@ -48,19 +48,18 @@ bool plainly_nonempty(FormulaSpace& formulas, FormulaId p) {
   return high - low > 1.01 * step + 1e-9 * (std::abs(low) + std::abs(high));
 }
 
-bool asks_whole(FormulaSpace& formulas, FormulaId p) {
+bool asks_whole(FormulaSpace& formulas, TypedId p) {
   const Formula& f = formulas[p];
   if (f.op == Op::kInteger) return true;
   if (f.op == Op::kEqual) return formulas.decimal(f.a).integer();
-  return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas.kids(p), [&](FormulaId k) {
+  return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas.kids(p), [&](TypedId k) {
            return formulas[k].op == Op::kEqual && asks_whole(formulas, k);
          });
 }
 
-bool names_fractions(FormulaSpace& formulas, FormulaId p) {
-  return std::ranges::any_of(formulas.kids(p), [&](FormulaId k) {
-    return formulas[k].op == Op::kEqual && !asks_whole(formulas, k);
-  });
+bool names_fractions(FormulaSpace& formulas, TypedId p) {
+  return std::ranges::any_of(
+      formulas.kids(p), [&](TypedId k) { return formulas[k].op == Op::kEqual && !asks_whole(formulas, k); });
 }
 
 }  // namespace structgen

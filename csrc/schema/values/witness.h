@@ -9,11 +9,11 @@
 
 namespace structgen {
 
-bool plainly_nonempty(FormulaSpace& formulas, FormulaId p);
+bool plainly_nonempty(FormulaSpace& formulas, TypedId p);
 
 // `integer`, and constants that are all whole: what is written without a point in the plain spelling.
-bool asks_whole(FormulaSpace& formulas, FormulaId p);
+bool asks_whole(FormulaSpace& formulas, TypedId p);
 // Constants among which one has a fraction: where 0.5 may be written, 1 may be 1.0.
-bool names_fractions(FormulaSpace& formulas, FormulaId p);
+bool names_fractions(FormulaSpace& formulas, TypedId p);
 
 }  // namespace structgen

@@ -66,7 +66,7 @@ uint32_t kinds(std::size_t written) {
 // The objects of the schema that can be written. Their strings hold none of the texts that end one, and their
 // keys none of those that end a key; in a nested layout also where they lie deeper. A schema says so, because
 // only a schema can speak of every depth.
-FormulaId JsonProductions::arguments(FormulaId root, bool keys, bool values) {
+ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
     return "\"pattern\": \"" + json_body(found_in(texts, layout_.excludes));
@@ -90,7 +90,7 @@ FormulaId JsonProductions::arguments(FormulaId root, bool keys, bool values) {
 }
 
 // Why the schema has values, and none that can be written.
-void JsonProductions::unwritable(FormulaId root) {
+void JsonProductions::unwritable(ValueId root) {
   solver_.refill();
   std::string why = "parameters outside JSON need an object schema";
   if (solver_.nonempty(arguments(root, false, false))) {
@@ -121,9 +121,9 @@ void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool
   out.add(sequence);
 }
 
-void JsonProductions::add_object(FormulaId objects, RegexId begin, RegexId end, Alternatives& out) {
+void JsonProductions::add_object(TypedId objects, RegexId begin, RegexId end, Alternatives& out) {
   uint32_t more = kOrderBranches;
-  for_each_object(objects, more, [&](FormulaId p) {
+  for_each_object(objects, more, [&](TypedId p) {
     if (!solver_.objects().productive(p)) return;
     const ObjectId start = solver_.objects().start(p);
     const Offers& offers = solver_.objects().offers(start);
@@ -131,8 +131,8 @@ void JsonProductions::add_object(FormulaId objects, RegexId begin, RegexId end, 
   });
 }
 
-void JsonProductions::add_array(FormulaId arrays, RegexId begin, RegexId end, Alternatives& out) {
-  for_each_branch(arrays, [&](FormulaId p) {
+void JsonProductions::add_array(TypedId arrays, RegexId begin, RegexId end, Alternatives& out) {
+  for_each_branch(arrays, [&](TypedId p) {
     if (leads_on(p))
       add_inside(begin, call(kFirstItems, p.v, 0, 0), solver_.closes(p), !solver_.item_cells(p).empty(), end,
                  out);
@@ -140,10 +140,10 @@ void JsonProductions::add_array(FormulaId arrays, RegexId begin, RegexId end, Al
 }
 
 void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
-  const FormulaId p{r.a};
+  const TypedId p{r.a};
   if (may_end(r)) out.add({});
   for (const ItemCell& c : solver_.item_cells(p))
-    for_each_branch(c.rest, [&](FormulaId rest) {
+    for_each_branch(c.rest, [&](TypedId rest) {
       if (leads_on(rest)) out.add({call(kItemElement, c.value.v, 0, 0), call(kItems, rest.v, 0, 0)});
     });
 }
@@ -153,7 +153,7 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
   if (first && layout_.elements->text.bare) return false;
-  if (r.kind == kFirstItems || r.kind == kItems) return solver_.closes(FormulaId{r.a});
+  if (r.kind == kFirstItems || r.kind == kItems) return solver_.closes(TypedId{r.a});
   return solver_.objects().offers(ObjectId{r.a}).close;
 }
 
@@ -235,7 +235,7 @@ RegexId JsonProductions::behind(const Rule& r) {
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
-  const FormulaId v{r.a};
+  const ValueId v{r.a};
   const RegexId close = behind(r), around = text.bare ? RegexArena::epsilon() : marks.blank;
   std::vector<Symbol> sequence;
   const auto end = [&](RegexId mark) {
@@ -254,7 +254,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     sequence.clear();
     if (mark != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(mark));
   };
-  const FormulaId strings = solver_.restrict(v, Kind::kString);
+  const TypedId strings = solver_.restrict(v, Kind::kString);
   if (solver_.nonempty(formulas_.both(v, formulas_.types(kind_bit(Kind::kString))))) {
     RegexId texts = strings_->of(strings);
     // Every text without the mark is one that newlines were taken off.
@@ -274,7 +274,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
       }
     if (seen || (strings == free_ && marks.after[i] == marks.after[0]))
       continue;  // any text is taken as it is
-    const FormulaId value = formulas_.both(v, formulas_.types(mask));
+    const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;
     begin(regexes_.cat(begins(static_cast<Written>(i)), around));
     sequence.push_back(call(kValue, value.v, 0, 0));

@@ -109,8 +109,8 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
                             RegexArena::anything()};
     clean_ = regexes_.negate(regexes_.cat(std::span<const RegexId>(some)));
   }
-  const FormulaId schema = lowering_.root();
-  FormulaId root = schema;
+  const ValueId schema = lowering_.root();
+  ValueId root = schema;
   if (layout_.elements) {
     root = arguments(schema);
     strings_ = std::make_unique<Texts>(formulas_, regexes_, kUtf8);
@@ -139,8 +139,8 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
       expand_rule(id, reading, out, false);
     } catch (Error& e) {
       const Rule r = rules_[id.v];
-      const bool formula = r.kind == kValue || r.kind == kArrayFirst || r.kind == kArrayNext;
-      if (const auto at = formula ? solver_.schema_of(FormulaId{r.a}, 3) : std::nullopt) e.in_schema(*at);
+      if (const auto at = r.kind == kValue ? solver_.schema_of(ValueId{r.a}, 3) : std::nullopt)
+        e.in_schema(*at);
       throw;
     }
   });
@@ -156,8 +156,8 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kObjectNext: expand_object(r, out); break;
     case kKeys: expand_keys(r, out); break;
     case kArguments:
-      add_object(solver_.restrict(FormulaId{r.a}, Kind::kObject), RegexArena::epsilon(),
-                 RegexArena::epsilon(), out);
+      add_object(solver_.restrict(ValueId{r.a}, Kind::kObject), RegexArena::epsilon(), RegexArena::epsilon(),
+                 out);
       break;
     case kFirstMembers:
     case kMembers: add_elements(r, solver_.objects().offers(ObjectId{r.a}), out); break;
@@ -286,40 +286,40 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
   return true;
 }
 
-void JsonProductions::for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f) {
+void JsonProductions::for_each_branch(TypedId p, const std::function<void(TypedId)>& f) {
   if (formulas_[p].op != Op::kOr) return f(p);
-  const std::vector<FormulaId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());
-  for (FormulaId k : kids) f(k);
+  const std::vector<TypedId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  for (TypedId k : kids) f(k);
 }
 
 // The order of keys that one branch of an inner "or" asks for must not bind the others: a few such branches
 // become objects of their own, many lose their order.
-void JsonProductions::for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f) {
+void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
-  for_each_branch(p, [&](FormulaId q) {
+  for_each_branch(p, [&](TypedId q) {
     const Formula n = formulas_[q];
     if (n.op != Op::kAnd || !(n.has & kHasOrder)) return f(q);
-    FormulaId choice = FormulaSpace::no();
-    std::vector<FormulaId> others;
-    for (uint32_t i = 0; i < n.n; ++i) {
-      const Formula& k = formulas_[n.kids[i]];
+    TypedId choice = FormulaSpace::no();
+    std::vector<TypedId> others;
+    for (TypedId kid : formulas_.kids(q)) {
+      const Formula& k = formulas_[kid];
       if (choice == FormulaSpace::no() && k.op == Op::kOr && (k.has & kHasOrder))
-        choice = n.kids[i];
+        choice = kid;
       else
-        others.push_back(n.kids[i]);
+        others.push_back(kid);
     }
     if (choice == FormulaSpace::no()) return f(q);
-    const FormulaId rest = formulas_.all_of(others);
-    const std::vector<FormulaId> kids(formulas_.kids(choice).begin(), formulas_.kids(choice).end());
+    const TypedId rest = formulas_.all_of(others);
+    const std::vector<TypedId> kids(formulas_.kids(choice).begin(), formulas_.kids(choice).end());
     if (kids.size() > more)
       return for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
     more -= static_cast<uint32_t>(kids.size());
-    for (FormulaId k : kids) for_each_object(formulas_.both(rest, k), more, f);
+    for (TypedId k : kids) for_each_object(formulas_.both(rest, k), more, f);
   });
 }
 
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
-  const FormulaId v{r.a};
+  const ValueId v{r.a};
   std::vector<RegexId> words;
   for (const auto& [kind, names] : kWords)
     if (restricted(v, kind) == FormulaSpace::yes()) words.push_back(regexes_.literal(names[layout_.python]));
@@ -337,7 +337,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
     out.add({Symbol::terminal(regexes_.cat(regexes_.end(), s))});
   const bool pretty = layout_.mode == JsonLayout::kPretty;
   const uint32_t depth = pretty ? r.depth + 1 : 0;
-  for_each_branch(restricted(v, Kind::kArray), [&](FormulaId p) {
+  for_each_branch(restricted(v, Kind::kArray), [&](TypedId p) {
     if (!leads_on(p)) return;
     if (pretty) {
       if (solver_.closes(p)) out.add({text("[]")});
@@ -348,7 +348,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
     }
   });
   uint32_t more = kOrderBranches;
-  for_each_object(restricted(v, Kind::kObject), more, [&](FormulaId p) {
+  for_each_object(restricted(v, Kind::kObject), more, [&](TypedId p) {
     constexpr ObjectId kNone{0xFFFFFFFFu};
     const ObjectId s = solver_.attempt(kNone, [&] {
       if (!solver_.objects().productive(p)) return kNone;
@@ -371,13 +371,13 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   });
 }
 
-FormulaId JsonProductions::restricted(FormulaId v, Kind kind) {
-  return solver_.attempt(FormulaSpace::no(), [&] { return solver_.restrict(v, kind); });
+TypedId JsonProductions::restricted(ValueId v, Kind kind) {
+  return solver_.attempt(TypedId(FormulaSpace::no()), [&] { return solver_.restrict(v, kind); });
 }
 
 // Whether an array can be completed. Where that was found without all of its cells, and those are too much,
 // it cannot be written item by item.
-bool JsonProductions::leads_on(FormulaId p) {
+bool JsonProductions::leads_on(TypedId p) {
   return solver_.attempt(false, [&] {
     return solver_.array_productive(p) &&
            (!solver_.effort().omits() || solver_.closes(p) || !solver_.item_cells(p).empty());
@@ -385,14 +385,14 @@ bool JsonProductions::leads_on(FormulaId p) {
 }
 
 void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
-  const FormulaId p{r.a};
+  const TypedId p{r.a};
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
   if (solver_.closes(p) && !(first && pretty)) out.add({close(']', r.depth, first)});
   const std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
   for (const ItemCell& c : cells) {
     const Symbol item = call(kValue, c.value.v, 0, r.depth);
-    for_each_branch(c.rest, [&](FormulaId rest) {
+    for_each_branch(c.rest, [&](TypedId rest) {
       if (!c.capture && !leads_on(rest)) return;
       std::vector<Symbol> sequence;
       if (!first) sequence.push_back(comma(r.depth, false));
@@ -409,20 +409,20 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
   const Rule r = rules_[id.v];
   if (r.kind != kValue) return false;
   solver_.refill();
-  const FormulaId value{r.a};
-  std::vector<FormulaId> some;
-  const auto add = [&](FormulaId f) {
+  const ValueId value{r.a};
+  std::vector<ValueId> some;
+  const auto add = [&](ValueId f) {
     if (solver_.nonempty(formulas_.both(value, f))) some.push_back(f);
   };
   for (const std::string& t : choice.texts) add(lowering_.values(Json::parse("[" + to_json(t) + "]"), 0));
   for (const RuleId other : choice.rules) {
     if (rules_[other.v].kind != kValue) return false;
-    add(FormulaId{rules_[other.v].a});
+    add(ValueId{rules_[other.v].a});
   }
-  FormulaId chosen = formulas_.any_of(some);
+  ValueId chosen = formulas_.any_of(some);
   if (!choice.others && !solver_.nonempty(formulas_.both(value, formulas_.deny(chosen))))
     chosen = FormulaSpace::yes();
-  const FormulaId left = formulas_.both(value, choice.others ? formulas_.deny(chosen) : chosen);
+  const ValueId left = formulas_.both(value, choice.others ? formulas_.deny(chosen) : chosen);
   any = solver_.nonempty(left);
   out = rule(kValue, left.v, r.b, r.depth);
   return true;
@@ -432,7 +432,7 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
   const Rule r = rules_[id.v];
   if (r.kind != kValue) return false;
   solver_.refill();
-  if (!solver_.unique().few(FormulaId{r.a}, most, out)) return false;
+  if (!solver_.unique().few(ValueId{r.a}, most, out)) return false;
   for (std::string& text : out) text = from_json(text);
   return true;
 }
@@ -442,7 +442,7 @@ bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike()
 // An item was written whose text decides what may follow. Where a mask does not know the text, what follows
 // whatever the text was is answered, and the rest is poison.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
-  const FormulaId rest{r.a};
+  const TypedId rest{r.a};
   if (reading.kind == Reading::kText) {
     out.add({call(kArrayNext, solver_.unique().extend(rest, to_json(reading.text)).v, 0, r.depth)});
     return;
@@ -452,7 +452,7 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     // Of items of which two have to be equal it adds one that may come again: what is there without it is
     // there with it, and what may be is no more than without the condition.
     const bool apart = solver_.unique().asks_apart(rest);
-    const FormulaId free = apart ? rest : solver_.unique().unconditioned(rest);
+    const TypedId free = apart ? rest : solver_.unique().unconditioned(rest);
     if (!apart) out.add({call(kArrayNext, rest.v, 0, r.depth)});
     if (!leads_on(free)) return;
     out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));

@@ -98,8 +98,8 @@ class JsonProductions : public Productions {
   }
   void expand_value(const Rule& r, Alternatives& out);
   void expand_array(const Rule& r, Alternatives& out);
-  FormulaId restricted(FormulaId v, Kind kind);
-  bool leads_on(FormulaId p);
+  TypedId restricted(ValueId v, Kind kind);
+  bool leads_on(TypedId p);
   void expand_object(const Rule& r, Alternatives& out);
   void expand_keys(const Rule& r, Alternatives& out);
   void add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out);
@@ -119,21 +119,21 @@ class JsonProductions : public Productions {
   RegexId clean(RegexId body);                // the spellings that hold none of the excluded texts
   Bits unclean(const Plan& plan, PlanId id);  // names that have others
   // ---- elements.cc ----
-  FormulaId arguments(FormulaId root, bool keys = true, bool values = true);
-  [[noreturn]] void unwritable(FormulaId root);
+  ValueId arguments(ValueId root, bool keys = true, bool values = true);
+  [[noreturn]] void unwritable(ValueId root);
   bool may_end(const Rule& r);
   void add_elements(const Rule& r, const Offers& offers, Alternatives& out);
   void add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
                    Alternatives& out);
   void add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end, Alternatives& out);
-  void add_object(FormulaId objects, RegexId begin, RegexId end, Alternatives& out);
-  void add_array(FormulaId arrays, RegexId begin, RegexId end, Alternatives& out);
+  void add_object(TypedId objects, RegexId begin, RegexId end, Alternatives& out);
+  void add_array(TypedId arrays, RegexId begin, RegexId end, Alternatives& out);
   void expand_items(const Rule& r, Alternatives& out);
   RegexId behind(const Rule& r);
   void expand_element(const Rule& r, Alternatives& out);
   std::string key_of(std::string_view read) const;
-  void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);
-  void for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f);
+  void for_each_branch(TypedId p, const std::function<void(TypedId)>& f);
+  void for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f);
   // Terminals: punctuation with the gaps around it.
   Symbol open(char bracket);
   Symbol close(char bracket, uint32_t depth, bool nothing_inside);
@@ -157,7 +157,7 @@ class JsonProductions : public Productions {
   FlatMap<uint32_t, uint32_t> unclean_;  // plan -> its bits
   std::vector<Bits> unclean_names_;
   std::unique_ptr<Texts> strings_, keys_;  // of elements
-  FormulaId free_;                         // strings of elements without a condition
+  TypedId free_;                           // strings of elements without a condition
   StableVector<Rule> rules_;
   InternTable rule_index_;
   FlatMap<uint32_t, Symbol> symbols_;
