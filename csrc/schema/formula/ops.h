@@ -25,7 +25,7 @@ enum class Op : uint8_t {
   kAnd,
   kOr,
   kOne,     // exactly one kid holds
-  kNot,     // of kSchema, kOne, kVal, a scalar atom or an Or of many numbers (is_number_set)
+  kNot,     // of what: see formula.cc
   kSchema,  // a = location, resolved lazily
   kTypes,   // a = mask of kinds
   kVal,     // inside a derivative: "the member's value satisfies formula a"
