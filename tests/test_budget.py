@@ -454,6 +454,35 @@ def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: 
     assert differ == 0, (asked, differ)
 
 
+@pytest.mark.parametrize("memory", [1, 30_000, 1 << 20])
+def test_a_mask_that_lacks_tokens_for_a_small_cache_is_inexact(memory: int) -> None:
+    """Texts that decide are not tried in a world of twice the cache. `",` alone was the exact mask after `["a`."""
+    enum: Any = {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 2, "uniqueItems": True}
+    compared = lacking = 0
+    for schema, text in ((enum, b'["a'), (DIFFERENT, b'["a","'), (COUNTED, b'{"a'), (FREE, b'{"alarm')):
+        large, small = (
+            structgen.Compiler(histories.VOCABULARY, limits=structgen.Limits(memory=m)).json_schema(schema)
+            for m in (256 << 20, memory)
+        )
+        for left in (1000, 40, 20, 7):
+            rows = []
+            for grammar in (large, small):
+                matcher = grammar.matcher()
+                assert matcher.accept_bytes(text)
+                try:
+                    rows.append(oracle.mask_of(matcher, len(histories.VOCABULARY), left))
+                except structgen.BudgetExceeded:
+                    rows.append(None)
+            if rows[0] is None or rows[1] is None:
+                continue
+            compared += 1
+            assert not (rows[1] & ~rows[0]).any()
+            if not np.array_equal(rows[0], rows[1]):
+                lacking += 1
+                assert not matcher.mask_exact, (schema, left)
+    assert compared > 8 and (lacking > 0) == (memory < 1 << 20), (compared, lacking)
+
+
 @pytest.mark.parametrize("family", ["general", "recursion", "unevaluated", "counts"])
 def test_budgets_of_random_schemas(family: str) -> None:
     assert sum(law_of_budgets(seed, family) for seed in range(30))

@@ -37,7 +37,8 @@
 // matters, a few tokens are tried with their own text. A completion that worked for one token serves every
 // other token that writes nothing the completion holds, because texts matter only by being equal to a later
 // one. (Where a text may have to equal an earlier one each token is tried by itself.) Tokens that are still
-// undecided after kTrials are refused.
+// undecided after kTrials are refused, and the mask is inexact. In a world of twice cache_bytes none is
+// tried.
 //
 // Invariants. A mask under a budget is a subset of the plain mask. After a token of it the budget suffices
 // again. It is not empty where needed() was at most the budget, because the plan's token is always in it.
@@ -738,7 +739,10 @@ void Budget::Trial::judge_texts() {
   std::size_t trials = world.byte_size() > world.policy.no_trials() ? kTrials : 0;
   std::vector<TokenId> way;  // what completes the text after the token that fits() looked at last
   const auto fits = [&](TokenId t) {
-    if (trials++ >= kTrials) return false;
+    if (trials++ >= kTrials) {
+      of.exact_ = false;
+      return false;
+    }
     StateId s = of.here();
     for (char b : of.vocabulary().bytes(t)) s = of.all_.parser.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return false;

@@ -21,7 +21,8 @@
 // median.
 //
 // Trials: texts that a mask under a budget tries (budget/budget.cc), at most two thousand a mask. They add
-// automata for texts that nobody writes, so none are tried in a world of twice cache_bytes.
+// automata for texts that nobody writes, so none are tried in a world of twice cache_bytes. A mask that tried
+// too few is inexact.
 //
 // What budgets, canvases and middles keep beside states. Each stops to grow, or begins anew, at a limit of
 // its own, and its answers say so where that makes them less exact: edges and outlines of searches for fewer
