@@ -309,12 +309,13 @@ class Statement:
     node: ast.stmt
     behind: str | None  # the comment on its last line, or those behind the `print` calls within it
     below: str | None  # the comment lines right below it
+    prints: bool  # a comment stands behind a `print` call within it
 
     def wrong_output(self, value: object, printed: str) -> str | None:
         """What is wrong with the output that the page shows. A comment behind an expression, or right below
         it, is its output, as at Python's prompt; what is printed must be shown. Other comments are prose."""
         if not printed and value is None:
-            return None
+            return f"it prints nothing, not {self.behind!r}" if self.prints else None
         shown = self.below if self.below is not None else self.behind
         if shown is None:
             return (
@@ -352,4 +353,4 @@ def statements(text: str) -> Iterator[Statement]:
             behind[n.end_lineno or 0] for n in sorted(calls, key=lambda n: n.lineno) if n.end_lineno in behind
         ]
         shown = behind.get(last) if isinstance(node, ast.Expr) else "\n".join(inner) or None
-        yield Statement(node, shown, "\n".join(below) if below else None)
+        yield Statement(node, shown, "\n".join(below) if below else None, bool(inner))
