@@ -456,7 +456,7 @@ def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: 
 
 @pytest.mark.parametrize("memory", [1, 30_000, 1 << 20])
 def test_a_mask_that_lacks_tokens_for_a_small_cache_is_inexact(memory: int) -> None:
-    """Texts that decide are not tried in a world of twice the cache. `",` alone was the exact mask after `["a`."""
+    """No text is tried in a world of twice the cache. `",` alone was the exact mask after `["a`."""
     enum: Any = {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 2, "uniqueItems": True}
     compared = lacking = 0
     for schema, text in ((enum, b'["a'), (DIFFERENT, b'["a","'), (COUNTED, b'{"a'), (FREE, b'{"alarm')):

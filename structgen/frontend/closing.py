@@ -28,9 +28,10 @@ from ..keywords import inner_schemas, rewritten
 
 Document = dict[str, Any]
 
-# Keywords whose schemas are about the value itself, and others that stay as they are.
 _BRANCHES = ("allOf", "anyOf", "oneOf")
+# Keywords whose schemas apply to the value itself or are referred to: they are closed where they apply.
 _PLACES = (*_BRANCHES, "then", "else", "$defs", "definitions", "dependentSchemas")
+# Keywords whose schemas stay as they are. The schemas of all others are of members and items, and are closed.
 _KEPT = ("not", "if", "propertyNames", "dependencies")
 _TURNING = ("not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef", "unevaluatedProperties")
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
