@@ -6,10 +6,15 @@ is the `jsonschema` package. The seam below the adapters has its own contract in
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
+import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -121,6 +126,37 @@ class Asked:
         return (
             {"do_sample": True, "temperature": self.temperature} if self.temperature else {"do_sample": False}
         )
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[tuple[str, Path]]:
+    """A server, by Python's arguments without the port: its address and its log."""
+    import httpx
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    path = folder / "log"
+    with path.open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, *arguments, "--port", port],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+        )
+    base = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            assert process.poll() is None, path.read_text()[-2000:]
+            try:
+                if httpx.get(base + "/health", timeout=5).status_code == 200:
+                    break
+            except httpx.HTTPError:
+                time.sleep(1)
+        yield base, path
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 LOOSE = {  # `format` of a name that nobody knows constrains nothing, and is told to the operator

@@ -10,10 +10,7 @@ import importlib.util
 import json
 import os
 import random
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,6 +47,7 @@ from contract import (  # noqa: E402
     Asked,
     Budgets,
     check_what_an_operator_sees,
+    serving,
 )
 from tool_texts import TOOLS, drawn  # noqa: E402
 
@@ -259,43 +257,23 @@ def test_overlapped_scheduling() -> None:
 def test_an_operator_of_the_server_sees_the_counters(tmp_path: Path) -> None:
     import httpx
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    path = tmp_path / "log"
-    with path.open("w") as log:
-        process = subprocess.Popen(
-            [
-                sys.executable, "-m", "sglang.launch_server", "--model-path", MODEL, "--port", str(port),
-                "--device", "cpu", "--dtype", "float32", "--grammar-backend", "structgen",
-                "--attention-backend", "torch_native", "--sampling-backend", "pytorch",
-                "--disable-radix-cache", "--disable-cuda-graph", "--skip-server-warmup",
-                "--mem-fraction-static", "0.1", "--max-total-tokens", "4096", "--tp-size", "1",
-                "--disable-overlap-schedule", "--enable-metrics",
-            ],
-            stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    base = f"http://127.0.0.1:{port}"
+    arguments = [
+        "-m", "sglang.launch_server", "--model-path", MODEL, "--device", "cpu", "--dtype", "float32",
+        "--grammar-backend", "structgen", "--attention-backend", "torch_native",
+        "--sampling-backend", "pytorch", "--disable-radix-cache", "--disable-cuda-graph",
+        "--skip-server-warmup", "--mem-fraction-static", "0.1", "--max-total-tokens", "4096",
+        "--tp-size", "1", "--disable-overlap-schedule", "--enable-metrics",
+    ]  # fmt: skip
+    with serving(tmp_path, *arguments) as (base, log):
 
-    def ask(schema: Any) -> int:
-        sampling = {"temperature": 0, "max_new_tokens": 120, "json_schema": json.dumps(schema)}
-        made = httpx.post(base + "/generate", json={"text": PROMPT, "sampling_params": sampling}, timeout=120)
-        return made.status_code
+        def ask(schema: Any) -> int:
+            sampling = {"temperature": 0, "max_new_tokens": 120, "json_schema": json.dumps(schema)}
+            body = {"text": PROMPT, "sampling_params": sampling}
+            return httpx.post(base + "/generate", json=body, timeout=120).status_code
 
-    try:
-        for _ in range(300):
-            assert process.poll() is None, path.read_text()[-2000:]
-            try:
-                if httpx.get(base + "/health", timeout=5).status_code == 200:
-                    break
-            except httpx.HTTPError:
-                time.sleep(1)
         check_what_an_operator_sees(
-            ask, lambda: httpx.get(base + "/metrics", timeout=30, follow_redirects=True).text, path.read_text
+            ask, lambda: httpx.get(base + "/metrics", timeout=30, follow_redirects=True).text, log.read_text
         )
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 # ---- SGLang's own readers of tool calls ----

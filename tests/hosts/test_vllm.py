@@ -10,10 +10,8 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +38,7 @@ from contract import (  # noqa: E402
     PROMPT,
     TAG,
     check_what_an_operator_sees,
+    serving,
 )
 from vllm import LLM, SamplingParams  # noqa: E402
 from vllm.exceptions import VLLMValidationError  # noqa: E402
@@ -268,50 +267,23 @@ if __name__ == "__main__":
 """
 
 
-@contextlib.contextmanager
-def serving(folder: Path, *options: str, **environment: str) -> Iterator[tuple[str, Path]]:
-    """A server's address and its log. The counters must be at `/metrics` without any option for them."""
-    import httpx
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    path = folder / "log"
-    with path.open("w") as log:
-        process = subprocess.Popen(
-            [
-                sys.executable, "-c", SERVE, "serve", MODEL, "--port", str(port),
-                "--dtype", "float32", "--enforce-eager", "--max-model-len", "1024",
-                "--max-num-seqs", "8", "--served-model-name", "m",
-                "--structured-outputs-config", '{"backend": "structgen"}',
-                "--additional-config", '{"structgen": {"whitespace": "compact"}}', *options,
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={
-                **os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1", "VLLM_LOGGING_LEVEL": "INFO",
-                **environment,
-            },
-        )  # fmt: skip
-    base = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            assert process.poll() is None, path.read_text()[-2000:]
-            try:
-                if httpx.get(base + "/health", timeout=2).status_code == 200:
-                    break
-            except httpx.HTTPError:
-                time.sleep(1)
-        yield base, path
-    finally:
-        process.terminate()
-        process.wait(60)
+def vllm_serves(
+    folder: Path, *options: str, **environment: str
+) -> contextlib.AbstractContextManager[tuple[str, Path]]:
+    """`vllm serve`. The counters must be at `/metrics` without any option for them."""
+    return serving(
+        folder, "-c", SERVE, "serve", MODEL, "--dtype", "float32", "--enforce-eager",
+        "--max-model-len", "1024", "--max-num-seqs", "8", "--served-model-name", "m",
+        "--structured-outputs-config", '{"backend": "structgen"}',
+        "--additional-config", '{"structgen": {"whitespace": "compact"}}', *options,
+        VLLM_ENABLE_V1_MULTIPROCESSING="1", VLLM_LOGGING_LEVEL="INFO", **environment,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("server")
-    with serving(folder, TMPDIR=str(folder)) as found:
+    with vllm_serves(folder, TMPDIR=str(folder)) as found:
         yield found
     assert not list(folder.glob("structgen-*")), "the counters' folder goes with the server"
 
@@ -344,7 +316,7 @@ def test_an_operator_sees_the_counters(running: tuple[str, Path]) -> None:
 
 def test_an_operator_of_several_api_servers_sees_the_counters(tmp_path: Path) -> None:
     """vLLM then turns prometheus-client's own way on; whichever server answers shows all of them."""
-    with serving(tmp_path, "--api-server-count", "2") as (base, log):
+    with vllm_serves(tmp_path, "--api-server-count", "2") as (base, log):
         operator_sees(base, log)
         assert log.read_text().count("Started server process") == 2
 
