@@ -37,8 +37,8 @@
 // matters, a few tokens are tried with their own text. A completion that worked for one token serves every
 // other token that writes nothing the completion holds, because texts matter only by being equal to a later
 // one. (Where a text may have to equal an earlier one each token is tried by itself.) Tokens that are still
-// undecided after kTrials are refused, and the mask is inexact. In a world of twice cache_bytes none is
-// tried.
+// undecided after kTrials are refused, and the mask is inexact; so are all where trials have filled their
+// share of the world (mask/cache_policy.h).
 //
 // Invariants. A mask under a budget is a subset of the plain mask. After a token of it the budget suffices
 // again. It is not empty where needed() was at most the budget, because the plan's token is always in it.
@@ -734,9 +734,13 @@ bool Budget::Trial::judge_strings(StateId from) {
 void Budget::Trial::judge_texts() {
   // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not
   // fill it.
-  const World& world = of.all_.world;
+  struct Tried {
+    World& world;
+    const std::size_t before = world.regexes.byte_size();
+    ~Tried() { world.tried += world.regexes.byte_size() - before; }
+  } tried{of.all_.world};
   const bool alike_asked = of.all_.productions.asks_alike();
-  std::size_t trials = world.byte_size() > world.policy.no_trials() ? kTrials : 0;
+  std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
   std::vector<TokenId> way;  // what completes the text after the token that fits() looked at last
   const auto fits = [&](TokenId t) {
     if (trials++ >= kTrials) {

@@ -21,8 +21,8 @@
 // median.
 //
 // Trials: texts that a mask under a budget tries (budget/budget.cc), at most two thousand a mask. They add
-// automata for texts that nobody writes, so none are tried in a world of twice cache_bytes. A mask that tried
-// too few is inexact.
+// automata for texts that nobody writes. Once a world has `tried()` bytes of them, none are tried in it, and
+// a mask that would try some is inexact.
 //
 // What budgets, canvases and middles keep beside states. Each stops to grow, or begins anew, at a limit of
 // its own, and its answers say so where that makes them less exact: edges and outlines of searches for fewer
@@ -51,15 +51,18 @@ struct CachePolicy {
   std::size_t world(std::size_t open) const { return bytes / 2 / open; }
   // Left of the grammars' worlds after some were dropped.
   std::size_t kept() const { return bytes / 4 * 3; }
-  std::size_t no_trials() const { return 2 * bytes; }
-  std::size_t outline() const { return bytes / 16; }
-  std::size_t reach() const { return bytes / 8; }
-  std::size_t spelling() const { return bytes / 4; }
+  std::size_t tried() const { return bytes + (16u << 20); }
+  std::size_t outline() const { return bytes / 16 + kOneSearch; }
+  std::size_t reach() const { return bytes / 8 + kOneSearch; }
+  std::size_t spelling() const { return bytes / 4 + kOneSearch; }
   std::size_t strides() const { return bytes / 4; }
   std::size_t middles() const { return bytes / 4; }
   std::size_t canvases() const { return bytes; }
   std::size_t renewed() const { return 2 * bytes + (16u << 20); }
   std::size_t most() const { return 8 * bytes + (64u << 20); }
+  // What one search within a budget may need, however small the cache is. A search that is told to stop for
+  // memory answers by what was asked before.
+  static constexpr std::size_t kOneSearch = 4u << 20;
   // Grammars kept by their text, however small they are.
   static constexpr std::size_t kGrammars = 1024;
 };

@@ -71,6 +71,7 @@ struct World {
   const CachePolicy policy;
   const bool cache;  // false: every mask is computed anew by the plain walk
   Mutex lock;
+  std::size_t tried = 0;  // bytes of automata for texts that masks under a budget tried; under the lock
   std::atomic<std::size_t> published{0};
   std::atomic<std::size_t> grammars{0};  // bytes of the grammars' epochs and productions
   std::atomic<std::size_t> kept{0};      // grammars made here and not retired
