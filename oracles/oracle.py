@@ -161,6 +161,21 @@ _DRAFT4_VALIDATORS = {
     "maximum": _draft4_bound(lambda x, b: x < b, "exclusiveMaximum"),
 }
 
+
+def _content(validator: Any, held: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    """The engine's own keyword: a string holds the JSON text of a value."""
+    if not isinstance(instance, str):
+        return
+    try:
+        value = loads(instance)
+    except (ValueError, RecursionError):
+        yield jsonschema.ValidationError("not JSON in the string")
+    else:
+        yield from validator.descend(value, held)
+
+
+CONTENT = "x-structgen-content"
+
 _VALIDATORS = {
     "uniqueItems": _unique,
     "const": _const,
@@ -280,6 +295,7 @@ class JsonOracle:
         types = base.TYPE_CHECKER.redefine("integer", _is_plain_integer if old else _is_integer)
         types = types.redefine("number", lambda checker, value: _is_number(value))
         known = {name: check for name, check in _VALIDATORS.items() if name in base.VALIDATORS}
+        known[CONTENT] = _content
         if "exclusiveMinimum" not in base.VALIDATORS:
             known |= _DRAFT4_VALIDATORS
         kind = jsonschema.validators.extend(base, validators=known, type_checker=types)

@@ -547,6 +547,7 @@ _WORDS = {
     "maxContains": "must have at most {} items that satisfy `contains`",
     "not": "must not satisfy {}",
     "propertyNames": "must have keys that satisfy {}",
+    "x-structgen-content": "must hold the JSON text of {}",
     "if": "must satisfy `then` or `else`, as decided by {}",
 }
 

@@ -330,12 +330,14 @@ uint32_t RegexArena::define(std::unique_ptr<LazyLanguage> language) {
   return static_cast<uint32_t>(lazies_.size() - 1);
 }
 
-RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body) {
+RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body,
+                         bool labelled) {
   RegexNode n;
   n.kind = RegexKind::kLazy;
   n.nullable = nullable;
   n.boolean = true;
   n.lazy = maybe_empty;
+  n.labelled = labelled;
   n.height = 1;
   n.a = definition;
   n.min = state;

@@ -151,9 +151,11 @@ class RegexArena {
   // Of a state of such a set, those texts that are in `subset`, too.
   RegexId narrowed_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
   // The arena keeps the definition alive. `nullable` is the state's; `maybe_empty` false promises that
-  // no state's language is empty, which saves searches; `body` promises RegexNode::body() 1.
+  // no state's language is empty, which saves searches; `body` promises RegexNode::body() 1; `labelled`: its
+  // texts end in labels.
   uint32_t define(std::unique_ptr<LazyLanguage> language);
-  RegexId lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body = false);
+  RegexId lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body = false,
+               bool labelled = false);
   const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
   LiteralTables& tables() { return tables_; }
   // r as every spelling of each character of a set, and nothing else: another node than r, which may be

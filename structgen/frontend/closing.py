@@ -4,10 +4,11 @@ In: a schema document. Out: one whose instances are among its own. Cost: linear 
 
 JSON Schema leaves objects open, and a model may fill the room with keys of its own. Closing adds
 ``additionalProperties: false``, or ``unevaluatedProperties: false`` beside ``allOf`` and its like, wherever
-a schema applies to a value as a whole: at the root, to the value of a member, to an item; not in the branches
-of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose ``properties`` count together. An object is
-closed if they have ``properties``, also empty ones, or ``patternProperties``; what these and
-``additionalProperties`` allow stays. Names that ``required`` or ``dependentRequired`` ask for count as named.
+a schema applies to a value as a whole: at the root, to the value of a member, to an item, to what a string
+holds; not in the branches of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose ``properties`` count
+together. An object is closed if they have ``properties``, also empty ones, or ``patternProperties``; what
+these and ``additionalProperties`` allow stays. Names that ``required`` or ``dependentRequired`` ask for
+count as named.
 
 Narrowing one part of a schema narrows the whole, but not under ``not``, ``if``, ``oneOf`` and
 ``maxContains``, and a name that counts as named is no longer one that an ``unevaluatedProperties`` of the

@@ -26,13 +26,13 @@ from pydantic_core import SchemaValidator, to_jsonable_python
 
 from ..errors import GrammarError
 from ..keywords import rewritten
-from . import json_in_strings, python_numbers, python_predicates, text_patterns
-from .remarks import CLOCK, CONTENT, FILE, VALIDATOR
+from . import python_numbers, python_predicates, text_patterns
+from .remarks import CLOCK, FILE, VALIDATOR
 
 Document = dict[str, Any]
 
 _EXACT = "x-structgen-exact"  # {"base": what pydantic wrote, "exact": what stands instead}
-_CONTENT = "x-structgen-content"  # the schema of the JSON text that a string holds
+_CONTENT = "x-structgen-content"  # the engine's keyword: the schema of the JSON text that a string holds
 
 
 # Formats that pydantic gives to validators in Python, which have no core schema of their own.
@@ -88,7 +88,7 @@ def document(adapter: Any, closed: bool = True, digits: int | None = None) -> Do
     """
     generator = type("_Chosen", (_Generator,), {"closed": closed, "digits": digits})
     written = adapter.json_schema(schema_generator=generator)
-    found = _settled(written, written.get("$defs", {}))
+    found = _settled(written)
     if not isinstance(found, dict):
         raise GrammarError("the type has no schema")
     return found
@@ -131,31 +131,29 @@ _CONDITIONS = {
 }
 
 
-def _settled(schema: Any, definitions: Document) -> Any:
+def _settled(schema: Any) -> Any:
     """`schema` with every mark and every format of the table replaced, in the schemas inside as well."""
     if not isinstance(schema, dict):
         return schema
-    out: Document = rewritten(schema, lambda _, inner: _settled(inner, definitions))
+    out: Document = rewritten(schema, lambda _, inner: _settled(inner))
     for keyword, held in schema.items():
         noted = keyword == "format" and held in _NOTES
-        if noted or keyword in (_EXACT, _CONTENT, "discriminator") or keyword in _CONDITIONS:
+        if noted or keyword in (_EXACT, "discriminator") or keyword in _CONDITIONS:
             del out[keyword]
     mark = schema.get(_EXACT)
     named = schema.get("format")
     known = _FORMATS.get(named) if isinstance(named, str) else None
     if known is not None and mark is not None:  # a validator of a string that has conditions of its own
-        return _replaced(schema, out, mark["base"], _both(known(), _settled(mark["exact"], definitions)))
+        return _replaced(schema, out, mark["base"], _both(known(), _settled(mark["exact"])))
     if known is not None:
         return _replaced(schema, out, {"type": "string"}, known())
     if mark is not None:
-        return _replaced(schema, out, mark["base"], _settled(mark["exact"], definitions))
-    if _CONTENT in schema:
-        inner = _settled(schema[_CONTENT], definitions)
-        pattern = json_in_strings.pattern(inner, lambda name: _settled(definitions[name], definitions))
-        out = {k: v for k, v in out.items() if k not in ("contentMediaType", "contentSchema")}
-        if pattern is None:
-            return {**out, **_rule(json_in_strings.anything(), "JSON text"), CONTENT: True}
-        return {**out, **_rule(pattern, "JSON text of the type")}
+        return _replaced(schema, out, mark["base"], _settled(mark["exact"]))
+    if "uniqueItems" in out and _CONTENT in (out.get("items") or {}):
+        # a set is read from texts that repeat, too; whether they do is no grammar's question
+        del out["uniqueItems"]
+        if out.get("minItems", 0) > 1:
+            out[VALIDATOR] = "the size of a set"
     return out
 
 

@@ -42,8 +42,12 @@ bool Solver::kind_nonempty(ValueId v, Kind k) {
   if (p == FormulaSpace::no()) return false;
   if (p == FormulaSpace::yes()) return true;
   switch (k) {
-    case Kind::kString:
-      return structgen::plainly_nonempty(formulas_, p) || texts_.decided(p) != RegexArena::empty();
+    case Kind::kString: {
+      if (structgen::plainly_nonempty(formulas_, p)) return true;
+      const Contents held = contents(p);
+      return std::ranges::any_of(held.values, [&](ValueId w) { return nonempty(w); }) ||
+             texts_.decided(held.texts) != RegexArena::empty();
+    }
     case Kind::kNumber:
       return structgen::plainly_nonempty(formulas_, p) || numbers_.language(p) != RegexArena::empty();
     case Kind::kArray: return array_productive(p);

@@ -32,6 +32,12 @@ struct Cell {
   TypedId rest;
 };
 
+// Strings: those that satisfy `texts`, and the JSON texts of values that satisfy one of `values`.
+struct Contents {
+  TypedId texts = FormulaSpace::no();
+  std::vector<ValueId> values;
+};
+
 class Objects;
 class Unique;
 struct ItemCell;
@@ -43,8 +49,11 @@ class Solver {
 
   TypedId restrict(ValueId v, Kind k);
   bool nonempty(ValueId v);
-  // Strings that satisfy v (body and closing quote).
-  RegexId strings(ValueId v) { return texts_.decided(restrict(v, Kind::kString)); }
+  // Strings that satisfy v (body and closing quote). Throws where they hold JSON texts.
+  RegexId strings(ValueId v);
+  Contents contents(TypedId p);  // content.cc
+  // A condition on strings that JSON texts meet by the way they are written.
+  void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
   bool closes(TypedId p) const;  // no further member is needed
   // f(), or `otherwise` where it is too much to tell, or a reference is found to lead nowhere, and the world
@@ -100,6 +109,8 @@ class Solver {
   bool plain_object(ValueId v);
   int holds(RegionId region, NameId name) const;
   bool unknown(ValueId v);
+  void take_contents(TypedId p, Contents& out);
+  bool holds_value(const std::string& text, ValueId v);
   bool kind_nonempty(ValueId v, Kind k);
   TypedId shift(TypedId p, FlatMap<uint32_t, TypedId>& memo);
   bool simple_array(TypedId p, bool& result);
@@ -124,6 +135,7 @@ class Solver {
   FlatMap<uint32_t, uint8_t> nonempty_;  // 1 no, 2 yes
   FlatMap<uint32_t, uint32_t> open_;     // formula -> depth
   FlatMap<uint32_t, uint8_t> array_productive_;
+  TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
   uint32_t low_ = kClean;  // smallest depth of an open formula consulted

@@ -39,6 +39,11 @@ void unknown_operator(Op op) {
               "no value is written for operator " + std::to_string(static_cast<int>(op)) + " of a formula");
 }
 
+void undecided_content() {
+  throw Error(ErrorKind::kSchemaTooComplex,
+              "a string that holds the JSON text of a schema meets a condition on the text itself");
+}
+
 FormulaSpace::FormulaSpace() {
   nodes_.emplace_back();
   Formula f;

@@ -55,7 +55,7 @@ struct Formula {
   uint32_t n = 0;
   uint32_t has = 0;                                      // kHasVal and the like, of the whole subtree
   LocationId location() const { return LocationId{a}; }  // of kSchema
-  ValueId value() const { return ValueId{op == Op::kVal ? a : b}; }  // of kVal and the counts
+  ValueId value() const { return ValueId{op == Op::kVal ? a : b}; }  // of kVal, kContent and the counts
 };
 using RegionId = Id<struct RegionTag>;
 using NameId = Id<struct NameTag>;  // a key of objects; its number is that of its text
@@ -125,6 +125,7 @@ class FormulaSpace {
   TypedId val(ValueId value);
   TypedId length(uint32_t min, uint32_t max);
   TypedId strings(std::vector<std::string> texts);
+  TypedId content(ValueId value) { return value == no() ? no() : atom(Op::kContent, 0, value.v); }
   const std::vector<std::string>& string_set(uint32_t id) const { return string_sets_[id]; }
   TypedId all(RegionId region, ValueId value);
   TypedId some(RegionId region, ValueId value, uint32_t n);

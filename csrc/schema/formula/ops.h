@@ -34,6 +34,7 @@ enum class Op : uint8_t {
   kFormat,   // a = text index (name)
   kLength,   // a = min, b = max code points
   kStrings,  // a = index of a sorted set of texts
+  kContent,  // JSON text of a value that satisfies b (schema/decide/content.cc)
   // numbers
   kInteger,  // a whole number; b = 1: written without fraction and exponent
   kAtLeast,  // a = text index, b = exclusive
@@ -56,8 +57,9 @@ enum class Op : uint8_t {
 enum class Family : uint8_t {
   kConstant,
   kConnective,
-  kLeaf,     // kSchema, kTypes, kVal: each for itself
-  kText,     // a condition on strings
+  kLeaf,  // kSchema, kTypes, kVal: each for itself
+  kText,  // a condition on strings
+  kContent,
   kNumber,   // and on numbers
   kMembers,  // how many members of a region have values that satisfy a formula
   kItems,    // and how many items of a range
@@ -69,7 +71,7 @@ enum class Family : uint8_t {
 enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 
 // What a formula contains.
-constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8;
+constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16;
 
 struct OpRow {
   Op op;
@@ -98,6 +100,7 @@ inline constexpr auto kOps = [] {
       {kFormat, F::kText, string},
       {kLength, F::kText, string},
       {kStrings, F::kText, string},
+      {kContent, F::kContent, string, Count::kNone, false, kHasContent},
       {kInteger, F::kNumber, number},
       {kAtLeast, F::kNumber, number},
       {kAtMost, F::kNumber, number},
@@ -122,6 +125,8 @@ static_assert([] {
 
 // Of an operator in a place where its family does not belong.
 [[noreturn]] void unknown_operator(Op op);
+// Of kContent where it is no grammar; see schema/decide/content.cc.
+[[noreturn]] void undecided_content();
 
 constexpr const OpRow& row(Op op) { return kOps[static_cast<std::size_t>(op)]; }
 

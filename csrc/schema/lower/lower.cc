@@ -324,6 +324,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   put(formulas_.length(min, max));
   if (o.string(Word::kPattern))
     put(formulas_.atom(Op::kPattern, formulas_.intern_text(j.text(o[Word::kPattern]))));
+  if (o.schema(Word::kJsonContent)) put(formulas_.content(sub(at, o[Word::kJsonContent])));
 }
 
 // Formats are a vocabulary of their own.

@@ -41,6 +41,8 @@ constexpr WordInfo kWords[] = {
     {"maxLength", Word::kMaxLength, Form::kCount, About::kString, k4, k20},
     {"pattern", Word::kPattern, Form::kString, About::kString, k4, k20},
     {"format", Word::kFormat, Form::kString, About::kString, k4, k20},
+    // The engine's own: a string holds the JSON text of a value of the schema.
+    {"x-structgen-content", Word::kJsonContent, Form::kSchema, About::kString, k4, k20},
     {"items", Word::kItems, Form::kEither, About::kArray, k4, k20},
     {"prefixItems", Word::kPrefixItems, Form::kList, About::kArray, k20, k20},
     {"additionalItems", Word::kAdditionalItems, Form::kSchema, About::kArray, k4, k19},

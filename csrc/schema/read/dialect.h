@@ -66,6 +66,7 @@ enum class Word : uint8_t {
   kDependentRequired,
   kDependentSchemas,
   kDependencies,
+  kJsonContent,
   kContent,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 

@@ -136,6 +136,7 @@ RegexId Texts::atom(const Formula& f) {
     case Op::kFormat: return lower(regexes_, *find_format(formulas_.text(f.a)), spelling_);
     case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
     case Op::kStrings: return any_of(formulas_.string_set(f.a));
+    case Op::kContent: undecided_content();
     default: unknown_operator(f.op);
   }
 }

@@ -57,6 +57,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
   for (uint32_t i = 0; i < prefix && i < items; ++i) inner.push_back(schemas.child(at, j.item(o[tuple], i)));
   const Word more = tuple == Word::kItems && prefix > 0 ? Word::kAdditionalItems : Word::kItems;
   if (items > prefix && o.schema(more)) inner.push_back(schemas.child(at, o[more]));
+  if (o.schema(Word::kJsonContent) && o.string(Word::kType) && j.text(o[Word::kType]) == "string")
+    inner.push_back(schemas.child(at, o[Word::kJsonContent]));
   if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
     inner.push_back(schemas.child(at, o[Word::kContains]));
   // Where no branch has a value the first one shows why.

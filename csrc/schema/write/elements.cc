@@ -86,6 +86,7 @@ ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const Json& json = schemas_->json(written);
   const JsonRef defined = json.find(json.find(written.node, "$defs"), "value");
   free_ = solver_.restrict(lowering_.reference(schemas_->child(written, defined)), Kind::kString);
+  solver_.write_without(free_);
   return formulas_.both(root, lowering_.reference(written));
 }
 
@@ -256,12 +257,19 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   };
   const TypedId strings = solver_.restrict(v, Kind::kString);
   if (solver_.nonempty(formulas_.both(v, formulas_.types(kind_bit(Kind::kString))))) {
-    RegexId texts = strings_->of(strings);
+    const Contents held = solver_.contents(strings);
+    RegexId texts = strings_->of(held.texts);
     // Every text without the mark is one that newlines were taken off.
     if (text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
     begin(begins(Written::kText));
     sequence.push_back(Symbol::terminal(regexes_.cat(texts, close)));
-    out.add(sequence);
+    if (texts != RegexArena::empty()) out.add(sequence);
+    for (ValueId value : held.values) {
+      if (!solver_.nonempty(value)) continue;
+      begin(begins(Written::kText));
+      sequence.push_back(call(kValue, value.v, 0, 0));
+      end(close);
+    }
   }
   const Written last = text.nested ? Written::kNumber : Written::kObject;  // of those that are JSON
   for (std::size_t i = 1; i <= static_cast<std::size_t>(last); ++i) {

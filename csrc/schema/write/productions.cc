@@ -16,6 +16,9 @@
 // captured key or item is read as a text (readers); a mask that does not know the text is answered with what
 // holds for every text, and with poison for the rest.
 //
+// A string that holds the JSON text of a V is '"' value(V) '"', with all of value(V) one level further in:
+// at_level() writes what a rule gave as the strings around it hold it.
+//
 // Invariants.
 // - Every alternative can be completed: the solver drops cells without a value or a rest.
 // - Equal rules have one number, so equal stacks of the parser are equal.
@@ -34,10 +37,12 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
 #include "schema/decide/unique.h"
 #include "schema/write/diagnosis.h"
+#include "strings/json_inside.h"
 
 namespace structgen {
 
@@ -45,7 +50,9 @@ namespace {
 // Characters of a flexible gap. A bound, because models left free to write whitespace do so until their
 // budget is gone; wide enough for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
-constexpr std::size_t kShown = 80;  // bytes of a pattern that an error quotes
+constexpr uint32_t kMostInside = 5;  // strings around a text: a quote in five of them takes 32 bytes
+constexpr std::size_t kApart = 64;   // names that have an alternative each, in a string
+constexpr std::size_t kShown = 80;   // bytes of a pattern that an error quotes
 // The constants in JSON and in Python.
 constexpr std::pair<Kind, std::array<std::string_view, 2>> kWords[] = {
     {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
@@ -126,17 +133,17 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
 }
 
 RuleId JsonProductions::rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
-  const Rule r{kind, a, b, depth};
+  const Rule r{kind, a, b, depth, inside_};
   return RuleId{rule_index_.find_or_add(
-      mix(mix(mix(kind, a), b), depth), [&](uint32_t i) { return rules_[i] == r; },
-      [&] { return rules_.emplace_back(r); })};
+      mix(mix(mix(kind, a), b), depth + (uint64_t{inside_} << 32)),
+      [&](uint32_t i) { return rules_[i] == r; }, [&] { return rules_.emplace_back(r); })};
 }
 
 void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
   solver_.refill();
   placed([&] {
     try {
-      expand_rule(id, reading, out, false);
+      at_level(rules_[id.v], reading, out, [&](const Reading& told) { expand_rule(id, told, out, false); });
     } catch (Error& e) {
       const Rule r = rules_[id.v];
       if (const auto at = r.kind == kValue ? solver_.schema_of(ValueId{r.a}, 3) : std::nullopt)
@@ -144,6 +151,43 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
       throw;
     }
   });
+}
+
+// What f() gives of a rule, as it stands in the strings around it; f() itself writes JSON text in no string.
+template <class F>
+void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f) {
+  if (r.inside == 0) return f(reading);
+  if (r.inside > kMostInside)
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "more than " + std::to_string(kMostInside) + " JSON texts in strings, each in the next");
+  Reading told = reading;
+  if (told.kind == Reading::kText)
+    for (uint32_t i = 0; i < r.inside; ++i) told.text = Json::parse('"' + told.text + '"').text(0);
+  const std::size_t first = out.symbols.size();
+  {
+    inside_ = r.inside;
+    const Undo leave([&] { inside_ = 0; });
+    f(told);
+  }
+  for (std::size_t i = first; i < out.symbols.size(); ++i) {
+    if (out.symbols[i].kind() != Symbol::kTerminal) continue;
+    RegexId text = out.symbols[i].regex();
+    if (text == RegexArena::poison()) continue;
+    for (uint32_t k = 0; k < r.inside; ++k) text = inside_json(regexes_, text);
+    out.symbols[i] = Symbol::terminal(clean_ == RegexArena::empty() ? text : regexes_.both(text, clean_));
+  }
+}
+
+// The JSON text of a value, in a string.
+Symbol JsonProductions::content(ValueId v) {
+  // A text that no string may hold is kept out of each terminal, so it must lie in one: a string's.
+  for (const std::string& t : layout_.excludes)
+    if (t.find_first_of("\"\\") != std::string::npos ||
+        t.find_first_not_of("{}[],: \t\r\n0123456789+-.eEtrufalsn") == std::string::npos)
+      undecided_content();
+  ++inside_;
+  const Undo leave([&] { --inside_; });
+  return call(kValue, v.v, 0, 0);
 }
 
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
@@ -219,6 +263,10 @@ bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vecto
 
 // The shortest object has as few members as it may close after. A whole search runs under one budget.
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
+  at_level(rules_[id.v], reading, out, [&](const Reading& told) { expand_shortest_rule(id, told, out); });
+}
+
+void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
   if (r.kind == kMembers || r.kind == kFirstMembers) {
     if (may_end(r)) return out.add({});
@@ -244,8 +292,9 @@ uint64_t JsonProductions::member_bytes(const Plan& plan, uint32_t name, uint32_t
 // members, and the end. That a member is asked for where none is missing adds one of those on offer.
 bool JsonProductions::bound(RuleId id, Bound& out) {
   const Rule r = rules_[id.v];
-  if (clean_ != RegexArena::empty() || (layout_.elements && r.kind != kObjectFirst && r.kind != kObjectNext &&
-                                        r.kind != kKeys && r.kind != kNamed && r.kind != kFree))
+  if (r.inside > 0 || clean_ != RegexArena::empty() ||
+      (layout_.elements && r.kind != kObjectFirst && r.kind != kObjectNext && r.kind != kKeys &&
+       r.kind != kNamed && r.kind != kFree))
     return false;
   switch (r.kind) {
     case kObjectFirst:
@@ -322,7 +371,8 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const ValueId v{r.a};
   std::vector<RegexId> words;
   for (const auto& [kind, names] : kWords)
-    if (restricted(v, kind) == FormulaSpace::yes()) words.push_back(regexes_.literal(names[layout_.python]));
+    if (restricted(v, kind) == FormulaSpace::yes())
+      words.push_back(regexes_.literal(names[layout_.python && inside_ == 0]));
   if (!words.empty()) out.add({Symbol::terminal(regexes_.alt(std::span<const RegexId>(words)))});
   const auto decided = [&](auto&& language) {
     return solver_.attempt(RegexArena::empty(), [&] {
@@ -333,8 +383,13 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   };
   if (const RegexId n = decided([&] { return solver_.numbers(v); }); n != RegexArena::empty())
     out.add({Symbol::terminal(n)});
-  if (const RegexId s = decided([&] { return clean(solver_.strings(v)); }); s != RegexArena::empty())
+  const Contents held =
+      solver_.attempt(Contents(), [&] { return solver_.contents(solver_.restrict(v, Kind::kString)); });
+  if (const RegexId s = decided([&] { return clean(texts_.decided(held.texts)); }); s != RegexArena::empty())
     out.add({Symbol::terminal(regexes_.cat(regexes_.end(), s))});
+  for (ValueId value : held.values)
+    if (solver_.attempt(false, [&] { return solver_.nonempty(value); }))
+      out.add({text("\""), content(value), text("\"")});
   const bool pretty = layout_.mode == JsonLayout::kPretty;
   const uint32_t depth = pretty ? r.depth + 1 : 0;
   for_each_branch(restricted(v, Kind::kArray), [&](TypedId p) {
@@ -407,7 +462,7 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
 
 bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool& any) {
   const Rule r = rules_[id.v];
-  if (r.kind != kValue) return false;
+  if (r.kind != kValue || r.inside > 0) return false;
   solver_.refill();
   const ValueId value{r.a};
   std::vector<ValueId> some;
@@ -430,7 +485,7 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
 
 bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>& out) {
   const Rule r = rules_[id.v];
-  if (r.kind != kValue) return false;
+  if (r.kind != kValue || r.inside > 0) return false;
   solver_.refill();
   if (!solver_.unique().few(ValueId{r.a}, most, out)) return false;
   for (std::string& text : out) text = from_json(text);
@@ -486,9 +541,10 @@ void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
 
 void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
   Bits names = offers.names;
-  if (clean_ != RegexArena::empty()) {
-    // A spelling of a name apart from the others: a label is that of a whole table.
-    const Bits apart = unclean(plan, solver_.objects().state(ObjectId{r.a}).plan);
+  if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApart)) {
+    // A spelling of a name apart from the others: a label is that of a whole table. In a string each name is:
+    // there a table is no literals any more, as holes/ know them.
+    const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(ObjectId{r.a}).plan);
     for (uint32_t i = 0; i < plan.names.size(); ++i) {
       if (!has_bit(names, i) || !has_bit(apart, i)) continue;
       Bits one(names.size(), 0);
@@ -530,7 +586,7 @@ std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Obje
 
 // The text with its constants in other words: names[from] as names[to].
 std::string JsonProductions::renamed(std::string_view text, std::size_t from, std::size_t to) const {
-  if (!layout_.python) return std::string(text);
+  if (!layout_.python || inside_ > 0) return std::string(text);
   std::string out;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size();) {
@@ -572,7 +628,7 @@ void JsonProductions::refuse_unwritten() {
 }
 
 RegexId JsonProductions::clean(RegexId body) {
-  if (clean_ == RegexArena::empty()) return body;
+  if (clean_ == RegexArena::empty() || inside_ > 0) return body;  // in a string: see at_level
   if (const RegexId* known = cleaned_.find(body.v)) return *known;
   const RegexId out = regexes_.both(body, clean_);
   cleaned_.emplace(body.v, out);

@@ -86,7 +86,8 @@ class JsonProductions : public Productions {
   struct Rule {
     RuleKind kind;
     uint32_t a = 0, b = 0;
-    uint32_t depth = 0;  // nesting, in pretty layout only
+    uint32_t depth = 0;   // nesting, in pretty layout only
+    uint32_t inside = 0;  // strings around it, of which each holds the JSON text of the next
     friend bool operator==(const Rule&, const Rule&) = default;
   };
   // f(), and an error without a place gets that of the innermost schema at work.
@@ -96,7 +97,11 @@ class JsonProductions : public Productions {
   Symbol call(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
     return kind >= kNamed ? Symbol::reader(rule(kind, a, b, depth)) : Symbol::rule(rule(kind, a, b, depth));
   }
+  template <class F>
+  void at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f);
+  Symbol content(ValueId v);
   void expand_value(const Rule& r, Alternatives& out);
+  void expand_shortest_rule(RuleId rule, const Reading& reading, Alternatives& out);
   void expand_array(const Rule& r, Alternatives& out);
   TypedId restricted(ValueId v, Kind kind);
   bool leads_on(TypedId p);
@@ -160,6 +165,7 @@ class JsonProductions : public Productions {
   TypedId free_;                           // strings of elements without a condition
   StableVector<Rule> rules_;
   InternTable rule_index_;
+  uint32_t inside_ = 0;  // of the rule that is being expanded
   FlatMap<uint32_t, Symbol> symbols_;
   RuleId root_;
 };

@@ -1,0 +1,81 @@
+// Strings that hold JSON text: what a formula says of them, taken apart.
+//
+// In: a formula restricted to strings. Out: a formula without kContent, and formulas of the values whose
+// texts the other strings hold. Cost: a step a conjunct; a union or exactly-one that speaks of content is
+// multiplied out.
+//
+// A text is that of one value. So "the text of a V" and "the text of a W" is "the text of a V and W", and
+// "not the text of a W" beside "the text of a V" is "the text of a V and not W". Of constants each is read. A
+// pattern beside a content would be a grammar and an automaton at once, strings that hold no such text are no
+// grammar at all, and "exactly one" asks for those: all are kSchemaTooComplex.
+#include <algorithm>
+
+#include "base/depth.h"
+#include "base/told.h"
+#include "schema/decide/solve.h"
+#include "schema/read/json.h"
+
+namespace structgen {
+
+Contents Solver::contents(TypedId p) {
+  Contents out;
+  take_contents(p, out);
+  return out;
+}
+
+RegexId Solver::strings(ValueId v) {
+  const Contents held = contents(restrict(v, Kind::kString));
+  if (std::ranges::any_of(held.values, [&](ValueId w) { return nonempty(w); })) undecided_content();
+  return texts_.decided(held.texts);
+}
+
+void Solver::take_contents(TypedId p, Contents& out) {
+  check_depth();
+  if (!(formulas_[p].has & kHasContent)) {
+    out.texts = formulas_.either(out.texts, p);
+    return;
+  }
+  spend();
+  const auto conjuncts = formulas_.conjuncts(p);
+  const std::vector<TypedId> kids(conjuncts.begin(), conjuncts.end());
+  const auto atom = [&](TypedId k) { return formulas_[k].op == Op::kNot ? formulas_.kids(k)[0] : k; };
+  std::vector<TypedId> plain;
+  ValueId value = FormulaSpace::yes();
+  bool some = false;
+  for (TypedId k : kids) {
+    const Formula inner = formulas_[atom(k)];
+    if (!(inner.has & kHasContent)) {
+      plain.push_back(k);
+    } else if (inner.op == Op::kContent) {
+      value = formulas_.both(value, atom(k) == k ? inner.value() : formulas_.deny(inner.value()));
+      some = some || atom(k) == k;
+    } else {
+      if (inner.op != Op::kOr) undecided_content();
+      std::vector<TypedId> rest = kids;
+      std::erase(rest, k);
+      const std::vector<TypedId> branches(formulas_.kids(k).begin(), formulas_.kids(k).end());
+      for (TypedId branch : branches) {
+        rest.push_back(branch);
+        take_contents(formulas_.all_of(rest), out);
+        rest.pop_back();
+      }
+      return;
+    }
+  }
+  const TypedId beside = formulas_.all_of(plain);
+  if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
+  std::vector<std::string> kept;
+  if (!texts_.constants(beside, kept)) undecided_content();
+  std::erase_if(kept, [&](const std::string& text) {
+    return !holds_value(text, value) && (some || holds_value(text, FormulaSpace::yes()));
+  });
+  out.texts = formulas_.either(out.texts, formulas_.strings(std::move(kept)));
+}
+
+// Whether a text is that of a value that satisfies v.
+bool Solver::holds_value(const std::string& text, ValueId v) {
+  auto list = told([&] { return Json::parse("[" + text + "]"); }, [](const Error&) { return true; });
+  return list && list->size(0) == 1 && nonempty(formulas_.both(v, lowering_.values(*list, 0)));
+}
+
+}  // namespace structgen
