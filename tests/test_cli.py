@@ -427,3 +427,14 @@ def test_a_wrong_value_of_a_line_is_no_mistake_of_the_program(run, tmp_path) -> 
     with pytest.raises(TypeError) as caught:
         len(3)  # type: ignore[arg-type]
     assert explain(caught.value)[0].startswith("unexpected TypeError")
+
+
+@pytest.mark.parametrize("command", ["check", "compile", "mask", "edit"])
+def test_strict_hears_of_a_malformed_keyword(run, file, command: str) -> None:
+    schema = file('{"type": "array", "minItems": "3"}', "schema.json")
+    given = (
+        [file("[1]", "document.json"), "--at", "/0", "--schema", schema] if command == "edit" else [schema]
+    )
+    status, out, err = run(command, *given, "--strict")
+    assert status == 2 and not out and "`minItems`: ignored: not a number" in err and "schema.json" in err
+    assert "warning" in run(command, *given)[2]

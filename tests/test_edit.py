@@ -181,3 +181,15 @@ def test_on_the_command_line(tmp_path, capsys) -> None:
     assert "the document has no 'x'" in capsys.readouterr().err
     assert main([*given, "--span", "x"]) == 2
     assert "--span is BEGIN:END in characters" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::structgen.DoubtfulAnswer")
+def test_the_tokens_that_an_edit_takes_are_those_that_do() -> None:
+    schema = {"items": {"enum": ["abc", "wonderfully long"]}, "contains": {"const": "wonderfully long"}}
+    document = '["wonderfully long"]'
+    with pytest.raises(sg.UnsatisfiableBudget, match="within max_tokens=1; it takes") as refused:
+        sg.edit("embedded", document, "/0", schema, max_tokens=1)
+    enough = int(str(refused.value).split()[-1])
+    assert sg.edit("embedded", document, "/0", schema, max_tokens=enough).text == document
+    with pytest.raises(sg.UnsatisfiableBudget):
+        sg.edit("embedded", document, "/0", schema, max_tokens=enough - 1)

@@ -141,6 +141,17 @@ def test_a_request_that_fails_ends_alone(kind: str, batched: bool) -> None:
     assert good.accept([97]) and good.error is None
 
 
+def test_a_refused_token_is_told_and_ends_nothing() -> None:
+    request = ENGINE.request(ENGINE.compile("choice", ["yes", "no"]))
+    assert not request.accept([ord("y"), ord("q")])
+    assert "does not allow token 113 (b'q') here" in str(request.error) and not request.ended
+    assert not request.accept([len(TOKENS) + 5]) and str(len(TOKENS) + 5) in str(request.error)
+    mask = np.zeros((1, WORDS), np.int32)
+    fill_rows([request], mask)
+    assert ord("y") in bits(mask[0])
+    assert request.accept([ord("y")]) and request.error is None
+
+
 @pytest.mark.parametrize(("kind", "text"), [*CONSTRAINTS, ("lark", 'start: /[a-c]+/ "!"')])
 def test_the_compile_thread_makes_the_first_masks(kind: str, text: Any) -> None:
     """Of every kind, and nothing else: the masks are those of a grammar that nobody prepared."""

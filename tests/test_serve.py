@@ -1000,6 +1000,50 @@ def test_a_mistyped_constraint_does_not_become_none(client: TestClient, name: st
     assert error["code"] == "invalid_request" and "no constraint that this server knows" in error["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "field", "words"),
+    [
+        (CHAT, {"tool": [WEATHER]}, "did you mean 'tools'?"),
+        (CHAT, {"tool_chioce": "required"}, "did you mean 'tool_choice'?"),
+        (CHAT, {"strcutgen": {"whitespace": "flexible"}}, "did you mean 'structgen'?"),
+        (CHAT, {"max_token": 5}, "did you mean 'max_tokens'?"),
+        (CHAT, {"guided_jsn": {}}, "did you mean 'guided_json'?"),
+        (CHAT, {"text": {"format": {"type": "json_object"}}}, "use 'response_format'"),
+        (CHAT, {"extra_body": {"guided_json": {}}}, "beside the other fields"),
+        (CHAT, {"max_tokens": "5"}, "'max_tokens' must be a whole number"),
+        (CHAT, {"tools": [{"function": {"name": "f", "paramters": {}}}]}, "did you mean 'parameters'?"),
+        (COMPLETIONS, {"tools": [WEATHER]}, "a field of /v1/chat/completions"),
+        (RESPONSES, {"text": {"fromat": {"type": "json_object"}}}, "did you mean 'format'?"),
+        (RESPONSES, {"logprobs": True}, "a field of /v1/chat/completions"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_misspelled_or_misplaced_is_refused(
+    client: TestClient, path: str, field: dict, words: str
+) -> None:
+    asks = {CHAT: {"messages": MESSAGES}, COMPLETIONS: {"prompt": asked("x")}, RESPONSES: {"input": "x"}}
+    error = refused(client.post(path, json={**asks[path], **field}))
+    assert words in error["message"], error
+
+
+def test_fields_of_openai_that_change_nothing_are_taken(client: TestClient) -> None:
+    shared = {
+        "user": "u",
+        "store": True,
+        "metadata": {"a": "b"},
+        "top_a": 0.1,
+        "safety_identifier": "s",
+        "service_tier": "auto",
+        "prompt_cache_key": "k",
+        "max_tokens": 3,
+        "repeat_penalty": 1.1,
+    }
+    chat = {"messages": MESSAGES, "reasoning_effort": "low", "verbosity": "low", "prediction": {}, **shared}
+    ok(client.post(CHAT, json=chat))
+    del shared["max_tokens"]
+    more = {"include": [], "max_tool_calls": 3, "reasoning": {}, "truncation": "auto", "max_output_tokens": 3}
+    ok(client.post(RESPONSES, json={"input": "x", "text": {"verbosity": "low"}, **more, **shared}))
+
+
 def test_a_prompt_that_must_be_too_long_is_not_read() -> None:
     lm = Script(lambda _: "x", context=100)
     lm.start = lambda prompt: pytest.fail("the prompt was read")  # type: ignore[assignment]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import datetime
 import random
+import re
+from typing import Any
 
 import jsonschema
 import pytest
@@ -113,3 +115,16 @@ def test_mistakes() -> None:
     assert sg.parse_tool_calls("no call") == sg.ToolReply("no call", [])
     deep = '{"name": "f", "arguments": ' + "[" * 100_000 + "}"
     assert not sg.parse_tool_calls(deep, style="json").calls
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ({"type": "function", "function": {"name": "f", "paramters": {}}}, "did you mean 'parameters'?"),
+        ({"name": "f", "input_schema": {}}, "did you mean 'parameters'?"),
+        ({"type": "function", "function": {"name": "f"}, "parameters": {}}, "put them inside"),
+    ],
+)
+def test_misspelled_parameters_do_not_become_none(tool: dict[str, Any], words: str) -> None:
+    with pytest.raises(sg.GrammarError, match=re.escape(words)):
+        sg.generate(None, "x", tools=[tool], tool_choice="required")

@@ -71,9 +71,10 @@ def run(options: argparse.Namespace) -> int:
     if not files and options.choice and (options.choice[-1] == "-" or os.path.isfile(options.choice[-1])):
         last = options.choice[-1]
         raise Failure(f"--choice takes {last!r} as a text; name files first: check {last} --choice ...")
-    wanted.warn()
+    told = wanted.warn()
     compiler = Compiler(vocabulary(None))
     grammar = wanted.compile(compiler, json_options(options))
+    wanted.warn_of(grammar, told)
     name = wanted.name or f"--{wanted.param}"
     for entry in grammar.report:
         note(f"{name}: not enforced: {entry}")

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     for file in [*([None] if common is not None else []), *options.files]:
         wanted = common if file is None else constraint(_plain(options), inputs, file)
         assert wanted is not None
-        wanted.warn()
+        told = wanted.warn()
         name = wanted.name or f"--{wanted.param}"
         try:
             grammar, compiled, first = measure(Compiler(tokens), wanted, options)
@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
             note(f"structgen: {line}")
             status = max(status, code)
             continue
+        wanted.warn_of(grammar, told)
         print(f"{name}: compiled in {milliseconds(compiled)}, first mask {milliseconds(first)}")
         print(f"  vocabulary  {tokens.vocab_size} ids ({options.tokenizer})")
         for warning in grammar.warnings:

@@ -68,11 +68,10 @@ def run(options: argparse.Namespace) -> int:
     how = {name: value for name, value in json_options(options).items() if value is not None}
     if how["property_order"] == "schema":
         del how["property_order"]  # the order of the document counts, whichever it is
-    wanted.warn()
     try:
         done = edit(
             lm, document, where, instruction=options.instruction, max_tokens=options.max_tokens,
-            **{wanted.param: wanted.value}, **how, **more,
+            schema=wanted, **how, **more,
         )  # fmt: skip
     except (LookupError, ValueError) as error:
         if isinstance(error, LookupError) or str(error).startswith("edit:"):

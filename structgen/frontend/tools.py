@@ -5,6 +5,7 @@ In: OpenAI's list of tools and ``tool_choice``. Out: a structural tag (see `stru
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 import types
@@ -265,10 +266,35 @@ def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
+# What other interfaces call the parameters of a function.
+_PARAMETERS = ("params", "args", "arguments", "schema", "json_schema", "input_schema", "inputSchema")
+_FIELDS = ("name", "description", "parameters", "strict", "type", "function")
+
+
+def misspelled(tool: Any, i: int) -> str:
+    """What is wrong with a key of a tool's object that is a slip of a known one; empty where none is."""
+    inner = tool.get("function") if isinstance(tool, dict) else None
+    levels = [level for level in (tool, inner) if isinstance(level, dict)]
+    bare = all(level.get("parameters") is None for level in levels)
+    for level in levels:
+        for key in level:
+            if key in _FIELDS or not isinstance(key, str):
+                continue
+            close = difflib.get_close_matches(key.lower(), _FIELDS, n=1, cutoff=0.8)
+            meant = "parameters" if bare and key in _PARAMETERS else close[0] if close else ""
+            if meant:
+                return f"tool {i} has the key {key!r:.40}; did you mean '{meant}'?"
+    if isinstance(inner, dict) and inner.get("parameters") is None and "parameters" in tool:
+        return f"tool {i} has 'parameters' beside 'function': put them inside it"
+    return ""
+
+
 def _function(tool: Any, i: int, closed: bool, digits: int | None = None) -> tuple[str, Any]:
     if isinstance(tool, types.FunctionType | types.MethodType):
         return tool.__name__, schema_of(tool, closed, digits)[0]
     function = tool.get("function", tool) if isinstance(tool, dict) else None
+    if slip := misspelled(tool, i):
+        raise GrammarError(slip)
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
         raise GrammarError(f"tool {i} has no function with a name")
     if re.search(r'["\\\x00-\x1f]', function["name"]):

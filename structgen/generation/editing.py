@@ -221,6 +221,19 @@ def _fill(matcher: Matcher, mask: Any, left: int) -> None:
         matcher.fill_bitmask(mask)
 
 
+def _too_few(matcher: Matcher, max_tokens: int, written: int) -> UnsatisfiableBudget | None:
+    """The error of a value that does not fit, in the tokens that `edit` counts: without the end. None where
+    nothing at all completes the text."""
+    try:
+        least, enough = matcher.token_bounds()
+    except BudgetExceeded:
+        return None
+    takes = f"{'' if least == enough else 'at most '}{written + enough - 1}"
+    return UnsatisfiableBudget(
+        f"edit: the value cannot be completed within max_tokens={max_tokens}; it takes {takes}"
+    )
+
+
 def _written(
     lm: LanguageModel,
     prompt: str,
@@ -246,7 +259,10 @@ def _written(
     total = 0.0
     while len(out) <= max_tokens:
         for matcher, mask in zip(matchers, masks, strict=True):
-            _fill(matcher, mask, max_tokens + 1 - len(out))
+            try:
+                _fill(matcher, mask, max_tokens + 1 - len(out))
+            except UnsatisfiableBudget as error:
+                raise _too_few(matcher, max_tokens, len(out)) or error from None
         bits = np.bitwise_and.reduce([np.asarray(mask)[0] for mask in masks])
         allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
         if not len(allowed):
@@ -318,7 +334,9 @@ def edit(
     core = document.strip(" \t\r\n") if isinstance(where, str) else document
     lead = document.index(core) if core else 0
     tail = document[lead + len(core) :]
+    told_of = wanted.warn(how)
     grammars = _grammars(wanted, lm, core.encode(), how)
+    wanted.warn_of(grammars[0], told_of)
     if isinstance(where, str):
         try:
             begin, end = span_of(document, where)
@@ -332,7 +350,7 @@ def edit(
     inside = after[: len(after) - len(tail)]
     scalar = isinstance(where, str) and old[:1] not in ("{", "[")
     grammar, middle = _middle(grammars, before[lead:], inside, scalar)
-    prompt = _prompt(lm, instruction, before, old, after, schema)
+    prompt = _prompt(lm, instruction, before, old, after, wanted.document())
     one = None
     if isinstance(where, str):
         one = compiler_of(lm).json_schema({}, whitespace="flexible")

@@ -11,7 +11,7 @@ into the host's own. What hosts have in common is here, and tests/test_hosts.py 
 - A rollback takes back exactly what was accepted, the end included.
 - A request whose mask cannot be made ends by itself: its row allows end tokens alone, its `error` says why,
   and `accept` then answers False. Nothing is raised in the host's decoding loop, where it would end all
-  requests.
+  requests. Tokens that the grammar refuses are told by `error` as well, and end nothing: a host may go on.
 - A row is written whole, whatever stood there.
 - What an operator should know is counted and logged (telemetry.py).
 - A constraint that has a keyword with a value of a wrong kind is refused, with the keyword and its place.
@@ -170,11 +170,12 @@ class HostRequest:
     """One request's place in its grammar. Belongs to one thread at a time.
 
     Attributes:
-        error: why the request cannot go on; None while it can.
+        error: why the request cannot go on, or why the last `accept` took nothing; None where neither is so.
+        ended: whether the request cannot go on. A refused token alone leaves it where it was.
         end_token_ids: the tokens that end its text.
     """
 
-    __slots__ = ("end_token_ids", "error", "matcher", "telemetry")
+    __slots__ = ("end_token_ids", "ended", "error", "matcher", "telemetry")
 
     def __init__(
         self, matcher: Matcher, end_token_ids: Sequence[int], telemetry: Telemetry | None = None
@@ -182,21 +183,34 @@ class HostRequest:
         self.matcher: Matcher = matcher
         self.telemetry: Telemetry | None = telemetry
         self.error: Exception | None = None
+        self.ended: bool = False
         self.end_token_ids: tuple[int, ...] = tuple(end_token_ids)
 
     def accept(self, tokens: Sequence[int]) -> bool:
-        """Takes the tokens. False: one is refused, none is taken, and the host should end the request."""
-        if self.error is not None:
+        """Takes the tokens. False: one is refused and none is taken; the host should end the request, and
+        `error` says why."""
+        if self.ended:
             return False
         try:
-            return self.matcher.accept_tokens(tokens)
+            taken = self.matcher.accept_tokens(tokens)
+            self.error = None if taken else self._refusal(tokens)
+            return taken
         except StructgenError as error:
             self.fail(error)
             return False
 
+    def _refusal(self, tokens: Sequence[int]) -> StructgenError:
+        """Names the first token that is refused."""
+        token = int(tokens[self.matcher.validate_tokens(tokens)])
+        known = 0 <= token < self.matcher.grammar.vocabulary.vocab_size
+        text = f" ({self.matcher.grammar.vocabulary.decode([token])!r:.60})" if known else ""
+        return StructgenError(
+            f"the grammar does not allow token {token}{text} here: draw tokens from the mask of fill()"
+        )
+
     def validate(self, draft: Sequence[int]) -> int:
         """How many tokens of a draft the grammar takes; nothing changes. 0 once the request has failed."""
-        if self.error is not None:
+        if self.ended:
             return 0
         try:
             return self.matcher.validate_tokens(draft)
@@ -205,12 +219,12 @@ class HostRequest:
 
     def rollback(self, n: int) -> None:
         """Takes back the last n tokens, the end included. A request that failed stays so."""
-        if self.error is None:
+        if not self.ended:
             self.matcher.rollback(n)
 
     def fill(self, mask: Any, row: int) -> None:
         """Writes the row, int32, (rows, ceil(V / 32)). Raises nothing but for a mask of the wrong shape."""
-        if self.error is None:
+        if not self.ended:
             begun = time.perf_counter()
             try:
                 self.matcher.fill_bitmask(mask, row)
@@ -225,23 +239,23 @@ class HostRequest:
 
     def fail(self, error: Exception) -> None:
         """The request ends here."""
-        self.error = error
+        self.error, self.ended = error, True
         if self.telemetry is not None:
             self.telemetry.failed(error)
 
     def is_terminated(self) -> bool:
         """After an end token."""
-        return self.error is None and self.matcher.is_terminated()
+        return not self.ended and self.matcher.is_terminated()
 
     def fork(self) -> HostRequest:
         """A request of its own at the same place."""
         other = HostRequest(self.matcher.fork(), self.end_token_ids, self.telemetry)
-        other.error = self.error
+        other.error, other.ended = self.error, self.ended
         return other
 
     def reset(self) -> None:
         """Back to the beginning of the text."""
-        self.error = None
+        self.error, self.ended = None, False
         self.matcher.reset()
 
     def end_alone(self, mask: Any, row: int) -> None:
@@ -273,7 +287,7 @@ def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[
     for request, row in zip(requests, places, strict=True):
         if request is None or request.is_terminated():
             mask[row] = -1
-        elif request.error is not None:
+        elif request.ended:
             request.end_alone(mask, row)
         else:
             going.append(request)

@@ -61,7 +61,7 @@ def generate(
     written = 0
     while written < max_tokens:
         request.fill(row, 0)
-        if request.error is not None:
+        if request.ended and request.error is not None:
             raise request.error
         logits = generator.get_logits()
         generator.set_logits(apply_bitmask(logits.reshape(1, -1), row).reshape(logits.shape))

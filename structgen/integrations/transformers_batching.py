@@ -223,12 +223,14 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
             new = text
             vocabulary = grammar.vocabulary
             if vocabulary.vocab_size > self._width and any(vocabulary.tokens[self._width :]):
-                request.error = VocabularyError(
-                    f"the grammar's vocabulary has {vocabulary.vocab_size} ids and the model "
-                    f"{self._width} logits"
+                request.fail(
+                    VocabularyError(
+                        f"the grammar's vocabulary has {vocabulary.vocab_size} ids and the model "
+                        f"{self._width} logits"
+                    )
                 )
-        if new and not request.accept(new) and request.error is None:
-            request.error = VocabularyError("the host wrote tokens that the mask did not allow")
+        if new and not request.accept(new) and not request.ended:
+            request.fail(VocabularyError("the host wrote tokens that the mask did not allow"))
         return grammar, request, text
 
     def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:

@@ -261,6 +261,8 @@ def tool_use(
     for i, tool in enumerate(tools):
         if tool.get("type", "function") != "function":
             raise ApiError(f"tool {i} is a {tool['type']!r}: only functions are supported", param="tools")
+        if slip := tool_frontend.misspelled(tool, i):
+            raise ApiError(slip, param=f"tools[{i}]")
         function = tool.get("function", tool)
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise ApiError(f"tool {i} has no function with a name", param="tools")

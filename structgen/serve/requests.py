@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
@@ -81,6 +81,15 @@ class Closed(BaseModel):
 Listed = Annotated[list[T], Field(fail_fast=True)]
 Choices = Annotated[list[str], Field(fail_fast=True, max_length=100_000)]
 Tools = Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=512)]
+
+
+def _no_text(value: Any) -> Any:
+    if isinstance(value, str | bool):  # pydantic would take "5" for 5, and true for 1
+        raise PydanticCustomError("int_type", "a whole number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_text)]
 Positive = Annotated[int, Field(ge=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 # What changes the answer and is not there. A null, an empty or a default value asks for nothing.
@@ -101,6 +110,19 @@ _REFUSED = {
     "conversation": "this server keeps no conversations: send the whole input",
     "background": "this server keeps no responses",
 }
+_RESPONSES = "it is a field of /v1/responses"
+_CHATS = "it is a field of /v1/chat/completions"
+# What stands in the wrong place in the two older endpoints.
+_NOT_IN_GENERATION = {
+    **_REFUSED,
+    "text": f"{_RESPONSES}: use 'response_format'",
+    "max_output_tokens": f"{_RESPONSES}: use 'max_tokens'",
+    "input": _RESPONSES,
+    "instructions": _RESPONSES,
+    "extra_body": "OpenAI's client has this argument: put what it holds beside the other fields",
+}
+# Fields of OpenAI and of other servers whose names are close to ones of ours. They change nothing here.
+_THEIRS = ("repeat_penalty", "models", "parse_tool_calls")
 # A mistyped constraint must not become no constraint.
 _CONSTRAINING = ("guided_", "structured_", "grammar", "json_", "response_format", "regex", "choice")
 # What such fields are called without their underscores, here and elsewhere.
@@ -221,22 +243,23 @@ class Constrained(BaseModel):
 
 
 class Generation(Constrained):
-    """What the two older endpoints share."""
+    """What the two older endpoints share. `refused` are fields that stand elsewhere or nowhere."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+    refused: ClassVar[Mapping[str, str]] = _NOT_IN_GENERATION
 
     model: str | None = None
     temperature: Annotated[Finite, Field(ge=0)] | None = None
     top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
     top_k: int | None = None
     min_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
-    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    n: Annotated[Whole, Field(ge=1, le=128)] | None = None
     seed: int | None = None
     stop: str | Listed[str] | None = None
     stop_token_ids: Annotated[list[int], Field(fail_fast=True, max_length=64)] | None = None
     include_stop_str_in_output: bool = False
-    max_tokens: Annotated[int, Field(ge=0)] | None = None
-    min_tokens: Annotated[int, Field(ge=0)] | None = None
+    max_tokens: Annotated[Whole, Field(ge=0)] | None = None
+    min_tokens: Annotated[Whole, Field(ge=0)] | None = None
     ignore_eos: bool | None = None
     frequency_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
@@ -256,7 +279,7 @@ class Generation(Constrained):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        return _checked(cls, value)
+        return _checked(cls, value, cls.refused)
 
     @property
     def stops(self) -> list[str]:
@@ -278,8 +301,16 @@ def _no_field(name: str, words: str) -> PydanticCustomError:
     return PydanticCustomError("no_field", "{words}", {"field": name, "words": words})
 
 
-def _checked(cls: type[BaseModel], value: Any, refused: Mapping[str, str] = _REFUSED) -> Any:
-    """Raises: a field that asks for what is not there."""
+def _meant(name: str, known: Iterable[str]) -> str:
+    """The field that a name is a slip of; empty where it is none."""
+    if len(name) > _LONG or name in _THEIRS:
+        return ""
+    close = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.82)
+    return close[0] if close else ""
+
+
+def _checked(cls: type[BaseModel], value: Any, refused: Mapping[str, str]) -> Any:
+    """Raises: a field that asks for what is not there, or that is a slip of one that is."""
     if isinstance(value, dict):
         unknown = value.keys() - cls.model_fields.keys()
         if len(unknown) > _MOST:
@@ -291,17 +322,24 @@ def _checked(cls: type[BaseModel], value: Any, refused: Mapping[str, str] = _REF
                 continue
             if name in refused and asked not in ("", [], {}):
                 raise _no_field(name, f"'{name}' is not supported: {refused[name]}")
-            if name not in _HARMLESS and _constrains(str(name)):
-                shown = str(name).encode("ascii", "backslashreplace").decode()[:80]
-                raise _no_field(shown, f"'{shown}' is no constraint that this server knows")
+            if name in _HARMLESS:
+                continue
+            shown = str(name).encode("ascii", "backslashreplace").decode()[:80]
+            meant = _meant(str(name), cls.model_fields)
+            hint = f"; did you mean '{meant}'?" if meant else ""
+            if _constrains(str(name)):
+                raise _no_field(shown, f"'{shown}' is no constraint that this server knows{hint}")
+            if meant:
+                raise _no_field(shown, f"'{shown}' is no field here{hint}")
     return value
 
 
 class ChatRequest(Generation):
     """`POST /v1/chat/completions`."""
 
+    refused: ClassVar[Mapping[str, str]] = {**_NOT_IN_GENERATION, "prompt": "use 'messages'"}
     messages: Annotated[list[Message], Field(fail_fast=True, min_length=1, max_length=10_000)]
-    max_completion_tokens: Annotated[int, Field(ge=0)] | None = None
+    max_completion_tokens: Annotated[Whole, Field(ge=0)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     tools: Tools | None = None
@@ -316,6 +354,11 @@ class ChatRequest(Generation):
 class CompletionRequest(Generation):
     """`POST /v1/completions`."""
 
+    refused: ClassVar[Mapping[str, str]] = {
+        **_NOT_IN_GENERATION,
+        **dict.fromkeys(("messages", "tools", "tool_choice"), _CHATS),
+        "max_completion_tokens": "use 'max_tokens'",
+    }
     prompt: Annotated[str | Listed[int] | Listed[str] | Listed[Listed[int]], BeforeValidator(_prompts)] = ""
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = None
@@ -332,12 +375,19 @@ class TextOptions(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     format: dict[str, Any] | None = None
+    verbosity: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return _checked(cls, value, {})
 
 
-_CHATS = "it is a field of /v1/chat/completions"
 _NOT_IN_RESPONSES = {
     **_REFUSED,
-    **dict.fromkeys(Generation.model_fields.keys() - {"stream_options"}, _CHATS),
+    **dict.fromkeys(ChatRequest.model_fields.keys() - {"stream_options"}, _CHATS),
+    "messages": "use 'input'",
+    "extra_body": _NOT_IN_GENERATION["extra_body"],
     **dict.fromkeys(("max_tokens", "max_completion_tokens"), "use 'max_output_tokens'"),
 }
 
@@ -350,7 +400,7 @@ class ResponsesRequest(Constrained):
     model: str | None = None
     input: str | Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=10_000)]
     instructions: str | None = None
-    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_output_tokens: Annotated[Whole, Field(ge=1)] | None = None
     temperature: Annotated[Finite, Field(ge=0)] | None = None
     top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
