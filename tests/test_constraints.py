@@ -355,6 +355,8 @@ def test_a_validator_may_raise_what_it_likes() -> None:
     with pytest.raises(sg.InvalidValue, match="its validator raised KeyError: 'a' in") as caught:
         sg.generate(TableModel(3), "go", Never)
     assert isinstance(caught.value.error, KeyError)
+    with pytest.raises(sg.InvalidValue, match="KeyError"):  # no second value is left to try
+        sg.generate(TableModel(3), "go", Never, retries=3)
 
 
 def test_a_pair_that_is_swapped() -> None:

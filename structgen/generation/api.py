@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..constraints import ToolReply, constraint_of
+from ..errors import UnsatisfiableSchema
 from ..lm.load import language_model
 from .options import GrammarOptions, Options, Settings, TextOptions, ToolOptions, settings_of
 from .plan import Plan, opened, planned
@@ -86,7 +87,10 @@ class Call:
         plan: Plan = self.plan
         attempts = list(failed.attempts)
         for _ in range(self.settings.retries):
-            plan = again(plan, failed, self.clock)
+            try:
+                plan = again(plan, failed, self.clock)
+            except UnsatisfiableSchema:  # every value was tried and refused
+                break
             fresh = plan.text(text.index)
             run = opened(plan, [fresh], self.clock)
             while run.live:
