@@ -165,12 +165,13 @@ class Constraint:
         draft = (options or {}).get("draft")
         return [text for schema in schemas for text in warn(schema, self.name, draft=draft)]
 
-    def warn_of(self, grammar: CompiledGrammar, told: Sequence[str]) -> None:
+    def warn_of(self, grammar: CompiledGrammar, told: Sequence[str]) -> list[str]:
         """The same of keywords that the grammar leaves out, at places that are not told of yet."""
         if not isinstance(self.value, CompiledGrammar) and grammar.report:
             from .linting import not_enforced, warned
 
-            warned(not_enforced(grammar.report, told), self.name)
+            return warned(not_enforced(grammar.report, told), self.name)
+        return []
 
     def document(self, style: str = "hermes") -> Any:
         """The schema that a prompt tells the embedded model; None where there is none.

@@ -241,6 +241,14 @@ def test_generate_writes_records(run, tmp_path) -> None:
             assert len(record["tokens"]) == len(record["logprobs"]) and record["finish_reason"] == "stop"
 
 
+def test_a_record_tells_the_warnings_of_its_schema(run, tmp_path) -> None:
+    (tmp_path / "s.json").write_text('{"type": "array", "items": {"type": "boolean"}, "minItems": "3"}')
+    arguments = ("generate", "--prompt", "go", "--schema", str(tmp_path / "s.json"), "--output", "-")
+    status, out, err = run(*arguments)
+    assert status == 0 and any("`minItems`" in told for told in json.loads(out)["warnings"])
+    assert err.count("`minItems`") == 1, err
+
+
 def test_generate_says_where_the_budget_decided(run, tmp_path) -> None:
     (tmp_path / "s.json").write_text('{"type": "array", "items": {"type": "string"}, "minItems": 2}')
     for tokens, said in (("300", False), ("8", True)):

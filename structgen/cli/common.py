@@ -49,6 +49,26 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+_warned: set[str] = set()  # by the command that runs
+
+
+def forget_warnings() -> None:
+    _warned.clear()
+
+
+def warned(text: str) -> None:
+    """Prints a schema's warning, once a command."""
+    if text not in _warned:
+        _warned.add(text)
+        note(f"structgen: warning: {text}")
+
+
+def warned_of_result(text: str, place: str = "") -> None:
+    """Prints a result's warning, unless it is the schema's and was printed by `warned`."""
+    if not any(known == text or known.endswith(f": {text}") for known in _warned):
+        note(f"structgen: warning: {place}{text}")
+
+
 def called(name: str) -> str:
     """A file's name as messages say it."""
     return "standard input" if name == "-" else name

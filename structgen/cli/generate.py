@@ -29,6 +29,7 @@ from .common import (
     note,
     plain,
     plural,
+    warned_of_result,
 )  # fmt: skip
 from .prompts import Line, lines_of
 
@@ -194,7 +195,7 @@ def judge(results: list[Result[Any]], line: Line, max_tokens: int) -> int:
             "be shorter for it"
         )
     for warning in dict.fromkeys(w for result in results for w in result.warnings):
-        note(f"structgen: warning: {line.place}{warning}")
+        warned_of_result(warning, line.place)
     return REJECTED if cut else OK
 
 

@@ -16,7 +16,7 @@ from structgen._extras import missing
 from structgen.errors import DoubtfulAnswer, GrammarError, StructgenError, UnsatisfiableSchema
 from structgen.linting import SchemaWarning
 
-from .common import OK, REJECTED, USAGE, Failure, one_line
+from .common import OK, REJECTED, USAGE, Failure, forget_warnings, one_line, warned
 
 # The shell's convention for a process that a signal ended: 128 + SIGINT, 128 + SIGPIPE.
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -90,15 +90,14 @@ def _told_once(strict: bool) -> None:
     """Warnings of schemas as lines on standard error, each once; errors with --strict."""
     warnings.simplefilter("error" if strict else "always", SchemaWarning)
     warnings.simplefilter("ignore", DoubtfulAnswer)  # the commands say it with the result
-    said: set[str] = set()
     others = warnings.showwarning
+    forget_warnings()
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if not issubclass(category, SchemaWarning):
             others(message, category, *place, **more)
-        elif str(message) not in said:
-            said.add(str(message))
-            print(f"structgen: warning: {message}", file=sys.stderr)
+        else:
+            warned(str(message))
 
     warnings.showwarning = show
 

@@ -22,6 +22,7 @@ from .common import (
     json_options,
     load_model,
     note,
+    warned_of_result,
 )
 
 
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         print(found)
     note(f"{found!r}")
     for warning in found.result.warnings:
-        note(f"structgen: warning: {warning}")
+        warned_of_result(warning)
     return OK if found.result.finish_reason == "stop" else REJECTED
 
 

@@ -44,6 +44,7 @@ class Plan:
     Attributes:
         room: tokens of a text at most. budget: tokens within which it must end; None: no promise.
         attempt: how many texts were drawn for this prompt before, each with noise of its own.
+        told: the schema's warnings, which were given when it was compiled.
     """
 
     lm: LanguageModel
@@ -58,6 +59,7 @@ class Plan:
     budget: int | None
     names: Mapping[int, bytes] = field(default_factory=dict)
     attempt: int = 0
+    told: list[str] = field(default_factory=list)
 
     def texts(self) -> list[Text]:
         return [self.text(i) for i in range(self.settings.n)]
@@ -120,14 +122,14 @@ class Plan:
         return greedy and form and words and (constraint is None or constraint.document() is not None)
 
     def _warnings(self, text: Text) -> list[str]:
-        """What the result tells of, as Python warnings too. A text that a limit or a stop string shaped is
-        not doubted: its tokens were not the model's choice."""
+        """What the result tells of; a doubt is a Python warning too. A text that a limit or a stop string
+        shaped is not doubted: its tokens were not the model's choice."""
         drawn = text.logprobs if len(text.logprobs) == len(text.tokens) else []
         told = doubt(self.lm, sum(drawn), len(drawn))
         if told is None or not text.done or text.bound or not self._as_trained:
-            return []
+            return [*self.told]
         warnings.warn(told, DoubtfulAnswer, stacklevel=outside())
-        return [told]
+        return [*self.told, told]
 
     def _value(self, text: Text, said: str) -> Any:
         if self.grammar is None:
@@ -229,6 +231,7 @@ def planned(
         budget,
         asked.names,
         attempt,
+        asked.warnings,
     )
 
 

@@ -61,8 +61,9 @@ class Result(Generic[T_co]):
         captures: the named parts of the text, for grammars and patterns that have names.
         top_logprobs: the most probable tokens of each place, where `top_logprobs=` asked for them.
         attempts: texts that were drawn for this one: above 1 where `retries=` redrew invalid ones.
-        warnings: what the caller should hear of: that the request is probably outside what the embedded model
-            knows (`DoubtfulAnswer`, which is also a Python warning).
+        warnings: what the caller should hear of: keywords that surely do not mean what they say
+            (`SchemaWarning`), and that the request is probably outside what the embedded model knows
+            (`DoubtfulAnswer`). All are Python warnings too.
         ok: True; a `Failed` of `generate_many` has False.
         prompt_tokens: ids of the prompt.
         timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first

@@ -7,7 +7,7 @@ has the names and types of what calls say about this; `sg.generate` says what ea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from ..constraints import Constraint
@@ -43,12 +43,13 @@ class AskOptions(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The grammar (None: any text), what makes a value of a text, the prompt's context, and the special
-    tokens that are spelled out in texts."""
+    tokens that are spelled out in texts, and what was told of the schema as Python warnings."""
 
     grammar: CompiledGrammar | None
     read: Callable[[str], Any]
     start: Context
     names: Mapping[int, bytes]
+    warnings: list[str] = field(default_factory=list)
 
 
 def ask(
@@ -71,11 +72,11 @@ def ask(
     told = constraint.warn(json)
     style = style_of(lm, constraint)
     grammar = constraint.compile(compiler or compiler_of(lm), json, style=style)
-    constraint.warn_of(grammar, told)
+    told += constraint.warn_of(grammar, told)
     check_vocabulary(grammar.vocabulary, lm.vocabulary)
     start = lm.start(formatted(lm, prompt, constraint.document(style), format, constraint.objects()))
     names = special_names(lm) if constraint.is_tools else {}
-    return Asked(grammar, constraint.reader(grammar, style), start, names)
+    return Asked(grammar, constraint.reader(grammar, style), start, names, told)
 
 
 def style_of(lm: LanguageModel, constraint: Constraint) -> str:
