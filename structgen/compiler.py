@@ -181,7 +181,7 @@ class Compiler:
             known = self._known(short)
             if known is not None:
                 return known
-            plain = self._core.json_schema_text(schema, subset)
+            plain = _shown(self._core.json_schema_text, schema, subset)
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
                 grammar._options = (schema, *_DEFAULTS)
@@ -220,7 +220,8 @@ class Compiler:
             known = self._known(key)
             if known is not None and parse is None:
                 return known
-        core = self._core.json_schema(
+        core = _shown(
+            self._core.json_schema,
             text,
             None if registry is None else _documents(registry),
             _metaschemas.documents,
@@ -724,6 +725,16 @@ def _to_text_deep(schema: Any) -> str:
         else:
             out.append(json.dumps(item, allow_nan=False))
     return "".join(out)
+
+
+def _shown(make: Callable[..., Any], text: str, *how: Any) -> Any:
+    """What the core makes of a JSON text; an error of the JSON itself comes with its line."""
+    try:
+        return make(text, *how)
+    except GrammarError as error:
+        if error.message.startswith("invalid JSON"):
+            error.located(text)
+        raise
 
 
 def _check_of_types(extra_keys: str | None, digits: int | None) -> None:

@@ -321,6 +321,7 @@ class _Lint:
     def walk(self, most: int | None = None) -> Iterator[Finding]:
         for pointer, node in itertools.islice(_schemas(self.root, ""), most):
             if isinstance(node, dict):
+                node = _with_text_keys(node)
                 yield from self.keywords(pointer, node)
                 yield from self.names(pointer, node)
 
@@ -374,6 +375,7 @@ class _Lint:
         properties, required = node.get("properties"), node.get("required")
         if not isinstance(properties, dict):
             return
+        properties = _with_text_keys(properties)
         for name in sorted(_names(required) or ()):
             if name in properties or any(key in node for key in ("patternProperties", "allOf", "$ref")):
                 continue
@@ -488,7 +490,7 @@ class _Lint:
     def smallest(self) -> list[str]:
         """The keywords of a smallest schema without a value; empty where there is a value."""
         document = json.loads(json.dumps(self.root))
-        if not self.dead(document):
+        if not isinstance(document, dict) or not self.dead(document):
             return []
         kept: list[tuple[list[str | int], Any]] = []
 
@@ -560,6 +562,13 @@ def _schemas(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
     for keyword, step, inner in inner_schemas(node):
         below = "" if step is None else f"/{_step(str(step))}"
         yield from _schemas(inner, f"{pointer}/{_step(keyword)}{below}")
+
+
+def _with_text_keys(node: dict[Any, Any]) -> dict[str, Any]:
+    """A compile reads a key that is no text as `json.dumps` writes it."""
+    if all(isinstance(key, str) for key in node):
+        return node
+    return {str(key): value for key, value in node.items()}
 
 
 def _absolute(node: Any) -> Any:

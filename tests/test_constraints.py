@@ -359,6 +359,14 @@ def test_a_validator_may_raise_what_it_likes() -> None:
         sg.generate(TableModel(3), "go", Never, retries=3)
 
 
+def test_what_is_no_schema_is_told_with_its_place() -> None:
+    with pytest.raises(sg.GrammarError, match=r"no JSON Schema for Literal"):
+        sg.generate(TableModel(3), "go", Literal[()])
+    for options in ({}, {"whitespace": "compact"}):
+        with pytest.raises(sg.GrammarError, match=r"invalid JSON.*\(line 2, column 11\)"):
+            sg.generate(TableModel(3), "go", '{"type":\n "string",,}', **options)
+
+
 def test_a_pair_that_is_swapped() -> None:
     class Tokenizer:
         convert_ids_to_tokens = None

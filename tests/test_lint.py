@@ -132,6 +132,15 @@ GOOD: list[Any] = [
 ]
 
 
+def test_keys_that_are_no_text() -> None:
+    """A compile writes them as `json.dumps` does."""
+    assert [f.keyword for f in lint({1: 2, "properties": {1: {}, "a": {}}})] == ["1"]
+
+
+def test_the_schema_false() -> None:
+    assert [f.message for f in lint(False)] == ["no value satisfies the schema"]
+
+
 @pytest.mark.parametrize("schema", GOOD, ids=range(len(GOOD)))
 def test_good_schemas_are_left_alone(schema: Any) -> None:
     assert lint(schema) == []

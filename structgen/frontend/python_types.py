@@ -68,6 +68,7 @@ def schema_of(
     except (
         pydantic.PydanticUserError,
         NameError,  # an annotation that is not defined yet
+        AssertionError,  # Literal[()]
         pydantic.errors.PydanticSchemaGenerationError,
         _schema_error(),  # a pattern that Rust refuses
     ) as e:
