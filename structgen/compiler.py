@@ -733,7 +733,7 @@ def _shown(make: Callable[..., Any], text: str, *how: Any) -> Any:
         return make(text, *how)
     except GrammarError as error:
         if error.message.startswith("invalid JSON"):
-            error.located(text)
+            error.located(text).text = None  # one line, as other errors of schemas
         raise
 
 
