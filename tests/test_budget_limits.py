@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles import oracle
+from oracles import histories, oracle
 
 KINDS = [
     {
@@ -87,3 +87,20 @@ def test_a_budget_that_a_mask_left_is_kept_at_any_limit(schema: dict[str, Any], 
                 raise AssertionError((units, seed, text))
             if matcher.is_terminated():
                 validator.validate(json.loads(text.decode("utf-8", "replace")))
+
+
+@pytest.mark.parametrize("memory", [20_000, 1 << 20, 256 << 20])
+def test_a_token_that_one_way_allows_is_accepted(memory: int) -> None:
+    """A plan from an earlier state put `"a":` into a row of another way to read on, which refused it."""
+    compiler = structgen.Compiler(
+        histories.LACKING, on_limit="subset", limits=structgen.Limits(mask=100_000, memory=memory)
+    )
+    text = """start: "{" (k ":" start ("," k ":" start)*)? "}" | "[" "]" | /[0-9]+/
+    k: /"[ab]*"/
+    %ignore /[ ]{0,2}/
+    """
+    matcher = (compiler.lark(text) & structgen.min_bytes(12)).matcher()
+    oracle.mask_of(matcher, len(histories.FEW) + 1, 7)
+    assert matcher.accept_token(histories.FEW.index(b"{"))
+    allowed = np.flatnonzero(oracle.mask_of(matcher, len(histories.FEW) + 1, 6)).tolist()
+    assert allowed and all(matcher.fork().accept_token(t) for t in allowed)

@@ -44,6 +44,14 @@ def test_the_pointer(name: str) -> None:
     assert caught.value.pointer == pointer
 
 
+@pytest.mark.parametrize("on_limit", ["error", "subset"])
+def test_what_is_too_much_to_tell_is_not_called_unsatisfiable(on_limit: str) -> None:
+    """A thousand distinct integers exist. What a subset omitted was taken for all that there is."""
+    schema = {"type": "array", "contains": {"type": "integer"}, "minContains": 1000, "uniqueItems": True}
+    with pytest.raises(errors.SchemaTooComplex):
+        compiler().json_schema(schema, on_limit=on_limit)
+
+
 def test_a_part_that_may_be_missing_is_never_offered() -> None:
     schema = {
         "type": "object",

@@ -146,7 +146,8 @@ class PartRow : public PlainRow {
     const auto by_one_way = [&](StateId way) {
       const auto part = [&] {
         some_of(s, way, row);
-        return narrow(s, row, budget, once);
+        const std::vector<uint32_t> of_way = copy_of(s, row);
+        return narrow(s, row, budget, once) && keep(row, of_way);
       };
       return told(part).value_or(false);
     };
@@ -168,6 +169,13 @@ class PartRow : public PlainRow {
   void judge(const Sequence& s, Row& row) const override {
     if (by_text(s)) keep_read(s, row);
     if (starved(s, row)) throw Error(ErrorKind::kBudgetExceeded, "this mask takes too much work to tell");
+  }
+
+  // Takes out what is not among `words`: what was planned before this state may go another way. Is any left?
+  static bool keep(Row& row, std::span<const uint32_t> words) {
+    uint32_t any = 0;
+    for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
+    return any != 0;
   }
 
   // Some tokens of a mask that was too much: with as much work again, by one way of several to read on, and

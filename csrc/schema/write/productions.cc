@@ -124,7 +124,11 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     keys_ = std::make_unique<Texts>(formulas_, regexes_, *layout_.elements->text.keys);
   }
   placed([&] {
+    const Omissions omissions(solver_.omitted());
     if (solver_.nonempty(root)) return;
+    if (omissions.any())
+      throw Error(ErrorKind::kSchemaTooComplex,
+                  "whether any value satisfies this schema takes too much work to tell");
     if (lowering_.any_broken()) lowering_.raise_broken();
     if (layout_.elements && solver_.nonempty(schema)) unwritable(schema);
     raise_unsatisfiable(*schemas_, lowering_, solver_);
