@@ -146,6 +146,10 @@ class Budget {
 
  private:
   struct Trial;
+  static constexpr std::size_t kTooMany = Reach::kFar;
+  static constexpr std::size_t kExact = 8;           // tokens left from which on a mask is exact
+  static constexpr uint64_t kMaskReach = 100'000;    // work of one mask's searches, about a millisecond
+  static constexpr uint64_t kMaskOutline = 100'000;  // and of what spares them (budget/outline.h)
   // Searches of one question that may take long.
   struct Asked {
     Reach reach, exact_reach;

@@ -1,0 +1,271 @@
+#include "budget/trial.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kMaskStates = 20'000;  // that one mask looks at
+constexpr std::size_t kAttempts = 3;         // of tokens alike, to find one
+
+// Whether the string that a token writes a piece of differs from every string in the text for certain. It
+// does if the piece has a letter (other than the `e` of numbers) or a character beyond ASCII, does not occur
+// in the text, and neither of the two has an escape.
+bool differs(std::string_view token, std::string_view text) {
+  if (token.find('\\') != std::string_view::npos || text.find('\\') != std::string_view::npos) return false;
+  if (token.find('"') != std::string_view::npos && token.find('"') + 1 < token.size()) return false;
+  const std::string_view piece = token.substr(0, token.find('"'));
+  const bool letters = std::ranges::any_of(piece, [](char c) {
+    const uint8_t b = static_cast<uint8_t>(c);
+    return b >= 0x80 || ((b | 32) >= 'a' && (b | 32) <= 'z' && (b | 32) != 'e');
+  });
+  return letters && text.find(piece) == std::string_view::npos;
+}
+}  // namespace
+
+// Whether so many tokens are shown to complete s, with what is left of the mask's work.
+Reach::Answer Budget::Trial::few(StateId s, std::size_t left, std::vector<TokenId>* way) {
+  if (left >= kExact || of.all_.limits) return Reach::Answer::kNo;
+  const Reach::Answer found = of.within(searches.reach, of.all_.graph, s, left, reach, way);
+  cut = cut || found == Reach::Answer::kUnknown;
+  return found;
+}
+
+// Tokens that a token into s needs, itself included.
+std::size_t Budget::Trial::judged(StateId s) {
+  if (s != last) {
+    last = s;
+    const auto known = met.find(s.v);
+    if (known != met.end()) {
+      last_needed = known->second;
+    } else if (met.size() < kMaskStates) {
+      last_needed = met[s.v] = tokens_into(s);
+    } else {
+      tired = true;
+      last_needed = kTooMany;
+    }
+  }
+  most = std::max(most, last_needed);
+  return last_needed;
+}
+
+// At most, where the budget suffices; after a search, the budget.
+std::size_t Budget::Trial::tokens_into(StateId s) {
+  Budgets& epoch = of.all_;
+  if (epoch.parser.state(s).accepting) return 2;
+  if (budget == 2) return kTooMany;
+  if (epoch.fast && !of.partial_) {
+    if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
+    if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
+    if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
+  }
+  const std::size_t out = of.needed(s) + 1;
+  if (out <= budget) return out;
+  const Reach::Answer found = few(s, budget - 1, nullptr);
+  sought = sought || found == Reach::Answer::kYes;
+  return found == Reach::Answer::kYes ? budget : out;
+}
+
+// The same where s is inside a character of the run that was looked at: its bytes one by one, and on from
+// there.
+std::size_t Budget::Trial::by_way_of_run(StateId s) const {
+  Parser& parser = of.all_.parser;
+  if (run == Parser::dead() || parser.state(s).n != 1 || parser.state(run).n != 1) return kTooMany;
+  const Item in = parser.items(run)[0], at = parser.items(s)[0];
+  const RegexNode n = parser.regexes().node(at.regex);
+  if (at.stack != in.stack || at.capture != in.capture || n.kind != RegexKind::kCat ||
+      RegexId{n.b} != in.regex)
+    return kTooMany;
+  const std::size_t most = of.all_.lengths.regex(RegexId{n.a}) + run_needed;
+  return std::min(most, kTooMany);
+}
+
+// Whether fewer tokens may do after a text that is known. What ends at once does so where nothing is left to
+// read, so the text matters if what it decides comes next.
+bool Budget::Trial::matters(StateId s) const {
+  if (budget == 2) return of.all_.parser.state(s).poisoned;
+  if (of.all_.fast && of.all_.outline.known_too_few(s, budget - 1)) return false;
+  return of.all_.completion.text_matters(s);
+}
+
+// Tokens that lead to s; `blind`: it is without the text that was captured on the way.
+void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
+  const bool fits = judged(s) <= budget;
+  const bool unsure = !fits && blind && matters(s);
+  if (!fits && !unsure) return;
+  for (TokenId t : tokens) {
+    if (!asks(t)) continue;
+    if (fits)
+      take(t);
+    else
+      alike[s.v].push_back(t);
+  }
+}
+
+// Whether the text of s decides everything that follows; then these tokens are tried with it.
+bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
+  const State& st = of.all_.parser.state(s);
+  if (!st.poisoned || st.n > 1 || st.accepting) return false;
+  for (TokenId t : below)
+    if (asks(t)) alone.push_back(t);
+  return true;
+}
+
+// Down the trie in depth-first order, with the state of each depth at hand. The states that are met get
+// numbers of this walk: a step that was taken before is a load, and so is what a state's tokens become once
+// that is certain.
+void Budget::Trial::judge_all(StateId from) {
+  enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
+  struct Met {
+    StateId state;
+    bool blind;
+    Verdict verdict;
+  };
+  constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
+  const TokenTrie& trie = of.vocabulary().trie();
+  std::vector<Met> met{{Parser::dead(), false, kAsk}};
+  std::vector<uint32_t> rows(256, kDead);
+  FlatMap<uint64_t, uint32_t> numbers;
+  const auto number = [&](StateId s, bool blind) {
+    if (s == Parser::dead()) return kDead;
+    const uint64_t key = static_cast<uint64_t>(s.v) * 2 + blind;
+    const auto [slot, fresh] = numbers.emplace(key, static_cast<uint32_t>(met.size()));
+    if (fresh) {
+      met.push_back({s, blind, judge_poison(s, {}) ? kPoison : kAsk});
+      rows.resize(rows.size() + 256, kUnknown);
+    }
+    return slot;
+  };
+  std::vector<uint32_t> at(of.vocabulary().longest() + 2);
+  at[0] = number(from, from != of.here());
+  for (uint32_t i = 1; i < trie.size();) {
+    if (i % 8 == 0) charge();
+    const TokenTrie::Node& node = trie.node(i);
+    const uint32_t before = at[node.depth - 1];
+    uint32_t to = rows[before * std::size_t{256} + static_cast<uint8_t>(node.byte)];
+    if (to == kUnknown) {
+      const StateId next = of.all_.parser.step(met[before].state, static_cast<uint8_t>(node.byte));
+      const StateId into = next == Parser::dead() ? next : of.all_.masks.blind(next);
+      to = number(into, met[before].blind || into != next);
+      rows[before * std::size_t{256} + static_cast<uint8_t>(node.byte)] = to;
+    }
+    if (to == kDead) {
+      i = node.end;
+      continue;
+    }
+    const Met now = met[to];
+    if (now.verdict == kPoison) {
+      judge_poison(now.state, trie.subtree_tokens(i));
+      i = node.end;
+      continue;
+    }
+    at[node.depth] = to;
+    if (const auto tokens = trie.tokens(i); !tokens.empty()) {
+      if (now.verdict == kTake) {
+        for (TokenId t : tokens)
+          if (asks(t)) take(t);
+      } else if (now.verdict == kAsk) {
+        judge(tokens, now.state, now.blind);
+        if (last_needed <= budget)
+          met[to].verdict = kTake;
+        else if (!now.blind && searches.reach.least(now.state) >= budget)
+          met[to].verdict = kRefuse;
+      }
+    }
+    ++i;
+  }
+}
+
+void Budget::Trial::judge_one(TokenId t, StateId from) {
+  bool blind = from != of.here();
+  StateId s = from;
+  for (char b : of.vocabulary().bytes(t)) {
+    const StateId next = of.all_.parser.step(s, static_cast<uint8_t>(b));
+    s = of.all_.masks.blind(next);
+    blind = blind || s != next;
+    if (judge_poison(s, {&t, 1})) return;
+  }
+  judge({&t, 1}, s, blind);
+}
+
+// Nearly all tokens end inside a string, and all that end with a character lead to one state; those that end
+// inside of one, or leave the string, to a few dozen.
+bool Budget::Trial::judge_strings(StateId from) {
+  struct Judge {
+    Trial& trial;
+    void reach(StateId to, std::span<const TokenId> tokens) { trial.judge(tokens, to, true); }
+    bool stops(StateId at) { return trial.judge_poison(at, {}); }
+    void stopped(std::span<const TokenId> tokens) {
+      for (TokenId t : tokens)
+        if (trial.asks(t)) trial.alone.push_back(t);
+    }
+    void done(Words tokens) { trial.done = std::move(tokens); }
+    void whole(StateId inside, const Words& row) {
+      trial.run_needed = trial.judged(inside);
+      trial.run = trial.run_needed < kTooMany ? inside : Parser::dead();
+      if (trial.run_needed <= trial.budget) {
+        for (uint32_t w = 0; w < row.size(); ++w) trial.keep[w] |= trial.word(w) & row[w];
+      } else if (trial.matters(inside)) {
+        for (uint32_t w = 0; w < row.size(); ++w)
+          for (uint32_t bits = trial.word(w) & row[w]; bits; bits &= bits - 1)
+            trial.alike[inside.v].push_back(
+                static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+      }
+    }
+  } judge{*this};
+  return of.all_.targets.visit(from, judge);
+}
+
+// Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.
+void Budget::Trial::judge_texts() {
+  // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not
+  // fill it.
+  struct Tried {
+    World& world;
+    const std::size_t before = world.regexes.byte_size();
+    ~Tried() { world.tried += world.regexes.byte_size() - before; }
+  } tried{of.all_.world};
+  const bool alike_asked = of.all_.productions.asks_alike();
+  std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
+  std::vector<TokenId> way;  // what completes the text after the token that fits() looked at last
+  const auto fits = [&](TokenId t) {
+    if (trials++ >= kTrials) {
+      of.exact_ = false;
+      return false;
+    }
+    StateId s = of.here();
+    for (char b : of.vocabulary().bytes(t)) s = of.all_.parser.step(s, static_cast<uint8_t>(b));
+    if (s == Parser::dead()) return false;
+    way.clear();
+    if (budget == 2) return of.parser().state(s).accepting;
+    if (of.needed(s) + 1 <= budget) {
+      way = of.plan(s);
+      return true;
+    }
+    return few(s, budget - 1, &way) == Reach::Answer::kYes;
+  };
+  // In the order of the tokens: states have numbers in the order in which they were met.
+  std::vector<const std::vector<TokenId>*> groups;
+  for (const auto& [state, tokens] : alike) groups.push_back(&tokens);
+  std::ranges::sort(groups, {}, [](const std::vector<TokenId>* tokens) { return tokens->front(); });
+  for (const std::vector<TokenId>* tokens : groups) {
+    std::size_t i = 0;
+    bool any = false;
+    for (; i < tokens->size() && !any && i < kAttempts; ++i) any = fits((*tokens)[i]);
+    if (!any) continue;
+    take((*tokens)[i - 1]);
+    const std::string text = of.bytes_of(way);
+    for (; i < tokens->size(); ++i) {
+      const TokenId t = (*tokens)[i];
+      if ((!alike_asked && differs(of.vocabulary().bytes(t), text)) || fits(t)) take(t);
+    }
+  }
+  for (TokenId t : alone)
+    if (fits(t)) take(t);
+}
+
+}  // namespace structgen
