@@ -243,12 +243,14 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
       poison_ = poison_ || tainted_rules_.contains(key);
       return it->second;
     }
-    if (const auto it = found_.find(key); it != found_.end()) return it->second;
-    for (const auto* met : {&open_, &failed_})
-      if (const auto it = met->find(key); it != met->end()) {
-        low_ = std::min(low_, it->second);
-        return {};
-      }
+    if (const auto it = found_.find(key); it != found_.end()) {
+      low_ = std::min(low_, it->second.low);
+      return it->second.ways;
+    }
+    if (const auto it = open_.find(key); it != open_.end()) {
+      low_ = std::min(low_, it->second);
+      return {};
+    }
   }
   if (depth_ >= kMaxRecursion || ++steps_ > 10 * kMaxSteps)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
@@ -309,15 +311,13 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   depth_ = mine;
   if (memo) {
     // What was missed because of this rule is tried again by others.
-    std::erase_if(failed_, [&](const auto& f) { return f.second >= mine; });
+    std::erase_if(found_, [&](const auto& f) { return f.second.low >= mine; });
     if (low_ >= mine) {
       if (poison_) tainted_rules_.insert(key);
       rules_.emplace(key, best);
       bytes_ += size_of(best);
-    } else if (!best.empty()) {
-      found_.emplace(key, best);
     } else {
-      failed_.emplace(key, low_);
+      found_.insert_or_assign(key, Partial{best, low_});
     }
   }
   low_ = low_ >= mine ? before : std::min(low_, before);
@@ -483,7 +483,6 @@ void Completion::begin_search() {
   poison_ = false;
   open_.clear();
   found_.clear();
-  failed_.clear();
   productions_.start_search();
 }
 

@@ -91,11 +91,14 @@ class Completion {
   std::unordered_set<uint32_t> tainted_states_;
   std::set<std::pair<uint32_t, Pending>> tainted_stacks_;
   std::set<Key> tainted_rules_;
-  // While one state is looked at. A text found while other rules were open is a completion, if perhaps not a
-  // shortest; that none was found holds until the rule that was met while open is closed.
-  std::map<Key, Ways> found_;
-  std::map<Key, uint32_t> failed_;  // -> depth of that rule
-  std::map<Key, uint32_t> open_;    // rules in progress -> depth
+  // While one state is looked at. What was found of a rule without what an open rule has, if anything, holds
+  // until that one is closed: then a shorter text may be found.
+  struct Partial {
+    Ways ways;
+    uint32_t low;  // depth of the open rule
+  };
+  std::map<Key, Partial> found_;
+  std::map<Key, uint32_t> open_;  // rules in progress -> depth
   // What a rule leaves behind may be what only another occurrence of it inside it leaves behind, so where the
   // search finds nothing, rules with pendings are looked at again until nothing changes. These stay.
   struct Settled {
