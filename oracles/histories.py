@@ -41,9 +41,9 @@ class Told(NamedTuple):
 
 def told(grammar: Any, question: Question) -> Told:
     matcher = grammar.matcher()
-    if not matcher.accept_tokens(list(question.tokens)):
-        return Told("refused", True)
     try:
+        if not matcher.accept_tokens(list(question.tokens)):
+            return Told("refused", True)
         row = oracle.mask_of(matcher, grammar.vocabulary.vocab_size, question.left)
     except sg.StructgenError as error:
         return Told(type(error).__name__, isinstance(error, sg.UnsatisfiableBudget))
@@ -67,9 +67,19 @@ def questions(compiled: Callable[[], Any], source: random.Random, walks: int) ->
             tokens, left = (*tokens, token), left - 1
 
 
-def differing(compiled: Callable[[], Any], seed: int, walks: int = 2, orders: int = 1) -> tuple[int, int]:
+def differing(
+    compiled: Callable[[], Any],
+    seed: int,
+    walks: int = 2,
+    orders: int = 1,
+    other: Callable[[], Any] | None = None,
+) -> tuple[int, int]:
     """Asks fresh compilers, and used ones in shuffled orders; raises where two differ, if no search met its
-    limit of work (the mask is not exact). Returns the questions, and how many differed so."""
+    limit of work (the mask is not exact). Returns the questions, and how many differed so.
+
+    Args:
+        other: makes the used ones, with a smaller cache, say; by default they are as the fresh ones.
+    """
     source = random.Random(seed)
     try:
         asked = list(dict.fromkeys(questions(compiled, source, walks)))
@@ -79,7 +89,7 @@ def differing(compiled: Callable[[], Any], seed: int, walks: int = 2, orders: in
     limited = set()
     for _ in range(orders):
         source.shuffle(asked)
-        used = compiled()
+        used = (other or compiled)()
         for question in asked:
             now, first = told(used, question), fresh[question]
             if now.answer == first.answer:

@@ -480,6 +480,53 @@ def test_a_small_cache_changes_no_mask(memory: int) -> None:
     assert compared > 8, compared
 
 
+def test_a_text_found_while_a_rule_was_open_is_not_kept() -> None:
+    """Behind `[[{"` the completion had an object as second item, where `[]` is shorter: the token was refused
+    until another question had looked at that item."""
+    value = {
+        "oneOf": [
+            {"type": "object", "required": ["c"]},
+            {"type": "array", "items": {"$ref": "#/$defs/value"}},
+        ]
+    }
+    schema = {"allOf": [{"items": {"$ref": "#/$defs/value"}, "minItems": 2}], "$defs": {"value": value}}
+    compiler = structgen.Compiler(histories.VOCABULARY)
+    grammar = compiler.json_schema(schema, whitespace="compact")
+    begun = histories.PIECES.index(b"[["), histories.PIECES.index(b'{"')
+    mask = histories.told(grammar, histories.Question(begun[:1], 11))
+    assert begun[1] in mask.answer, mask
+
+
+SMALL = [1, 100_000, 1 << 20]  # bytes of a cache
+
+
+def law_of_small_caches(seed: int, family: str, memory: int) -> tuple[int, int]:
+    """Whatever a small cache was asked before, it gives the masks of a fresh large one."""
+    from oracles.differential.check import FAMILIES
+    from oracles.strategies import Seeded
+
+    schema = FAMILIES[family](Seeded(seed), 2020)
+    vocabulary = histories.LACKING if seed % 2 else histories.VOCABULARY
+
+    def compiled(memory: int = 256 << 20) -> Any:
+        compiler = structgen.Compiler(vocabulary, limits=structgen.Limits(memory=memory))
+        return compiler.json_schema(schema, whitespace="compact")
+
+    try:
+        compiled()
+    except structgen.StructgenError:
+        return 0, 0
+    return histories.differing(compiled, seed, other=lambda: compiled(memory))
+
+
+@pytest.mark.parametrize("memory", SMALL)
+@pytest.mark.parametrize("family", ["general", "captures", "counts"])
+def test_a_small_cache_changes_no_mask_of_random_schemas(family: str, memory: int) -> None:
+    found = [law_of_small_caches(seed, family, memory) for seed in range(6)]
+    asked, differ = (sum(counts) for counts in zip(*found, strict=True))
+    assert asked > 20 and differ == 0, (asked, differ)
+
+
 @pytest.mark.parametrize("family", ["general", "recursion", "unevaluated", "counts"])
 def test_budgets_of_random_schemas(family: str) -> None:
     assert sum(law_of_budgets(seed, family) for seed in range(30))

@@ -32,7 +32,7 @@
 // in a new epoch, and a search pays that cost again and remembers only within its call (budget/reach.h). So a
 // second matcher, a draft that was rolled back and a replay get the same mask, exact or not.
 //
-// Tokens whose text decides are budget/trial.h's matter.
+// Which tokens of a mask fit is asked of budget/trial.h, which also tries tokens with their own text.
 //
 // Invariants. A mask under a budget is a subset of the plain mask. After a token of it the budget suffices
 // again. It is not empty where needed() was at most the budget, because the plan's token is always in it.

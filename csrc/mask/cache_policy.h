@@ -20,7 +20,7 @@
 // at once, on another thread (engine/reaper.h), because freeing a few at each compile would add to the
 // median.
 //
-// Trials: texts that a mask under a budget tries (budget/budget.cc), at most two thousand a mask. They add
+// Trials: texts that a mask under a budget tries (budget/trial.h), at most two thousand a mask. They add
 // automata for texts that nobody writes. Once a world has `tried()` bytes of them, none are tried in it, and
 // a mask that would try some is inexact.
 //
