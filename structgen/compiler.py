@@ -12,7 +12,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -181,7 +182,8 @@ class Compiler:
             known = self._known(short)
             if known is not None:
                 return known
-            plain = _shown(self._core.json_schema_text, schema, subset)
+            with _placed(schema):
+                plain = self._core.json_schema_text(schema, subset)
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
                 grammar._options = (schema, *_DEFAULTS)
@@ -220,19 +222,19 @@ class Compiler:
             known = self._known(key)
             if known is not None and parse is None:
                 return known
-        core = _shown(
-            self._core.json_schema,
-            text,
-            None if registry is None else _documents(registry),
-            _metaschemas.documents,
-            whitespace,
-            property_order == "any",
-            numbers,
-            strings == "plain",
-            formats == "enforce",
-            number,
-            subset,
-        )
+        with _placed(text):
+            core = self._core.json_schema(
+                text,
+                None if registry is None else _documents(registry),
+                _metaschemas.documents,
+                whitespace,
+                property_order == "any",
+                numbers,
+                strings == "plain",
+                formats == "enforce",
+                number,
+                subset,
+            )
         grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
         grammar._options = (text, whitespace, property_order, numbers, strings, formats, draft, registry)
         options = {
@@ -727,13 +729,14 @@ def _to_text_deep(schema: Any) -> str:
     return "".join(out)
 
 
-def _shown(make: Callable[..., Any], text: str, *how: Any) -> Any:
-    """What the core makes of a JSON text; an error of the JSON itself comes with its line."""
+@contextmanager
+def _placed(text: str) -> Iterator[None]:
+    """An error of the JSON itself comes with its line and column."""
     try:
-        return make(text, *how)
+        yield
     except GrammarError as error:
         if error.message.startswith("invalid JSON"):
-            error.located(text).text = None  # one line, as other errors of schemas
+            error.placed(text)
         raise
 
 

@@ -425,7 +425,7 @@ def named(error: GrammarError, name: str, text: Any) -> GrammarError:
     """
     where = name
     if error.message.startswith("invalid JSON") and error.offset is not None and isinstance(text, str):
-        error.located(text)
+        error.placed(text)
     if error.line is not None:
         where += f":{error.line}:{error.column or 1}"
         error.line = None  # said already

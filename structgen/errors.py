@@ -78,12 +78,16 @@ class GrammarError(StructgenError, ValueError):
         if text is not None and offset is not None and line is None:
             self.line, self.column = _place(text, offset)
 
-    def located(self, text: str) -> GrammarError:
-        """The same error, shown with the text that its byte offset counts in."""
-        self.text = text
+    def placed(self, text: str) -> GrammarError:
+        """The same error, with line and column of its byte offset in the text."""
         if self.offset is not None and self.line is None:
             self.line, self.column = _place(text, self.offset)
         return self
+
+    def located(self, text: str) -> GrammarError:
+        """The same, shown with the line of the text."""
+        self.text = text
+        return self.placed(text)
 
     def __str__(self) -> str:
         fact = self.message + _where(self.pointer, self.keyword)

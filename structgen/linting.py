@@ -159,10 +159,11 @@ def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registr
 
 
 def warned(sentences: list[str], name: str = "") -> list[str]:
-    """The sentences, each given as a Python warning."""
-    for text in sentences:
-        warnings.warn(f"{name}: {text}" if name else text, SchemaWarning, stacklevel=outside())
-    return sentences
+    """The sentences with the schema's name in front, each given as a Python warning."""
+    told = [f"{name}: {text}" if name else text for text in sentences]
+    for text in told:
+        warnings.warn(text, SchemaWarning, stacklevel=outside())
+    return told
 
 
 def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
@@ -565,10 +566,10 @@ def _schemas(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
 
 
 def _with_text_keys(node: dict[Any, Any]) -> dict[str, Any]:
-    """A compile reads a key that is no text as `json.dumps` writes it."""
+    """A compile reads a key that is no text as `json.dumps` writes it; of a tuple it says that it is none."""
     if all(isinstance(key, str) for key in node):
         return node
-    return {str(key): value for key, value in node.items()}
+    return {key if isinstance(key, str) else json.dumps(key, default=str): v for key, v in node.items()}
 
 
 def _absolute(node: Any) -> Any:

@@ -135,6 +135,9 @@ GOOD: list[Any] = [
 def test_keys_that_are_no_text() -> None:
     """A compile writes them as `json.dumps` does."""
     assert [f.keyword for f in lint({1: 2, "properties": {1: {}, "a": {}}})] == ["1"]
+    assert [f.keyword for f in lint({None: 2})] == ["null"] and [f.keyword for f in lint({True: 2})] == [
+        "true"
+    ]
 
 
 def test_the_schema_false() -> None:

@@ -56,16 +56,10 @@ def forget_warnings() -> None:
     _warned.clear()
 
 
-def warned(text: str) -> None:
-    """Prints a schema's warning, once a command."""
-    if text not in _warned:
-        _warned.add(text)
-        note(f"structgen: warning: {text}")
-
-
-def warned_of_result(text: str, place: str = "") -> None:
-    """Prints a result's warning, unless it is the schema's and was printed by `warned`."""
-    if not any(known == text or known.endswith(f": {text}") for known in _warned):
+def warn_once(text: str, place: str = "") -> None:
+    """Prints a warning that this command has not printed yet. Results repeat those of their schema."""
+    if text not in _warned and place + text not in _warned:
+        _warned.add(place + text)
         note(f"structgen: warning: {place}{text}")
 
 

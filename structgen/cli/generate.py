@@ -29,7 +29,7 @@ from .common import (
     note,
     plain,
     plural,
-    warned_of_result,
+    warn_once,
 )  # fmt: skip
 from .prompts import Line, lines_of
 
@@ -195,7 +195,7 @@ def judge(results: list[Result[Any]], line: Line, max_tokens: int) -> int:
             "be shorter for it"
         )
     for warning in dict.fromkeys(w for result in results for w in result.warnings):
-        warned_of_result(warning, line.place)
+        warn_once(warning, line.place)
     return REJECTED if cut else OK
 
 

@@ -16,7 +16,7 @@ from structgen._extras import missing
 from structgen.errors import DoubtfulAnswer, GrammarError, StructgenError, UnsatisfiableSchema
 from structgen.linting import SchemaWarning
 
-from .common import OK, REJECTED, USAGE, Failure, forget_warnings, one_line, warned
+from .common import OK, REJECTED, USAGE, Failure, forget_warnings, one_line, warn_once
 
 # The shell's convention for a process that a signal ended: 128 + SIGINT, 128 + SIGPIPE.
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -97,7 +97,7 @@ def _told_once(strict: bool) -> None:
         if not issubclass(category, SchemaWarning):
             others(message, category, *place, **more)
         else:
-            warned(str(message))
+            warn_once(str(message))
 
     warnings.showwarning = show
 

@@ -22,7 +22,7 @@ from .common import (
     json_options,
     load_model,
     note,
-    warned_of_result,
+    warn_once,
 )
 
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         print(found)
     note(f"{found!r}")
     for warning in found.result.warnings:
-        warned_of_result(warning)
+        warn_once(warning)
     return OK if found.result.finish_reason == "stop" else REJECTED
 
 
