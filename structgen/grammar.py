@@ -524,12 +524,26 @@ class CompiledGrammar:
         return tuple(name for name in self._core.captures if name not in _HIDDEN)
 
     def parse(self, text: str | bytes) -> Any:
-        """The value of a complete text: the Python type that was compiled, or parsed JSON."""
-        if self._parse is not None:
-            return self._parse(text)
+        """The value of a complete text: the Python type that was compiled, or parsed JSON.
+
+        The text is not held against the grammar first: a matcher's `accept_bytes` and `is_accepting` do that.
+
+        Raises:
+            ValueError: no value can be read, because the text is not one of the grammar's. What a validator
+                of a Python type raises about a text of the grammar comes as it is.
+        """
         import json
 
-        return json.loads(text)
+        read = json.loads if self._parse is None else self._parse
+        try:
+            return read(text)
+        except Exception:  # a validator written in Python may raise what it likes
+            matcher = self.matcher()
+            length = matcher.validate_bytes(text)
+            if length == len(_bytes(text)) and matcher.accept_bytes(text) and matcher.is_accepting():
+                raise
+            fact = f"byte {length} cannot follow" if length < len(_bytes(text)) else "it is not complete"
+            raise ValueError(f"the text {text[:60]!r} is none of the grammar's: {fact}") from None
 
     def explain(self, text: str | bytes) -> Explanation | None:
         """Why a text is refused: the place, the keywords that forbid it, what could stand there; None if it

@@ -24,6 +24,15 @@ def processor(value: Any) -> Any:
     return LogitsProcessor(value)
 
 
+def by_place(a: int, /) -> int:
+    """A function whose argument has no name for its callers."""
+    return a
+
+
+def said_by(role: str, content: str | None) -> Any:
+    return sg.generate(None, [{"role": role, "content": content}], regex="a")
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "said"),
     [
@@ -53,6 +62,23 @@ def processor(value: Any) -> Any:
             TypeError,
             "a prompt is a text, a list of token ids or of messages",
         ),
+        (
+            lambda: COMPILER.json_schema({"type": "object"}).parse("{"),
+            ValueError,
+            "none of the grammar's: it is not complete",
+        ),
+        (
+            lambda: COMPILER.json_schema({"type": "object"}).parse('{"a":}'),
+            ValueError,
+            "none of the grammar's: byte 5 cannot",
+        ),
+        (lambda: sg.generate("./none", "", {}), Exception, "cannot load the model './none': no such folder"),
+        (lambda: sg.generate("none.gguf", "", {}), Exception, "the model 'none.gguf': no such file"),
+        (lambda: sg.Vocabulary.from_huggingface("./none"), sg.VocabularyError, "'./none': no such folder"),
+        (lambda: sg.generate(None, "", tools=[print]), sg.GrammarError, "print>, is no function of Python's"),
+        (lambda: sg.generate(None, "", tools=[by_place]), sg.GrammarError, "takes 'a' by its place alone"),
+        (lambda: said_by("usr", "hi"), ValueError, "message 0 has the role 'usr'; did you mean 'user'?"),
+        (lambda: said_by("user", None), TypeError, "message 0, of the role 'user', has no content"),
         (lambda: processor({"type": "object"}), TypeError, "one compiled grammar or a list"),
     ],
 )

@@ -32,7 +32,7 @@ BOUNDED = {
     r"structgen::\(anonymous namespace\)::category\(": "Unicode's categories consist of others: 3",
     r"structgen::\(anonymous namespace\)::shorthand\(": "a negated class is one that is not: 2",
     r"structgen::Spellable::judge\(": "asks for the state without its captured text, which has no other: 2",
-    r"structgen::Budget::(needed|find|plan)\(": "a search ends where a text is known, and none is sought: 2",
+    r"structgen::Budget::(needed|find|finish|plan)\(": "a search ends where a text is known: 2",
     r"structgen::Canvas::(allows|set|fill_row)\(": "asks a copy in which the slot is clear: 2",
     r"structgen::Completion::floor\(": "looks into kFloorDepth rules within rules: 3",
     r"structgen::Outline::place\(": "among alternatives stand others only as one character: 3",

@@ -17,11 +17,16 @@ def hub_options(name: str) -> dict[str, Any]:
     """Options of `from_pretrained`: without a network it looks at the files that are there, and no further.
 
     Left to itself it asks the hub six times, for a minute. A proxy may know a way: then nothing is assumed.
+
+    Raises:
+        FileNotFoundError: the name is a folder's, and there is none.
     """
     import socket
     import urllib.parse
     import urllib.request
 
+    if name.startswith(("/", ".", "~")) and not os.path.exists(name):
+        raise FileNotFoundError("no such folder")
     if os.path.exists(name) or urllib.request.getproxies():
         return {}
     try:

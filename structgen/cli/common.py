@@ -326,11 +326,6 @@ def load_model(name: str | None) -> LanguageModel:
     from structgen.lm.load import language_model
 
     if name is not None and name != "embedded":
-        if name.endswith(".gguf"):
-            if not Path(name).is_file():
-                raise Failure(f"cannot load the model {name}: no such file")
-        elif name.startswith(("/", ".", "~")) and not Path(name).is_dir():
-            raise Failure(f"cannot load the model {name}: no such folder")
         _quiet()
     return language_model(name)
 

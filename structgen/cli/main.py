@@ -42,7 +42,11 @@ _COMMANDS = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong usage is two lines: where to look, and what is wrong. argparse prints every option above it."""
+    """Wrong usage is two lines: where to look, and what is wrong. argparse prints every option above it.
+    Options are written in full: `--n` is no short form of `--numbers`."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"usage: {self.prog} --help\n{self.prog}: {message}\n")

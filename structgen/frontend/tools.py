@@ -291,7 +291,17 @@ def misspelled(tool: Any, i: int) -> str:
 
 def _function(tool: Any, i: int, closed: bool, digits: int | None = None) -> tuple[str, Any]:
     if isinstance(tool, types.FunctionType | types.MethodType):
+        by_place = [
+            p.name for p in inspect.signature(tool).parameters.values() if p.kind is p.POSITIONAL_ONLY
+        ]
+        if by_place:
+            raise GrammarError(
+                f"tool {i}, {tool.__name__}, takes {by_place[0]!r} by its place alone, and a call names its "
+                "arguments: take the / out of its parameters"
+            )
         return tool.__name__, schema_of(tool, closed, digits)[0]
+    if callable(tool):
+        raise GrammarError(f"tool {i}, {tool!r:.60}, is no function of Python's: wrap it in one, with types")
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     if slip := misspelled(tool, i):
         raise GrammarError(slip)

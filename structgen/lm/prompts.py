@@ -9,6 +9,7 @@ the last message of the user and what tools answered since, joined.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -93,12 +94,21 @@ def request_of(messages: Sequence[tuple[str, str]]) -> str:
     return " ".join(part for part in parts if part)
 
 
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
 def _checked(prompt: Sequence[Any]) -> list[Any]:
     for i, message in enumerate(prompt):
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise TypeError(
                 f'a message is an object {{"role": ..., "content": ...}}; message {i} is {message!r:.60}'
             )
+        role = message["role"]
+        near = [] if role in _ROLES else difflib.get_close_matches(role.lower(), _ROLES, n=1)
+        if near:  # a model's own role, as Llama's ipython, goes to its template
+            raise ValueError(f"message {i} has the role {role!r}; did you mean {near[0]!r}?")
+        if message.get("content") is None and role in ("system", "developer", "user"):
+            raise TypeError(f"message {i}, of the role {role!r}, has no content")
     return list(prompt)
 
 

@@ -129,6 +129,8 @@ class TransformersLM(PrefixTreeLM):
         source = name
         files = {}
         if name.endswith(".gguf"):
+            if not os.path.isfile(name):
+                raise LanguageModelError(f"cannot load the model {name!r}: no such file")
             source, file = os.path.split(name)
             source, files = source or ".", {"gguf_file": file}
         elif os.path.isdir(name) and not os.path.exists(os.path.join(name, "config.json")):
