@@ -104,3 +104,20 @@ def test_a_token_that_one_way_allows_is_accepted(memory: int) -> None:
     assert matcher.accept_token(histories.FEW.index(b"{"))
     allowed = np.flatnonzero(oracle.mask_of(matcher, len(histories.FEW) + 1, 6)).tolist()
     assert allowed and all(matcher.fork().accept_token(t) for t in allowed)
+
+
+def test_a_subset_never_proves_that_no_text_fits() -> None:
+    """With 50 units `bbb` is omitted, which ends the text in two tokens. The error said it was proved."""
+    vocabulary = structgen.Vocabulary.from_bytes([b"a", b"ab", b"b", b"bbb", b""], 4)
+    for cache in (1, 1 << 20):
+        compiler = structgen.Compiler(
+            vocabulary, cache_bytes=cache, limits=structgen.Limits(mask=50), on_limit="subset"
+        )
+        grammar = compiler.regex(r"\w{3,6}").infill("", "b") & structgen.containing("bb")
+        try:
+            mask = structgen.allocate_bitmask(1, 5)
+            grammar.matcher(max_tokens=2).fill_bitmask(mask)
+            assert mask[0, 0] == 1 << 3
+        except structgen.BudgetExceeded as error:
+            assert not isinstance(error, structgen.UnsatisfiableBudget)
+            assert "by what is in the subset" in str(error)

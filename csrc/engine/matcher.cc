@@ -229,9 +229,11 @@ void Matcher::fill_row(uint32_t* row) {
     ended_row(row);
   } else if (request_tokens_ != Request::kAny) {
     if (fill_row_within(row, left())) return;
-    throw Error(ErrorKind::kUnsatisfiableBudget,
+    const bool partial = grammar_->partial();  // what was omitted may hold a shorter text
+    throw Error(partial ? ErrorKind::kBudgetExceeded : ErrorKind::kUnsatisfiableBudget,
                 "the text cannot be completed within the " + std::to_string(left()) +
-                    " tokens that are left of max_tokens=" + std::to_string(request_tokens_));
+                    " tokens that are left of max_tokens=" + std::to_string(request_tokens_) +
+                    (partial ? " by what is in the subset; raise Limits(mask=...)" : ""));
   } else {
     Row made{row};
     rows_->fill(sequence_, made);
