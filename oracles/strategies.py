@@ -16,6 +16,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from oracles.oracle import CONTENT
+
 
 class Source:
     """Where choices come from. `integer` is the one primitive."""
@@ -99,6 +101,7 @@ class Features:
     formats: bool = True
     contains: bool = True
     dependent: bool = True
+    content: bool = False  # strings that hold JSON text
     depth: int = 3
 
 
@@ -131,7 +134,13 @@ class _Builder:
             kinds += [self.combined, self.combined]
         if f.negate:
             kinds += [self.negated, self.conditional]
+        if f.content:
+            kinds += [self.content, self.content]
         return s.pick(kinds)(depth, guarded)
+
+    def content(self, depth: int, guarded: bool) -> Any:
+        held = {CONTENT: self.schema(depth - 1, True)}
+        return {"type": "string", **held} if self.source.chance(80) else held
 
     def leaf(self, depth: int = 0, guarded: bool = False) -> Any:
         s = self.source
@@ -420,7 +429,7 @@ class _Guide:
         for kind, keywords in (
             ("object", ("properties", "required", "patternProperties", "additionalProperties")),
             ("array", ("items", "prefixItems", "contains", "minItems")),
-            ("string", ("pattern", "minLength", "format", "maxLength")),
+            ("string", ("pattern", "minLength", "format", "maxLength", CONTENT)),
             (
                 "number",
                 ("minimum", "multipleOf", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
@@ -451,6 +460,8 @@ class _Guide:
             base = s.pick(near) if near and s.chance(70) else s.pick(NUMBERS)
             return s.pick((base, base, base + 1, base - 1, base * 2, int(base)))
         if kind == "string":
+            if CONTENT in schema and s.chance(90):
+                return text(s, self.value(schema[CONTENT], depth - 1))
             if "format" in schema:
                 return s.pick(FORMAT_TEXTS[schema["format"]])
             if s.chance(50):

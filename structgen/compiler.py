@@ -12,8 +12,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -182,8 +181,11 @@ class Compiler:
             known = self._known(short)
             if known is not None:
                 return known
-            with _placed(schema):
+            try:
                 plain = self._core.json_schema_text(schema, subset)
+            except GrammarError as error:
+                _place(error, schema)
+                raise
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
                 grammar._options = (schema, *_DEFAULTS)
@@ -222,7 +224,7 @@ class Compiler:
             known = self._known(key)
             if known is not None and parse is None:
                 return known
-        with _placed(text):
+        try:
             core = self._core.json_schema(
                 text,
                 None if registry is None else _documents(registry),
@@ -235,6 +237,9 @@ class Compiler:
                 number,
                 subset,
             )
+        except GrammarError as error:
+            _place(error, text)
+            raise
         grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
         grammar._options = (text, whitespace, property_order, numbers, strings, formats, draft, registry)
         options = {
@@ -729,15 +734,10 @@ def _to_text_deep(schema: Any) -> str:
     return "".join(out)
 
 
-@contextmanager
-def _placed(text: str) -> Iterator[None]:
-    """An error of the JSON itself comes with its line and column."""
-    try:
-        yield
-    except GrammarError as error:
-        if error.message.startswith("invalid JSON"):
-            error.placed(text)
-        raise
+def _place(error: GrammarError, text: str) -> None:
+    """Gives an error of the JSON itself its line and column."""
+    if error.message.startswith("invalid JSON"):
+        error.placed(text)
 
 
 def _check_of_types(extra_keys: str | None, digits: int | None) -> None:

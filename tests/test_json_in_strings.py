@@ -6,7 +6,10 @@ walks have no dead end, and what they write is in the language, whatever the lay
 
 from __future__ import annotations
 
+import functools
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from oracles.oracle import CONTENT
 from oracles.strategies import Seeded, Source
 from structgen.explain import explain
 
-FEATURES = strategies.Features(unevaluated=True)
+FEATURES = strategies.Features(unevaluated=True, content=True)
 LAYOUTS = ("flexible", "compact", "one-blank", "spaced", "pretty")
 
 
@@ -44,6 +47,27 @@ def random_schema(source: Source) -> tuple[Any, Any, int]:
     return {**held(inner, levels), **defined}, inner, levels
 
 
+def told(law: Callable[[Source], str | None]) -> Callable[[Source], str | None]:
+    """The law, which holds up to a condition on such a string that is refused where it is met."""
+
+    @functools.wraps(law)
+    def check(source: Source) -> str | None:
+        try:
+            return law(source)
+        except sg.SchemaTooComplex as error:
+            assert "meets a condition" in str(error) or "too large" in str(error)
+            return harness.SKIPPED
+
+    return check
+
+
+def unusual(text: str) -> bool:
+    """Whether a mutation left a numeral like 12e-1, which the engine takes under no numeric keyword."""
+    plain = re.sub(r"\\+u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), text).replace("\\", "")
+    return re.search(r"[0-9][0-9.]+[eE]", plain) is not None
+
+
+@told
 def verdicts_are_the_oracles(source: Source) -> str | None:
     schema, inner, levels = random_schema(source)
     grammar = harness.compiled(schema, property_order="any")
@@ -53,12 +77,15 @@ def verdicts_are_the_oracles(source: Source) -> str | None:
     value = strategies.instance(source, inner)
     for _ in range(3):
         text = text_of(source, value, levels)
+        if unusual(text):
+            return harness.SKIPPED
         assert harness.verdict(grammar, text) == judge.accepts(text), (schema, text)
         value = strategies.mutated(source, value)
     text = text_of(source, value, source.integer(0, 3))
     assert harness.verdict(grammar, text) == judge.accepts(text), (schema, text)
 
 
+@told
 def masks_are_accept(source: Source) -> str | None:
     schema, inner, levels = random_schema(source)
     layout, order = source.pick(LAYOUTS), source.pick(("schema", "any"))
@@ -76,6 +103,7 @@ def masks_are_accept(source: Source) -> str | None:
     return None
 
 
+@told
 def what_ends_is_an_instance(source: Source) -> str | None:
     schema, inner, levels = random_schema(source)
     layout, order = source.pick(LAYOUTS), source.pick(("schema", "any"))
