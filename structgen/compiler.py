@@ -434,9 +434,9 @@ class Compiler:
             style: "hermes" (also "qwen", "ernie"), "llama3", "mistral", "mistral-v3", "mistral-v11",
                 "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "qwen3-coder" (also "nemotron-v3"),
                 "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3", "seed-oss", "step3", "granite" (3.0),
-                "granite-3.1", "phi4", "nemotron", "functionary" (3.1), "command-r", "harmony" (also
-                "gpt-oss"), "pythonic" (also "llama4"; ``[f(x="a", y=True)]``), "llama4-json", "json" or
-                "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
+                "granite-3.1", "phi4", "nemotron", "functionary" (3.1), "command-r" (also "cohere"), "harmony"
+                (also "gpt-oss"), "pythonic" (also "llama4"; ``[f(x="a", y=True)]``), "llama4-json", "json"
+                or "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
             whitespace, property_order, numbers, strings, formats: of the arguments, as in `structural_tag`.

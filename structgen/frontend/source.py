@@ -100,7 +100,7 @@ def text_of(given: object, what: str) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """``; did you mean 'value'?`` where a known name is close, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

@@ -153,6 +153,7 @@ STYLES = {
 for _other, _same in {
     "qwen": "hermes",
     "ernie": "hermes",
+    "cohere": "command-r",
     "nemotron-v3": "qwen3-coder",
     "gpt-oss": "harmony",
     "llama4": "pythonic",
