@@ -45,6 +45,7 @@ from .errors import (
 )
 from .grammar import Capture, CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
 from .holes import Completion, Gap
+from .json_options import JsonOptions, JsonStyle
 from .limits import Limits
 from .linting import Finding, SchemaWarning, lint
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp
@@ -98,6 +99,8 @@ __all__ = [
     "GrammarError",
     "IncompleteString",
     "InvalidValue",
+    "JsonOptions",
+    "JsonStyle",
     "Limits",
     "Matcher",
     "MissingDependency",

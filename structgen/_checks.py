@@ -6,11 +6,12 @@ Enters: a name, a value, what it may be. Leaves: nothing, or TypeError (another 
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["above_zero", "function", "not_negative", "number", "one_of", "truth", "whole"]
+__all__ = ["above_zero", "function", "no_option", "not_negative", "number", "one_of", "truth", "whole"]
 
 
 def whole(name: str, value: Any, least: int) -> None:
@@ -50,3 +51,11 @@ def truth(name: str, value: Any) -> None:
 def function(name: str, value: Any, of: str) -> None:
     if not callable(value):
         raise TypeError(f"{name} is a function of {of}, not {value!r:.60}")
+
+
+def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> TypeError:
+    """The error of an argument that a call does not take: the nearest name, else all of `taken`."""
+    names = sorted(taken)
+    close = difflib.get_close_matches(name, [*names, *others], n=1, cutoff=0.6)
+    hint = f"; did you mean {close[0]}=?" if close else f"; taken are {', '.join(names)}"
+    return TypeError(f"there is no option {name}={hint}")

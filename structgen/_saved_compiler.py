@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._array_file import vocabulary_digest
 from .errors import GrammarError, VocabularyError
+from .json_options import JSON_NAMES, STYLE_NAMES
 
 if TYPE_CHECKING:
     from .grammar import CompiledGrammar
@@ -34,12 +35,11 @@ _EMPTY: tuple[Any, ...] = (None, [], {})
 # Methods of Compiler whose grammars it keeps: the options that a file may name. Others must be empty: they
 # are Python objects, or name files.
 _METHODS = {
-    "json_schema": {"whitespace", "property_order", "numbers", "strings", "formats", "draft", "extra_keys",
-                    "on_limit"},
+    "json_schema": {*JSON_NAMES, "on_limit"} - {"registry", "digits"},
     "regex": {"on_limit"},
     "gbnf": {"root", "on_limit"},
-    "lark": {"start", "lexer", "whitespace", "property_order", "numbers", "strings", "formats", "on_limit"},
-}  # fmt: skip
+    "lark": {"start", "lexer", *STYLE_NAMES, "on_limit"},
+}
 
 
 class Saved(NamedTuple):

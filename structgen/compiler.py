@@ -13,15 +13,16 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core, _metaschemas
 from ._fork import renew_in_children
 from ._stack import roomy
 from .errors import GrammarError, SchemaTooComplex, StructgenError
-from .frontend.source import JsonStyle, sound, text_of
+from .frontend.source import sound, text_of
 from .grammar import CompiledGrammar
+from .json_options import JsonArguments, JsonOptions, JsonStyle, StyleArguments
 from .limits import Limits, OnLimit, is_subset
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _DRAFTS = {
     "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
 }  # fmt: skip
 _Recipe = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method of Compiler and its arguments
-_DEFAULTS = ("flexible", "schema", "any", "any", "enforce", None, None)  # of json_schema
+_DEFAULT = JsonOptions()
 _LIMIT: tuple[OnLimit, OnLimit] = ("error", "subset")
 
 
@@ -110,53 +111,17 @@ class Compiler:
         self,
         schema: Any,
         *,
-        whitespace: str = "flexible",
-        property_order: Literal["schema", "any"] = "schema",
-        numbers: Literal["any", "plain", "canonical"] | None = None,
-        strings: Literal["any", "plain"] | None = None,
-        formats: Literal["enforce", "annotate"] = "enforce",
-        draft: str | int | None = None,
-        registry: Any = None,
-        extra_keys: Literal["allow", "forbid"] | None = None,
-        digits: int | None = None,
         on_limit: OnLimit | None = None,
+        **options: Unpack[JsonArguments],
     ) -> CompiledGrammar:
         """Compiles a JSON Schema.
 
         Args:
             schema: dict, bool, JSON text, or a Python type (through pydantic); OpenAI's ``response_format``
                 or a list of ``tools``, which stands for one call as ``{"name": ..., "arguments": ...}``.
-            whitespace: "flexible" (up to 32 blanks a gap), "compact" (none), "one-blank" (at most one after
-                "," and ":"), "spaced" (one after each), "pretty" (two-space indent), or a regex of what may
-                stand in a gap.
-            property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
-            numbers: "any" takes every spelling of RFC 8259. "plain" takes what people write: no exponent, no
-                ``-0``, at most 308 digits before the point, so every reader has a finite double or a whole
-                number of it; a bound such as 1e60 is written with all its digits. A fraction of up to six
-                digits may end in zeros (``3.50``, ``100.00``), but what ``integer``, or an ``enum`` or
-                ``const`` of whole numbers, asks for has no point.
-                "canonical" takes one spelling a number: as "plain", without zeros at the end of a fraction.
-                Default: "any" for a JSON Schema, "plain" for what programs read: Python types,
-                ``response_format``, ``tools``.
-            strings: "any" takes every spelling of RFC 8259, ``"\\u0041"`` for ``"A"`` too. "plain" takes what
-                JSON writers write: only quotes, backslashes and control characters are escaped, in the
-                shortest way. Default: "any" for a JSON Schema, else "plain".
-            formats: "enforce" applies every format of the newest specification; "annotate" none.
-            draft: "4", "6", "7", "2019-09" or "2020-12"; default: the schema's ``$schema``, else 2020-12.
-            registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
-            extra_keys: "allow" leaves objects open, as JSON Schema has it. "forbid" closes every object whose
-                schema has ``properties`` (also empty ones) or ``patternProperties`` and says nothing of other
-                keys: ``unevaluatedProperties: false`` wherever a schema applies to a whole value, so that
-                ``allOf``, ``anyOf`` and ``$ref`` count together. Names that ``required`` or
-                ``dependentRequired`` ask for are not extra. All texts are instances of the schema as it is.
-                Beside ``allOf`` and its like it needs draft 2019-09 or later. Default: a schema is as open as
-                it says. An object of a Python type has the keys that its validator keeps: others only with
-                ``extra="allow"``, ``extra_items=`` and ``**arguments``. A call has the arguments that its
-                function lists.
-            digits: how many a Python ``int`` has at most where its type gives no bound, 1 to 308. Default: it
-                fits 64 bits. A bound of the type counts whatever its size. ``integer`` of a JSON Schema has
-                no limit but that of ``numbers``.
             on_limit: "error" or "subset", as in `Compiler`; None: the compiler's.
+            options: `whitespace`, `property_order`, `numbers`, `strings`, `formats`, `draft`, `registry`,
+                `extra_keys` and `digits`; `structgen.JsonOptions` says what each means.
 
         Raises:
             GrammarError: not JSON, a broken pattern, a reference loop.
@@ -165,18 +130,8 @@ class Compiler:
             UnsatisfiableSchema: no value satisfies it.
         """
         subset = self._subset(on_limit)
-        if (
-            type(schema) is str
-            and schema.isascii()
-            and whitespace == "flexible"
-            and property_order == "schema"
-            and numbers in (None, "any")
-            and strings in (None, "any")
-            and formats == "enforce"
-            and draft is None
-            and registry is None
-            and extra_keys != "forbid"
-        ):
+        asked = JsonOptions.of(options) if options else _DEFAULT
+        if asked == _DEFAULT and type(schema) is str and schema.isascii():
             short = (schema, "subset") if subset else schema
             known = self._known(short)
             if known is not None:
@@ -188,12 +143,12 @@ class Compiler:
                 raise
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
-                grammar._options = (schema, *_DEFAULTS)
+                grammar._options = (schema, asked)
                 self._made(grammar, "json_schema", (schema,), {}, subset)
                 return self._remember(short, grammar)
-        JsonStyle(whitespace, property_order, numbers or "any", strings or "any", formats)
-        _check_of_types(extra_keys, digits)
-        number = _draft_number(draft)
+        number = _draft_number(asked.draft)
+        closes, digits = asked.extra_keys != "allow", asked.digits
+        written = "any"
         parse: Callable[[str | bytes], Any] | None = None
         if isinstance(schema, (str, bytes)):
             text = sound(_decoded(schema) if isinstance(schema, bytes) else schema)
@@ -203,60 +158,39 @@ class Compiler:
             if schema.get("type") in ("json_schema", "json_object", "function"):
                 from .frontend.python_types import unwrap_openai
 
-                document, parse = unwrap_openai(schema, extra_keys != "allow", digits)
-                text = _to_text(document)
-                numbers, strings = numbers or "plain", strings or "plain"
+                document, parse = unwrap_openai(schema, closes, digits)
+                text, written = _to_text(document), "plain"
             else:
                 text = _to_text(schema)
         else:
             from .frontend.python_types import schema_of
 
-            document, parse = schema_of(schema, extra_keys != "allow", digits)
-            text = _to_text(document)
-            numbers, strings = numbers or "plain", strings or "plain"
-        numbers, strings = numbers or "any", strings or "any"
-        if extra_keys == "forbid":
+            document, parse = schema_of(schema, closes, digits)
+            text, written = _to_text(document), "plain"
+        if asked.extra_keys == "forbid":
             from .frontend.closing import closed_text
 
             text = closed_text(text, number)
-        key = ("json", text, whitespace, property_order, numbers, strings, formats, number, subset)
-        if registry is None:
-            known = self._known(key)
-            if known is not None and parse is None:
-                return known
+        said: dict[str, Any] = {"numbers": asked.numbers or written, "strings": asked.strings or written}
+        if parse is None:  # what these say is in the text already
+            said |= {"extra_keys": None, "digits": None}
+        asked = replace(asked, **said)
+        keeps = asked.registry is None and parse is None
+        key = ("json", text, asked, number, subset) if keeps else None
+        if keeps and (known := self._known(key)) is not None:
+            return known
+        documents = None if asked.registry is None else _documents(asked.registry)
         try:
             core = self._core.json_schema(
-                text,
-                None if registry is None else _documents(registry),
-                _metaschemas.documents,
-                whitespace,
-                property_order == "any",
-                numbers,
-                strings == "plain",
-                formats == "enforce",
-                number,
-                subset,
+                text, documents, _metaschemas.documents, *asked.core(), number, subset
             )
         except GrammarError as error:
             _place(error, text)
             raise
         grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
-        grammar._options = (text, whitespace, property_order, numbers, strings, formats, draft, registry)
-        options = {
-            "whitespace": whitespace,
-            "property_order": property_order,
-            "numbers": numbers,
-            "strings": strings,
-            "formats": formats,
-            "draft": draft,
-            "registry": registry,
-            "extra_keys": extra_keys if parse else None,  # the text is closed already
-            "digits": digits if parse else None,
-        }
-        self._made(grammar, "json_schema", (schema if parse else text,), options, subset)
-        if registry is None and parse is None:
-            return self._remember(key, grammar)
-        return grammar
+        grammar._options = (text, asked)
+        self._made(grammar, "json_schema", (schema if parse else text,), asked.arguments(), subset)
+        return self._remember(key, grammar) if keeps else grammar
 
     def regex(self, pattern: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """Texts that match the whole pattern; Python's ``re`` syntax without back-references.
@@ -304,12 +238,8 @@ class Compiler:
         lexer: Literal["contextual", "dynamic", "scannerless"] = "contextual",
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str | os.PathLike[str]] = (),
-        whitespace: str = "flexible",
-        property_order: Literal["schema", "any"] = "schema",
-        numbers: Literal["any", "plain", "canonical"] = "any",
-        strings: Literal["any", "plain"] = "any",
-        formats: Literal["enforce", "annotate"] = "enforce",
         on_limit: OnLimit | None = None,
+        **options: Unpack[StyleArguments],
     ) -> CompiledGrammar:
         """A Lark grammar, with the extensions that llguidance's users know.
 
@@ -322,8 +252,7 @@ class Compiler:
             import_paths: directories in which ``%import`` looks for grammars, before Lark's own; a relative
                 import (``%import .other``) looks in the directory of the file that it stands in first.
                 Without any no file is read.
-            whitespace, property_order, numbers, strings, formats: of the schemas in the grammar, as in
-                `json_schema`.
+            options: how the JSON of schemas in the grammar is written (`structgen.JsonStyle`).
 
         Raises:
             GrammarError: with line, column and the likely fix.
@@ -331,7 +260,7 @@ class Compiler:
         """
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
-        style = JsonStyle(whitespace, property_order, numbers, strings, formats)
+        style = JsonStyle.of(options)
         subset = self._subset(on_limit)
         key = ("lark", text_of(text, "a grammar"), start, lexer, style, subset)
         alone = not grammars and not import_paths  # else the text is not all there is
@@ -342,9 +271,9 @@ class Compiler:
         paths = [os.fspath(path) for path in import_paths]
         builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths, style)
         try:
-            options = {"start": start, "lexer": lexer, "grammars": grammars, "import_paths": paths}
-            options |= asdict(style)
-            built = self._built(builder, rule, text, subset, ("lark", (text,), options))
+            recipe = {"start": start, "lexer": lexer, "grammars": grammars, "import_paths": paths}
+            recipe |= style.arguments()
+            built = self._built(builder, rule, text, subset, ("lark", (text,), recipe))
             return self._remember(key, built) if alone else built
         except GrammarError as error:
             raise error.located(text) from None
@@ -382,30 +311,25 @@ class Compiler:
         self,
         spec: Any,
         *,
-        whitespace: str = "flexible",
-        property_order: Literal["schema", "any"] = "schema",
-        numbers: Literal["any", "plain", "canonical"] = "plain",
-        strings: Literal["any", "plain"] = "plain",
-        formats: Literal["enforce", "annotate"] = "enforce",
         on_limit: OnLimit | None = None,
+        **options: Unpack[StyleArguments],
     ) -> CompiledGrammar:
         """Free text with tags in it whose content is constrained.
 
         Args:
             spec: what xgrammar and vLLM call a structural tag, as a dict, as JSON text, or their own class.
-            whitespace, property_order, numbers, strings, formats: of the schemas in the tags, as in
-                `json_schema`. A schema's own `max_whitespace_cnt` and `any_order` come first. Programs read
-                the values, so numbers and strings are plain by default. Strings are "plain" only where a
-                schema has neither `excludes` nor a style of elements: escapes write there what a string
-                cannot contain as it is.
+            options: how the JSON of schemas in the tags is written (`structgen.JsonStyle`). A schema's own
+                `max_whitespace_cnt` and `any_order` come first. Programs read the values, so numbers and
+                strings are plain by default. Strings are "plain" only where a schema has neither `excludes`
+                nor a style of elements: escapes write there what a string cannot contain as it is.
 
         Raises:
             GrammarError: with the path to the part at fault, such as ``#/format/tags/0``.
         """
         from .frontend import structural_tag
 
-        style = JsonStyle(whitespace, property_order, numbers, strings, formats)
-        recipe: _Recipe = ("structural_tag", (spec,), asdict(style))
+        style = JsonStyle.of(options, numbers="plain", strings="plain")
+        recipe: _Recipe = ("structural_tag", (spec,), style.arguments())
         built = structural_tag.build(spec, self.vocabulary, style)
         return self._built(*built, spec, self._subset(on_limit), recipe)
 
@@ -417,14 +341,10 @@ class Compiler:
         style: str = "hermes",
         parallel: bool = True,
         reasoning: bool = False,
-        whitespace: str = "flexible",
-        property_order: Literal["schema", "any"] = "schema",
-        numbers: Literal["any", "plain", "canonical"] = "plain",
-        strings: Literal["any", "plain"] = "plain",
-        formats: Literal["enforce", "annotate"] = "enforce",
         extra_keys: Literal["allow", "forbid"] | None = None,
         digits: int | None = None,
         on_limit: OnLimit | None = None,
+        **options: Unpack[StyleArguments],
     ) -> CompiledGrammar:
         """Text in which tools are called as a family of models writes calls.
 
@@ -439,23 +359,15 @@ class Compiler:
                 or "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
-            whitespace, property_order, numbers, strings, formats: of the arguments, as in `structural_tag`.
-            extra_keys, digits: as in `json_schema`. By default a call has the arguments that its function
+            extra_keys, digits: as in `JsonOptions`. By default a call has the arguments that its function
                 lists.
+            options: how arguments are written, as in `structural_tag`.
         """
         from .frontend.tools import structural_tag
 
-        _check_of_types(extra_keys, digits)
+        JsonOptions(extra_keys=extra_keys, digits=digits)  # which checks them
         spec = structural_tag(tools, tool_choice, style, parallel, reasoning, extra_keys, digits)
-        return self.structural_tag(
-            spec,
-            whitespace=whitespace,
-            property_order=property_order,
-            numbers=numbers,
-            strings=strings,
-            formats=formats,
-            on_limit=on_limit,
-        )
+        return self.structural_tag(spec, on_limit=on_limit, **options)
 
     def substring_of(
         self, text: str, unit: Literal["words", "chars"] = "words", *, on_limit: OnLimit | None = None
@@ -738,13 +650,6 @@ def _place(error: GrammarError, text: str) -> None:
     """Gives an error of the JSON itself its line and column."""
     if error.message.startswith("invalid JSON"):
         error.placed(text)
-
-
-def _check_of_types(extra_keys: str | None, digits: int | None) -> None:
-    if extra_keys not in ("allow", "forbid", None):
-        raise ValueError(f"extra_keys is 'allow' or 'forbid', not {extra_keys!r}")
-    if digits is not None and (type(digits) is not int or not 1 <= digits <= 308):
-        raise ValueError(f"digits is a whole number from 1 to 308, not {digits!r:.60}")
 
 
 def _draft_number(draft: str | int | None) -> int:

@@ -7,7 +7,6 @@ is compiled here; a file is read once.
 
 from __future__ import annotations
 
-import difflib
 import enum
 import functools
 import json
@@ -15,7 +14,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -26,38 +25,28 @@ from .errors import GrammarError, StructgenError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
+from .json_options import JsonArguments, JsonOptions, style_in
 from .templates import Template
 
 if TYPE_CHECKING:
     from .compiler import Compiler
 
 __all__ = [
-    "JSON_OPTIONS",
     "KINDS",
     "TOOL_OPTIONS",
+    "WRITTEN",
     "Constraint",
     "ToolCall",
     "ToolReply",
     "constraint_of",
     "named",
-    "no_option",
     "parse_tool_calls",
 ]
 
 # The arguments that name a constraint, of which a call takes one.
 KINDS = ("schema", "regex", "choice", "gbnf", "lark", "grammar", "tools", "response_format")
-# How JSON is written, and which schema counts: options of `Compiler.json_schema`, with the defaults of calls.
-JSON_OPTIONS: dict[str, Any] = {
-    "whitespace": "compact",
-    "property_order": "schema",
-    "numbers": "plain",
-    "strings": "plain",
-    "formats": "enforce",
-    "draft": None,
-    "registry": None,
-    "extra_keys": None,
-    "digits": None,
-}
+# The defaults of calls: programs read the values, and models fill wide gaps with blanks.
+WRITTEN: JsonArguments = {"whitespace": "compact", "numbers": "plain", "strings": "plain"}
 TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
 # All arguments of a call that say what its text must be.
 NAMED = (*KINDS, *TOOL_OPTIONS, "condition")
@@ -114,7 +103,7 @@ class Constraint:
         """The grammar over the compiler's vocabulary.
 
         Args:
-            options: of JSON Schemas; by default `JSON_OPTIONS`.
+            options: those of `JsonOptions` that are not as `WRITTEN` has them.
             style: of tool calls, where the constraint names none.
 
         Raises:
@@ -127,7 +116,7 @@ class Constraint:
     def _compiled(self, compiler: Compiler, options: Mapping[str, Any], style: str) -> CompiledGrammar:
         if isinstance(self.value, CompiledGrammar):
             return self.value
-        how = {**JSON_OPTIONS, **options}
+        how = JsonOptions.of(options, **WRITTEN).arguments()
         if self.documents and isinstance(how["registry"], dict | None):
             how["registry"] = {**self.documents, **(how["registry"] or {})}
         try:
@@ -332,14 +321,6 @@ def _reply(text: str, style: str, tools: Sequence[Any] | None, compiler: Compile
     return ToolReply(words, calls)
 
 
-def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> TypeError:
-    """The error of an argument that a call does not take: the nearest name, else all of `taken`."""
-    names = sorted(taken)
-    close = difflib.get_close_matches(name, [*names, *others], n=1, cutoff=0.6)
-    hint = f"; did you mean {close[0]}=?" if close else f"; taken are {', '.join(names)}"
-    return TypeError(f"there is no option {name}={hint}")
-
-
 def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     """The constraint among the arguments of a call; None: any text. A `Constraint` as `schema` is itself.
 
@@ -446,7 +427,7 @@ def _response_format(
     spec = self.value
     kind = spec.get("type") if isinstance(spec, dict) else None
     if kind == "structural_tag":
-        return compiler.structural_tag(spec, **_within(how))
+        return compiler.structural_tag(spec, **style_in(how))
     if kind in ("grammar", "regex"):  # as other servers write them
         text = spec.get(kind, spec.get("pattern"))
         if not isinstance(text, str):
@@ -473,12 +454,7 @@ def _tools(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str
         extra_keys=how["extra_keys"],
         digits=how["digits"],
     )
-    return compiler.structural_tag(spec, **_within(how))
-
-
-def _within(how: dict[str, Any]) -> dict[str, Any]:
-    """The options of JSON that schemas within a grammar have."""
-    return {name: how[name] for name in ("whitespace", "property_order", "numbers", "strings", "formats")}
+    return compiler.structural_tag(spec, **style_in(how))
 
 
 _COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGrammar]] = {
@@ -486,7 +462,7 @@ _COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGra
     "regex": lambda compiler, self, how, style: compiler.regex(self.value),
     "choice": lambda compiler, self, how, style: compiler.choice(_texts(self.value)),
     "gbnf": lambda compiler, self, how, style: compiler.gbnf(self.value),
-    "lark": lambda compiler, self, how, style: compiler.lark(self.value, **_within(how)),
+    "lark": lambda compiler, self, how, style: compiler.lark(self.value, **style_in(how)),
     "grammar": lambda compiler, self, how, style: (
         self.value.compile(compiler) if isinstance(self.value, Template) else compiler.grammar(self.value)
     ),

@@ -20,6 +20,7 @@ from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
 from .frontend.text_patterns import SAID
+from .json_options import JsonOptions
 from .keywords import ASSERTING, HOLDS, KNOWN
 from .vocabulary import Vocabulary
 
@@ -115,16 +116,9 @@ def explain(
     kind: type[Compiler],
     schema: Any,
     text: str | bytes,
-    *,
-    whitespace: str = "flexible",
-    property_order: str = "schema",
-    numbers: str | None = None,
-    strings: str | None = None,
-    formats: str = "enforce",
-    draft: str | int | None = None,
-    registry: Any = None,
+    options: JsonOptions | None = None,
 ) -> Explanation | None:
-    """Says why a text is no instance; None if it is one. The options are those of `Compiler.json_schema`.
+    """Says why a text is no instance; None if it is one.
 
     `kind` is `Compiler`, handed in because grammars explain their texts and the compiler makes grammars.
 
@@ -132,15 +126,11 @@ def explain(
         GrammarError and its subclasses: the schema itself does not compile.
     """
     document = _document(schema)
-    options = {
-        "whitespace": whitespace, "property_order": property_order, "numbers": numbers, "strings": strings,
-        "formats": formats, "draft": draft, "registry": registry,
-    }  # fmt: skip
     return _Search(
         kind,
         schema,
         document,
-        options,
+        (options or JsonOptions()).arguments(),
         text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text),
     ).run()
 

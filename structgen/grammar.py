@@ -40,6 +40,7 @@ _HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end 
 if TYPE_CHECKING:
     from .compiler import Compiler
     from .explain import Explanation
+    from .json_options import JsonOptions
     from .vocabulary import Vocabulary
 
 
@@ -109,7 +110,7 @@ class CompiledGrammar:
         self._parse = parse
         self._texts: dict[tuple[int, ...], None] | None = None  # tokens that `warm` read, for Compiler.save
         self._report: tuple[ReportEntry, ...] | None = None
-        self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
+        self._options: tuple[str, JsonOptions] | None = None  # of a JSON Schema: its text
         self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
         self._compiler: Callable[[], Compiler | None] = _no_compiler  # weak: it keeps its grammars
         self._condition: tuple[CompiledGrammar, Condition] | None = None  # whose texts meet it
@@ -449,11 +450,10 @@ class CompiledGrammar:
             return json.dumps(["grammar", repr(self.source)])
         _, kind, given, options = self._recipe
         if self._options is not None:  # of a JSON Schema; recipes leave out what is default
-            text, *spelling, registry = self._options
-            document = json.loads(text) if isinstance(text, (str, bytes)) else text
+            text, asked = self._options
+            registry = asked.registry
             documents = {uri: getattr(registry[uri], "contents", registry[uri]) for uri in registry or ()}
-            spelling = ["any" if one is None else one for one in spelling[:-1]] + spelling[-1:]
-            given = (document, spelling, documents, options.get("extra_keys"))
+            given = (json.loads(text), asked.core(), asked.draft, documents, options.get("extra_keys"))
             options = {"on_limit": options["on_limit"]}
 
         def other(value: Any) -> str:
@@ -562,9 +562,7 @@ class CompiledGrammar:
             raise ValueError("only texts of a JSON Schema can be explained")
         from .explain import explain
 
-        schema, *options = self._options
-        names = ("whitespace", "property_order", "numbers", "strings", "formats", "draft", "registry")
-        return explain(self._recipe[0], schema, text, **dict(zip(names, options, strict=True)))
+        return explain(self._recipe[0], self._options[0], text, self._options[1])
 
     @property
     def byte_size(self) -> int:

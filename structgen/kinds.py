@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError
 from .frontend.source import is_ebnf, meant
+from .json_options import JSON_NAMES, style_in
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "compile_kind"]
 
-_OPTIONS = {"whitespace", "property_order", "numbers", "strings", "formats", "draft", "on_limit"}
+_OPTIONS = {*JSON_NAMES, "on_limit"}
 _JSON = {"whitespace": "one-blank", "numbers": "plain", "strings": "plain"}
 
 
@@ -88,11 +89,11 @@ def _with_schemas(name: str) -> Callable[[Compiler, Any, dict[str, Any]], Compil
             raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
         if name == "grammar" and is_ebnf(text):
             return compiler.gbnf(text, on_limit=options.get("on_limit"))
-        style = {**_JSON, **options}
-        style.pop("draft", None)  # each schema names its own
-        if name == "structural_tag":
-            return compiler.structural_tag(text, **style)
-        return compiler.lark(text, **style)
+        style = style_in({**_JSON, **options})
+        compiled: CompiledGrammar = getattr(
+            compiler, "structural_tag" if name == "structural_tag" else "lark"
+        )(text, on_limit=options.get("on_limit"), **style)
+        return compiled
 
     return made
 

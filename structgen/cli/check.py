@@ -89,7 +89,11 @@ def run(options: argparse.Namespace) -> int:
         tell(file, found)
         if found:
             status = REJECTED
-            if is_json and options.order == "schema" and in_any_order(compiler, wanted, data, options):
+            if (
+                is_json
+                and options.property_order == "schema"
+                and in_any_order(compiler, wanted, data, options)
+            ):
                 note(f"{file}: accepted with --order any: only the order of its keys differs")
     return status
 

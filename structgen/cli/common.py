@@ -12,7 +12,7 @@ import logging
 import operator
 import os
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +20,7 @@ from structgen._readable import Place, allowed_here, place, quoted, ranges, spel
 from structgen._siblings import beside, in_folder
 from structgen.conditions import Condition, containing, max_bytes, min_bytes, without
 from structgen.constraints import Constraint, constraint_of
+from structgen.json_options import JSON_NAMES, JsonOptions
 
 if TYPE_CHECKING:
     from structgen import CompiledGrammar, Matcher, Vocabulary
@@ -239,9 +240,7 @@ def python_type(name: str) -> Any:
 
 def json_options(options: argparse.Namespace) -> dict[str, Any]:
     """The options of JSON by the names of `Compiler.json_schema`."""
-    names = ("draft", "formats", "whitespace", "numbers", "strings", "extra_keys", "digits")
-    found = {name: getattr(options, name) for name in names}
-    return {"property_order": options.order, "registry": registry(options), **found}
+    return {name: registry(options) if name == "registry" else getattr(options, name) for name in JSON_NAMES}
 
 
 def add_registry_option(parser: Any) -> None:
@@ -266,6 +265,9 @@ def registry(options: argparse.Namespace) -> dict[str, Any] | None:
     return found or None
 
 
+_AS_WRITTEN = "as the document has it, plain where it lets"
+
+
 def add_schema_options(
     parser: argparse.ArgumentParser,
     whitespace: str | None = "flexible",
@@ -277,48 +279,25 @@ def add_schema_options(
     None as a default: the command chooses, as `sg.edit` does from the document.
     """
     group = parser.add_argument_group("schema options")
-    group.add_argument(
-        "--order", choices=("schema", "any"), default="schema", help="order of keys (default: the schema's)"
-    )
+    defaults = {"whitespace": whitespace, "numbers": numbers, "strings": strings}
+    for option in fields(JsonOptions):
+        if "help" not in option.metadata:
+            continue
+        default = defaults.get(option.name, option.default)
+        told = (
+            "" if "(default" in (help := option.metadata["help"]) else f" (default: {default or _AS_WRITTEN})"
+        )
+        group.add_argument(
+            option.metadata.get("name", "--" + option.name.replace("_", "-")),
+            dest=option.name,
+            default=default,
+            choices=option.metadata.get("values"),
+            type=option.metadata.get("type", str),
+            metavar=option.metadata.get("metavar"),
+            help=help + told,
+        )
     add_registry_option(group)
     group.add_argument("--strict", action="store_true", help="what `structgen lint` warns of is an error")
-    group.add_argument("--draft", help="4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)")
-    group.add_argument(
-        "--formats", choices=("enforce", "annotate"), default="enforce", help="(default: enforce)"
-    )
-    group.add_argument(
-        "--extra-keys",
-        choices=("allow", "forbid"),
-        help="forbid closes objects whose schema names members and says nothing of others; allow opens those "
-        "of Python types and of functions' arguments (default: as the schema or the type says)",
-    )
-    group.add_argument(
-        "--digits",
-        type=int,
-        metavar="N",
-        help="of an int of a Python type without bounds (default: what 64 bits hold)",
-    )
-    group.add_argument(
-        "--numbers",
-        choices=("any", "plain", "canonical"),
-        default=numbers,
-        help="every spelling, none with exponents, or also none with zeros at the end of a fraction "
-        f"(default: {numbers or 'plain where the document lets it'})",
-    )
-    group.add_argument(
-        "--strings",
-        choices=("any", "plain"),
-        default=strings,
-        help="every escape, or only those that JSON writers write "
-        f"(default: {strings or 'plain where the document lets it'})",
-    )
-    group.add_argument(
-        "--whitespace",
-        default=whitespace,
-        metavar="MODE",
-        help="flexible, compact, one-blank, spaced, pretty, or a regex of what may stand in a gap "
-        f"(default: {whitespace or 'as the document has it'})",
-    )
 
 
 def load_model(name: str | None) -> LanguageModel:

@@ -10,13 +10,13 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from .. import _core
 from ..errors import GrammarError
 
 if TYPE_CHECKING:
+    from ..json_options import JsonStyle
     from ..vocabulary import Vocabulary
 
 DEPTH = 200  # nested parentheses, nested grammars
@@ -27,46 +27,11 @@ TOO_MANY = f"the bound of a repetition is at most {MOST}"
 _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class JsonStyle:
-    """How the JSON of schemas in a grammar is written: options of `Compiler.json_schema`.
-
-    Raises:
-        ValueError: a value that an option does not have.
-    """
-
-    whitespace: str = "flexible"
-    property_order: str = "schema"
-    numbers: str = "any"
-    strings: str = "any"
-    formats: str = "enforce"
-
-    def __post_init__(self) -> None:
-        for name, known in _VALUES.items():
-            value = getattr(self, name)
-            if value not in known:
-                listed = ", ".join(map(repr, known[:-1]))
-                raise ValueError(f"{name} is {listed} or {known[-1]!r}, not {value!r}")
-
-    def node(
-        self, b: _core.GrammarBuilder, schema: str, excludes: Sequence[str] = (), python: bool = False
-    ) -> int:
-        """The JSON of a schema, without any of the texts in its strings.
-
-        python: with True, False and None.
-        """
-        return b.json(
-            schema, [], self.whitespace, self.property_order == "any", self.numbers, self.strings == "plain",
-            self.formats == "enforce", 0, list(excludes), python,
-        )  # fmt: skip
-
-
-_VALUES = {
-    "property_order": ("schema", "any"),
-    "numbers": ("any", "plain", "canonical"),
-    "strings": ("any", "plain"),
-    "formats": ("enforce", "annotate"),
-}
+def json_node(
+    b: _core.GrammarBuilder, style: JsonStyle, schema: str, excludes: Sequence[str] = (), python: bool = False
+) -> int:
+    """The JSON of a schema, without any of the texts in its strings; `python`: with True, False and None."""
+    return b.json(schema, [], *style.core(), 0, list(excludes), python)
 
 
 def fail(message: str, text: str, at: int) -> NoReturn:

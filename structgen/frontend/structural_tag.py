@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 from .._stack import roomy
 from ..errors import GrammarError
+from ..json_options import JsonStyle
 from . import closing, elements, gbnf, python_calls, source
 from .whole_tokens import WholeTokens
 
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
 
 _MOST = source.NO_LIMIT  # a larger bound says nothing
 BLANKS = 4  # at most, between elements, where nothing else is said
-PLAIN = source.JsonStyle(numbers="plain", strings="plain")
+PLAIN = JsonStyle(numbers="plain", strings="plain")
 
 
 @roomy
-def build(
-    spec: Any, vocabulary: Vocabulary, style: source.JsonStyle = PLAIN
-) -> tuple[_core.GrammarBuilder, int]:
+def build(spec: Any, vocabulary: Vocabulary, style: JsonStyle = PLAIN) -> tuple[_core.GrammarBuilder, int]:
     """The grammar's nodes and the number of its first rule.
 
     Args:
@@ -80,7 +79,7 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Formats:
-    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary, style: source.JsonStyle) -> None:
+    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary, style: JsonStyle) -> None:
         self.b = b
         self.style = style
         self.vocabulary = vocabulary
@@ -205,13 +204,13 @@ class _Formats:
         return elements.build(self.b, part, row, self.spell, blanks)
 
     def schema(
-        self, schema: Any, how: source.JsonStyle, excludes: list[str] | None = None, python: bool = False
+        self, schema: Any, how: JsonStyle, excludes: list[str] | None = None, python: bool = False
     ) -> int:
         try:
             text = json.dumps(schema)
         except RecursionError:
             raise GrammarError("the schema nests too deeply") from None
-        return how.node(self.b, text, excludes or [], python)
+        return source.json_node(self.b, how, text, excludes or [], python)
 
     def grammar(self, spec: dict[str, Any], path: str) -> int:
         text = self.text(spec, "grammar", path)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..conditions import Regex
-from ..constraints import JSON_OPTIONS, constraint_of
+from ..constraints import constraint_of
 from ..errors import (
     BudgetExceeded,
     DoubtfulAnswer,
@@ -33,6 +33,7 @@ from ..errors import (
     UnsatisfiableInfill,
 )
 from ..grammar import CompiledGrammar, Matcher
+from ..json_options import JSON_NAMES
 from ..linting import outside
 from ..lm.base import LanguageModel
 from ..lm.doubt import doubt
@@ -308,8 +309,7 @@ def edit(
             `regex=`, `grammar=`, ...).
         instruction: what is to become of it, in words.
         max_tokens: of what is written. temperature: 0 is greedy. seed: of the draws.
-        options: of JSON Schemas (`draft`, `formats`, `registry`, `extra_keys`), and of how JSON is written
-            (`whitespace`, `numbers`, `strings`, `property_order`). By default every JSON text is taken, and
+        options: those of `JsonOptions`. By default every JSON text is taken, and
             the value is written with plain numbers and strings, in the order of keys and with the blanks that
             the document has (`generate`'s are compact). Other spellings are written where the text around the
             place leaves no plain one, and in arrays and objects of a document that has them elsewhere.
@@ -327,7 +327,7 @@ def edit(
     if not isinstance(document, str):
         raise TypeError(f"edit: the document is text, not {type(document).__name__}")
     lm = language_model(model)
-    how = {name: options.pop(name) for name in JSON_OPTIONS if name in options}
+    how = {name: options.pop(name) for name in JSON_NAMES if name in options}
     if options:
         raise TypeError(f"edit() has no argument {next(iter(options))!r}")
     # Blanks around a JSON document are no part of the grammar's texts.

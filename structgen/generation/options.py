@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, Required, Union, cast
 
 import numpy as np
 
-from .._checks import number, whole
+from .._checks import no_option, number, whole
 from .._drawing import Sampling
-from ..constraints import JSON_OPTIONS, NAMED, no_option
+from ..constraints import NAMED
+from ..json_options import JsonOptions
 from ..lm.asked import AskOptions
 from ..lm.prompts import Format
 
@@ -82,9 +83,9 @@ class ToolOptions(Options, total=False):
     parallel_tool_calls: bool | None
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The options of one call, checked."""
+@dataclass(frozen=True, kw_only=True)
+class Settings(JsonOptions):
+    """The options of one call, checked. Numbers, strings and gaps are as `constraints.WRITTEN` has them."""
 
     max_tokens: int = 256
     temperature: float | None = None
@@ -104,14 +105,8 @@ class Settings:
     on_invalid: Literal["forbid", "tell"] = "forbid"
     compiler: Compiler | None = None
     whitespace: str = "compact"
-    property_order: Literal["schema", "any"] = "schema"
-    numbers: Literal["any", "plain", "canonical"] = "plain"
-    strings: Literal["any", "plain"] = "plain"
-    formats: Literal["enforce", "annotate"] = "enforce"
-    draft: str | int | None = None
-    registry: Any = None
-    extra_keys: Literal["allow", "forbid"] | None = None
-    digits: int | None = None
+    numbers: Literal["any", "plain", "canonical"] | None = "plain"
+    strings: Literal["any", "plain"] | None = "plain"
     format: Format = "auto"
     complete: bool = True
     speculate: Speculate = None
@@ -119,6 +114,7 @@ class Settings:
     stops: tuple[str, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("max_tokens", self.max_tokens, 1)
         whole("n", self.n, 1)
         if self.top_k is not None:
@@ -160,7 +156,7 @@ class Settings:
     @property
     def json(self) -> dict[str, Any]:
         """The options of JSON Schemas."""
-        return {name: getattr(self, name) for name in JSON_OPTIONS}
+        return self.arguments()
 
     def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Sampling:
         """How tokens are drawn. A seed is made up where draws need one and none is given.

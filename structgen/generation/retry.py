@@ -41,7 +41,7 @@ def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
     grammar = plan.grammar
     if grammar is None or grammar._options is None:
         return None
-    text, whitespace, order, numbers, strings, formats, draft, registry = grammar._options
+    text, asked = grammar._options
     document = json.loads(text)
     value = json.loads(failed.text)
     refused = [_not_at(place, found) for place, found in _places(failed.error, value)]
@@ -49,16 +49,7 @@ def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
         document = {}
     document = {**document, "allOf": [*document.get("allOf", ()), *({"not": r} for r in refused)]}
     compiler = plan.settings.compiler or compiler_of(plan.lm)
-    compiled = compiler.json_schema(
-        document,
-        whitespace=whitespace,
-        property_order=order,
-        numbers=numbers,
-        strings=strings,
-        formats=formats,
-        draft=draft,
-        registry=registry,
-    )
+    compiled = compiler.json_schema(document, **asked.arguments())
     return compiled
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from ..constraints import Constraint
 from ..grammar import CompiledGrammar
+from ..json_options import JsonArguments
 from .load import check_vocabulary, compiler_of, special_names, tool_style
 from .prompts import Format, formatted
 
@@ -23,19 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["AskOptions", "Asked", "ask", "style_of"]
 
 
-class AskOptions(TypedDict, total=False):
+class AskOptions(JsonArguments, total=False):
     """How JSON is written, who compiles, and how the prompt is put: the same in every call."""
 
     compiler: Compiler | None
-    whitespace: str
-    property_order: Literal["schema", "any"]
-    numbers: Literal["any", "plain", "canonical"]
-    strings: Literal["any", "plain"]
-    formats: Literal["enforce", "annotate"]
-    draft: str | int | None
-    registry: Any
-    extra_keys: Literal["allow", "forbid"] | None
-    digits: int | None
     format: Format
     condition: Condition | None
 
@@ -63,7 +55,7 @@ def ask(
     """Compiles the constraint and reads the prompt.
 
     Args:
-        json: options of JSON Schemas, by the names of `constraints.JSON_OPTIONS`.
+        json: those of `JsonOptions` that are not as `constraints.WRITTEN` has them.
     """
     if compiler is not None and not hasattr(compiler, "json_schema"):
         raise TypeError(f"compiler is a structgen.Compiler, not {compiler!r:.60}")

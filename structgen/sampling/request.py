@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from .._checks import number, one_of, whole
-from ..constraints import JSON_OPTIONS, NAMED, Constraint, constraint_of, no_option
+from .._checks import no_option, number, one_of, whole
+from ..constraints import NAMED, Constraint, constraint_of
+from ..json_options import JsonOptions
 from ..lm.asked import Asked, AskOptions, ask
 from ..lm.load import language_model, room_after
 from ..lm.prompts import Format
@@ -73,7 +74,7 @@ class SampleOptions(TargetOptions, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetRequest:
+class TargetRequest(JsonOptions):
     """A model, a prompt, and the law that texts are to follow."""
 
     model: Any
@@ -101,14 +102,8 @@ class TargetRequest:
     batch: int = 16
     compiler: Compiler | None = None
     whitespace: str = "compact"
-    property_order: Literal["schema", "any"] = "schema"
-    numbers: Literal["any", "plain", "canonical"] = "canonical"
-    strings: Literal["any", "plain"] = "plain"
-    formats: Literal["enforce", "annotate"] = "enforce"
-    draft: str | int | None = None
-    registry: Any = None
-    extra_keys: Literal["allow", "forbid"] | None = None
-    digits: int | None = None
+    numbers: Literal["any", "plain", "canonical"] | None = "canonical"
+    strings: Literal["any", "plain"] | None = "plain"
     format: Format = "auto"
     thin: ClassVar[bool] = False  # searches look at more than the best tokens
 
@@ -126,8 +121,7 @@ class TargetRequest:
     def target(self) -> tuple[Target, Asked]:
         """The law, and what the prompt and the grammar became. Errors: as `sg.generate` raises."""
         lm = language_model(self.model)
-        json = {name: getattr(self, name) for name in JSON_OPTIONS}
-        asked = ask(lm, self.prompt, self.constraint(), json, self.compiler, self.format)
+        asked = ask(lm, self.prompt, self.constraint(), self.arguments(), self.compiler, self.format)
         target = Target.of(
             lm,
             asked.start,

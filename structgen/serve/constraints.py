@@ -17,6 +17,7 @@ from typing import Any
 from ..compiler import Compiler
 from ..frontend import tools as tool_frontend
 from ..grammar import CompiledGrammar
+from ..json_options import style_in
 from ..linting import surely
 from .errors import ApiError
 from .requests import Constrained, Extension
@@ -107,22 +108,12 @@ class _Found:
         if isinstance(schema, dict) and schema.get("type") in ("json_schema", "json_object", "function"):
             words = f"{schema['type']!r} is no type of a JSON Schema: give the schema itself"
             raise _no_schema(param, words, pointer="", keyword="type")
-        o = self.options
-        blanks = whitespace or o.whitespace
+        how = self.options.json_options() | ({"whitespace": whitespace} if whitespace else {})
 
         def build(compiler: Compiler) -> CompiledGrammar:
-            return compiler.json_schema(
-                schema,
-                whitespace=blanks,
-                property_order=o.property_order,
-                numbers=o.numbers,
-                strings=o.strings,
-                formats=o.formats,
-                draft=o.draft,
-                extra_keys=o.extra_keys,
-            )
+            return compiler.json_schema(schema, **how)
 
-        self.items.append(Constraint(param, build, schema, ["schema", blanks, o.model_dump(), schema]))
+        self.items.append(Constraint(param, build, schema, ["schema", how, schema]))
 
     def regex(self, param: str, pattern: Any) -> None:
         self.items.append(
@@ -328,7 +319,7 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
         if text is not None and choice == "auto":
             choice = "required"
         spec = tool_frontend.structural_tag(
-            use.tools, choice, use.style, use.parallel, extra_keys=use.options.extra_keys
+            use.tools, choice, use.style, use.parallel, extra_keys=use.options.json_options()["extra_keys"]
         )
         if text is not None and use.choice == "auto":
             answer = {"type": "json_schema", "json_schema": text.schema}
@@ -351,7 +342,7 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
         use.parallel,
         use.style,
         style,
-        use.options.extra_keys,
+        use.options.json_options()["extra_keys"],
         answer,
     ]
     parameters = use.parameters if answer is None else {**use.parameters, "": answer}
@@ -361,5 +352,4 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
 def _within(options: Extension) -> dict[str, Any]:
     """How schemas within tags and grammars are written: with at most one blank in a gap unless the request
     names another `whitespace`, since models write `{"a": 1, "b": 2}` there."""
-    found = options.model_dump(include={"whitespace", "property_order", "numbers", "strings", "formats"})
-    return found if "whitespace" in options.model_fields_set else {**found, "whitespace": "one-blank"}
+    return style_in(options.json_options(whitespace="one-blank"))

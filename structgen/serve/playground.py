@@ -166,10 +166,10 @@ def constraint(service: Service, typed: Typed, document: bool = False) -> Constr
         use = tools_of(service, typed)
         assert use is not None
         return replace(with_tools(use, None), param="text")
-    extension = Extension(property_order=typed.property_order, whitespace=typed.whitespace)
+    how = {"property_order": typed.property_order, "whitespace": typed.whitespace}
     if document:
-        extension = extension.model_copy(update={"numbers": "any", "strings": "any"})
-    asked = Constrained(structgen=extension)
+        how |= {"numbers": "any", "strings": "any"}
+    asked = Constrained(structgen=Extension.model_validate(how))
     if typed.kind == "schema":
         asked.json_schema = _json(typed.text, "the schema")
         if asked.json_schema == {}:

@@ -14,18 +14,22 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    create_model,
     field_validator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
+from ..constraints import WRITTEN
+from ..json_options import JsonOptions
 from ..sampling.mcmc import Proposal
 from ..sampling.request import Method
 
@@ -206,20 +210,34 @@ class SamplingMethod(Closed):
     proposal: Proposal = "restart"
 
 
-class Extension(Closed):
-    """structgen's own field."""
+def _json_fields() -> dict[str, Any]:
+    """The options of JSON that a request may have, with the types of `JsonOptions`."""
+    types = get_type_hints(JsonOptions) | {"whitespace": Annotated[str, Field(max_length=1000)]}
+    return {
+        f.name: (types[f.name], WRITTEN.get(f.name, f.default))
+        for f in fields(JsonOptions)
+        if f.name not in ("registry", "digits")
+    }
+
+
+if TYPE_CHECKING:
+    _JsonFields = Closed
+else:
+    _JsonFields = create_model("_JsonFields", __base__=Closed, **_json_fields())
+
+
+class Extension(_JsonFields):
+    """structgen's own field: the options of JSON, and what else OpenAI's interface has no name for."""
 
     sampling: SamplingMethod | None = None
     speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
-    property_order: Literal["schema", "any"] = "schema"
-    whitespace: Annotated[str, Field(max_length=1000)] = "compact"
-    numbers: Literal["any", "plain", "canonical"] = "plain"
-    strings: Literal["any", "plain"] = "plain"
-    formats: Literal["enforce", "annotate"] = "enforce"
-    draft: str | int | None = None
-    extra_keys: Literal["allow", "forbid"] | None = None
     masked_logprobs: bool = False
     complete: bool = True
+
+    def json_options(self, **others: Any) -> dict[str, Any]:
+        """Arguments of `Compiler.json_schema`; `others` count where the request says nothing."""
+        found = self.model_dump(include=set(_JsonFields.model_fields))
+        return found | {name: value for name, value in others.items() if name not in self.model_fields_set}
 
 
 class Constrained(BaseModel):

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _core
 from ..._stack import roomy
 from ...errors import GrammarError
+from ...json_options import JsonStyle
 from .. import source
 from ..whole_tokens import WholeTokens
 from .rules import Rules
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Frontend", "build"]
 
-ANY = source.JsonStyle()
+ANY = JsonStyle()
 
 
 @roomy
@@ -46,7 +47,7 @@ def build(
     lexer: str = "contextual",
     grammars: Mapping[str, Any] | None = None,
     import_paths: Sequence[str] = (),
-    style: source.JsonStyle = ANY,
+    style: JsonStyle = ANY,
 ) -> tuple[Any, int]:
     """The grammar's nodes and the number of the rule to start with.
 
@@ -75,7 +76,7 @@ class Frontend:
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str] = (),
         *,
-        style: source.JsonStyle = ANY,
+        style: JsonStyle = ANY,
     ) -> None:
         self.b = b
         self.vocabulary = vocabulary
@@ -83,7 +84,7 @@ class Frontend:
         self.lexer = lexer
         self.grammars: Mapping[str, Any] = grammars or {}
         self.import_paths = import_paths
-        self.style: source.JsonStyle = style
+        self.style: JsonStyle = style
         self.named: dict[str, int] = {}  # grammars of other texts -> their rules
         self.open: list[str] = []  # those that are being read
         self.depth: int = 0
@@ -110,7 +111,7 @@ class Frontend:
 
     def schema(self, text: str) -> int:
         """The node of a JSON Schema."""
-        return self.style.node(self.b, text)
+        return source.json_node(self.b, self.style, text)
 
     def grammar(self, text: str, start: str) -> int:
         self.depth += 1

@@ -1,0 +1,201 @@
+"""How the JSON of a schema is written, and which schema counts: one list of options for the whole tree.
+
+Enters: keyword arguments of `Compiler.json_schema`, of `sg.generate` and its siblings, of a command, of a
+request. Leaves: one frozen `JsonOptions`. Cost: two microseconds.
+
+A new option is a field here, with the same name in the `TypedDict` above it, and a parameter of the core. The
+methods of `Compiler`, the settings of a call, `structgen`'s flags and the field "structgen" of a request have
+their names, types and values from these fields; `explain`, pickles and saved compilers read them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar
+
+from ._checks import no_option
+
+__all__ = [
+    "JSON_NAMES",
+    "STYLE_NAMES",
+    "JsonArguments",
+    "JsonOptions",
+    "JsonStyle",
+    "StyleArguments",
+    "style_in",
+]
+
+Order = Literal["schema", "any"]
+Numbers = Literal["any", "plain", "canonical"]
+Strings = Literal["any", "plain"]
+Formats = Literal["enforce", "annotate"]
+Extra = Literal["allow", "forbid"]
+S = TypeVar("S", bound="JsonStyle")
+
+
+class StyleArguments(TypedDict, total=False):
+    """The fields of `JsonStyle`, for type checkers."""
+
+    whitespace: str
+    property_order: Order
+    numbers: Numbers | None
+    strings: Strings | None
+    formats: Formats
+
+
+class JsonArguments(StyleArguments, total=False):
+    """The fields of `JsonOptions`, for type checkers."""
+
+    draft: str | int | None
+    registry: Any
+    extra_keys: Extra | None
+    digits: int | None
+
+
+def _option(default: Any, help: str, **flag: Any) -> Any:
+    """A field and the flag of the command line that sets it: `values` or `metavar`, and a `name`."""
+    return field(default=default, metadata={"help": help, **flag})
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonStyle:
+    """How the JSON of schemas in a grammar is written.
+
+    Attributes:
+        whitespace: "flexible" (up to 32 blanks a gap), "compact" (none), "one-blank" (at most one after
+            "," and ":"), "spaced" (one after each), "pretty" (two-space indent), or a regex of what may
+            stand in a gap.
+        property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
+        numbers: "any" takes every spelling of RFC 8259. "plain" takes what people write: no exponent, no
+            ``-0``, at most 308 digits before the point, so every reader has a finite double or a whole
+            number of it; a bound such as 1e60 is written with all its digits. A fraction of up to six
+            digits may end in zeros (``3.50``, ``100.00``), but what ``integer``, or an ``enum`` or
+            ``const`` of whole numbers, asks for has no point.
+            "canonical" takes one spelling a number: as "plain", without zeros at the end of a fraction.
+            None: "any" for a JSON Schema, "plain" for what programs read: Python types,
+            ``response_format``, ``tools``.
+        strings: "any" takes every spelling of RFC 8259, ``"\\u0041"`` for ``"A"`` too. "plain" takes what
+            JSON writers write: only quotes, backslashes and control characters are escaped, in the
+            shortest way. None: "any" for a JSON Schema, else "plain".
+        formats: "enforce" applies every format of the newest specification; "annotate" none.
+
+    Raises:
+        ValueError: a value that an option does not have.
+    """
+
+    _closed: ClassVar[tuple[str, ...]] = (
+        "property_order",
+        "numbers",
+        "strings",
+        "formats",
+    )  # those with a list of values
+    whitespace: str = _option(
+        "flexible",
+        "flexible, compact, one-blank, spaced, pretty, or a regex of what may stand in a gap",
+        metavar="MODE",
+    )
+    property_order: Order = _option("schema", "order of keys", name="--order", values=("schema", "any"))
+    numbers: Numbers | None = _option(
+        None,
+        "every spelling, none with exponents, or also none with zeros at the end of a fraction",
+        values=("any", "plain", "canonical"),
+    )
+    strings: Strings | None = _option(
+        None, "every escape, or only those that JSON writers write", values=("any", "plain")
+    )
+    formats: Formats = _option(
+        "enforce", "whether format is enforced or an annotation", values=("enforce", "annotate")
+    )
+
+    def __post_init__(self) -> None:
+        for name in self._closed:
+            value, (default, known) = getattr(self, name), _VALUES[name]
+            if value not in known and (value is not None or default is not None):
+                listed = ", ".join(map(repr, known[:-1]))
+                raise ValueError(f"{name} is {listed} or {known[-1]!r}, not {value!r}")
+
+    def core(self) -> tuple[str, bool, str, bool, bool]:
+        """The five as the core takes them, in its order."""
+        return (
+            self.whitespace,
+            self.property_order == "any",
+            self.numbers or "any",
+            self.strings == "plain",
+            self.formats == "enforce",
+        )
+
+    @classmethod
+    def of(cls: type[S], arguments: Mapping[str, Any], **defaults: Any) -> S:
+        """From the arguments of a call, of which None is its default.
+
+        Raises:
+            TypeError: an argument that there is not, with the nearest name. ValueError: as the class.
+        """
+        given = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            return cls(**{**defaults, **given})
+        except TypeError:
+            names = [f.name for f in fields(cls)]
+            raise no_option(next(name for name in arguments if name not in names), names) from None
+
+    def arguments(self) -> dict[str, Any]:
+        """The fields as keyword arguments."""
+        names = JSON_NAMES if isinstance(self, JsonOptions) else STYLE_NAMES
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonOptions(JsonStyle):
+    """All options of `Compiler.json_schema`.
+
+    Attributes:
+        draft: "4", "6", "7", "2019-09" or "2020-12"; None: the schema's ``$schema``, else 2020-12.
+        registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
+        extra_keys: "allow" leaves objects open, as JSON Schema has it. "forbid" closes every object whose
+            schema has ``properties`` (also empty ones) or ``patternProperties`` and says nothing of other
+            keys: ``unevaluatedProperties: false`` wherever a schema applies to a whole value, so that
+            ``allOf``, ``anyOf`` and ``$ref`` count together. Names that ``required`` or
+            ``dependentRequired`` ask for are not extra. All texts are instances of the schema as it is.
+            Beside ``allOf`` and its like it needs draft 2019-09 or later. None: a schema is as open as
+            it says. An object of a Python type has the keys that its validator keeps: others only with
+            ``extra="allow"``, ``extra_items=`` and ``**arguments``. A call has the arguments that its
+            function lists.
+        digits: how many a Python ``int`` has at most where its type gives no bound, 1 to 308. None: it
+            fits 64 bits. A bound of the type counts whatever its size. ``integer`` of a JSON Schema has
+            no limit but that of ``numbers``.
+    """
+
+    _closed: ClassVar = (*JsonStyle._closed, "extra_keys")
+    draft: str | int | None = _option(
+        None, "4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)"
+    )
+    registry: Any = None
+    extra_keys: Extra | None = _option(
+        None,
+        "forbid closes objects whose schema names members and says nothing of others; allow opens those of "
+        "Python types and of functions' arguments (default: as the schema or the type says)",
+        values=("allow", "forbid"),
+    )
+    digits: int | None = _option(
+        None,
+        "of an int of a Python type without bounds (default: what 64 bits hold)",
+        type=int,
+        metavar="N",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        digits = self.digits
+        if digits is not None and (type(digits) is not int or not 1 <= digits <= 308):
+            raise ValueError(f"digits is a whole number from 1 to 308, not {digits!r:.60}")
+
+
+STYLE_NAMES = tuple(f.name for f in fields(JsonStyle))
+JSON_NAMES = tuple(f.name for f in fields(JsonOptions))
+_VALUES = {f.name: (f.default, f.metadata["values"]) for f in fields(JsonOptions) if "values" in f.metadata}
+
+
+def style_in(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that schemas within a grammar have."""
+    return {name: options[name] for name in STYLE_NAMES if name in options}
