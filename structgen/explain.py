@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from ._json_scan import Scan, pointer_of
 from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
@@ -176,7 +177,7 @@ def reading_at(before: bytes) -> tuple[str, bool]:
         is inside a key.
     """
     path, _, in_key = _scanned(before)
-    return _pointer(path), in_key
+    return pointer_of(path), in_key
 
 
 def _document(schema: Any) -> Any:
@@ -187,10 +188,6 @@ def _document(schema: Any) -> Any:
     from .frontend.python_types import schema_of
 
     return schema_of(schema)[0]
-
-
-def _pointer(path: Path) -> str:
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def _shown(value: Any) -> str:
@@ -299,7 +296,7 @@ class _Search:
             self.at,
             where.line,
             where.column,
-            _pointer(self.instance),
+            pointer_of(self.instance),
             kind,
             problem,
             causes,
@@ -415,9 +412,9 @@ class _Search:
         # The branches that least is missing from are the likeliest to be meant.
         looked.sort(key=len)
         if not looked and part.keyword == "oneOf":
-            return Cause(_pointer(part.path), "oneOf", "more than one branch of `oneOf` would hold")
+            return Cause(pointer_of(part.path), "oneOf", "more than one branch of `oneOf` would hold")
         message = f"none of the {len(branches)} branches of `{part.keyword}` allows it"
-        return Cause(_pointer(part.path), part.keyword, message, tuple(looked[:_BRANCHES]))
+        return Cause(pointer_of(part.path), part.keyword, message, tuple(looked[:_BRANCHES]))
 
     # ---- the schema's shape ----
 
@@ -497,22 +494,22 @@ class _Search:
         if not path:
             return Cause("", "", "the schema as a whole forbids it")
         if len(path) > 1 and path[-2] in _NAMES and isinstance(path[-1], int):
-            return Cause(_pointer(path[:-1]), str(path[-2]), f"the key {_shown(found)} is missing")
+            return Cause(pointer_of(path[:-1]), str(path[-2]), f"the key {_shown(found)} is missing")
         if part.how == _OPEN:
             what = "allows no value" if found is False else "does not allow it"
             keyword = next(
                 (str(step) for step in reversed(path[:-1]) if isinstance(step, str)), str(path[-1])
             )
-            return Cause(_pointer(path), keyword, f"the schema here {what}")
+            return Cause(pointer_of(path), keyword, f"the schema here {what}")
         keyword = part.keyword
         if len(path) > 1 and path[-2] in ("dependentRequired", "dependencies"):
             message = f"with the key {_shown(keyword)}, {_shown(found)} must be there as well"
-            return Cause(_pointer(path), str(path[-2]), message)
+            return Cause(pointer_of(path), str(path[-2]), message)
         beside = self.at_path(path[:-1])
         said = beside.get("$comment") if isinstance(beside, dict) else None
         if keyword in ("pattern", "not") and isinstance(said, str) and said.startswith(SAID):
-            return Cause(_pointer(path), keyword, f"`{keyword}`: must be {said.removeprefix(SAID)}")
-        return Cause(_pointer(path), keyword, _said(keyword, found))
+            return Cause(pointer_of(path), keyword, f"`{keyword}`: must be {said.removeprefix(SAID)}")
+        return Cause(pointer_of(path), keyword, _said(keyword, found))
 
 
 _WORDS = {
@@ -579,44 +576,21 @@ def _said(keyword: str, found: Any) -> str:
 
 def _scanned(before: bytes) -> tuple[Path, set[str], bool]:
     """The path of what is being read where `before` ends, the keys that its object has (none in an array),
-    and
-    whether the place is inside a key."""
-    path: list[str | int] = []
-    keys: list[set[str] | None] = []  # of each open object; None for an array
-    key_next = False
+    and whether the place is inside a key."""
+    scan = Scan(before.decode("utf-8", "replace"))
+    keys: list[set[str]] = [set()]  # of each open container
     in_key = False
-    at, size = 0, len(before)
-    while at < size:
-        byte = before[at : at + 1]
-        if byte == b'"':
-            end = at + 1
-            while end < size and before[end : end + 1] != b'"':
-                end += 2 if before[end : end + 1] == b"\\" else 1
-            if key_next and keys and keys[-1] is not None:
-                path[-1] = _decoded(before[at + 1 : min(end, size)])
-                in_key = end >= size
-                if not in_key:
-                    keys[-1].add(str(path[-1]))
-            at = end + 1
-            continue
-        if byte in (b"{", b"["):
-            key_next = byte == b"{"
-            keys.append(set() if key_next else None)
-            path.append("" if key_next else 0)
-        elif byte in (b"}", b"]") and path:
-            path.pop()
+    for part in scan:
+        if part.kind == "open":
+            keys.append(set())
+        elif part.kind == "close":
             keys.pop()
-            key_next = False
-        elif byte == b":":
-            key_next = False
-        elif byte == b"," and path:
-            last = path[-1]
-            key_next = isinstance(last, str)
-            path[-1] = last + 1 if isinstance(last, int) else ""
-        at += 1
-    if key_next and path:
-        path.pop()  # the key is not known yet: it is about the object
-    return tuple(path), (keys[-1] if keys else None) or set(), in_key
+        elif part.kind == "key":
+            in_key = not part.whole
+            if part.whole:
+                keys[-1].add(part.text)
+    path = scan.path[:-1] if None in scan.path[-1:] else scan.path  # the next key is about the object
+    return tuple(step for step in path if step is not None), keys[-1], in_key
 
 
 def _key_again(text: bytes, at: int, keys: set[str], in_key: bool) -> str | None:

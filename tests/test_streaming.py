@@ -108,6 +108,8 @@ def test_as_much_is_known_as_another_reader_knows(value: Any) -> None:
     [
         ("", Unknown),
         ("  ", Unknown),
+        ('{"a": [], "": {"x": 1}, "a": [], "b', {"a": [], "": {"x": 1}}),  # a key twice, out of order
+        ('{"": {}, "a": 1, "": [2]', {"": [2], "a": 1}),
         ("1", Unknown),
         ("tru", Unknown),
         ("true", True),

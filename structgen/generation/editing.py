@@ -14,14 +14,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import re
 import warnings
 from dataclasses import dataclass, field
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 import numpy as np
 
+from .._json_scan import Scan, pointer_of
 from ..conditions import Regex
 from ..constraints import constraint_of
 from ..errors import (
@@ -43,8 +42,6 @@ from ..logits import allocate_bitmask
 
 __all__ = ["Edited", "edit", "span_of"]
 
-_BLANKS = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
 #: Marks of prefix, suffix and middle, in the order in which models read them.
 _MARKS = (
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
@@ -81,11 +78,6 @@ class Edited:
     warnings: list[str] = field(default_factory=list)
 
 
-def _at(text: str, at: int) -> int:
-    found = _BLANKS.match(text, at)
-    return at if found is None else found.end()
-
-
 def span_of(document: str, pointer: str) -> tuple[int, int]:
     """Where the value of a JSON pointer begins and ends in a JSON text, in characters.
 
@@ -97,38 +89,25 @@ def span_of(document: str, pointer: str) -> tuple[int, int]:
     """
     if pointer and not pointer.startswith("/"):
         raise ValueError(f"a JSON pointer is empty or begins with /, not {pointer!r:.60}")
-    begin = _at(document, 0)
-    end = _DECODER.raw_decode(document, begin)[1]
-    done = ""
-    for part in pointer.split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
-        found = _member(document, begin, name) if document[begin] in "{[" else None
-        if found is None:
-            shown = f"#{done}" if done else "the document"
-            raise LookupError(f"edit: {shown} has no {name!r:.60} (pointer {pointer!r:.80})")
-        begin, end = found
-        done += "/" + part
-    return begin, end
-
-
-def _member(text: str, at: int, name: str) -> tuple[int, int] | None:
-    """The span of an object's member or an array's item."""
-    close = "}" if text[at] == "{" else "]"
-    found, count = None, 0
-    at = _at(text, at + 1)
-    while text[at] != close:
-        key = str(count)
-        if close == "}":
-            key, at = scanstring(text, at + 1, False)
-            at = _at(text, _at(text, at) + 1)
-        end = _DECODER.raw_decode(text, at)[1]
-        if key == name:
-            found = (at, end)
-        count += 1
-        at = _at(text, end)
-        if text[at] == ",":
-            at = _at(text, at + 1)
-    return found
+    json.loads(document)
+    names = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    spans: list[
+        tuple[int, int]
+    ] = []  # of the document, of the first name's value, of the second's in it, ...
+    scan = Scan(document)
+    for part in scan:
+        depth = len(scan.path)
+        if part.kind == "key" or depth > len(names) or [str(step) for step in scan.path] != names[:depth]:
+            continue
+        if part.kind == "close":
+            spans[depth] = (spans[depth][0], part.end)
+        else:
+            spans[depth:] = [(part.begin, part.end)]
+    if len(spans) <= len(names):
+        done = pointer_of(tuple(names[: len(spans) - 1]))
+        shown = f"#{done}" if done else "the document"
+        raise LookupError(f"edit: {shown} has no {names[len(spans) - 1]!r:.60} (pointer {pointer!r:.80})")
+    return spans[-1]
 
 
 def _grammars(

@@ -15,14 +15,12 @@ import re
 import types
 import typing
 from collections.abc import Callable
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
+
+from .._json_scan import Scan
 
 __all__ = ["IncompleteString", "Unknown", "partial_arguments", "partial_json", "plain", "typed"]
 
-_BLANK = " \t\n\r"
-_NUMBER = re.compile(r"-?[0-9.eE+-]*")
-_WORD = re.compile("[a-z]+")
 _WORDS = {"true": True, "false": False, "null": None}
 # The beginning of an escape at the end of a string, or half of a pair of surrogates.
 _LOOSE_END = re.compile(
@@ -53,7 +51,41 @@ class Unknown:
 
 def partial_json(text: str) -> Any:
     """The value of the beginning of a JSON text; `Unknown` where nothing is certain."""
-    return _Reader(text).read()
+    top: Any = Unknown
+    open_: list[Any] = []
+    scan = Scan(text)
+
+    def put(value: Any) -> None:
+        nonlocal top
+        if not open_:
+            top = value
+        elif isinstance(open_[-1], dict):
+            open_[-1][scan.path[-1]] = value
+        else:
+            open_[-1].append(value)
+
+    for part in scan:
+        if part.kind == "open":
+            fresh: Any = _OpenDict() if part.text == "{" else _OpenList()
+            put(fresh)
+            open_.append(fresh)
+        elif part.kind == "close":
+            done = open_.pop()
+            plain: Any = dict(done) if isinstance(done, dict) else list(done)
+            if open_ and isinstance(open_[-1], list):
+                open_[-1][-1] = plain
+            else:
+                put(plain)
+        elif part.kind == "string":
+            put(part.text if part.whole else IncompleteString(_beginning(part.text)))
+        elif part.kind == "word" and part.text in _WORDS:
+            put(_WORDS[part.text])
+        elif part.kind == "word" and part.whole:
+            try:
+                put(json.loads(part.text))
+            except ValueError:  # no JSON
+                break
+    return top
 
 
 def partial_arguments(text: str) -> dict[str, Any]:
@@ -67,95 +99,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, _OpenDict):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, _OpenList) else value
-
-
-class _Reader:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.top: Any = Unknown
-        self.open: list[Any] = []
-        self.keys: list[str | None] = []
-
-    def read(self) -> Any:
-        """Reads values, one after the other, into the container that is open."""
-        text, size = self.text, len(self.text)
-        while self.at < size:
-            char = text[self.at]
-            if char in _BLANK or char in ",:":
-                self.at += 1
-            elif char in "}]":
-                self.at += 1
-                self._close()
-            elif self.open and isinstance(self.open[-1], dict) and self.keys[-1] is None:
-                if char != '"' or not self._key():
-                    break
-            elif char in "{[":
-                self.at += 1
-                fresh: Any = _OpenDict() if char == "{" else _OpenList()
-                self._put(fresh)
-                self.open.append(fresh)
-                self.keys.append(None)
-            elif not self._scalar(char):
-                break
-        return self.top
-
-    def _put(self, value: Any) -> None:
-        if not self.open:
-            self.top = value
-        elif isinstance(self.open[-1], dict):
-            key = self.keys[-1]
-            assert key is not None
-            self.open[-1][key] = value
-            self.keys[-1] = None
-        else:
-            self.open[-1].append(value)
-
-    def _close(self) -> None:
-        """The innermost container is whole: an ordinary dict or list takes its place."""
-        if not self.open:
-            return
-        done = self.open.pop()
-        self.keys.pop()
-        plain: Any = dict(done) if isinstance(done, dict) else list(done)
-        if not self.open:
-            self.top = plain
-        elif isinstance(self.open[-1], dict):
-            self.open[-1][next(reversed(self.open[-1]))] = plain
-        else:
-            self.open[-1][-1] = plain
-
-    def _key(self) -> bool:
-        try:
-            self.keys[-1], self.at = scanstring(self.text, self.at + 1, False)
-        except ValueError:
-            return False
-        return True
-
-    def _scalar(self, char: str) -> bool:
-        """A string, number or word; False where the text ends in it."""
-        text = self.text
-        if char == '"':
-            try:
-                value, self.at = scanstring(text, self.at + 1, False)
-            except ValueError:
-                self._put(IncompleteString(_beginning(text[self.at + 1 :])))
-                return False
-            self._put(value)
-            return True
-        found = _NUMBER.match(text, self.at) if char in "-0123456789" else _WORD.match(text, self.at)
-        if found is None or (found.end() == len(text)):
-            word = found.group() if found is not None else ""
-            if word in _WORDS:
-                self._put(_WORDS[word])
-            return False
-        word = found.group()
-        try:
-            self._put(_WORDS[word] if word in _WORDS else json.loads(word))
-        except ValueError:
-            return False
-        self.at = found.end()
-        return True
 
 
 def _beginning(body: str) -> str:

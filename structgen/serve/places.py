@@ -6,12 +6,11 @@ column from 1, and the span in UTF-16 units, which is how browsers count. Cost: 
 
 from __future__ import annotations
 
-import contextlib
-import json
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from .._json_scan import Scan, pointer_of
 
 if TYPE_CHECKING:
     from ..explain import Cause
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Place", "Pointers", "at", "at_bytes", "of_error"]
 
 _MOST = 4 << 20  # characters of a JSON text that is looked through
-
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_OTHER = re.compile(r"[^\s,\]}:]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +54,15 @@ class Pointers:
         self._text = text
         self._found: dict[str, tuple[int, int]] = {}
         if len(text) <= _MOST:
-            with contextlib.suppress(ValueError, IndexError):
-                self._found = _spans(text)
+            self._found = _spans(text)
 
     def place(self, pointer: str, keyword: str = "") -> Place | None:
         """The key that a JSON pointer leads to, or the keyword below it.
 
         A pointer into an array leads to the item, and one that leads further than the text to what there is.
         """
-        if keyword and f"{pointer}/{_escaped(keyword)}" in self._found:
-            pointer = f"{pointer}/{_escaped(keyword)}"
+        if keyword and (below := pointer + pointer_of((keyword,))) in self._found:
+            pointer = below
         while pointer and pointer not in self._found:
             pointer = pointer.rpartition("/")[0]
         span = self._found.get(pointer)
@@ -114,57 +109,13 @@ def _units(text: str) -> int:
     return len(text) + sum(1 for c in text if ord(c) > 0xFFFF)
 
 
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
-
-
 def _spans(text: str) -> dict[str, tuple[int, int]]:
-    """Pointer -> the span of the member's key, or of the item's first token. ValueError: no JSON."""
+    """Pointer -> the span of the member's key, or of the item's first part."""
     found: dict[str, tuple[int, int]] = {}
-    open_: list[tuple[str, int | None]] = []  # pointer of each container; the number of items of an array
-    pointer = ""
-    key: tuple[str, tuple[int, int]] | None = None
-    at_, expects_key = 0, False
-    while at_ < len(text):
-        char = text[at_]
-        if char.isspace():
-            at_ += 1
-            continue
-        if char in ",:":
-            if char == "," and open_:
-                holder, count = open_[-1]
-                expects_key = count is None
-                if count is not None:
-                    open_[-1] = (holder, count + 1)
-            at_ += 1
-            continue
-        if char in "]}":
-            open_.pop()
-            expects_key = False
-            at_ += 1
-            continue
-        match = (_STRING if char == '"' else _OTHER).match(text, at_)
-        if expects_key:
-            if match is None or char != '"':
-                raise ValueError("a key is missing")
-            name = json.loads(match[0], strict=False)
-            key = (f"{open_[-1][0]}/{_escaped(name)}", match.span())
-            expects_key = False
-            at_ = match.end()
-            continue
-        if open_ and open_[-1][1] is not None:
-            pointer = f"{open_[-1][0]}/{open_[-1][1]}"
-            span = (at_, at_ + 1) if char in "[{" or match is None else match.span()
-        elif key is not None:
-            pointer, span = key
-        else:
-            pointer, span = "", (at_, at_ + 1)
-        found[pointer] = span
-        key = None
-        if char in "[{":
-            open_.append((pointer, None if char == "{" else 0))
-            expects_key = char == "{"
-            at_ += 1
-        else:
-            at_ = at_ + 1 if match is None else match.end()
+    scan = Scan(text)
+    for part in scan:
+        if part.kind != "close" and None not in scan.path[-1:]:
+            pointer = pointer_of(scan.path)
+            if part.kind == "key" or not (scan.path and isinstance(scan.path[-1], str)):
+                found[pointer] = (part.begin, part.end)
     return found

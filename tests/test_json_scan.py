@@ -1,0 +1,70 @@
+"""The one scanner of JSON: `json.loads` is the oracle of its values and paths, at every end of a text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from oracles import strategies
+from oracles.strategies import Seeded, Source
+from structgen._json_scan import Scan, pointer_of
+from structgen.generation.editing import span_of
+
+NAMES = ("a", "b", "a/b", "~", "é", "", "0", 'q"x')
+SCALARS = (None, True, False, 1, -2.5, 1e9, "", "x", 'a"b', "\\", "é\n", "{[,:")
+
+
+def value(source: Source, depth: int) -> Any:
+    kind = source.integer(0, 9)
+    if depth and kind <= 2:
+        return [value(source, depth - 1) for _ in range(source.integer(0, 3))]
+    if depth and kind <= 6:
+        return {source.pick(NAMES): value(source, depth - 1) for _ in range(source.integer(0, 3))}
+    return source.pick(SCALARS)
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], Any]:
+    """Every value by its path, in the order of the text."""
+    found = {path: value}
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, held in below:
+        found |= places(held, (*path, key))
+    return found
+
+
+def scanned(text: str) -> dict[tuple[str | int, ...], tuple[int, int]]:
+    """Where each value begins and ends."""
+    found: dict[tuple[str | int, ...], tuple[int, int]] = {}
+    scan = Scan(text)
+    for part in scan:
+        path = tuple(step for step in scan.path if step is not None)
+        if part.kind == "close":
+            found[path] = (found[path][0], part.end)
+        elif part.kind != "key":
+            found[path] = (part.begin, part.end)
+    return found
+
+
+def test_every_value_has_its_path_and_its_place() -> None:
+    for seed in range(300):
+        source = Seeded(seed)
+        whole = value(source, 4)
+        text = strategies.text(source, whole, shuffle=False)
+        whole = json.loads(text)  # of a key that stands twice the last
+        found, known = scanned(text), places(whole)
+        assert found.keys() >= known.keys()
+        for path, held in known.items():
+            begin, end = found[path]
+            assert json.loads(text[begin:end]) == held
+            assert span_of(text, pointer_of(path)) == (begin, end)
+
+
+def test_the_beginning_of_a_text_has_the_parts_of_the_whole() -> None:
+    for seed in range(100):
+        source = Seeded(seed)
+        text = strategies.text(source, value(source, 4), shuffle=False)
+        parts = list(Scan(text))
+        for end in range(len(text)):
+            begun = list(Scan(text[:end]))
+            sure = [part for part in begun if part.whole]
+            assert sure == parts[: len(sure)] and len(begun) - len(sure) <= 1
