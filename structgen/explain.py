@@ -14,14 +14,14 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ._json_scan import Scan, pointer_of
 from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
 from .frontend.text_patterns import SAID
-from .json_options import JsonOptions
+from .json_options import JsonArguments, JsonOptions
 from .keywords import ASSERTING, HOLDS, KNOWN
 from .vocabulary import Vocabulary
 
@@ -117,9 +117,9 @@ def explain(
     kind: type[Compiler],
     schema: Any,
     text: str | bytes,
-    options: JsonOptions | None = None,
+    **options: Unpack[JsonArguments],
 ) -> Explanation | None:
-    """Says why a text is no instance; None if it is one.
+    """Says why a text is no instance; None if it is one. The options are those of `Compiler.json_schema`.
 
     `kind` is `Compiler`, handed in because grammars explain their texts and the compiler makes grammars.
 
@@ -131,7 +131,7 @@ def explain(
         kind,
         schema,
         document,
-        (options or JsonOptions()).arguments(),
+        JsonOptions.of(options).arguments(),
         text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text),
     ).run()
 

@@ -562,7 +562,8 @@ class CompiledGrammar:
             raise ValueError("only texts of a JSON Schema can be explained")
         from .explain import explain
 
-        return explain(self._recipe[0], self._options[0], text, self._options[1])
+        schema, asked = self._options
+        return explain(self._recipe[0], schema, text, **asked.arguments())
 
     @property
     def byte_size(self) -> int:

@@ -236,7 +236,12 @@ CALLS = {
     "command-r": '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "weather", "parameters": %s}\n]<|END_ACTION|>' % J,
     "harmony": "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>%s" % J,
 }  # fmt: skip
-CALLS |= {"ernie": CALLS["hermes"], "nemotron-v3": CALLS["qwen3-coder"], "gpt-oss": CALLS["harmony"]}
+CALLS |= {
+    "ernie": CALLS["hermes"],
+    "nemotron-v3": CALLS["qwen3-coder"],
+    "gpt-oss": CALLS["harmony"],
+    "cohere": CALLS["command-r"],
+}
 CALLS |= {"pythonic": '[weather(city="Rome", days=2)]', "llama4-json": CALLS["llama3"]}
 CALLS["llama4"] = CALLS["pythonic"]
 

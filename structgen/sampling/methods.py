@@ -26,12 +26,14 @@ class Way:
 
     Attributes:
         name: what results call it; a synonym has the name of the method that it stands for.
+        says: what the playground says of it, in a few words.
         draw: from a walker, seeds and a request to an outcome.
         stops: it can stop at a certified bracket (`until_tv`).
         bounded: it needs potentials that never weigh above 1.
     """
 
     name: str
+    says: str
     draw: Callable[[Walker, Seeds, Request], Outcome]
     stops: bool = True
     bounded: bool = False
@@ -67,16 +69,16 @@ def _local(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
     return local.draw(walker, seeds, asked.n, weighted=False, until_tv=asked.until_tv)
 
 
-_LOCAL = Way("local", _local)
+_LOCAL = Way("local", "plain masking, its weights told", _local)
 
 METHODS: dict[str, Way] = {
-    "auto": Way("auto", _auto),
-    "cars": Way("cars", _cars, bounded=True),
-    "smc": Way("smc", _smc, stops=False),
-    "awrs": Way("awrs", _smc, stops=False),
-    "asap": Way("asap", _asap, bounded=True),
-    "importance": Way("importance", _importance),
-    "mcmc": Way("mcmc", _mcmc, stops=False),
+    "auto": Way("auto", "chosen by the first draws", _auto),
+    "cars": Way("cars", "exact", _cars, bounded=True),
+    "smc": Way("smc", "particles", _smc, stops=False),
+    "awrs": Way("awrs", "particles, rejection", _smc, stops=False),
+    "asap": Way("asap", "learns as it draws", _asap, bounded=True),
+    "importance": Way("importance", "weighted", _importance),
+    "mcmc": Way("mcmc", "chains", _mcmc, stops=False),
     "local": _LOCAL,
     "gcd": _LOCAL,
 }

@@ -99,7 +99,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
                 "temperature": service.temperature,
                 "tool_style": service.tool_style,
                 "tool_styles": list(STYLES),
-                "methods": [name for name, way in METHODS.items() if way.name == name],
+                "methods": {name: way.says for name, way in METHODS.items() if way.name == name},
                 "drafters": [*NAMED, *service.drafters],
                 "samples": _SAMPLES,
             }

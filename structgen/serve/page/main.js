@@ -10,7 +10,6 @@ import { addressOf, stateOf } from "./share.js";
 import { Tokens } from "./tokens.js";
 
 const LABELS = { schema: "JSON Schema", regex: "Regular expression", grammar: "Grammar (GBNF or Lark)", tools: "Tools (OpenAI's list of functions)", none: "" };
-const SAMPLING = new Set(["auto", "cars", "importance", "smc", "awrs", "asap", "mcmc", "local"]);
 
 const constraint = new Editor(by("constraint-editor"), { id: "constraint", rows: 14, describedby: "constraint-verdict", onchange: changed });
 const typed = new Editor(by("document-editor"), { id: "document", rows: 8, describedby: "document-verdict", onchange: () => checkSoon() });
@@ -55,6 +54,7 @@ const state = () => ({
 
 function restore(saved) {
   const set = (id, value) => value !== undefined && (by(id).value = String(value));
+  const offered = (id, value) => [...by(id).options].some((option) => option.value === value);
   if (saved.kind) document.querySelector(`input[name=kind][value=${saved.kind}]`).checked = true;
   if (saved.text !== undefined) constraint.value = saved.text;
   if (saved.document !== undefined) typed.value = saved.document;
@@ -62,7 +62,7 @@ function restore(saved) {
   set("whitespace", saved.whitespace);
   set("choice", saved.choice);
   set("prompt", saved.prompt);
-  set("method", saved.method);
+  if (offered("method", saved.method)) set("method", saved.method); // another version's link may name another
   set("count", saved.count);
   set("temperature", saved.temperature);
   set("seed", saved.seed);
@@ -81,7 +81,7 @@ function arrange() {
   by("tool-options").hidden = now !== "tools";
   constraint.show(language(now));
   typed.show(now === "schema" || now === "tools" ? "json" : undefined);
-  const sampling = SAMPLING.has(by("method").value);
+  const sampling = Object.hasOwn(info.methods ?? {}, by("method").value);
   by("count-part").hidden = !sampling;
   if (sampling && Number(by("temperature").value) === 0) by("temperature").value = "1";
 }
@@ -236,7 +236,7 @@ async function generate(arriving = false) {
   if (!arriving && matchMedia("(max-width: 900px)").matches) by("output").scrollIntoView();
   const mine = (running = new AbortController());
   const chosen = state();
-  const sampling = SAMPLING.has(chosen.method);
+  const sampling = Object.hasOwn(info.methods, chosen.method);
   const body = {
     constraint: asked(),
     prompt: chosen.prompt,
@@ -532,6 +532,9 @@ async function begin() {
   by("key-form").hidden = true;
   by("model").textContent = `${info.model}: ${info.vocabulary.toLocaleString("en")} tokens${info.context ? `, context ${info.context.toLocaleString("en")}` : ""}; structgen ${info.version}`;
   by("max-tokens").max = String(info.max_tokens);
+  by("methods").replaceChildren(
+    ...Object.entries(info.methods).map(([name, says]) => h("option", { value: name }, `${name}: ${says}`)),
+  );
   listExamples();
   say("");
   const saved = await stateOf(location.hash);
