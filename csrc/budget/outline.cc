@@ -1,3 +1,33 @@
+// How the places of an outline are found and gone through; outline.h has the problem, the idea and the
+// rules.
+//
+// An example. An object of two optional strings, with 4 tokens left behind `{"a":"x`. Of the state only this
+// counts:
+//
+//     places(s)        one place: a string above the stack `,"b":... }`. Whatever was read of the string is
+//                      left out
+//     expand_string    any token's text behind a quote: `"`, `",`, `"}`, `","`, ... stepped from the state
+//                      behind the quote; those that the grammar takes lead to the places before `,`, in the
+//                      key "b", at the end
+//     least(s)         by breadth: `"}` reaches the end in 1 token, and the end token is the second
+//
+// So 4 tokens are not proved to be too few. For a string that must be followed by `"b":"...", "c":"..."` the
+// breadth-first pass finds no way to the end within 4, and then none exists in the state either.
+//
+// Steps. places() maps a state to places, once a state. expand() finds which places one token leads to: from
+// a string over the texts behind a quote, from elsewhere over the trie. A pass by breadth goes through them
+// until the end is met or the number of tokens is used up; tails are gone into one depth of the vocabulary's
+// suffixes at a time, because a token that closes one string may open the next.
+//
+// Invariants.
+// - A place allows at least what its states allow. So "too few there" is proved for the state, and nothing
+//   else is.
+// - `Place::to` and `cost` are functions of the place. `call`, `paid`, `least` and `most` belong to one
+//   call.
+// - kUnsure (poison, a token whose text matters) counts as an end one token away: it can prove nothing.
+//
+// Rejected. States instead of places: a gap of 32 blanks is 32 states, a string a state for each byte of a
+// character.
 #include "budget/outline.h"
 
 #include <algorithm>

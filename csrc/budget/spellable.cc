@@ -1,3 +1,42 @@
+// How it is told that tokens can finish a text; spellable.h says when that is in question, and names the
+// sources.
+//
+// The problem. A vocabulary may lack bytes: there is a token `"}` and none for `"`. The parser finds a text
+// that completes a state, and no tokens may spell it. A token that leads to such a state leads into a dead
+// end.
+//
+// The idea. Four ways to answer, the cheapest first (judge()). Let the tokens be `a`, `ab`, `b"`, and the
+// state be that behind `"` of a string that ends the text:
+//
+//     spelled()      the shortest completion is `"`, which no tokens write
+//     near()         tokens in breadth: behind `a` the completion is `"` again; `b"` ends the text. Yes:
+//                    `b"`
+//     summarised()   where it goes on without end: a place is (label read, pending lexeme, trie node of the
+//                    token that is begun). What a rule leads to from a place is a set of places, the least
+//                    fixpoint of all rules that are met; the stacks are then walked with places instead of
+//                    texts
+//     searched()     where captured text decides, states are searched one by one (budget/reach.h)
+//
+// A token that crosses the border of two symbols is what makes summaries necessary: a place keeps the trie
+// node, so that the next symbol goes on inside the token.
+//
+// Masks. fill() takes the parser's mask and clears the tokens after which possible() is false. The trie is
+// walked once, tokens of one text and state share the answer, and those whose captured text matters are
+// stepped alone.
+//
+// Invariants.
+// - A yes has tokens that show it: way() writes them, and each of them is in the mask of the state before
+//   it.
+// - A no is proved, unless a share of work ran out: that counts as a no, so a mask is too small and never
+//   too large.
+// - Summaries are dropped when a search breaks off (forget()): what is known of some rules is not all of it
+//   then.
+//
+// Costs. Nothing where every byte is a token. Else the mask costs a completion for each state that its
+// tokens lead to; kStateWork and kMaskWork bound the summaries, `CachePolicy::spelling()` their memory.
+//
+// Rejected. A parser over tokens in place of bytes: its terminals are all tokens of the vocabulary, for each
+// grammar.
 #include "budget/spellable.h"
 
 #include <algorithm>

@@ -1,3 +1,25 @@
+// Questions about texts with holes, asked of a compiled grammar: which construction answers which.
+//
+//     infill         a prefix and a suffix: the grammar of what stands between them. The prefix is read by
+//                    the parser; what is left of the grammar (holes/rest.h) is divided by the suffix
+//                    (holes/quotient.h)
+//     can_complete   fixed texts with gaps: facts over the whole path (holes/facts.h), then a text that
+//                    shows it
+//     conditioned    a grammar and a condition on the whole text: holes/product.h
+//
+// Canvases, slots that are filled in any order, are holes/canvas.h.
+//
+// The hard part is a border within something that is compared: `["a","b` HOLE `b"]` with uniqueItems. Which
+// items the text may still have depends on the suffix, so the prefix is read again from the beginning of
+// that item by what the suffix leaves of the grammar (Middles: outside_items(), inside_).
+//
+// Invariants.
+// - An answer is yes with a text that the grammar's own parser reads, no with a proof, or not known.
+// - Memory of a call that belongs to no grammar yet is looked at by the work that is charged (Sized).
+// - The grammar's world is locked meanwhile, and what is made belongs to it.
+//
+// Costs. Those of the constructions, within the limit of a matcher's call and 200 units a byte of fixed
+// text. Grammars that limit tokens are refused: how a text is cut into tokens is not known in a hole.
 #include "engine/holes.h"
 
 #include <algorithm>

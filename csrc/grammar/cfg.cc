@@ -1,3 +1,32 @@
+// What is found out about a context-free grammar before it is parsed; cfg.h says what leaves.
+//
+// analyse() takes the rules as grammar/lower.cc made them and does, in this order:
+//
+//     split_empty()      a terminal that matches the empty text becomes `nothing | the rest of it`
+//     fixpoint()         which rules have a text at all (productive); alternatives without one go, with a
+//                        warning
+//     drop_unreached()   rules that only those led to go too
+//     give_contexts()    behind each lexeme the set of lexemes that may begin there
+//     group()            rules that are left-recursive through each other; grammar/productions.h takes
+//                        those apart
+//     to_automata()      what is left becomes minimal automata over symbols (grammar/automata.h)
+//     unroll()           counted rules that are left-recursive become plain ones
+//
+// An example. `e: e "+" e | NUM` with ignored blanks. A context is given behind NUM: `+`, a blank, or
+// nothing more. Whether `12` may be cut into `1` and `2` depends on it: NUM may not follow NUM there, so a
+// digit reads on. Rule e calls itself on the left, so it is a group of one.
+//
+// A context is what the rest of an alternative may begin with and, where that can be empty, what may follow
+// the rule: SLR's follow sets (DeRemer 1971). It is larger than what really follows, so a lexeme is at worst
+// kept apart from another one that could not come; the contextual lexer of Lark's LALR parser decides by the
+// same sets.
+//
+// Invariants.
+// - Behind analyse() every rule that is reached has a text, and every alternative has one.
+// - Flags are least fixpoints, each linear: an alternative counts the symbols that it still waits for.
+// - A context stands behind what was read, never behind the empty text.
+//
+// Costs. Linear but for the first and follow sets, which are linear in practice; their work is charged.
 #include "grammar/cfg.h"
 
 #include <algorithm>

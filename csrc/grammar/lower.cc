@@ -1,3 +1,27 @@
+// How nodes of a front end become terminals where they are regular and rules where they are not; lower.h
+// says why.
+//
+// An example. `start: item ("," item)*`, `item: WORD | "(" start ")"`, `ws: " " ws |`:
+//
+//     regular(ws)       a rule that repeats its own beginning or end is a loop: loop() makes `" "*` of it
+//     regular(item)     it refers to start, which is in progress: not regular
+//     rules             start -> item rest; rest -> nothing | "," item rest; item -> WORD | "(" start ")"
+//     terminals         "," and WORD are regexes; what stands in a row and is regular is joined to one
+//                       terminal, unless it is wide: a wide one keeps a regex that other places share
+//
+// regular() answers once a node: an expression in progress contains itself by way of rules, and is not
+// regular there. A rule is taken in where it stands while that stays small (kMaxInlined), because a terminal
+// has an exact mask, and a rule a state for every place that it can be in.
+//
+// Lexemes of a grammar with a lexer are not joined: where one ends is decided by all of them together
+// (grammar/lexemes.h).
+//
+// Invariants.
+// - The texts are those of the source. What is taken in, joined or made a loop changes no language.
+// - Every node is looked at once; depth is limited, so a source that nests too deeply is an error with its
+//   place.
+//
+// Costs. Linear in the source, and in the regexes that are made.
 #include "grammar/lower.h"
 
 #include <algorithm>

@@ -1,3 +1,35 @@
+// How a slot is decided, and how a filling is found; canvas.h has the two facts that decide.
+//
+// An example. Slots `{` _ _ `}` of a grammar of JSON objects, and the question whether `"a"` may stand in
+// slot 1:
+//
+//     before(1)          the cloud behind `{`: F[1]
+//     token              F[1] stepped by `"a"` : a colon has to follow
+//     leads(2, c)        slot 2 is free: any(c), all that a token leads to from there slot 3 holds `}`: of
+//                        that cloud `}` can be read, behind a token such as `:1`
+//     the end            the cloud is accepting, and the text may end there: yes
+//
+// leads() goes on until it meets a cloud that was read on from before; the answer holds for all of its path.
+// F and the answers are kept from question to question: a change of slot p makes F anew behind p and no
+// answer before it.
+//
+// Where a cloud is blind a yes needs a filling: tokens for all slots that the parser has read with captured
+// text and all. One is kept. In this order: the filling with the token in it, and its rest as it is or begun
+// anew where it ends (splice()); new tokens near the slot only, 1, 4, 16, 64 on each side (nearby()); a
+// search from the left over all slots (build()). dies() proves a no from clouds that are wider than they
+// need be.
+//
+// Invariants.
+// - kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. kUnknown is
+//   neither.
+// - What is asked changes nothing: set() and put() alone change slots.
+// - leads_ is of the slots as they are, leads_changed_ of the change that is asked for; the two never mix.
+//
+// Costs. A look-up a slot where clouds are known. A search for a filling tries two tokens a slot and kTries
+// more.
+//
+// Rejected. Asking the parser for each token of a row: fill_row() would take the vocabulary times the slots.
+// All fillings at once: they are what clouds are, and captured text is what clouds cannot hold.
 #include "holes/canvas.h"
 
 #include <algorithm>

@@ -1,3 +1,32 @@
+// How clouds are stepped by a token, by any token, and by part of a token; cloud.h says what a cloud is.
+//
+// The problem. A slot that may hold any token leads to all states that some token leads to: thousands, and a
+// hundred slots in a row would have new ones in each.
+//
+// The idea. What unknown tokens do to a regex does not depend on what stands below it, so it is told once
+// for each regex (holes/strides.h): the regexes that are left, and where the regex ended within a token. For
+// strings of JSON above a stack K and one unknown token:
+//
+//     inside            the string goes on: (any character* and a quote, K)
+//     exits             tokens with a quote, by what is left of the token behind it: ``, `,`, `}`, `":`, ...
+//     leave(K, ...)     what K reads of those rests; its regexes and stacks are added
+//
+// The result is a set of regexes, each above all stacks that it may stand above. Regexes above equal stacks
+// are a group; a set of regexes is interned, and what a byte or a token does to a whole set is kept (Leap).
+//
+// Uniting stacks below one regex loses nothing: a set of stacks holds exactly the stacks of both. Captured
+// text is lost, on purpose: its readers are told that it differs from all others, and the cloud is `blind`.
+//
+// Invariants.
+// - A cloud holds all that can be read; without `blind` it holds nothing else.
+// - Clouds are interned, so a row of unknown slots soon meets a cloud that it knows.
+// - A cloud that is too much to tell is `open`: anything may follow, and the answer is "not known".
+//
+// Costs. A known step is a look-up. A new one is a pass over the groups, and one over the regexes of a set
+// that is new. kManyEntries regexes are too much: the call says so.
+//
+// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new ones.
+// Sets of tokens for a pair of states: the vocabulary squared.
 #include "holes/cloud.h"
 
 #include <algorithm>

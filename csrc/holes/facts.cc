@@ -1,3 +1,42 @@
+// How facts are found: "this rule, begun at this place of the path, may end at these places".
+//
+// The problem. A text with holes stands for very many texts. Whether a grammar has one of them, which parts
+// of it read which stretch, and one text that shows it, are to be told without trying texts.
+//
+// The idea. The text is a path of spots (holes/path.h): a fixed byte leads from one spot to the next, a hole
+// leads round to its own spot. A fact is a rule at a place (a spot, and what may not follow the lexeme read
+// last) with its exits. For S -> "a" S "b" | "" and the text `a` HOLE `b`, spots 0 (before a), 1 (the hole),
+// 2 (the end):
+//
+//     (S, 0)            waits for "a": spot 1. Then S is asked for at 1
+//     (S, 1)            exit 1, by the empty text; "a" in the hole leads to 1, so S waits for itself there;
+//                       behind it "b" leads to 1, in the hole, and to 2, the fixed byte: exits 1 and 2
+//     (S, 0) goes on    from 1 "b" leads to 1 and 2. Exit 2 is the end, so the text can be completed
+//
+// A step is an alternative read up to a symbol; steps are interned, so each is taken once. Whoever needs a
+// fact is put on its list (`waiting`) and goes on with every exit that is found later. There is no
+// recursion: a hole that leads round would never end.
+//
+// Captured text. A reader is told the text between two places where both ends of it are fixed; where few
+// texts are possible it is told each of them; else that the text differs from all others (Reading::kFresh).
+// What was reached so may be `assumed`: another place than the same one proved, and Quotient proves it or
+// says that it cannot.
+//
+// Witnesses. Each exit has one way, the first that was found: a tree of terminals and stretches. witness()
+// writes its text, letters and digits first so that people can read it; `vary` chooses other texts for
+// stretches that are compared, as items of uniqueItems are.
+//
+// Invariants.
+// - The exits of a fact are all that there are once run() has emptied the list, but for facts that are
+//   `unsure`: poison stood in their way, and they taint every fact that waits for them (doubt()).
+// - Heads, steps and ways stay where they are; a place is pushed before its key, so what has a key is there.
+//
+// Costs. A step a symbol and place that is met; a stretch of a regex is read once a regex and spot. Linear
+// in the fixed text where rules end at few places, quadratic in it a rule at most.
+//
+// Rejected. A parser over sets of bytes: it would forget which part read what, and a hole of any length has
+// no last state. Earley items over spots are the same table; facts keep what is asked for from the left, and
+// nothing else.
 #include "holes/facts.h"
 
 #include <algorithm>

@@ -1,3 +1,34 @@
+// How alternatives are found whose text a regex matches; product.h has the construction and its source.
+//
+// An example. S -> "a" S | "" and the regex `(aa)*` with the derivatives 0 (even, may end) and 1 (odd). A
+// rule of the product is (rule, from, to):
+//
+//     (S, 0, end)     "a" leads from 0 to 1, then (S, 1, end); or nothing, because 0 may end
+//     (S, 1, end)     "a" leads from 1 to 0, then (S, 0, end). No empty alternative: 1 may not end
+//
+// go() reads one alternative of the base from the left with the place that it has come to, makes the symbols
+// of the product on the way, and adds the alternative when the end is reached at the place that was asked
+// for. A terminal is read between two places: between() gives those of its texts that lead from one
+// derivative to the other, itself where all of them do. So terminals that the regex says nothing of keep
+// their masks.
+//
+// A set of literals with labels (property names) is split by where each literal leads. A reader is told what
+// was captured as Facts::readings() has it; where two items have to be equal of which one is not known, the
+// condition is refused, because a no is not allowed to be a guess.
+//
+// Invariants.
+// - An alternative is given only where a fact says that a text leads through it, so no rule is a dead end.
+// - The texts of (rule, from, to) are the rule's texts that lead the regex from `from` to `to`, and no
+//   others.
+// - Facts that threw are made anew with the same numbers for the same places: rules that were given hold
+//   those.
+//
+// Costs. At most a rule for each rule of the grammar and each pair of derivatives that one of its texts
+// leads between. LazyLanguages of pairs unfold a byte at a time.
+//
+// Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow what
+// cannot be completed. The regex as a second parser beside the first: neither of them sees the other's dead
+// ends.
 #include "holes/product.h"
 
 #include <algorithm>

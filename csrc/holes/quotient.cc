@@ -1,3 +1,40 @@
+// How alternatives are found whose last text is the suffix's; quotient.h has the construction and its
+// source.
+//
+// An example. S -> "{" M "}", M -> "k" | "k" "," M and the suffix `,k}`. A text that ends with it has one
+// symbol of each rule across the border, where the suffix begins:
+//
+//     S crosses           alternative "{" M "}": M crosses, and "}" is read in the suffix: S' -> "{" M'
+//     M crosses to "k"    M -> "k" "," M with the border before ",": M' -> "k"
+//     and further left    M -> "k" "," M with M across it: M' -> "k" "," M'
+//
+// So S' has the texts `{k`, `{k,k`, ...: all u for which u`,k}` is in S. Which alternatives lead anywhere is
+// asked of the facts (holes/facts.h) over "any text, then the suffix": leads(head, from, to).
+//
+// cross_alternative() goes through the symbols from the left with the places that they may lead to. A symbol
+// whose exit lies in the suffix (crossed()) is the one across the border; behind() then asks whether what
+// follows it can be read in the rest of the suffix, and gives the readers that have to be told of captured
+// text.
+//
+// What is compared. Items of uniqueItems that stand before the border are not known when the suffix is read,
+// so facts assume that they differ. decide() takes an assumed fact only with a proof: a text that leads
+// there and that a parser reads, from the facts (proof()) or put together from parts that were proved
+// (compose()), or made by looking at the alternatives one by one (resolve()). fit_apart() and fit_again()
+// take from a rule of items the values that would repeat one of the suffix, or leave those that have to.
+//
+// Invariants.
+// - Every text of an alternative that is given can be completed with the suffix, or unknown_ is set: then
+//   the alternative is left out, and the grammar says that it may be smaller than it should be (inexact()).
+// - A rule of the quotient has an odd number, one of the base twice its own, so both can stand in one
+//   alternative.
+// - Facts that threw are made anew with the same numbers for the same places: rules that were given hold
+//   those.
+//
+// Costs. A fact for each rule and place that is asked for. Questions that lead to questions are kDeep deep,
+// and kMostResolved of them are decided by making alternatives.
+//
+// Rejected. Reading the grammar backwards: lexemes and captured text are defined from the left. Keeping the
+// suffix as a condition to be met later: masks would lead into dead ends.
 #include "holes/quotient.h"
 
 #include <algorithm>

@@ -1,5 +1,28 @@
-// See number.h. Bounds are built digit by digit, from the last to the first: at digit j, either the
-// lexeme already differs from the bound (and the rest is free) or it equals it and j+1 decides.
+// Regexes of the numbers that a keyword allows; number.h has the universe of spellings.
+//
+// An example, x >= 12.5 over plain numbers. Bounds are built digit by digit, from the last to the first: at
+// digit j either the number differs from the bound already, and the rest is free, or it equals it so far and
+// j+1 decides.
+//
+//     more digits before the point    three and more: [1-9][0-9]{2,}, any fraction
+//     as many                         1 then [3-9], any fraction; 2.. : [2-9][0-9], any fraction
+//     equal so far: 12                a point, then 5 and anything, or [6-9] and anything
+//
+// So a bound of n digits makes a regex of n levels, each a choice of two, and no automaton. Negative numbers
+// are the mirror image behind the sign; zero stands alone, because -0 equals 0.
+//
+// With exponents the value decides and not the spelling: one digit before the point and any exponent, so the
+// exponent is compared with that of the bound, and the mantissa only where they are equal.
+//
+// Invariants.
+// - Each method returns a subset of any(), exactly the lexemes whose value satisfies the condition, so
+//   conditions are combined with both, alt and minus.
+// - In the spelling `canonical` a value has one lexeme.
+//
+// Costs. A few arena calls a digit of the bound; the parts of any() are made once a NumberLanguage.
+//
+// Rejected. Automata for bounds: a bound of 40 digits meets another in a product, where two regexes meet in
+// a conjunction that is unfolded as it is read.
 #include "numbers/number.h"
 
 #include <algorithm>

@@ -1,3 +1,42 @@
+// How a text is found that completes a state, and how it is kept short; completion.h says what for.
+//
+// The problem. A budget wants the shortest text that ends what was begun. Rules refer to each other in
+// circles, and their alternatives appear only as they are expanded, so there is no table of lengths to
+// compute beforehand.
+//
+// The idea. A search in depth, with what it learns kept. rule() tries the alternatives of a rule, those with
+// the least text of their own first, and stops where the next one cannot be shorter. A rule that is in
+// progress counts as endless: a shortest derivation has no rule within itself (Knuth 1977). For `{"a": [` in
+// a schema whose items are objects of the same kind:
+//
+//     item()        the regex at hand, then its stacks, symbol by symbol: stack()
+//     rule(items)   alternatives `]` (1 byte) and item (`{`, 1 byte, and more): `]` is tried first
+//     best          `]`; the other one needs at least 1 byte more (floor()), so it is not looked into
+//     then          the rest of the stack: `}`. The completion is `]}`
+//
+// A symbol gives several ways where lexemes may run into each other: each pending (parse/alive.h) keeps its
+// own shortest text. Of texts of one length the first in the order of bytes wins, so the answer is one text.
+//
+// What is missed. A rule in progress hides the alternatives that lead through it, so an answer that was
+// found meanwhile is marked by the depth of the shallowest such rule (low_). It is kept in rules_ only where
+// no rule above was hidden; else it is a Partial, which is forgotten once that rule is closed. Where a
+// search in depth finds nothing at all, though there is a text (rules that need each other in a circle),
+// settle() computes the least fixpoint over the rules that were met.
+//
+// Invariants.
+// - A text that is told completes the state: the parser reads it to its end.
+// - What is kept is a function of its key. No answer depends on what was asked earlier.
+// - Where text is captured, the search ran with the text at hand; where it is not known, poison_ says so,
+//   and text_matters() tells the caller.
+//
+// Costs. Work is charged: 10 units a rule, and those of the witnesses of regexes. A rule costs one expansion
+// with each pending. Stacks that join are kept; a straight stack is walked anew, in a search of its own for
+// each symbol.
+//
+// Rejected.
+// - Dijkstra over rules: alternatives of all rules would have to be known before the first answer.
+// - Exact lengths without text, the text on demand: the text is what budgets cut into tokens, so it is
+//   needed.
 #include "parse/completion.h"
 
 #include <algorithm>

@@ -1,3 +1,39 @@
+// How upper bounds of shortest completions are put together; lengths.h says what they are for.
+//
+// The problem. A mask within a budget has to know for each token that the rest fits. A shortest completion
+// tells that, and takes a search for each state. Most tokens are far from the limit: a bound that is a
+// little too large tells as much of them, if it costs a look-up.
+//
+// The idea. Bytes are added up along what has to be written, and the cheapest alternative that is plain to
+// see is taken. Behind `{"name":"Ada",` in an object that still requires `"age"`, a whole number:
+//
+//     regex(`"age":`)      6 bytes, a literal
+//     regex(number)        1 byte: an alternative of one digit
+//     stack                `}`: 1 byte
+//     of(state)            8 bytes, hence at most 8 tokens and the end token, whatever was captured so far
+//
+// Objects and arrays of JSON give their bound themselves (Productions::bound): bytes, the symbols that all
+// come, and the symbols of which the dearest may come. Other rules are looked into, alternatives with the
+// least text first.
+//
+// Four questions. regex(r): the shortest text of r, at most. begun(r): the same where a token may end
+// anywhere in r, so within an escape or a literal. left(r): the same where tokens end with a whole
+// character. characters(r): one bound for all rests of a pattern that stands beside a limit of length, while
+// the limit denies nothing.
+//
+// Invariants.
+// - A bound is never below the shortest completion. kFar says that nothing is known, and never that there is
+//   none.
+// - It holds for every text that was captured: what could only be told with the text is kFar.
+// - A rule in progress is kFar to those that it refers to. A bound that was found so is kept; that none was
+//   found is kept only where no rule in progress was met (met_open_).
+//
+// Costs. One addition a symbol and one a level of a stack, each once a grammar; a rule costs 5 units, a
+// question looks at kSteps rules. A regex with complements or automata is searched with an eighth of the
+// work at hand.
+//
+// Rejected. Lengths in tokens: they depend on how a text is cut, and a byte is at most one token. Exact
+// lengths: parse/completion.h finds them, at a thousand times the cost.
 #include "parse/lengths.h"
 
 #include <algorithm>

@@ -1,3 +1,46 @@
+// How parse states are made and stepped; state.h says what they are for.
+//
+// The problem. A grammar that is not regular needs a stack, an ambiguous one several at once. Stacks that
+// are copied at each byte cost as much as they are deep, and two texts that come to the same point should
+// share all that is known of what may follow.
+//
+// The idea. A state is a set of items: a regex, which is what is left of the terminal that is being read,
+// above a set of stacks, which say what comes after the terminal. Stacks are shared graphs (parse/stack.h),
+// so a set of them is one number. For S -> "a" S "b" | "", behind the text `aa`:
+//
+//     what is on the stack     S "b" "b", S first
+//     frontier()               what the stack begins with: `a` above S "b" "b" "b", and, since S may be
+//                              empty, `b` above "b"
+//     the state                two items: (a, S "b" "b" "b") and (b, "b")
+//     step(`b`)                the derivative of `b` is the empty text, so the item ends, and the frontier
+//                              of the stack "b" takes its place: (b, end)
+//
+// A byte takes a derivative of each regex. Where a regex may end, the frontier of its stacks is merged in. A
+// frontier depends on the stacks alone, so it is kept, and most steps are a derivative and a look-up.
+//
+// Text that is captured (keys, items of uniqueItems) makes a state of its own for each text: the item holds
+// a CaptureId, and transitions of such states are kept by byte and not by class.
+//
+// Invariants.
+// - States are interned. normalise() unites the regexes above one stack, and the stacks below one regex, so
+//   two texts after which the same may follow come to one state wherever the order of reading decides
+//   nothing.
+// - No state but dead() is a dead end: an item is added only above stacks that can be read to their end
+//   (alive.h).
+// - A frontier has no item that could read nothing more: nullable terminals and rules were followed down the
+//   stack.
+// - What was omitted (base/effort.h) is never kept as the answer: fed() forgets a state of which nothing may
+//   follow, and makes it again with more work.
+//
+// Costs. A known step is two loads. A new one costs a derivative an item, the frontier of each stack that is
+// met first, and one look-up. Items of a state, rules in a row before the first character and frontiers
+// within frontiers are limited.
+//
+// Rejected.
+// - LR tables: conflicts of ambiguous grammars, and a grammar whose rules appear as a text is read (JSON
+//   Schema's objects) has no table.
+// - A graph of stacks for each text, as GLR and Earley parsers have: its positions make every text another
+//   one.
 #include "parse/state.h"
 
 #include <algorithm>

@@ -1,4 +1,35 @@
-// See context.h.
+// How a pattern whose assertions look back becomes a language; context.h says which patterns come here.
+//
+// The problem. `\bcat\b` and `(?<=\d)a` ask for what was read before. A derivative forgets that: it knows
+// what may follow, and nothing of what is behind.
+//
+// The idea. A state is a point: what is left of the pattern, and a left context, which is all that the text
+// so far says to the assertions. For `(?<=\d)a|b` the context is one bit: the last character was a digit.
+// Contexts are deterministic automata over the characters, one for each look-behind (`.*B`), joined with "at
+// the start" and "behind a word character":
+//
+//     Rest               what is left: a node of the pattern, and the Rest behind it
+//     LeftContexts       contexts with their transitions over atoms: classes of characters that no context
+//                        tells apart
+//     ContextLanguage    a LazyLanguage (regex/regex.h) whose states are points; unfold() makes the regex of
+//                        one
+//
+// node_language() writes the language of a point: a class is split by the context that each character leads
+// to; a look-ahead is a conjunct, so the whole is an alternating automaton; an assertion that looks back is
+// decided on the spot, by the context.
+//
+// Invariants.
+// - The language is that of the pattern. What looks right inside a look-behind, past its end, is refused
+//   (behind.h).
+// - A loop is never unfolded into itself: an iteration that reads nothing counts as done (loop_after()).
+// - Points, contexts and atoms are limited: too many are kSchemaTooComplex with the reason.
+//
+// Costs. A point is made when a text gets there. Nothing is enumerated in advance, so `\b` in a pattern that
+// no text reaches costs nothing. kMaxEager nodes are lowered at once, before a lazy node breaks the
+// recursion.
+//
+// Rejected. A marker character between all others (Hopcroft's trick for \b): every terminal would have to
+// know it. Tables of contexts times nodes: most pairs are never met.
 #include "regex/context.h"
 
 #include <algorithm>

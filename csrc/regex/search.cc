@@ -2,6 +2,34 @@
 //
 // In: a regex. Out: the answer, found by walking derivatives. Cost: none where the structure tells, else the
 // nodes visited, under a budget; what a search found out about the nodes on its way is kept in them.
+//
+// The problem. A node without complements is empty only if it is the empty set: the constructors see to
+// that. A & B and ~A have to be searched, and `[a-z]{1,30} & .*x.*` has more derivatives than anyone wants
+// to visit.
+//
+// The idea. In this order, and each later step only where the earlier ones tell nothing:
+//
+//     structure           nullable, finite, a union with a part that is known, an infinite language less a
+//                         finite one
+//     a known text        a lazy part may have its next text at hand (has_lazy_text()); short texts of the
+//                         parts are read by the whole (has_short_text()): most schemas' conjunctions are
+//                         told by one of them
+//     search_empty()      best-first over derivatives: the nearest by what structure says is left, and by
+//                         what was read
+//     undecided           the budget ran out: is_empty() throws, or, in a world that omits, says that it is
+//                         not known
+//
+// witness() is A* (Hart, Nilsson and Raphael 1968) over distinct nodes, so that a date is found digit by
+// digit and not by breadth. enumerate() and count() walk in depth over live bytes: a node that is met again
+// on its own path means that there are infinitely many strings.
+//
+// Invariants.
+// - A path that was found is marked non-empty, node by node; where nothing is found all that was visited is
+//   empty. So no question is searched twice.
+// - What is undecided is never kept as an answer (base/effort.h).
+//
+// Rejected. Depth first: a counter would be counted down to its end. Breadth first: every escape of every
+// character would be tried. Determinising and minimising: exponential, where one text answers.
 #include <algorithm>
 #include <array>
 #include <functional>

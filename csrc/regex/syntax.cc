@@ -1,6 +1,21 @@
-// The pattern parser: groups, quantifiers, assertions, flags (see syntax.h).
+// The pattern parser: groups, quantifiers, assertions, flags; syntax.h has the two dialects.
 //
-// Recursive descent with a depth limit; an alternation's flags end with its group.
+// Recursive descent over the text, one method a construct, into nodes that stand in one list. An example,
+// `a(?i:b|c)*d`:
+//
+//     alternation()    sequence(), then `|`: one
+//     sequence()       atom and quantifier, until `|`, `)` or the end
+//     atom()           `a`: character(); `(`: group(), whose flags end with it; `*` behind it: quantified()
+//     result           cat(a, repeat(alt(b, c), 0, no limit), d), where b and c carry the flag i
+//
+// Where the dialects differ, `in_.flavor` decides at the construct: `(?x)` and `{,n}` are Python's, `\u{...}`
+// and `[^]` are ECMA's. What is lenient is lenient as validators of JSON Schema are: a `{` that begins no
+// quantifier is a character.
+//
+// Errors have the byte offset of the construct that they are about, and say what is wrong and, where there
+// is one, what to write instead. Depth is limited, so a pattern of a million brackets is an error.
+//
+// Costs. Linear in the text; classes are sets of ranges (regex/class_syntax.h).
 #include "regex/syntax.h"
 
 #include <algorithm>
