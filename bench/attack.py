@@ -11,9 +11,9 @@ code 1 where there is any. Cost: with ten walks each, about 100 schemas a minute
 With several limits of a mask every seed is compiled under each of them, in a compiler of its own: what others
 have decided is known, and would hide what a small limit does.
 
-With --engine the same schemas go to any engine of `structgen.bench.engines`, through what all of them have: a
-mask and accept. "structgen-serving" is structgen with a server's limits. Texts that do not end by themselves
-are not judged there, and what an engine says it does not enforce is counted apart.
+With --engine the same schemas go to any engine of `structgen.maskbench.engines`, through what all of them
+have: a mask and accept. "structgen-serving" is structgen with a server's limits. Texts that do not end by
+themselves are not judged there, and what an engine says it does not enforce is counted apart.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ import numpy as np
 import structgen
 from oracles import attack, data, oracle
 from oracles.harness import WORDS, vocabulary
-from structgen.bench import engines
-from structgen.bench.engines import base
-from structgen.bench.tokens import Tokens, of_vocabulary
-from structgen.bench.workers import run
+from structgen.maskbench import engines
+from structgen.maskbench.engines import base
+from structgen.maskbench.tokens import Tokens, of_vocabulary
+from structgen.maskbench.workers import run
 
 MEMORY = 4 << 30  # bytes of a child above what it holds after its set-up
 _CLOSERS = frozenset(b'"]}0123456789aelnrstu')
@@ -171,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--replay", action="store_true", help="another matcher of the grammar reads each text again"
     )
-    parser.add_argument("--engine", help="an engine of structgen.bench.engines instead")
+    parser.add_argument("--engine", help="an engine of structgen.maskbench.engines instead")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds a schema and its walks may take")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", type=int, default=30, help="findings shown (default: 30)")

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench import order as key_order
 from oracles import data
-from structgen.bench import figures, workers
+from structgen.maskbench import figures, workers
 
 LABEL_ERRORS = Path(__file__).with_name("label_errors.json")
 
@@ -34,7 +34,7 @@ def label_errors() -> dict[tuple[str, int], str]:
 
 def setup(config: dict) -> dict:
     import structgen
-    from structgen.bench.engines.structgen import vocabulary
+    from structgen.maskbench.engines.structgen import vocabulary
 
     tokens = data.tekken()
     compiler = structgen.Compiler(vocabulary(tokens), on_limit=config["on_limit"])

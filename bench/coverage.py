@@ -31,8 +31,8 @@ from typing import Any
 
 from bench import records
 from oracles import data
-from structgen.bench import engines, tokens, workers
-from structgen.bench.engines.base import Missing, Refused
+from structgen.maskbench import engines, tokens, workers
+from structgen.maskbench.engines.base import Missing, Refused
 
 DRAFT = "draft2020-12"
 ENGINES = (

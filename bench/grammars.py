@@ -117,7 +117,7 @@ def engines(tokens: data.Tokens) -> dict[str, Callable[[str], Callable[[], Any]]
     try:
         import llguidance
 
-        from structgen.bench.engines import llguidance as adapter  # its quickest path
+        from structgen.maskbench.engines import llguidance as adapter  # its quickest path
 
         tokenizer = adapter.Engine(tokens)._tokenizer
 

@@ -13,7 +13,7 @@ import argparse
 import sys
 from typing import Any
 
-from structgen.bench.workers import run
+from structgen.maskbench.workers import run
 
 HOSTILE, EXPLODING = 2.0, 1.0  # seconds of processor time
 _LIMIT = 600.0

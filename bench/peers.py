@@ -1,6 +1,6 @@
 """glrmask and maskforge as engines of the bench: `--engines structgen,bench.peers:glrmask`.
 
-Enters: `Tokens`. Leaves: a `structgen.bench.engines.base.Engine`. Cost: building their vocabularies. The
+Enters: `Tokens`. Leaves: a `structgen.maskbench.engines.base.Engine`. Cost: building their vocabularies. The
 masks are copied into the bench's row, so these adapters are for verdicts and not for times.
 """
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from structgen.bench.engines.base import Refused, Row, Sequence, row_of
-from structgen.bench.tokens import Tokens
+from structgen.maskbench.engines.base import Refused, Row, Sequence, row_of
+from structgen.maskbench.tokens import Tokens
 
 
 class _Grammar:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 
 from oracles import data
-from structgen.bench import workers
+from structgen.maskbench import workers
 
 DRAFTS = ("draft2020-12", "draft7")
 SETUP, WORK = "bench.suite:setup", "bench.suite:work"

@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from structgen.bench.engines.structgen import vocabulary
-from structgen.bench.tokens import tekken
+from structgen.maskbench.engines.structgen import vocabulary
+from structgen.maskbench.tokens import tekken
 
 # Run in the fresh process; what is built comes as a pickled list, so that no tokenizer's loading is counted.
 _CHILD = r"""

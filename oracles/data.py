@@ -2,7 +2,7 @@
 
 Enters: the data root (`STRUCTGEN_DATA`, else `../shared/data` beside the repository). Leaves: cases, and the
 suite's groups with their registry. Cost: a case is one small file. Cases and tokens are those of
-`structgen.bench`.
+`structgen.maskbench`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from structgen.bench import corpus
-from structgen.bench.corpus import Case, Instance, dumps, sample, select
-from structgen.bench.tokens import Tokens, tekken
+from structgen.maskbench import corpus
+from structgen.maskbench.corpus import Case, Instance, dumps, sample, select
+from structgen.maskbench.tokens import Tokens, tekken
 
 __all__ = [
     "Case",

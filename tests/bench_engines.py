@@ -8,7 +8,7 @@ import signal
 import time
 from typing import Any
 
-from structgen.bench.engines.base import Refused, Sequence, row_of
+from structgen.maskbench.engines.base import Refused, Sequence, row_of
 
 _EVER = 3600.0  # seconds: whoever waits for it is ended from outside
 
@@ -70,7 +70,7 @@ bad.version = "1"  # type: ignore[attr-defined]
 
 def plain(tokens: Any) -> Any:
     """structgen behind an adapter that cannot be told how many tokens are left."""
-    from structgen.bench.engines.structgen import Engine
+    from structgen.maskbench.engines.structgen import Engine
 
     class Grammar:
         unenforced: tuple[str, ...] = ()

@@ -18,11 +18,22 @@ import numpy as np
 import pytest
 
 from oracles.harness import HANG
-from structgen.bench import comparison, corpus, drive, endtoend, figures, markdown, named, page, report, runs
-from structgen.bench.engines.base import Sequence, row_of
-from structgen.bench.report import duration
-from structgen.bench.workers import Worker
 from structgen.cli import main
+from structgen.maskbench import (
+    comparison,
+    corpus,
+    drive,
+    endtoend,
+    figures,
+    markdown,
+    named,
+    page,
+    report,
+    runs,
+)
+from structgen.maskbench.engines.base import Sequence, row_of
+from structgen.maskbench.report import duration
+from structgen.maskbench.workers import Worker
 
 BAD = "tests.bench_engines:bad"
 

@@ -17,7 +17,7 @@ import pytest
 import structgen
 from oracles.explosions import LARGE, SMALL, Family
 from oracles.harness import HANG, compiler
-from structgen.bench.workers import Worker
+from structgen.maskbench.workers import Worker
 
 SECONDS = 5.0  # of processor time; on an idle machine the slowest takes 0.35
 

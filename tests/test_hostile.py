@@ -13,7 +13,7 @@ import pytest
 
 from oracles.harness import HANG
 from oracles.hostile import CASES, REGEXES, SCHEMAS, VOCABULARIES, outcome
-from structgen.bench.workers import Worker
+from structgen.maskbench.workers import Worker
 
 SECONDS = 15.0  # of processor time; on an idle machine the slowest takes 1.1
 

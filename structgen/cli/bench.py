@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from structgen.bench import engines, figures, runs
+from structgen.maskbench import engines, figures, runs
 
 from .common import OK, REJECTED, Commands, Failure, note
 
@@ -136,7 +136,7 @@ def run_generate(options: argparse.Namespace) -> int:
 
 
 def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
-    from structgen.bench import corpus, drive
+    from structgen.maskbench import corpus, drive
 
     names = tuple(dict.fromkeys(name.strip() for name in options.engines.split(",") if name.strip()))
     if not names:
@@ -224,7 +224,7 @@ def _cores() -> int:
 
 
 def run_report(options: argparse.Namespace) -> int:
-    from structgen.bench import markdown, page, report
+    from structgen.maskbench import markdown, page, report
 
     made = report.build([runs.read(path) for path in options.runs], options.title)
     for ending, text in (("html", page.render(made)), ("md", markdown.render(made))):
@@ -235,7 +235,7 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def run_compare(options: argparse.Namespace) -> int:
-    from structgen.bench import comparison
+    from structgen.maskbench import comparison
 
     text, worse = comparison.compare(
         runs.read(options.a), runs.read(options.b), engine=options.engine, resamples=options.resamples
@@ -245,8 +245,8 @@ def run_compare(options: argparse.Namespace) -> int:
 
 
 def run_export(options: argparse.Namespace) -> int:
-    from structgen.bench import maskbench
+    from structgen.maskbench import export
 
-    for path in maskbench.export(runs.read(options.source), Path(options.folder)):
+    for path in export.export(runs.read(options.source), Path(options.folder)):
         print(path)
     return OK

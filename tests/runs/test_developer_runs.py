@@ -95,8 +95,8 @@ class Says:
         self._tokens = tokens
 
     def compile(self, schema: str):
-        from structgen.bench.engines import structgen
-        from structgen.bench.engines.base import Refused
+        from structgen.maskbench.engines import structgen
+        from structgen.maskbench.engines.base import Refused
 
         told = json.loads(schema)
         if told.get("title") == "crash":
@@ -152,7 +152,7 @@ def test_coverage_counts_each_kind_of_failure(tmp_path, monkeypatch, capsys) -> 
 def test_peers_say_what_they_allow(name: str) -> None:
     pytest.importorskip(name, reason=f"{name} is not installed: `pip install {name}`")
     from bench import coverage
-    from structgen.bench import engines, tokens
+    from structgen.maskbench import engines, tokens
 
     found = tokens.load("embedded")
     engine = engines.load(f"bench.peers:{name}", found)

@@ -11,7 +11,7 @@ import structgen
 from bench import correctness
 from oracles import data
 from oracles.harness import compiler
-from structgen.bench.engines.structgen import vocabulary
+from structgen.maskbench.engines.structgen import vocabulary
 from tests.conftest import need
 
 COUNT, WITH_TOKENS = 150, 25

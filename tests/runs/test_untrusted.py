@@ -64,8 +64,8 @@ def test_damaged_files_are_refused_or_harmless() -> None:
 
 def test_what_a_report_shows_is_escaped() -> None:
     """Names of engines, schemas and corpora come from files."""
-    from structgen.bench import page
-    from structgen.bench.report import Curve, Report, Table
+    from structgen.maskbench import page
+    from structgen.maskbench.report import Curve, Report, Table
 
     hostile = "<script>alert('x')</script>\"&"
     table = Table(hostile, [hostile, "n"], [[hostile, "1"]])

@@ -23,7 +23,7 @@ from .engines.base import Engine, Grammar, Refused
 
 __all__ = ["SETUP", "WORK", "first_mask", "measure", "replay", "setup", "work"]
 
-SETUP, WORK = "structgen.bench.masks:setup", "structgen.bench.masks:work"
+SETUP, WORK = "structgen.maskbench.masks:setup", "structgen.maskbench.masks:work"
 
 _WARM_UP: tuple[tuple[object, object], ...] = (
     (

@@ -84,7 +84,9 @@ class Lane:
 
 def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Version and notes of every engine, asked in a child. WorkerError: one is not installed."""
-    worker = Worker("structgen.bench.engines:nothing", "structgen.bench.engines:describe", {}, _DESCRIBE)
+    worker = Worker(
+        "structgen.maskbench.engines:nothing", "structgen.maskbench.engines:describe", {}, _DESCRIBE
+    )
     found = {}
     try:
         for engine in names:
