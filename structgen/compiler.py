@@ -213,6 +213,7 @@ class Compiler:
         self._made(grammar, "regex", (pattern,), {}, subset)
         return self._remember(key, grammar)
 
+    # Recipe, dialect 2: a method.
     def gbnf(self, text: str, *, root: str = "root", on_limit: OnLimit | None = None) -> CompiledGrammar:
         """A grammar in llama.cpp's GBNF or xgrammar's EBNF; ``root`` names the rule to start with.
 

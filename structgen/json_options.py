@@ -58,6 +58,7 @@ def _option(default: Any, help: str, **flag: Any) -> Any:
     return field(default=default, metadata={"help": help, **flag})
 
 
+# Recipe, option 1: a field, and the same name in the TypedDict above.
 @dataclass(frozen=True, kw_only=True)
 class JsonStyle:
     """How the JSON of schemas in a grammar is written.

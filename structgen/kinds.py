@@ -106,6 +106,7 @@ def _no_options(kind: str, options: dict[str, Any]) -> None:
         raise TypeError(f"a constraint of kind '{kind}' takes no option {unknown[0]!r}")
 
 
+# Recipe, dialect 3: a row.
 KINDS: dict[str, Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]] = {
     "json_schema": _json_schema,
     "json": _json_schema,

@@ -27,13 +27,25 @@ def test_contributing_shows_the_targets_of_daily_work() -> None:
 
 
 def test_contributing_lists_the_files_of_each_kind_of_change() -> None:
-    """That the files exist is a test of tests/test_documentation.py."""
+    """The steps of a recipe are the comments `Recipe, KIND N[, IF]: WHAT.` of the code, by their number."""
+    steps: dict[str, list[tuple[int, str]]] = {}
+    for folder in ("csrc", "structgen"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".cc", ".h", ".py"):
+                continue
+            for kind, n, case, what in re.findall(
+                r"(?://|#|/\*) Recipe, ([a-z ]+) (\d)(, [^:\n]+)?: (.*?\.)(?: \*/)?$",
+                path.read_text(),
+                re.MULTILINE,
+            ):
+                shown = f"{n}. `{path.relative_to(ROOT)}`{case}: {what}"
+                steps.setdefault(kind, []).append((int(n), shown))
     page = (ROOT / "CONTRIBUTING.md").read_text()
     part = page.split("## Where each kind of change goes")[1].split("\n## ")[0]
-    kinds = dict(re.findall(r"^\*\*(.*?)\.\*\*(.*?)(?=^\*\*|\Z)", part, re.MULTILINE | re.DOTALL))
-    assert len(kinds) == 7
-    for kind, text in kinds.items():
-        assert len(re.findall(r"`(?:csrc|structgen|tests)/[\w./]+`", text)) >= 2, kind
+    listed = re.findall(r"(?<=\n\n)(?:\d\. .*\n)+", part)
+    derived = ["".join(line + "\n" for _, line in sorted(found)) for found in steps.values()]
+    assert sorted(listed) == sorted(derived)
+    assert len(steps) == 10
 
 
 def test_every_target_is_phony_and_explained() -> None:

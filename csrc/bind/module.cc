@@ -152,6 +152,7 @@ bool names_metaschema(std::string_view schema) {
 
 using Documents = std::vector<std::pair<std::string, std::string>>;
 
+// Recipe, option 3: an argument, in the order of JsonStyle.core().
 // `registry`: the documents that references may name, or None: then `metaschemas` gives them where they are
 // named.
 std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,

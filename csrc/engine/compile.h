@@ -28,6 +28,7 @@ struct WorkLimits {
   int64_t mask = Meter::kEndless;  // and every other call of a matcher
 };
 
+// Recipe, option 2: a field, which the compiler's worlds or productions read.
 struct JsonOptions {
   SchemaOptions schema;
   JsonLayout layout;

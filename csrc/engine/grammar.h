@@ -25,6 +25,7 @@
 
 namespace structgen {
 
+// Recipe, eviction 2: who is dropped: an epoch, and what it holds.
 struct Epoch {
   Epoch(World& of, Productions& productions, bool limited)
       : world(of),

@@ -135,6 +135,7 @@ typedef struct structgen_document {
 
 /* How JSON is written. Zero and NULL mean the defaults, which are those of a server: numbers without
  * exponents, no escapes where a plain character does, one blank at most. */
+/* Recipe, option 4, of the C interface: a field; csrc/capi/grammars.cc reads it. */
 typedef struct structgen_json_options {
   size_t size;                /* sizeof(structgen_json_options) */
   const char* whitespace;     /* "one-blank", "compact", "spaced", "flexible", "pretty", or a regex */

@@ -43,6 +43,7 @@
 
 namespace structgen {
 
+// Recipe, eviction 1: the limit, as a share of cache_bytes.
 struct CachePolicy {
   std::size_t bytes;
 

@@ -392,6 +392,7 @@ RegexId ContextLanguage::look_language(const PatternNode& n, const Rest& rest, u
   return negated ? arena_.minus(next, ahead) : arena_.both(next, ahead);
 }
 
+// Recipe, regex feature 4, if it looks back: its language at a left context.
 RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int depth) {
   const PatternNode& n = pattern_.nodes[rest.node];
   if (n.kind == PatternKind::kEmpty) return language(rest.next, context, depth);

@@ -73,6 +73,7 @@ RegexId PatternLowering::plain(uint32_t node) {
   const PatternNode& n = pattern_.nodes[node];
   RegexId out = RegexArena::epsilon();
   switch (n.kind) {
+    // Recipe, regex feature 3: its language.
     case PatternKind::kChar: out = character(n.a); break;
     case PatternKind::kClass:
       if (classes_[n.a] == kUnset) classes_[n.a] = set(pattern_.sets[n.a]);

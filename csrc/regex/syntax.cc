@@ -97,6 +97,7 @@ uint32_t Parser::sequence() {
   return out_.add_cat(parts);
 }
 
+// Recipe, regex feature 2: where it is read; an escape is in class_syntax.cc.
 // One atom without its quantifier; false when it only set flags or was a comment.
 bool Parser::atom(uint32_t& node) {
   const std::size_t start = in_.at;

@@ -28,6 +28,7 @@ enum class Match : uint8_t {
   kFull,    // the whole text
 };
 
+// Recipe, regex feature 1: a kind of node, if no kind says it.
 enum class PatternKind : uint8_t {
   kEmpty,       // nothing
   kChar,        // the code point a

@@ -235,6 +235,7 @@ string regex() {
   return body;
 }
 
+// Recipe, format 1: a row, and a function for its pattern.
 constexpr FormatInfo kFormats[] = {
     {"date-time", true, {}, date_time},
     {"date", true, {}, date},

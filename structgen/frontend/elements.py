@@ -50,6 +50,7 @@ class Style:
 
 _TEXT_OR_JSON = ("true", "false", "false", "false", "false", "false")
 _M3 = "]<]minimax[>["
+# Recipe, tool style 2, with elements of its own: a row: what stands around a key, a value and an item.
 STYLES = {
     "python": Style("", "=", "", "", between=", ", python=True),
     "qwen_xml": Style("<parameter=", ">", "", "</parameter>", key_never=(">",), newlines=True),

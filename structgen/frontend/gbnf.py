@@ -44,6 +44,7 @@ _CALLS = (
 _SHORTHANDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}
 
 
+# Recipe, dialect 1: a reader such as this one, which fills _core.GrammarBuilder.
 @roomy
 def build(text: str, vocabulary: Vocabulary, root: str = "root") -> tuple[_core.GrammarBuilder, int]:
     """The grammar's nodes and the number of its first rule.

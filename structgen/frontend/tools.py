@@ -37,6 +37,7 @@ class Style:
     think: tuple[str, str] = ("<think>", "</think>")
 
 
+# Recipe, tool style 1: a row: what stands around a call.
 STYLES = {
     "json": Style('{"name": "{name}", "arguments": ', "}", trigger='{"name": '),
     "json-compact": Style('{"name":"{name}","arguments":', "}", trigger='{"name":"'),

@@ -46,6 +46,7 @@ _FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
 _READERS = ("structgen.frontend.gbnf", "structgen.frontend.structural_tag", "structgen.frontend.lark")
 
 
+# Recipe, host 1: what a file of its own is built on, where the host batches requests.
 class HostEngine:
     """One compiler for all requests of a serving engine. Thread-safe.
 

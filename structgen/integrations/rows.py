@@ -32,6 +32,7 @@ Mask = npt.NDArray[np.int32]
 _SPARE_TRACKS = 8
 
 
+# Recipe, host 2: the same, where the host calls a logits processor.
 class Rows:
     """The rows of one batch and the tracks that follow them.
 

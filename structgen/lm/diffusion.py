@@ -130,7 +130,12 @@ class TransformersDiffusionLM:
         except ImportError as error:
             raise missing(error, "diffusion models") from None
         where = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        reach = hub_options(os.fspath(path_or_id))
+        try:
+            reach = hub_options(os.fspath(path_or_id))
+        except FileNotFoundError as error:
+            raise LanguageModelError(
+                f"{path_or_id} cannot be loaded as a masked-diffusion model: {error}"
+            ) from None
         more = {**reach, **arguments, **({} if dtype is None else {"dtype": dtype})}
         refused: list[str] = []
         for kind in (transformers.AutoModelForMaskedLM, transformers.AutoModel):

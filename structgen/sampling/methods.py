@@ -71,6 +71,7 @@ def _local(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
 
 _LOCAL = Way("local", "plain masking, its weights told", _local)
 
+# Recipe, sampling method 1: a row.
 METHODS: dict[str, Way] = {
     "auto": Way("auto", "chosen by the first draws", _auto),
     "cars": Way("cars", "exact", _cars, bounded=True),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Method", "Request", "SampleOptions", "TargetOptions", "TargetRequest", "checked"]
 
+# Recipe, sampling method 2: its name.
 Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"]
 
 

@@ -140,6 +140,7 @@ class Session(Protocol):
         ...
 
 
+# Recipe, drafter 1: the protocol of a file of its own in drafters/.
 class Drafter(Protocol):
     """Proposes tokens. One object serves many texts, also at the same time.
 

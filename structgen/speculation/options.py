@@ -89,6 +89,7 @@ class Speculation:
         self.calibration = Calibration(len(self.drafters))
 
 
+# Recipe, drafter 3: its short name.
 # The drafters that need nothing but themselves, by name: the choices of the command line and of the server.
 NAMED: dict[str, Callable[[], Drafter]] = {
     "grammar": Forced,

@@ -82,6 +82,7 @@ struct OpRow {
   uint32_t has = 0;
 };
 
+// Recipe, keyword 4, with an atom of its own: a row.
 inline constexpr auto kOps = [] {
   using enum Op;
   using F = Family;

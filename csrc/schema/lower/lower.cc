@@ -296,6 +296,7 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
   const bool old = o.draft == Draft::k4;
+  // Recipe, keyword 3: its formula.
   if (o.number(Word::kMinimum))
     put(formulas_.atom(Op::kAtLeast, text(Word::kMinimum), old && yes(Word::kExclusiveMinimum)));
   if (o.number(Word::kMaximum))

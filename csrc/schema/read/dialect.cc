@@ -9,6 +9,7 @@ namespace {
 
 constexpr Draft k4 = Draft::k4, k6 = Draft::k6, k7 = Draft::k7, k19 = Draft::k2019, k20 = Draft::k2020;
 
+// Recipe, keyword 2: its row: the form of its value, the kind of values that it is about, its drafts.
 constexpr WordInfo kWords[] = {
     {"type", Word::kType, Form::kTypes, About::kAny, k4, k20},
     {"enum", Word::kEnum, Form::kArray, About::kAny, k4, k20},

@@ -143,6 +143,7 @@ Numbers::Domain Numbers::kid_domain(TypedId p, Domain domain) {
 
 RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
   const Formula f = formulas_[p];
+  // Recipe, keyword 5, of numbers with an atom of its own: its case.
   switch (f.op) {
     case Op::kInteger: return f.b ? numbers.plain_integers() : numbers.integers();
     case Op::kAtLeast: return numbers.at_least(formulas_.short_decimal(f.a), f.b != 0);

@@ -124,6 +124,7 @@ RegexId Texts::combine(TypedId p) {
 }
 
 RegexId Texts::atom(const Formula& f) {
+  // Recipe, keyword 5, of strings with an atom of its own: its case.
   switch (f.op) {
     case Op::kPattern: {
       const std::pair key(&spelling_, std::string(formulas_.text(f.a)));

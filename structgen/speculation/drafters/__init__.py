@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# Recipe, drafter 2: its export.
 from .copying import PromptLookup, SourceCopy
 from .corpus import Corpus, CorpusDrafter
 from .draft_model import DraftModel
