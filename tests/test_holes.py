@@ -362,7 +362,7 @@ def test_every_text_of_the_library_can_be_cut(name) -> None:
     entry = library.load(name)
     grammar = COMPILER.grammar(entry.text)
     source = random.Random(name)
-    for text in map(str.encode, entry.accepted[:6]):
+    for text in map(str.encode, entry.accepted[: 1 if name in DEAR else 6]):
         for _ in range(CUTS.get(name, 25)):
             begin, end = sorted(source.randint(0, len(text)) for _ in range(2))
             try:

@@ -248,7 +248,7 @@ def walk(grammar: sg.CompiledGrammar, chance: random.Random, tokens: int) -> byt
     """A text made of random allowed bytes; the end is taken soon after it may come."""
     matcher, text = grammar.matcher(), bytearray()
     mask = sg.allocate_bitmask(1, VOCABULARY.vocab_size)
-    left = max(tokens, matcher.tokens_needed() + 5)
+    left = max(tokens, len(matcher.shortest_completion()) + 6)  # bytes are tokens; tokens_needed() searches
     while not matcher.is_terminated():
         matcher.fill_bitmask(mask, max_tokens=left)
         allowed = np.unpackbits(mask.view(np.uint8), bitorder="little").nonzero()[0]
