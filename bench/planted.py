@@ -108,11 +108,11 @@ BUGS = (
         "csrc/schema/decide/object.h",
         "friend bool operator==(const Situation&, const Situation&) = default;\n};\nstruct SituationHash {\n"
         "std::size_t operator()(const Situation& s) const {\n"
-        "return mix(mix(mix(mix(7, s.plan.v), s.rest.v), s.used), s.taken);\n}",
+        "return mix(mix(mix(mix(7, s.plan.v), s.rest.v), s.used.v), s.taken.v);\n}",
         "friend bool operator==(const Situation& x, const Situation& y) {"
         " return x.rest == y.rest && x.used == y.used && x.taken == y.taken; }\n};\nstruct SituationHash {\n"
         "std::size_t operator()(const Situation& s) const {\n"
-        "return mix(mix(mix(7, s.rest.v), s.used), s.taken);\n}",
+        "return mix(mix(mix(7, s.rest.v), s.used.v), s.taken.v);\n}",
     ),
     Bug(
         "reversed subsumption: a terminal counts as inside a run exactly where it is not",

@@ -95,11 +95,11 @@ uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
 // The rest and the required names that the static part still asks for.
 TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
-  const Bits& used = bits_[st.used];
+  const Bits& used = bits_[st.used.v];
   std::vector<TypedId> kids{st.rest};
-  for (uint32_t i = 0; i < plan.names.size(); ++i)
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
     if (has_bit(plan.required, i) && !has_bit(used, i))
-      kids.push_back(formulas_.some(formulas_.name(plan.names[i]), FormulaSpace::yes(), 1));
+      kids.push_back(formulas_.some(formulas_.name(plan.names[i.v]), FormulaSpace::yes(), 1));
   return formulas_.all_of(kids);
 }
 
@@ -107,9 +107,9 @@ uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   if (st.rest != FormulaSpace::yes()) return distance(st.plan, demanded(st), gone(st));
-  const Bits used = bits_[st.used];
+  const Bits used = bits_[st.used.v];
   uint32_t n = 0;
-  for (uint32_t i = 0; i < plan.names.size(); ++i) n += has_bit(plan.required, i) && !has_bit(used, i);
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v) n += has_bit(plan.required, i) && !has_bit(used, i);
   return n;
 }
 
@@ -136,14 +136,14 @@ Offers Objects::wanted_offers(ObjectId s) {
   std::vector<RegionId> regions;
   std::unordered_set<uint32_t> seen;
   wanted(demanded(st), seen, regions);
-  const auto hit = [&](uint32_t name, uint32_t cls) {
+  const auto hit = [&](PlanNameId name, KeyClassId cls) {
     for (RegionId r : regions)
       if (plans_.hits(plan, r, name, cls)) return true;
     return false;
   };
-  for (uint32_t i = 0; i < plan.names.size(); ++i)
-    if (has_bit(out.names, i) && !hit(i, 0)) out.names[i >> 6] &= ~(1ull << (i & 63));
-  std::erase_if(out.classes, [&](uint32_t c) { return !hit(kNoName, c); });
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
+    if (has_bit(out.names, i) && !hit(i, {})) out.names[i.v >> 6] &= ~(1ull << (i.v & 63));
+  std::erase_if(out.classes, [&](KeyClassId c) { return !hit(kNoName, c); });
   return out;
 }
 
@@ -156,7 +156,7 @@ Offers Objects::useful(ObjectId s) {
   out.names.assign(all.names.size(), 0);
   if (st.rest == FormulaSpace::yes()) {  // every required name has to come, and their order changes no
                                          // length: one is enough
-    for (uint32_t i = 0; i < plan.names.size(); ++i)
+    for (PlanNameId i; i.v < plan.names.size(); ++i.v)
       if (has_bit(all.names, i) && has_bit(plan.required, i)) {
         add_bit(out.names, i);
         break;
@@ -179,12 +179,12 @@ Offers Objects::useful(ObjectId s) {
   const RegionId region{asked ? formulas_[literal].a : 0};
   for (const bool any : {!asked, true}) {
     std::size_t taken = 0;
-    for (uint32_t i = 0; i < plan.names.size() && taken < kEnough; ++i)
-      if (has_bit(all.names, i) && (any || plans_.hits(plan, region, i, 0)) && nearer(take_name(s, i))) {
+    for (PlanNameId i; i.v < plan.names.size() && taken < kEnough; ++i.v)
+      if (has_bit(all.names, i) && (any || plans_.hits(plan, region, i, {})) && nearer(take_name(s, i))) {
         add_bit(out.names, i);
         ++taken;
       }
-    for (uint32_t c : all.classes) {
+    for (KeyClassId c : all.classes) {
       if (taken >= kEnough) break;
       if (!any && !plans_.hits(plan, region, kNoName, c)) continue;
       if (!nearer(take_free(s, c, nullptr))) continue;

@@ -36,7 +36,6 @@
 #include "schema/decide/object.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -69,7 +68,7 @@ bool Objects::productive(TypedId p) {
   if (solver_.closes(p)) return true;
   const PlanId id = plans_.plan_of(p);
   Plan& plan = plans_[id];
-  for (uint32_t i = 0; i < plan.names.size(); ++i)
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
     if (has_bit(plan.required, i) && !plans_.name_ok(plan, i)) return false;
   if (plan.pure()) return true;
   const Gone none{Bits(plan.words(), 0), {}};
@@ -77,19 +76,19 @@ bool Objects::productive(TypedId p) {
 }
 
 // A lower bound on how many keys of a class are left; 0 means that none is.
-uint64_t Objects::remaining(const Plan& plan, uint32_t cls, const Bits& taken) const {
-  const KeyClass& c = plan.classes[cls];
+uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const {
+  const KeyClass& c = plan.classes[cls.v];
   if (c.keys == kEndless) return kEndless;
-  const uint64_t left = c.keys - (taken.empty() ? 0 : std::min(c.keys, taken[cls]));
+  const uint64_t left = c.keys - (taken.empty() ? 0 : std::min(c.keys, taken[cls.v]));
   if (left == 0 && !c.exact && !solver_.effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
   return left;
 }
 
-void Objects::take_one(const Plan& plan, uint32_t cls, Bits& taken) const {
-  if (plan.classes[cls].keys == kEndless) return;
+void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
+  if (plan.classes[cls.v].keys == kEndless) return;
   if (taken.empty()) taken.resize(plan.classes.size());
-  ++taken[cls];
+  ++taken[cls.v];
 }
 
 // `possible` pretends that no key was written yet. Written keys never make more objects possible, so its "no"
@@ -146,13 +145,13 @@ bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
 // Names that some literal asks for by name are written, all in one pass. False: nothing was taken.
 bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
-  std::vector<uint32_t> forced;
+  std::vector<PlanNameId> forced;
   for (TypedId k : formulas_.conjuncts(p)) {
     const Formula& l = formulas_[k];
     if (l.op != Op::kSome || l.c != 1) continue;
     const Region& r = formulas_.region(RegionId{l.a});
     if (r.kind != Region::kNames || r.names.size() != 1) continue;
-    const uint32_t name = plan.find(formulas_.text(r.names[0]));
+    const PlanNameId name = plan.find(formulas_.text(r.names[0]));
     if (name == kNoName || has_bit(gone.names, name)) {
       dead = true;
       return true;
@@ -163,20 +162,20 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   std::vector<TypedId> kids{p};
   if (formulas_[p].op == Op::kAnd) kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
   const std::shared_ptr<const Parts> parts = kids.size() > kFewParts ? plans_.parts(plan_id, p) : nullptr;
-  std::vector<uint32_t> all(parts ? 0 : kids.size());
-  std::iota(all.begin(), all.end(), 0);
+  std::vector<PartId> all(parts ? 0 : kids.size());
+  for (uint32_t i = 0; i < all.size(); ++i) all[i] = PartId{i};
   bool any = false;
-  for (uint32_t name : forced) {
+  for (PlanNameId name : forced) {
     if (has_bit(gone.names, name)) continue;  // asked for twice
-    const std::vector<uint32_t> touched = parts ? parts->touched(name) : all;
+    const std::vector<PartId> touched = parts ? parts->touched(name) : all;
     solver_.spend(static_cast<uint32_t>(touched.size()));
-    std::vector<ValueId> values{plan.value[name]};
+    std::vector<ValueId> values{plan.value[name.v]};
     std::vector<TypedId> rests;
     bool apart = true;
-    for (uint32_t t : touched) {
+    for (PartId t : touched) {
       ValueId v;
       TypedId r;
-      apart = apart && solver_.value_and_rest(plans_.derive(plan, kids[t], name, 0), v, r);
+      apart = apart && solver_.value_and_rest(plans_.derive(plan, kids[t.v], name, {}), v, r);
       if (!apart) break;
       values.push_back(v);
       rests.push_back(r);
@@ -187,7 +186,7 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
       dead = true;
       return true;
     }
-    for (std::size_t i = 0; i < touched.size(); ++i) kids[touched[i]] = rests[i];
+    for (std::size_t i = 0; i < touched.size(); ++i) kids[touched[i].v] = rests[i];
     add_bit(gone.names, name);
   }
   if (any) p = formulas_.all_of(kids);
@@ -213,7 +212,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   bool exact = true;
   Gone after = gone;
   plans_.find_classes(plan);
-  for (uint32_t c = 0; c < plan.classes.size(); ++c) {
+  for (KeyClassId c; c.v < plan.classes.size(); ++c.v) {
     const uint64_t left = remaining(plan, c, gone.taken);
     if (left == 0 || !plans_.hits(plan, region, kNoName, c)) continue;
     const ValueId start = formulas_.both(plans_.class_value(plan, c), value);
@@ -227,9 +226,9 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
         continue;
       }
       supply += left;
-      exact = exact && plan.classes[c].exact;
+      exact = exact && plan.classes[c.v].exact;
       if (after.taken.empty()) after.taken.resize(plan.classes.size());
-      after.taken[c] += left;
+      after.taken[c.v] += left;
       continue;
     }
     bool repeats = alike;
@@ -248,15 +247,15 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
     more = true;
   }
   const std::shared_ptr<const Parts> parts = plans_.parts(plan_id, others);
-  for (uint32_t i = 0; i < plan.names.size() && supply < l.c; ++i) {
-    if (has_bit(gone.names, i) || !plans_.hits(plan, region, i, 0)) continue;
+  for (PlanNameId i; i.v < plan.names.size() && supply < l.c; ++i.v) {
+    if (has_bit(gone.names, i) || !plans_.hits(plan, region, i, {})) continue;
     bool alike = !parts->by_name.count(i);
-    std::vector<ValueId> values{plan.value[i], value};
+    std::vector<ValueId> values{plan.value[i.v], value};
     for (std::size_t k = 0; alike && k < parts->wide.size(); ++k) {
       ValueId v;
       TypedId r;
-      const TypedId kid = parts->kids[parts->wide[k]];
-      alike = solver_.value_and_rest(plans_.derive(plan, kid, i, 0), v, r) && r == kid;
+      const TypedId kid = parts->kids[parts->wide[k].v];
+      alike = solver_.value_and_rest(plans_.derive(plan, kid, i, {}), v, r) && r == kid;
       values.push_back(v);
     }
     if (!alike) {
@@ -291,7 +290,7 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
   check_depth();
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
-  const auto attempt = [&](uint32_t name, uint32_t cls) {
+  const auto attempt = [&](PlanNameId name, KeyClassId cls) {
     if (!plans_.hits(plan, RegionId{l.a}, name, cls)) return false;
     const TypedId d = formulas_.both(plans_.derive(plan, p, name, cls), formulas_.val(l.value()));
     Gone next = gone;
@@ -303,13 +302,13 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
     std::vector<Cell> cells;
     Solver::Judges both = judges(plan_id, [&](TypedId rest) { return found = found || then(rest, next); });
     both.enough = &found;
-    solver_.split(d, name != kNoName ? plan.value[name] : plans_.class_value(plan, cls), both, cells);
+    solver_.split(d, name != kNoName ? plan.value[name.v] : plans_.class_value(plan, cls), both, cells);
     return found;
   };
-  for (uint32_t i = 0; i < plan.names.size(); ++i)
-    if (!has_bit(gone.names, i) && attempt(i, 0)) return true;
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
+    if (!has_bit(gone.names, i) && attempt(i, {})) return true;
   plans_.find_classes(plan);
-  for (uint32_t c = 0; c < plan.classes.size(); ++c)
+  for (KeyClassId c; c.v < plan.classes.size(); ++c.v)
     if (remaining(plan, c, gone.taken) > 0 && attempt(kNoName, c)) return true;
   return false;
 }
@@ -320,23 +319,23 @@ bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   const Parts& parts = *left.parts;
   std::vector<bool> in(parts.kids.size(), false);
   std::vector<TypedId> chosen{left.changed};
-  std::vector<uint32_t> names;
+  std::vector<PlanNameId> names;
   bool wide = false;
   plans_.names_of(plan, left.changed, names, wide);
-  const auto add = [&](uint32_t kid) {
-    if (in[kid] || std::binary_search(left.touched.begin(), left.touched.end(), kid)) return;
-    in[kid] = true;
-    chosen.push_back(parts.kids[kid]);
-    plans_.names_of(plan, parts.kids[kid], names, wide);
+  const auto add = [&](PartId kid) {
+    if (in[kid.v] || std::binary_search(left.touched.begin(), left.touched.end(), kid)) return;
+    in[kid.v] = true;
+    chosen.push_back(parts.kids[kid.v]);
+    plans_.names_of(plan, parts.kids[kid.v], names, wide);
   };
-  for (uint32_t kid : parts.open) add(kid);
+  for (PartId kid : parts.open) add(kid);
   for (std::size_t i = 0; i < names.size() && !wide; ++i)
     if (const auto it = parts.by_name.find(names[i]); it != parts.by_name.end())
-      for (uint32_t kid : it->second) add(kid);
+      for (PartId kid : it->second) add(kid);
   if (wide || !names.empty())
-    for (uint32_t kid : parts.wide) add(kid);
+    for (PartId kid : parts.wide) add(kid);
   if (wide)
-    for (uint32_t kid = 0; kid < parts.kids.size(); ++kid) add(kid);
+    for (PartId kid; kid.v < parts.kids.size(); ++kid.v) add(kid);
   solver_.spend(static_cast<uint32_t>(chosen.size()));
   return search(plan_id, plans_.forget(plan, formulas_.all_of(chosen), gone.names), gone);
 }
@@ -344,29 +343,30 @@ bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
 // ---- states ----
 
 // Writing a name also passes over the earlier names of its chain.
-Bits Objects::after(const Plan& plan, const Bits& used, uint32_t name) const {
+Bits Objects::after(const Plan& plan, const Bits& used, PlanNameId name) const {
   Bits out = used;
   add_bit(out, name);
-  if (plan.chain_of[name] != kNoChain) {
-    const std::vector<uint32_t>& chain = plan.chains[plan.chain_of[name]];
-    for (uint32_t i = 0; i < plan.position[name]; ++i) add_bit(out, chain[i]);
+  if (plan.chain_of[name.v] != kNoChain) {
+    const std::vector<PlanNameId>& chain = plan.chains[plan.chain_of[name.v].v];
+    for (uint32_t i = 0; i < plan.position[name.v]; ++i) add_bit(out, chain[i]);
   }
   return out;
 }
 
-uint32_t Objects::intern_bits(const Bits& b) {
+BitsId Objects::intern_bits(const Bits& b) {
   uint64_t h = b.size();
   for (uint64_t w : b) h = mix(h, w);
-  return bits_index_.find_or_add(
+  return BitsId{bits_index_.find_or_add(
       h, [&](uint32_t i) { return bits_[i] == b; },
       [&] {
         bits_.push_back(b);
         return static_cast<uint32_t>(bits_.size() - 1);
-      });
+      })};
 }
 
 ObjectId Objects::intern(const ObjectState& s) {
-  const uint64_t h = mix(mix(mix(mix(mix(s.plan.v, s.rest.v), s.used), s.taken), s.written), s.unknown_key);
+  const uint64_t h =
+      mix(mix(mix(mix(mix(s.plan.v, s.rest.v), s.used.v), s.taken.v), s.written.v), s.unknown_key);
   return ObjectId{state_index_.find_or_add(
       h, [&](uint32_t i) { return states_[i] == s; },
       [&] {
@@ -385,8 +385,8 @@ ObjectId Objects::start(TypedId p) {
   return intern(s);
 }
 
-const std::vector<Cell>& Objects::name_cells(ObjectId s, uint32_t name) {
-  const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name;
+const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
+  const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name.v;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
   std::vector<Cell> cells = split_name(s, name, false);
@@ -394,33 +394,33 @@ const std::vector<Cell>& Objects::name_cells(ObjectId s, uint32_t name) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-std::vector<Cell> Objects::split_name(ObjectId s, uint32_t name, bool first) {
+std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   Gone next = gone(st);
   next.names = after(plan, next.names, name);
-  const TypedId d = plans_.forget(plan, plans_.derive(plan, st.rest, name, 0), next.names);
+  const TypedId d = plans_.forget(plan, plans_.derive(plan, st.rest, name, {}), next.names);
   bool found = false;
   Solver::Judges judge =
       judges(st.plan, [&](TypedId rest) { return found = (first && found) || search(st.plan, rest, next); });
   if (first) judge.enough = &found;
   judge.omits = true;
   std::vector<Cell> cells;
-  solver_.split(d, plan.value[name], judge, cells);
+  solver_.split(d, plan.value[name.v], judge, cells);
   return cells;
 }
 
 // Has name_cells(s, name) a cell? Of the names on offer one is taken: the others' cells are not looked for.
-bool Objects::has_cell(ObjectId s, uint32_t name) {
-  const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name);
+bool Objects::has_cell(ObjectId s, PlanNameId name) {
+  const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
 // Free keys of one class are alike: their cells are kept under a name beyond the plan's.
-const std::vector<Cell>& Objects::free_cells(ObjectId s, uint32_t cls) {
+const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
-  const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | (plan.names.size() + cls);
+  const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | (plan.names.size() + cls.v);
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
   Gone next = gone(st);
@@ -436,18 +436,18 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, uint32_t cls) {
 }
 
 // has_cell, answered from the conjuncts that speak of the name.
-bool Objects::may_write(ObjectId s, const Parts& parts, uint32_t name, const Bits& next) {
+bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
   if (!plans_.name_ok(plan, name)) return false;
   Left left{&parts, parts.touched(name), FormulaSpace::yes()};
   std::vector<TypedId> changed;
-  for (uint32_t t : left.touched) changed.push_back(plans_.derive(plan, parts.kids[t], name, 0));
+  for (PartId t : left.touched) changed.push_back(plans_.derive(plan, parts.kids[t.v], name, {}));
   bool others_open = false;
-  for (uint32_t kid : parts.open)
+  for (PartId kid : parts.open)
     others_open = others_open || !std::binary_search(left.touched.begin(), left.touched.end(), kid);
-  const Gone then{next, bits_[st.taken]};
+  const Gone then{next, bits_[st.taken.v]};
   bool found = false;
   Solver::Judges judge = judges(st.plan, [&](TypedId rest) {
     if (found) return true;
@@ -459,7 +459,7 @@ bool Objects::may_write(ObjectId s, const Parts& parts, uint32_t name, const Bit
   const TypedId d = formulas_.all_of(changed);
   if (!(formulas_[d].has & kHasVal)) return d != FormulaSpace::no() && judge.productive(d);
   std::vector<Cell> cells;
-  solver_.split(d, plan.value[name], judge, cells);
+  solver_.split(d, plan.value[name.v], judge, cells);
   return found;
 }
 
@@ -471,16 +471,16 @@ const Offers& Objects::offers(ObjectId s) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
   plans_.find_classes(plan);
-  const Bits used = bits_[st.used];
+  const Bits used = bits_[st.used.v];
   out->names.assign((plan.names.size() + 63) / 64, 0);
   std::vector<bool> blocked(plan.names.size(), false);
   out->close = solver_.closes(st.rest);
   for (std::size_t i = 0; i < plan.required.size(); ++i)
     out->close = out->close && !(plan.required[i] & ~used[i]);
-  for (const std::vector<uint32_t>& chain : plan.chains) {
+  for (const std::vector<PlanNameId>& chain : plan.chains) {
     bool passed = false;  // a required name would be passed over
-    for (uint32_t i : chain) {
-      blocked[i] = passed;
+    for (PlanNameId i : chain) {
+      blocked[i.v] = passed;
       if (has_bit(plan.required, i) && !has_bit(used, i)) passed = true;
     }
   }
@@ -488,8 +488,8 @@ const Offers& Objects::offers(ObjectId s) {
   const bool few = formulas_[st.rest].op != Op::kAnd || formulas_[st.rest].n <= kFewParts;
   const std::shared_ptr<const Parts> parts = few ? nullptr : plans_.parts(st.plan, st.rest);
   charge(static_cast<int64_t>(plan.names.size() / 8));
-  for (uint32_t i = 0; i < plan.names.size(); ++i) {
-    if (has_bit(used, i) || blocked[i]) continue;
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
+    if (has_bit(used, i) || blocked[i.v]) continue;
     const bool offered = solver_.attempt(false, [&] {
       return plain ? plans_.name_ok(plan, i)
              : few ? has_cell(s, i)
@@ -497,7 +497,7 @@ const Offers& Objects::offers(ObjectId s) {
     });
     if (offered) add_bit(out->names, i);
   }
-  for (uint32_t c = 0; c < plan.classes.size(); ++c) {
+  for (KeyClassId c; c.v < plan.classes.size(); ++c.v) {
     const bool offered = solver_.attempt(false, [&] {
       return !solver_.regexes().is_empty(free_language(s, c)) && !take_free(s, c, nullptr).empty();
     });
@@ -509,12 +509,12 @@ const Offers& Objects::offers(ObjectId s) {
   return *offers_[s.v];
 }
 
-std::vector<Objects::Step> Objects::take_name(ObjectId s, uint32_t name) {
+std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   ObjectState next = st;
-  next.used = intern_bits(after(plan, bits_[st.used], name));
-  if (st.rest == FormulaSpace::yes()) return {{plan.value[name], intern(next)}};
+  next.used = intern_bits(after(plan, bits_[st.used.v], name));
+  if (st.rest == FormulaSpace::yes()) return {{plan.value[name.v], intern(next)}};
   std::vector<Step> out;
   for (const Cell& c : name_cells(s, name)) {
     next.rest = c.rest;
@@ -523,7 +523,8 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, uint32_t name) {
   return out;
 }
 
-std::vector<Objects::Step> Objects::take_free(ObjectId s, uint32_t cls, const std::string* text, bool fresh) {
+std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const std::string* text,
+                                              bool fresh) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
   ObjectState next = st;
@@ -537,7 +538,7 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, uint32_t cls, const st
     return {{v, intern(next)}};
   }
   if (plan.limited) {
-    Bits taken = bits_[st.taken];
+    Bits taken = bits_[st.taken.v];
     take_one(plan, cls, taken);
     next.taken = intern_bits(taken);
   }
@@ -549,9 +550,9 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, uint32_t cls, const st
   return out;
 }
 
-uint32_t Objects::write_key(uint32_t written, const std::string& text) {
+WrittenId Objects::write_key(WrittenId written, const std::string& text) {
   LiteralTables& tables = solver_.regexes().tables();
-  std::vector<uint32_t> list = written_[written];
+  std::vector<uint32_t> list = written_[written.v];
   std::vector<std::string> merged{text};
   while (!list.empty() && tables.table(list.back()).texts.size() <= merged.size()) {
     const auto& t = tables.table(list.back()).texts;
@@ -559,48 +560,47 @@ uint32_t Objects::write_key(uint32_t written, const std::string& text) {
     list.pop_back();
   }
   list.push_back(tables.add(std::move(merged)));
-  return written_index_.find_or_add(
-             hash_words(list, 5), [&](uint32_t i) { return written_[i + 1] == list; },
-             [&] {
-               written_.push_back(list);
-               return static_cast<uint32_t>(written_.size() - 2);
-             }) +
-         1;
+  return WrittenId{written_index_.find_or_add(
+      hash_words(list, 5), [&](uint32_t i) { return written_[i] == list; },
+      [&] {
+        written_.push_back(list);
+        return static_cast<uint32_t>(written_.size() - 1);
+      })};
 }
 
-uint64_t Objects::free_keys(ObjectId s, uint32_t cls) const {
+uint64_t Objects::free_keys(ObjectId s, KeyClassId cls) const {
   const ObjectState& st = states_[s.v];
-  uint64_t keys = plans_[st.plan].classes[cls].keys;
+  uint64_t keys = plans_[st.plan].classes[cls.v].keys;
   if (keys == kEndless) return keys;
-  for (uint32_t t : written_[st.written])
+  for (uint32_t t : written_[st.written.v])
     keys -= std::min<uint64_t>(keys, solver_.regexes().tables().table(t).texts.size());
   return keys;
 }
 
-RegexId Objects::free_language(ObjectId s, uint32_t cls) {
+RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   RegexArena& regexes = solver_.regexes();
   std::vector<RegexId> taken;
   if (!plan.names.empty()) taken.push_back(regexes.literal_set(plan.table, {}, false));
-  for (uint32_t t : written_[st.written]) taken.push_back(regexes.literal_set(t, {}, false));
-  const RegexId language = plan.classes[cls].language;
+  for (uint32_t t : written_[st.written.v]) taken.push_back(regexes.literal_set(t, {}, false));
+  const RegexId language = plan.classes[cls.v].language;
   // Names and written keys exclude every spelling, so the rest is a language of bodies again.
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-RegexId Objects::free_texts(ObjectId s, uint32_t cls, Texts& texts) {
+RegexId Objects::free_texts(ObjectId s, KeyClassId cls, Texts& texts) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   RegexArena& regexes = solver_.regexes();
   RegexId out = texts.all();
   for (std::size_t i = 0; i < plan.leaves.size(); ++i) {
     const RegexId leaf = texts.of(solver_.restrict(plan.leaves[i], Kind::kString));
-    out = plan.classes[cls].in[i] ? regexes.both(out, leaf) : regexes.minus(out, leaf);
+    out = plan.classes[cls.v].in[i] ? regexes.both(out, leaf) : regexes.minus(out, leaf);
   }
   std::vector<RegexId> taken;
   if (!plan.names.empty()) taken.push_back(texts.any_of(plan.texts));
-  for (uint32_t t : written_[st.written]) taken.push_back(texts.any_of(regexes.tables().table(t).texts));
+  for (uint32_t t : written_[st.written.v]) taken.push_back(texts.any_of(regexes.tables().table(t).texts));
   return taken.empty() ? out : regexes.minus(out, regexes.alt(std::span<const RegexId>(taken)));
 }
 

@@ -21,21 +21,23 @@
 
 namespace structgen {
 
-using ObjectId = Id<struct ObjectTag>;  // of an object being written
+using ObjectId = Id<struct ObjectTag>;    // of an object being written
+using BitsId = Id<struct BitsTag>;        // a bitset over a plan's names, or counts by class: Objects::bits_
+using WrittenId = Id<struct WrittenTag>;  // a set of free keys: Objects::written_
 
 struct ObjectState {
   PlanId plan;
-  TypedId rest;          // of the plan's rest
-  uint32_t used = 0;     // index of a bitset over the plan's names: written or passed over
-  uint32_t taken = 0;    // index of the counts of keys written, by class; only where some class is limited
-  uint32_t written = 0;  // index of a set of free keys already written
+  TypedId rest;              // of the plan's rest
+  BitsId used;               // names written or passed over
+  BitsId taken;              // the counts of keys written, by class; only where some class is limited
+  WrittenId written;         // the free keys already written
   bool unknown_key = false;  // a free key was written whose text this state does not know
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
 };
 
 struct Offers {
-  Bits names;                     // names that may come next
-  std::vector<uint32_t> classes;  // classes that may come next
+  Bits names;                       // names that may come next
+  std::vector<KeyClassId> classes;  // classes that may come next
   bool close = false;
   bool any_key() const {
     return !classes.empty() || std::ranges::any_of(names, [](uint64_t w) { return w != 0; });
@@ -47,13 +49,12 @@ struct Offers {
 struct Situation {
   PlanId plan;
   TypedId rest;
-  uint32_t used = 0;   // index of a bitset over the plan's names
-  uint32_t taken = 0;  // index of the counts of keys written, by class
+  BitsId used, taken;  // as of a state
   friend bool operator==(const Situation&, const Situation&) = default;
 };
 struct SituationHash {
   std::size_t operator()(const Situation& s) const {
-    return mix(mix(mix(mix(7, s.plan.v), s.rest.v), s.used), s.taken);
+    return mix(mix(mix(mix(7, s.plan.v), s.rest.v), s.used.v), s.taken.v);
   }
 };
 
@@ -68,8 +69,8 @@ class Objects {
   const Plan& plan(PlanId p) { return plans_[p]; }
   const Offers& offers(ObjectId s);
   Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
-  const Bits& used(ObjectId s) const { return bits_[states_[s.v].used]; }  // names written or passed over
-  ValueId class_value(ObjectId s, uint32_t cls) { return plans_.class_value(plan_of(s), cls); }
+  const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }  // names written or passed over
+  ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
   // ---- nearest.cc: what the shortest completion goes by ----
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
   // The least number of members after which the object may close, their order aside; kFar: not found cheaply.
@@ -81,15 +82,15 @@ class Objects {
     ValueId value;
     ObjectId next;
   };
-  std::vector<Step> take_name(ObjectId s, uint32_t name);
+  std::vector<Step> take_name(ObjectId s, PlanNameId name);
   // No text: one that is not known; `fresh`: one that no other key of the object has.
-  std::vector<Step> take_free(ObjectId s, uint32_t cls, const std::string* text, bool fresh = false);
+  std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);
   // Keys of the class that may still be written: known names and written keys excluded.
-  RegexId free_language(ObjectId s, uint32_t cls);
+  RegexId free_language(ObjectId s, KeyClassId cls);
   // The same keys as they are, without a closing quote.
-  RegexId free_texts(ObjectId s, uint32_t cls, Texts& texts);
+  RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
   // A lower bound of how many those are; kEndless: no end to them.
-  uint64_t free_keys(ObjectId s, uint32_t cls) const;
+  uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 
  private:
@@ -101,12 +102,12 @@ class Objects {
   // others.
   struct Left {
     const Parts* parts;
-    std::vector<uint32_t> touched;  // sorted
+    std::vector<PartId> touched;  // sorted
     TypedId changed;
   };
-  Gone gone(const ObjectState& s) const { return {bits_[s.used], bits_[s.taken]}; }
-  uint64_t remaining(const Plan& plan, uint32_t cls, const Bits& taken) const;
-  void take_one(const Plan& plan, uint32_t cls, Bits& taken) const;
+  Gone gone(const ObjectState& s) const { return {bits_[s.used.v], bits_[s.taken.v]}; }
+  uint64_t remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const;
+  void take_one(const Plan& plan, KeyClassId cls, Bits& taken) const;
   Situation situation(PlanId plan, TypedId p, const Gone& gone) {
     return {plan, p, intern_bits(gone.names), intern_bits(gone.taken)};
   }
@@ -126,15 +127,15 @@ class Objects {
                    const std::function<bool(TypedId, const Gone&)>& then);
   bool possible(PlanId plan, const Left& left, const Gone& gone);
   Solver::Judges judges(PlanId plan_id, Solver::Judge productive);
-  bool may_write(ObjectId s, const Parts& parts, uint32_t name, const Bits& next);
-  Bits after(const Plan& plan, const Bits& used, uint32_t name) const;
+  bool may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next);
+  Bits after(const Plan& plan, const Bits& used, PlanNameId name) const;
   ObjectId intern(const ObjectState& s);
-  uint32_t intern_bits(const Bits& b);
-  uint32_t write_key(uint32_t written, const std::string& text);
-  const std::vector<Cell>& name_cells(ObjectId s, uint32_t name);
-  std::vector<Cell> split_name(ObjectId s, uint32_t name, bool first);  // first: one cell or none will do
-  bool has_cell(ObjectId s, uint32_t name);
-  const std::vector<Cell>& free_cells(ObjectId s, uint32_t cls);
+  BitsId intern_bits(const Bits& b);
+  WrittenId write_key(WrittenId written, const std::string& text);
+  const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);
+  std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);  // first: one cell or none will do
+  bool has_cell(ObjectId s, PlanNameId name);
+  const std::vector<Cell>& free_cells(ObjectId s, KeyClassId cls);
 
   Solver& solver_;
   FormulaSpace& formulas_;

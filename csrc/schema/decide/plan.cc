@@ -49,13 +49,13 @@ constexpr uint32_t kFiniteClass = 64;    // keys up to which a class is written 
 constexpr uint32_t kCountNodes = 3'000;  // of the search for keys of a class
 }  // namespace
 
-uint32_t Plan::find(std::string_view text) const {
+PlanNameId Plan::find(std::string_view text) const {
   const auto at = std::lower_bound(texts.begin(), texts.end(), text);
-  return at != texts.end() && *at == text ? static_cast<uint32_t>(at - texts.begin()) : kNoName;
+  return at != texts.end() && *at == text ? PlanNameId{static_cast<uint32_t>(at - texts.begin())} : kNoName;
 }
 
-std::vector<uint32_t> Parts::touched(uint32_t name) const {
-  std::vector<uint32_t> out = wide;
+std::vector<PartId> Parts::touched(PlanNameId name) const {
+  std::vector<PartId> out = wide;
   if (const auto it = by_name.find(name); it != by_name.end())
     out.insert(out.end(), it->second.begin(), it->second.end());
   std::sort(out.begin(), out.end());
@@ -139,25 +139,26 @@ void Plans::order_names(Plan& plan, const std::vector<uint32_t>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
-  FlatMap<uint32_t, uint32_t> index;  // name -> its place in the plan
-  for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i].v, i);
+  FlatMap<uint32_t, PlanNameId> index;  // by NameId
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<bool> torn(plan.names.size(), false);
   for (uint32_t m : maps) {
-    std::vector<uint32_t> chain;
+    std::vector<PlanNameId> chain;
     FlatMap<uint32_t, uint32_t> last;  // chain -> highest place met in this map
     for (NameId n : solver_.lowering().map_names(m)) {
-      const uint32_t* const at = index.find(n.v);
+      const PlanNameId* const at = index.find(n.v);
       if (!at) continue;
-      const uint32_t i = *at;
-      if (plan.chain_of[i] != kNoChain) {
-        uint32_t& high = last[plan.chain_of[i]];
-        if (plan.position[i] < high) torn[i] = true;
-        high = std::max(high, plan.position[i]);
+      ChainId& own = plan.chain_of[at->v];
+      uint32_t& position = plan.position[at->v];
+      if (own != kNoChain) {
+        uint32_t& high = last[own.v];
+        if (position < high) torn[at->v] = true;
+        high = std::max(high, position);
         continue;
       }
-      plan.chain_of[i] = static_cast<uint32_t>(plan.chains.size());
-      plan.position[i] = static_cast<uint32_t>(chain.size());
-      chain.push_back(i);
+      own = ChainId{static_cast<uint32_t>(plan.chains.size())};
+      position = static_cast<uint32_t>(chain.size());
+      chain.push_back(*at);
     }
     // Names first listed here are not in `last` yet: positions of one map are in order as they are.
     plan.chains.push_back(std::move(chain));
@@ -165,9 +166,9 @@ void Plans::order_names(Plan& plan, const std::vector<uint32_t>& maps) {
   if (std::find(torn.begin(), torn.end(), true) == torn.end()) return;
   for (uint32_t i = 0; i < torn.size(); ++i)
     if (torn[i]) plan.chain_of[i] = kNoChain;
-  for (std::vector<uint32_t>& chain : plan.chains) {
-    std::erase_if(chain, [&](uint32_t i) { return torn[i]; });
-    for (uint32_t at = 0; at < chain.size(); ++at) plan.position[chain[at]] = at;
+  for (std::vector<PlanNameId>& chain : plan.chains) {
+    std::erase_if(chain, [&](PlanNameId i) { return torn[i.v]; });
+    for (uint32_t at = 0; at < chain.size(); ++at) plan.position[chain[at].v] = at;
   }
 }
 
@@ -248,7 +249,7 @@ bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   if (f.op == Op::kAll || f.op == Op::kMost) return formulas_.region(RegionId{f.a}).kind != Region::kNames;
   if (f.op == Op::kOne || f.op == Op::kNot) {
     bool wide = false;
-    std::vector<uint32_t> names;
+    std::vector<PlanNameId> names;
     names_of({}, p, names, wide);
     return wide;
   }
@@ -264,10 +265,10 @@ void Plans::take_apart(Plan& plan) {
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
-  FlatMap<uint32_t, uint32_t> index;  // name -> its place in the plan
-  for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i].v, i);
+  FlatMap<uint32_t, PlanNameId> index;  // by NameId
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<TypedId> rest;
-  std::vector<std::pair<uint32_t, TypedId>> required;
+  std::vector<std::pair<PlanNameId, TypedId>> required;
   std::vector<std::vector<ValueId>> values(plan.names.size());
   for (TypedId k : kids) {
     const Formula& l = formulas_[k];
@@ -275,10 +276,10 @@ void Plans::take_apart(Plan& plan) {
     const Region* r = l.op == Op::kAll || l.op == Op::kSome ? &formulas_.region(RegionId{l.a}) : nullptr;
     if (l.op == Op::kAll && r->kind == Region::kNames) {
       for (NameId n : r->names)
-        if (const uint32_t* at = index.find(n.v)) values[*at].push_back(l.value());
+        if (const PlanNameId* at = index.find(n.v)) values[at->v].push_back(l.value());
     } else if (l.op == Op::kAll) {
-      for (uint32_t i = 0; i < plan.names.size(); ++i)
-        if (hits(plan, RegionId{l.a}, i, 0)) values[i].push_back(l.value());
+      for (PlanNameId i; i.v < plan.names.size(); ++i.v)
+        if (hits(plan, RegionId{l.a}, i, {})) values[i.v].push_back(l.value());
     } else if (r && l.c == 1 && l.value() == FormulaSpace::yes() && r->kind == Region::kNames &&
                r->names.size() == 1 && index.find(r->names[0].v)) {
       required.emplace_back(index[r->names[0].v], k);
@@ -289,7 +290,7 @@ void Plans::take_apart(Plan& plan) {
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
   // A required name that the rest speaks of as well is counted there. Of regions only those that may hold it
   // against a member matter: "at least n" is met by required members as by any.
-  std::vector<uint32_t> named;
+  std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
   FlatMap<uint32_t, bool> seen;
@@ -306,14 +307,14 @@ void Plans::take_apart(Plan& plan) {
 
 // ---- questions ----
 
-bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
+bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
   const Region& x = formulas_.region(r);
   switch (x.kind) {
     case Region::kAny: return true;
     case Region::kNames:
-      return name != kNoName && std::binary_search(x.names.begin(), x.names.end(), plan.names[name]);
+      return name != kNoName && std::binary_search(x.names.begin(), x.names.end(), plan.names[name.v]);
     case Region::kNot: return !hits(plan, x.kids[0], name, cls);
     case Region::kAnd:
       for (RegionId k : x.kids)
@@ -327,26 +328,26 @@ bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
   }
   if (name == kNoName) {
     const auto at = std::lower_bound(plan.leaves.begin(), plan.leaves.end(), x.language);
-    return plan.classes[cls].in[static_cast<std::size_t>(at - plan.leaves.begin())];
+    return plan.classes[cls.v].in[static_cast<std::size_t>(at - plan.leaves.begin())];
   }
-  const uint64_t key = (static_cast<uint64_t>(x.language.v) << 32) | plan.names[name].v;
+  const uint64_t key = (static_cast<uint64_t>(x.language.v) << 32) | plan.names[name.v].v;
   if (const bool* known = region_names_.find(key)) return *known;
   const RegexId language = solver_.strings(x.language);
-  const bool out = solver_.regexes().matches(language, json_body(plan.texts[name]));
+  const bool out = solver_.regexes().matches(language, json_body(plan.texts[name.v]));
   region_names_.emplace(key, out);
   return out;
 }
 
-bool Plans::name_ok(Plan& plan, uint32_t name) {
-  if (plan.ok[name] == 0) {
-    const bool ok = solver_.nonempty(plan.value[name]);
+bool Plans::name_ok(Plan& plan, PlanNameId name) {
+  if (plan.ok[name.v] == 0) {
+    const bool ok = solver_.nonempty(plan.value[name.v]);
     if (!ok && solver_.tainted()) return false;
-    plan.ok[name] = ok ? 2 : 1;
+    plan.ok[name.v] = ok ? 2 : 1;
   }
-  return plan.ok[name] == 2;
+  return plan.ok[name.v] == 2;
 }
 
-ValueId Plans::class_value(Plan& plan, uint32_t cls) {
+ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   if (plan.class_value.empty()) {
     const TypedId self = plan.formula;
     const auto kids = formulas_.conjuncts(self);
@@ -354,24 +355,24 @@ ValueId Plans::class_value(Plan& plan, uint32_t cls) {
     for (TypedId k : kids) {
       const Formula& l = formulas_[k];
       if (l.op != Op::kAll || formulas_.region(RegionId{l.a}).kind == Region::kNames) continue;
-      for (uint32_t c = 0; c < plan.classes.size(); ++c)
-        if (hits(plan, RegionId{l.a}, kNoName, c)) values[c].push_back(l.value());
+      for (KeyClassId c; c.v < plan.classes.size(); ++c.v)
+        if (hits(plan, RegionId{l.a}, kNoName, c)) values[c.v].push_back(l.value());
     }
     std::vector<ValueId> all;
     for (const std::vector<ValueId>& v : values) all.push_back(formulas_.all_of(v));
     plan.class_value = std::move(all);
   }
-  return plan.class_value[cls];
+  return plan.class_value[cls.v];
 }
 
 // ---- derivatives ----
 
-TypedId Plans::derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls) {
+TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls) {
   Memo memo;
   return derive(plan, p, name, cls, memo);
 }
 
-TypedId Plans::derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls, Memo& memo) {
+TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];
   const OpRow& row = formulas_.row(p);
@@ -383,7 +384,7 @@ TypedId Plans::derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls, 
     RegionId left = r;  // a name is written once: a finite region shrinks
     if (const Region& x = formulas_.region(r); x.kind == Region::kNames) {
       std::vector<NameId> rest(x.names.begin(), x.names.end());
-      std::erase(rest, plan.names[name]);
+      std::erase(rest, plan.names[name.v]);
       left = formulas_.names(std::move(rest));
     }
     const TypedId same = formulas_.members(row.count, left, v, f.c);
@@ -412,7 +413,7 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo)
     if (x.kind != Region::kNames) return p;
     std::vector<NameId> rest;
     for (NameId n : x.names)
-      if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName && !has_bit(gone, i))
+      if (const PlanNameId i = plan.find(formulas_.text(n)); i != kNoName && !has_bit(gone, i))
         rest.push_back(n);
     if (rest.size() == x.names.size()) return p;
     return formulas_.members(row.count, formulas_.names(std::move(rest)), f.value(), f.c);
@@ -426,7 +427,7 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo)
 
 // ---- conjunctions ----
 
-void Plans::walk_names(const Plan& plan, TypedId p, std::vector<uint32_t>& names, bool& wide,
+void Plans::walk_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide,
                        FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
@@ -438,14 +439,14 @@ void Plans::walk_names(const Plan& plan, TypedId p, std::vector<uint32_t>& names
       return;
     }
     for (NameId n : r.names)
-      if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName) names.push_back(i);
+      if (const PlanNameId i = plan.find(formulas_.text(n)); i != kNoName) names.push_back(i);
     return;
   }
   if (f.n == 0 || !seen.emplace(p.v, true).second) return;
   for (TypedId k : formulas_.kids(p)) walk_names(plan, k, names, wide, seen);
 }
 
-void Plans::names_of(const Plan& plan, TypedId p, std::vector<uint32_t>& names, bool& wide) {
+void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide) {
   FlatMap<uint32_t, bool> seen;
   walk_names(plan, p, names, wide, seen);
 }
@@ -460,16 +461,16 @@ std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
     out.kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
   else if (p != FormulaSpace::yes())
     out.kids.push_back(p);
-  std::vector<uint32_t> names;
-  for (uint32_t i = 0; i < out.kids.size(); ++i) {
-    if (!solver_.closes(out.kids[i])) out.open.push_back(i);
+  std::vector<PlanNameId> names;
+  for (PartId i; i.v < out.kids.size(); ++i.v) {
+    if (!solver_.closes(out.kids[i.v])) out.open.push_back(i);
     names.clear();
     bool wide = false;
-    names_of(*plans_[plan_id.v], out.kids[i], names, wide);
+    names_of(*plans_[plan_id.v], out.kids[i.v], names, wide);
     if (wide) out.wide.push_back(i);
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    for (uint32_t n : names) out.by_name[n].push_back(i);
+    for (PlanNameId n : names) out.by_name[n].push_back(i);
   }
   if (parts_.size() >= kKept) parts_.clear();
   parts_.emplace(key, made);

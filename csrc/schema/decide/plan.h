@@ -19,12 +19,18 @@
 
 namespace structgen {
 
-using Bits = std::vector<uint64_t>;
-inline bool has_bit(const Bits& b, uint32_t i) { return (b[i >> 6] >> (i & 63)) & 1; }
-inline void add_bit(Bits& b, uint32_t i) { b[i >> 6] |= 1ull << (i & 63); }
+using PlanId = Id<struct PlanTag>;
+using PlanNameId = Id<struct PlanNameTag>;  // a name of a plan: Plan::names
+using KeyClassId = Id<struct KeyClassTag>;  // a class of a plan: Plan::classes
+using ChainId = Id<struct ChainTag>;        // a chain of a plan: Plan::chains
+using PartId = Id<struct PartTag>;          // a part of a conjunction: Parts::kids
 
-constexpr uint32_t kNoName = 0xFFFFFFFFu;
-constexpr uint32_t kNoChain = 0xFFFFFFFFu;
+using Bits = std::vector<uint64_t>;
+inline bool has_bit(const Bits& b, PlanNameId i) { return (b[i.v >> 6] >> (i.v & 63)) & 1; }
+inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); }
+
+constexpr PlanNameId kNoName{0xFFFFFFFFu};
+constexpr ChainId kNoChain{0xFFFFFFFFu};
 constexpr uint64_t kEndless = ~0ull;
 
 // Keys outside the known names that no region tells apart.
@@ -35,18 +41,16 @@ struct KeyClass {
   bool exact = true;         // else `keys` is a lower bound
 };
 
-using PlanId = Id<struct PlanTag>;
-
 struct Plan {
   TypedId formula;            // without kOrder
   TypedId rest;               // what is derived
   std::vector<NameId> names;  // sorted by text, as the literal table is
   std::vector<std::string> texts;
-  uint32_t table = 0;                         // literal table of the names, label = index
-  std::vector<std::vector<uint32_t>> chains;  // names whose mutual order is fixed
-  std::vector<uint32_t> chain_of;             // per name; kNoChain
-  std::vector<uint32_t> position;             // per name, in its chain
-  std::vector<ValueId> leaves;                // of the regions that are languages
+  uint32_t table = 0;                           // literal table of the names, label = index
+  std::vector<std::vector<PlanNameId>> chains;  // names whose mutual order is fixed
+  std::vector<ChainId> chain_of;                // per name; kNoChain
+  std::vector<uint32_t> position;               // per name, in its chain
+  std::vector<ValueId> leaves;                  // of the regions that are languages
   std::vector<KeyClass> classes;
   bool classes_known = false;
   bool limited = false;        // some class has finitely many keys
@@ -57,16 +61,16 @@ struct Plan {
 
   bool pure() const { return rest == FormulaSpace::yes(); }
   std::size_t words() const { return (names.size() + 63) / 64 + 1; }  // of a bitset over the names
-  uint32_t find(std::string_view text) const;                         // kNoName when unknown
+  PlanNameId find(std::string_view text) const;                       // kNoName when unknown
 };
 
 // A conjunction of a plan by what its parts speak of.
 struct Parts {
   std::vector<TypedId> kids;
-  std::vector<uint32_t> open;                                   // kids that do not close yet
-  std::vector<uint32_t> wide;                                   // kids with a region that is no list of names
-  std::unordered_map<uint32_t, std::vector<uint32_t>> by_name;  // name -> kids with a list that holds it
-  std::vector<uint32_t> touched(uint32_t name) const;           // kids that may change by the name, sorted
+  std::vector<PartId> open;                                     // kids that do not close yet
+  std::vector<PartId> wide;                                     // kids with a region that is no list of names
+  std::unordered_map<PlanNameId, std::vector<PartId>> by_name;  // name -> kids with a list that holds it
+  std::vector<PartId> touched(PlanNameId name) const;           // kids that may change by the name, sorted
 };
 
 class Plans {
@@ -80,24 +84,24 @@ class Plans {
   std::size_t size() const { return plans_.size(); }
 
   void find_classes(Plan& plan);  // before anything is asked of a class
-  ValueId class_value(Plan& plan, uint32_t cls);
-  bool name_ok(Plan& plan, uint32_t name);
+  ValueId class_value(Plan& plan, KeyClassId cls);
+  bool name_ok(Plan& plan, PlanNameId name);
   // Does a region hold a name, or (name = kNoName) the keys of a class?
-  bool hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls);
-  TypedId derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls);
+  bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
+  TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls);
   // Names that can no longer be written leave every finite region.
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
   std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
   // The known names that the lists of a formula hold; `wide`: other regions occur too.
-  void names_of(const Plan& plan, TypedId p, std::vector<uint32_t>& names, bool& wide);
+  void names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide);
 
  private:
   using Memo = FlatMap<uint32_t, TypedId>;
-  TypedId derive(const Plan& plan, TypedId p, uint32_t name, uint32_t cls, Memo& memo);
+  TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo);
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo);
   void collect(TypedId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen);
   void collect_region(RegionId r, std::vector<NameId>& names, std::vector<ValueId>& leaves);
-  void walk_names(const Plan& plan, TypedId p, std::vector<uint32_t>& names, bool& wide,
+  void walk_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide,
                   FlatMap<uint32_t, bool>& seen);
   TypedId strip_order(TypedId f, Memo& memo);
   void order_names(Plan& plan, const std::vector<uint32_t>& maps);

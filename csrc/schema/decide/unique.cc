@@ -394,17 +394,17 @@ void Unique::enumerate_object(TypedId p, uint32_t cap, Domain& out) {
       done.insert(text + "}");
     }
     bool many = out.values.size() + done.size() >= cap;
-    for (uint32_t c : offers.classes) many = many || objects.free_keys(state, c) >= cap;
+    for (KeyClassId c : offers.classes) many = many || objects.free_keys(state, c) >= cap;
     if (many) {
       out.abundant = true;
       return;
     }
     std::vector<std::pair<std::string, Objects::Step>> steps;
     const std::vector<std::string> names = objects.plan(objects.state(state).plan).texts;
-    for (uint32_t i = 0; i < names.size(); ++i)
+    for (PlanNameId i; i.v < names.size(); ++i.v)
       if (has_bit(offers.names, i))
-        for (const Objects::Step& step : objects.take_name(state, i)) steps.emplace_back(names[i], step);
-    for (uint32_t c : offers.classes) {
+        for (const Objects::Step& step : objects.take_name(state, i)) steps.emplace_back(names[i.v], step);
+    for (KeyClassId c : offers.classes) {
       Values keys;
       RegexArena& regexes = solver_.regexes();
       const RegexId free = regexes.both(objects.free_language(state, c), solver_.texts().canonical_body());

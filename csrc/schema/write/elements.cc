@@ -128,24 +128,23 @@ void JsonProductions::add_object(TypedId objects, RegexId begin, RegexId end, Al
     if (!solver_.objects().productive(p)) return;
     const ObjectId start = solver_.objects().start(p);
     const Offers& offers = solver_.objects().offers(start);
-    add_inside(begin, call(kFirstMembers, start.v, 0, 0), offers.close, offers.any_key(), end, out);
+    add_inside(begin, call({kFirstMembers, start}), offers.close, offers.any_key(), end, out);
   });
 }
 
 void JsonProductions::add_array(TypedId arrays, RegexId begin, RegexId end, Alternatives& out) {
   for_each_branch(arrays, [&](TypedId p) {
     if (leads_on(p))
-      add_inside(begin, call(kFirstItems, p.v, 0, 0), solver_.closes(p), !solver_.item_cells(p).empty(), end,
-                 out);
+      add_inside(begin, call({kFirstItems, p}), solver_.closes(p), !solver_.item_cells(p).empty(), end, out);
   });
 }
 
 void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
-  const TypedId p{r.a};
+  const TypedId p = r.array();
   if (may_end(r)) out.add({});
   for (const ItemCell& c : solver_.item_cells(p))
     for_each_branch(c.rest, [&](TypedId rest) {
-      if (leads_on(rest)) out.add({call(kItemElement, c.value.v, 0, 0), call(kItems, rest.v, 0, 0)});
+      if (leads_on(rest)) out.add({call({kItemElement, c.value}), call({kItems, rest})});
     });
 }
 
@@ -154,8 +153,8 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
   if (first && layout_.elements->text.bare) return false;
-  if (r.kind == kFirstItems || r.kind == kItems) return solver_.closes(TypedId{r.a});
-  return solver_.objects().offers(ObjectId{r.a}).close;
+  if (r.kind == kFirstItems || r.kind == kItems) return solver_.closes(r.array());
+  return solver_.objects().offers(r.object()).close;
 }
 
 void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternatives& out) {
@@ -168,27 +167,26 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
     out.add(sequence);
   };
   if (may_end(r)) out.add({});
-  const Plan& plan = solver_.objects().plan(solver_.objects().state(ObjectId{r.a}).plan);
+  const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
   std::size_t count = 0;
   for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
   if (count > kListed) {  // as many alternatives are too many for a parse state: the key is read as a text
     std::vector<std::string> names;
-    for (uint32_t i = 0; i < plan.names.size(); ++i)
-      if (has_bit(offers.names, i)) names.push_back(plan.texts[i]);
+    for (PlanNameId i; i.v < plan.names.size(); ++i.v)
+      if (has_bit(offers.names, i)) names.push_back(plan.texts[i.v]);
     begin({Symbol::capture(), Symbol::terminal(regexes_.cat(keys_->any_of(names), marks.middle)),
-           call(kListedElement, r.a, 0, 0)});
+           call({kListedElement, r.object()})});
   }
-  for (uint32_t i = 0; i < plan.names.size() && count <= kListed; ++i) {
+  for (PlanNameId i; i.v < plan.names.size() && count <= kListed; ++i.v) {
     if (!has_bit(offers.names, i)) continue;
-    const RegexId parts[] = {before, keys_->one(plan.texts[i]), marks.middle};
-    out.add(
-        {Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))), call(kNamedElement, r.a, i, 0)});
+    const RegexId parts[] = {before, keys_->one(plan.texts[i.v]), marks.middle};
+    out.add({Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))),
+             call({kNamedElement, r.object(), i})});
   }
-  for (uint32_t c : offers.classes)
-    begin(
-        {Symbol::capture(),
-         Symbol::terminal(regexes_.cat(solver_.objects().free_texts(ObjectId{r.a}, c, *keys_), marks.middle)),
-         call(kFreeElement, r.a, c, 0)});
+  for (KeyClassId c : offers.classes)
+    begin({Symbol::capture(),
+           Symbol::terminal(regexes_.cat(solver_.objects().free_texts(r.object(), c, *keys_), marks.middle)),
+           call({kFreeElement, r.object(), c})});
 }
 
 // The key of an element, from the text read up to where the mark behind it ends.
@@ -216,9 +214,9 @@ std::string JsonProductions::key_of(std::string_view read) const {
 
 void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
                                   Alternatives& out) {
-  const uint32_t name = layout_.elements->text.named_end ? formulas_.intern_text(key) : 0;
+  const NameId name = layout_.elements->text.named_end ? formulas_.intern_name(key) : NameId{};
   for (const Objects::Step& step : nearest_steps(steps, nearest))
-    out.add({call(kElement, step.value.v, name, 0), call(kMembers, step.next.v, 0, 0)});
+    out.add({call({kElement, step.value, name}), call({kMembers, step.next})});
 }
 
 // What stands behind a value: the mark that closes its element, and blanks up to the next one.
@@ -228,7 +226,7 @@ RegexId JsonProductions::behind(const Rule& r) {
   if (r.kind == kItemElement)
     return text.bare ? regexes_.cat(marks.item_close, marks.blank) : marks.item_close;
   if (!text.named_end) return regexes_.cat(marks.close, marks.blank);
-  const RegexId parts[] = {marks.close, keys_->one(formulas_.text(r.b)), marks.middle, marks.blank};
+  const RegexId parts[] = {marks.close, keys_->one(formulas_.text(r.key())), marks.middle, marks.blank};
   return regexes_.cat(std::span<const RegexId>(parts));
 }
 
@@ -236,7 +234,7 @@ RegexId JsonProductions::behind(const Rule& r) {
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
-  const ValueId v{r.a};
+  const ValueId v = r.value();
   const RegexId close = behind(r), around = text.bare ? RegexArena::epsilon() : marks.blank;
   std::vector<Symbol> sequence;
   const auto end = [&](RegexId mark) {
@@ -244,7 +242,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     out.add(sequence);
   };
   if (text.quoted) {
-    sequence.push_back(call(kValue, v.v, 0, 0));
+    sequence.push_back(call({kValue, v}));
     return end(close);
   }
   const auto begins = [&](Written kind) {
@@ -267,7 +265,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     for (ValueId value : held.values) {
       if (!solver_.nonempty(value)) continue;
       begin(begins(Written::kText));
-      sequence.push_back(call(kValue, value.v, 0, 0));
+      sequence.push_back(call({kValue, value}));
       end(close);
     }
   }
@@ -285,7 +283,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;
     begin(regexes_.cat(begins(static_cast<Written>(i)), around));
-    sequence.push_back(call(kValue, value.v, 0, 0));
+    sequence.push_back(call({kValue, value}));
     end(regexes_.cat(around, close));
   }
   if (!text.nested) return;

@@ -133,13 +133,14 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     if (layout_.elements && solver_.nonempty(schema)) unwritable(schema);
     raise_unsatisfiable(*schemas_, lowering_, solver_);
   });
-  root_ = rule(layout_.elements ? kArguments : kValue, root.v, 0, 0);
+  root_ = rule({layout_.elements ? kArguments : kValue, root}, 0);
 }
 
-RuleId JsonProductions::rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
-  const Rule r{kind, a, b, depth, inside_};
+RuleId JsonProductions::rule(Rule r, uint32_t depth) {
+  r.depth = depth;
+  r.inside = inside_;
   return RuleId{rule_index_.find_or_add(
-      mix(mix(mix(kind, a), b), depth + (uint64_t{inside_} << 32)),
+      mix(mix(mix(r.kind, r.a), r.b), depth + (uint64_t{inside_} << 32)),
       [&](uint32_t i) { return rules_[i] == r; }, [&] { return rules_.emplace_back(r); })};
 }
 
@@ -150,8 +151,7 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
       at_level(rules_[id.v], reading, out, [&](const Reading& told) { expand_rule(id, told, out, false); });
     } catch (Error& e) {
       const Rule r = rules_[id.v];
-      if (const auto at = r.kind == kValue ? solver_.schema_of(ValueId{r.a}, 3) : std::nullopt)
-        e.in_schema(*at);
+      if (const auto at = r.kind == kValue ? solver_.schema_of(r.value(), 3) : std::nullopt) e.in_schema(*at);
       throw;
     }
   });
@@ -191,7 +191,7 @@ Symbol JsonProductions::content(ValueId v) {
       undecided_content();
   ++inside_;
   const Undo leave([&] { --inside_; });
-  return call(kValue, v.v, 0, 0);
+  return call({kValue, v});
 }
 
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
@@ -204,25 +204,25 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kObjectNext: expand_object(r, out); break;
     case kKeys: expand_keys(r, out); break;
     case kArguments:
-      add_object(solver_.restrict(ValueId{r.a}, Kind::kObject), RegexArena::epsilon(), RegexArena::epsilon(),
+      add_object(solver_.restrict(r.value(), Kind::kObject), RegexArena::epsilon(), RegexArena::epsilon(),
                  out);
       break;
     case kFirstMembers:
-    case kMembers: add_elements(r, solver_.objects().offers(ObjectId{r.a}), out); break;
+    case kMembers: add_elements(r, solver_.objects().offers(r.object()), out); break;
     case kNamedElement: {
-      const Plan& plan = solver_.objects().plan(solver_.objects().state(ObjectId{r.a}).plan);
-      const std::string name = plan.texts[r.b];
-      add_members(solver_.objects().take_name(ObjectId{r.a}, r.b), name, nearest, out);
+      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
+      const std::string name = plan.texts[r.name().v];
+      add_members(solver_.objects().take_name(r.object(), r.name()), name, nearest, out);
       break;
     }
     case kElement:
     case kItemElement: expand_element(r, out); break;
     case kFirstItems:
     case kItems: expand_items(r, out); break;
-    case kChosen: expand_member(r, solver_.objects().take_name(ObjectId{r.a}, r.b), out, nearest); break;
+    case kChosen: expand_member(r, solver_.objects().take_name(r.object(), r.name()), out, nearest); break;
     case kItem: expand_item(r, reading, out); break;
     case kNamed:
-      expand_member(r, solver_.objects().take_name(ObjectId{r.a}, reading.label), out, nearest);
+      expand_member(r, solver_.objects().take_name(r.object(), PlanNameId{reading.label}), out, nearest);
       break;
     case kListedElement: {
       if (reading.kind != Reading::kText) {
@@ -230,8 +230,8 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
         break;
       }
       const std::string key = key_of(reading.text);
-      const Plan& plan = solver_.objects().plan(solver_.objects().state(ObjectId{r.a}).plan);
-      add_members(solver_.objects().take_name(ObjectId{r.a}, plan.find(key)), key, nearest, out);
+      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
+      add_members(solver_.objects().take_name(r.object(), plan.find(key)), key, nearest, out);
       break;
     }
     case kFree:
@@ -252,16 +252,16 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
 bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps) {
   const bool known = reading.kind == Reading::kText;
   if (reading.kind == Reading::kFresh) {
-    steps = solver_.objects().take_free(ObjectId{r.a}, r.b, nullptr, true);
+    steps = solver_.objects().take_free(r.object(), r.cls(), nullptr, true);
     return true;
   }
   // A second key after an unknown one might repeat it.
-  if (solver_.objects().state(ObjectId{r.a}).unknown_key ||
-      (!known && solver_.objects().free_keys(ObjectId{r.a}, r.b) < 2))
+  if (solver_.objects().state(r.object()).unknown_key ||
+      (!known && solver_.objects().free_keys(r.object(), r.cls()) < 2))
     return false;
   std::string decoded;
   if (known) decoded = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
-  steps = solver_.objects().take_free(ObjectId{r.a}, r.b, known ? &decoded : nullptr);
+  steps = solver_.objects().take_free(r.object(), r.cls(), known ? &decoded : nullptr);
   return true;
 }
 
@@ -274,21 +274,21 @@ void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Al
   const Rule r = rules_[id.v];
   if (r.kind == kMembers || r.kind == kFirstMembers) {
     if (may_end(r)) return out.add({});
-    add_elements(r, solver_.objects().useful(ObjectId{r.a}), out);
-    if (out.ends.empty()) add_elements(r, solver_.objects().offers(ObjectId{r.a}), out);
+    add_elements(r, solver_.objects().useful(r.object()), out);
+    if (out.ends.empty()) add_elements(r, solver_.objects().offers(r.object()), out);
     return;
   }
   if (r.kind != kKeys) return expand_rule(id, reading, out, true);
-  const ObjectState& s = solver_.objects().state(ObjectId{r.a});
-  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(ObjectId{r.a}), out);
+  const ObjectState& s = solver_.objects().state(r.object());
+  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.object()), out);
   // After a comma some member must come, useful or not.
   if (out.ends.empty()) expand_keys(r, out);
 }
 
 // A name, its quotes and what stands around it.
-uint64_t JsonProductions::member_bytes(const Plan& plan, uint32_t name, uint32_t depth) {
+uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32_t depth) {
   uint64_t out = 1;
-  for (char c : plan.texts[name]) out += c == '"' || c == '\\' ? 2 : static_cast<uint8_t>(c) < 0x20 ? 6 : 1;
+  for (char c : plan.texts[name.v]) out += c == '"' || c == '\\' ? 2 : static_cast<uint8_t>(c) < 0x20 ? 6 : 1;
   return out + regexes_.node(comma(depth, true).regex()).shortest + regexes_.node(colon().regex()).shortest;
 }
 
@@ -308,27 +308,27 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
     case kFree: break;
     default: return false;
   }
-  const ObjectState st = solver_.objects().state(ObjectId{r.a});
+  const ObjectState st = solver_.objects().state(r.object());
   if (st.rest != FormulaSpace::yes()) return false;
-  Plan& plan = solver_.objects().plan_of(ObjectId{r.a});
-  const Bits& used = solver_.objects().used(ObjectId{r.a});
-  const auto value = [&](uint32_t name) { return call(kValue, plan.value[name].v, 0, r.depth); };
+  Plan& plan = solver_.objects().plan_of(r.object());
+  const Bits& used = solver_.objects().used(r.object());
+  const auto value = [&](PlanNameId name) { return call({kValue, plan.value[name.v]}, r.depth); };
   out.bytes = regexes_.node(close('}', r.depth, false).regex()).shortest;
   bool missing = false;
-  for (uint32_t i = 0; i < plan.names.size(); ++i) {
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
     if (!has_bit(plan.required, i) || has_bit(used, i)) continue;
     missing = true;
     out.bytes += member_bytes(plan, i, r.depth);
     out.all.push_back(value(i));
   }
   if (r.kind == kFree) {
-    if (st.unknown_key || solver_.objects().free_keys(ObjectId{r.a}, r.b) < 2) return false;
+    if (st.unknown_key || solver_.objects().free_keys(r.object(), r.cls()) < 2) return false;
     out.bytes += regexes_.node(colon().regex()).shortest;
-    out.any.push_back(call(kValue, solver_.objects().class_value(ObjectId{r.a}, r.b).v, 0, r.depth));
+    out.any.push_back(call({kValue, solver_.objects().class_value(r.object(), r.cls())}, r.depth));
   } else if (r.kind == kNamed || (r.kind == kKeys && !missing)) {
-    const Offers& offers = solver_.objects().offers(ObjectId{r.a});
+    const Offers& offers = solver_.objects().offers(r.object());
     uint64_t most = 0;
-    for (uint32_t i = 0; i < plan.names.size(); ++i) {
+    for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
       if (!has_bit(offers.names, i)) continue;
       most = std::max(most, member_bytes(plan, i, r.depth));
       out.any.push_back(value(i));
@@ -372,7 +372,7 @@ void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::func
 }
 
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
-  const ValueId v{r.a};
+  const ValueId v = r.value();
   std::vector<RegexId> words;
   for (const auto& [kind, names] : kWords)
     if (restricted(v, kind) == FormulaSpace::yes())
@@ -401,9 +401,9 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
     if (pretty) {
       if (solver_.closes(p)) out.add({text("[]")});
       const bool items = solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
-      if (items) out.add({text("["), call(kArrayFirst, p.v, 0, depth)});
+      if (items) out.add({text("["), call({kArrayFirst, p}, depth)});
     } else {
-      out.add({open('['), call(kArrayFirst, p.v, 0, depth)});
+      out.add({open('['), call({kArrayFirst, p}, depth)});
     }
   });
   uint32_t more = kOrderBranches;
@@ -423,9 +423,9 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
     if (pretty) {
       const Offers& offers = solver_.objects().offers(s);
       if (offers.close) out.add({text("{}")});
-      if (offers.any_key()) out.add({text("{"), call(kObjectFirst, s.v, 0, depth)});
+      if (offers.any_key()) out.add({text("{"), call({kObjectFirst, s}, depth)});
     } else {
-      out.add({open('{'), call(kObjectFirst, s.v, 0, depth)});
+      out.add({open('{'), call({kObjectFirst, s}, depth)});
     }
   });
 }
@@ -444,13 +444,13 @@ bool JsonProductions::leads_on(TypedId p) {
 }
 
 void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
-  const TypedId p{r.a};
+  const TypedId p = r.array();
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
   if (solver_.closes(p) && !(first && pretty)) out.add({close(']', r.depth, first)});
   const std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
   for (const ItemCell& c : cells) {
-    const Symbol item = call(kValue, c.value.v, 0, r.depth);
+    const Symbol item = call({kValue, c.value}, r.depth);
     for_each_branch(c.rest, [&](TypedId rest) {
       if (!c.capture && !leads_on(rest)) return;
       std::vector<Symbol> sequence;
@@ -458,7 +458,7 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
       if (first && pretty) sequence.push_back(text(indent(r.depth)));
       if (c.capture) sequence.push_back(Symbol::capture());
       sequence.push_back(item);
-      sequence.push_back(call(c.capture ? kItem : kArrayNext, rest.v, 0, r.depth));
+      sequence.push_back(call({c.capture ? kItem : kArrayNext, rest}, r.depth));
       out.add(sequence);
     });
   }
@@ -468,7 +468,7 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
   solver_.refill();
-  const ValueId value{r.a};
+  const ValueId value = r.value();
   std::vector<ValueId> some;
   const auto add = [&](ValueId f) {
     if (solver_.nonempty(formulas_.both(value, f))) some.push_back(f);
@@ -476,14 +476,14 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
   for (const std::string& t : choice.texts) add(lowering_.values(Json::parse("[" + to_json(t) + "]"), 0));
   for (const RuleId other : choice.rules) {
     if (rules_[other.v].kind != kValue) return false;
-    add(ValueId{rules_[other.v].a});
+    add(rules_[other.v].value());
   }
   ValueId chosen = formulas_.any_of(some);
   if (!choice.others && !solver_.nonempty(formulas_.both(value, formulas_.deny(chosen))))
     chosen = FormulaSpace::yes();
   const ValueId left = formulas_.both(value, choice.others ? formulas_.deny(chosen) : chosen);
   any = solver_.nonempty(left);
-  out = rule(kValue, left.v, r.b, r.depth);
+  out = rule({kValue, left}, r.depth);
   return true;
 }
 
@@ -491,7 +491,7 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
   solver_.refill();
-  if (!solver_.unique().few(ValueId{r.a}, most, out)) return false;
+  if (!solver_.unique().few(r.value(), most, out)) return false;
   for (std::string& text : out) text = from_json(text);
   return true;
 }
@@ -501,9 +501,9 @@ bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike()
 // An item was written whose text decides what may follow. Where a mask does not know the text, what follows
 // whatever the text was is answered, and the rest is poison.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
-  const TypedId rest{r.a};
+  const TypedId rest = r.array();
   if (reading.kind == Reading::kText) {
-    out.add({call(kArrayNext, solver_.unique().extend(rest, to_json(reading.text)).v, 0, r.depth)});
+    out.add({call({kArrayNext, solver_.unique().extend(rest, to_json(reading.text))}, r.depth)});
     return;
   }
   if (reading.kind == Reading::kFresh) {
@@ -512,10 +512,10 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     // there with it, and what may be is no more than without the condition.
     const bool apart = solver_.unique().asks_apart(rest);
     const TypedId free = apart ? rest : solver_.unique().unconditioned(rest);
-    if (!apart) out.add({call(kArrayNext, rest.v, 0, r.depth)});
+    if (!apart) out.add({call({kArrayNext, rest}, r.depth)});
     if (!leads_on(free)) return;
     out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
-    return out.add({call(kArrayNext, free.v, 0, r.depth)});
+    return out.add({call({kArrayNext, free}, r.depth)});
   }
   const Symbol poison = Symbol::terminal(RegexArena::poison());
   if (!solver_.unique().surely_more(rest)) {
@@ -528,10 +528,10 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
 
 void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
   const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
-  const Offers& offers = solver_.objects().offers(ObjectId{r.a});
+  const Offers& offers = solver_.objects().offers(r.object());
   if (offers.close && !(first && pretty)) out.add({close('}', r.depth, first)});
   if (!offers.any_key()) return;
-  const Symbol keys = call(kKeys, r.a, 0, r.depth);
+  const Symbol keys = call({kKeys, r.object()}, r.depth);
   if (!first)
     out.add({comma(r.depth, true), keys});
   else
@@ -539,8 +539,8 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
 }
 
 void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
-  const ObjectState s = solver_.objects().state(ObjectId{r.a});
-  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(ObjectId{r.a}), out);
+  const ObjectState s = solver_.objects().state(r.object());
+  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.object()), out);
 }
 
 void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
@@ -548,30 +548,31 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
   if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApart)) {
     // A spelling of a name apart from the others: a label is that of a whole table. In a string each name is:
     // there a table is no literals any more, as holes/ know them.
-    const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(ObjectId{r.a}).plan);
-    for (uint32_t i = 0; i < plan.names.size(); ++i) {
+    const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(r.object()).plan);
+    for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
       if (!has_bit(names, i) || !has_bit(apart, i)) continue;
       Bits one(names.size(), 0);
       add_bit(one, i);
-      names[i >> 6] &= ~one[i >> 6];
+      names[i.v >> 6] &= ~one[i.v >> 6];
       out.add({Symbol::terminal(clean(regexes_.literal_set(plan.table, one, false))),
-               call(kChosen, r.a, i, r.depth)});
+               call({kChosen, r.object(), i}, r.depth)});
     }
   }
   bool any = false;
   for (uint64_t w : names) any = any || w != 0;
   if (any)
-    out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)), call(kNamed, r.a, 0, r.depth)});
-  for (uint32_t c : offers.classes)
-    out.add({Symbol::capture(), Symbol::terminal(clean(solver_.objects().free_language(ObjectId{r.a}, c))),
-             call(kFree, r.a, c, r.depth)});
+    out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)),
+             call({kNamed, r.object()}, r.depth)});
+  for (KeyClassId c : offers.classes)
+    out.add({Symbol::capture(), Symbol::terminal(clean(solver_.objects().free_language(r.object(), c))),
+             call({kFree, r.object(), c}, r.depth)});
 }
 
 void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out,
                                     bool nearest) {
   for (const Objects::Step& step : nearest_steps(steps, nearest)) {
-    const Symbol value = call(kValue, step.value.v, 0, r.depth);
-    out.add({colon(), value, call(kObjectNext, step.next.v, 0, r.depth)});
+    const Symbol value = call({kValue, step.value}, r.depth);
+    out.add({colon(), value, call({kObjectNext, step.next}, r.depth)});
   }
 }
 
@@ -642,7 +643,7 @@ RegexId JsonProductions::clean(RegexId body) {
 Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
   if (const uint32_t* known = unclean_.find(id.v)) return unclean_names_[*known];
   Bits out(plan.words(), 0);
-  for (uint32_t i = 0; i < plan.names.size(); ++i) {
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
     Bits one(plan.words(), 0);
     add_bit(one, i);
     const RegexId written = regexes_.literal_set(plan.table, one, false);

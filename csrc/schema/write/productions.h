@@ -62,30 +62,41 @@ class JsonProductions : public Productions {
 
  private:
   enum RuleKind : uint32_t {
-    kValue,       // a = formula
-    kArrayFirst,  // a = typed formula
+    kValue,       // of a value
+    kArrayFirst,  // of an array
     kArrayNext,
-    kObjectFirst,  // a = object state
+    kObjectFirst,  // of an object
     kObjectNext,
-    kKeys,           // after the opening quote of a key
-    kArguments,      // a = formula: an object of elements
-    kFirstMembers,   // a = object state: the elements
-    kMembers,        // a = object state: the elements that are left, one being written
-    kNamedElement,   // after the key of element b
-    kElement,        // a = formula: a value and the mark behind it, which may name the key: text b
-    kItemElement,    // a = formula: an item with its marks
-    kFirstItems,     // a = typed formula: the items of an array as elements
-    kItems,          // a = typed formula: those that are left
-    kChosen,         // after the known name b
-    kNamed,          // reader: a known name was written
-    kFree,           // reader: a free key of class b was written
-    kItem,           // reader: an item of a = array formula was written
-    kFreeElement,    // reader: the key of class b of an element was written
-    kListedElement,  // reader: the known key of an element was written
+    kKeys,           // of an object: after the opening quote of a key
+    kArguments,      // of a value: an object of elements
+    kFirstMembers,   // of an object: the elements
+    kMembers,        // of an object: the elements that are left, one being written
+    kNamedElement,   // of an object and a name: after the key of the element
+    kElement,        // of a value: with the mark behind it, which may name the key
+    kItemElement,    // of a value: an item with its marks
+    kFirstItems,     // of an array: the items as elements
+    kItems,          // of an array: those that are left
+    kChosen,         // of an object and a name: after the name
+    kNamed,          // reader, of an object: a known name was written
+    kFree,           // reader, of an object and a class: a free key was written
+    kItem,           // reader, of an array: an item was written
+    kFreeElement,    // reader, of an object and a class: the key of an element was written
+    kListedElement,  // reader, of an object: the known key of an element was written
   };
   struct Rule {
+    Rule(RuleKind k, ValueId value, NameId key = {}) : kind(k), a(value.v), b(key.v) {}
+    Rule(RuleKind k, TypedId array) : kind(k), a(array.v) {}
+    Rule(RuleKind k, ObjectId object) : kind(k), a(object.v) {}
+    Rule(RuleKind k, ObjectId object, PlanNameId name) : kind(k), a(object.v), b(name.v) {}
+    Rule(RuleKind k, ObjectId object, KeyClassId cls) : kind(k), a(object.v), b(cls.v) {}
+    ValueId value() const { return ValueId{a}; }
+    NameId key() const { return NameId{b}; }
+    TypedId array() const { return TypedId{a}; }
+    ObjectId object() const { return ObjectId{a}; }
+    PlanNameId name() const { return PlanNameId{b}; }
+    KeyClassId cls() const { return KeyClassId{b}; }
     RuleKind kind;
-    uint32_t a = 0, b = 0;
+    uint32_t a, b = 0;    // what it is of, by the names above
     uint32_t depth = 0;   // nesting, in pretty layout only
     uint32_t inside = 0;  // strings around it, of which each holds the JSON text of the next
     friend bool operator==(const Rule&, const Rule&) = default;
@@ -93,9 +104,9 @@ class JsonProductions : public Productions {
   // f(), and an error without a place gets that of the innermost schema at work.
   template <class F>
   auto placed(F&& f);
-  RuleId rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth);
-  Symbol call(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
-    return kind >= kNamed ? Symbol::reader(rule(kind, a, b, depth)) : Symbol::rule(rule(kind, a, b, depth));
+  RuleId rule(Rule r, uint32_t depth);
+  Symbol call(const Rule& r, uint32_t depth = 0) {
+    return r.kind >= kNamed ? Symbol::reader(rule(r, depth)) : Symbol::rule(rule(r, depth));
   }
   template <class F>
   void at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f);
@@ -114,7 +125,7 @@ class JsonProductions : public Productions {
   // A free key was read: false where a mask does not know its text and what follows depends on it.
   bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
-  uint64_t member_bytes(const Plan& plan, uint32_t name, uint32_t depth);
+  uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
   // A value's text in JSON, and JSON as it is written here.
   std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
   std::string from_json(std::string_view json) const { return renamed(json, 0, 1); }
