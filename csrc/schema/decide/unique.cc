@@ -125,11 +125,11 @@ Unique::Parts Unique::parts(TypedId p) const {
     const Formula& f = formulas_[k];
     if (f.op == Op::kUnique) {
       out.mode = kUnique;
-      out.list = f.a;
+      out.list = ListId{f.a};
     } else if (f.op == Op::kNot && formulas_[formulas_.kids(k)[0]].op == Op::kUnique) {
       out.mode = kRepeat;
       asked_alike_ = true;
-      out.list = formulas_[formulas_.kids(k)[0]].a;
+      out.list = ListId{formulas_[formulas_.kids(k)[0]].a};
     } else {
       others.push_back(k);
     }
@@ -138,9 +138,9 @@ Unique::Parts Unique::parts(TypedId p) const {
   return out;
 }
 
-TypedId Unique::join(Mode mode, uint32_t list, TypedId rest) {
+TypedId Unique::join(Mode mode, ListId list, TypedId rest) {
   if (mode == kPlain) return rest;
-  const TypedId atom = formulas_.atom(Op::kUnique, list);
+  const TypedId atom = formulas_.atom(Op::kUnique, list.v);
   return formulas_.both(mode == kUnique ? atom : formulas_.negate(atom), rest);
 }
 
@@ -197,19 +197,19 @@ std::size_t bytes_of(const std::vector<std::string>& texts) {
 
 // Chunks of doubling sizes: n values are sorted into chunks in n log n steps in all, and a list has log n
 // chunks.
-uint32_t Unique::add(uint32_t list, std::string text) {
+Unique::ListId Unique::add(ListId list, std::string text) {
   if (contains(list, text)) return list;
-  std::vector<uint32_t> next = lists_[list];
+  std::vector<ChunkId> next = lists_[list.v];
   Values merged{std::move(text)};
-  while (!next.empty() && chunks_[next.back()].values.size() <= merged.size()) {
-    const Values& old = chunks_[next.back()].values;
+  while (!next.empty() && chunks_[next.back().v].values.size() <= merged.size()) {
+    const Values& old = chunks_[next.back().v].values;
     merged.insert(merged.end(), old.begin(), old.end());
     next.pop_back();
   }
   std::sort(merged.begin(), merged.end());
   const ValueId f = formula_of(merged);
-  uint32_t chunk = static_cast<uint32_t>(chunks_.size());
-  if (const uint32_t* known = chunk_of_.find(f.v)) {
+  ChunkId chunk{static_cast<uint32_t>(chunks_.size())};
+  if (const ChunkId* known = chunk_of_.find(f.v)) {
     chunk = *known;
   } else {
     chunks_.push_back({std::move(merged), f});
@@ -219,31 +219,32 @@ uint32_t Unique::add(uint32_t list, std::string text) {
     held_ += bytes_of(chunks_.back().values);
   }
   next.push_back(chunk);
-  return list_index_.find_or_add(
-             hash_words(next, 11), [&](uint32_t i) { return lists_[i + 1] == next; },
-             [&] {
-               lists_.push_back(next);
-               held_ += 24 + 4 * next.size();
-               return static_cast<uint32_t>(lists_.size() - 2);
-             }) +
-         1;
+  uint64_t h = 11;
+  for (ChunkId c : next) h = mix(h, c.v);
+  return ListId{list_index_.find_or_add(
+      h, [&](uint32_t i) { return lists_[i] == next; },
+      [&] {
+        lists_.push_back(next);
+        held_ += 24 + 4 * next.size();
+        return static_cast<uint32_t>(lists_.size() - 1);
+      })};
 }
 
-bool Unique::contains(uint32_t list, const std::string& text) const {
-  for (uint32_t c : lists_[list])
-    if (std::binary_search(chunks_[c].values.begin(), chunks_[c].values.end(), text)) return true;
+bool Unique::contains(ListId list, const std::string& text) const {
+  for (ChunkId c : lists_[list.v])
+    if (std::binary_search(chunks_[c.v].values.begin(), chunks_[c.v].values.end(), text)) return true;
   return false;
 }
 
-uint32_t Unique::size(uint32_t list) const {
+uint32_t Unique::size(ListId list) const {
   std::size_t n = 0;
-  for (uint32_t c : lists_[list]) n += chunks_[c].values.size();
+  for (ChunkId c : lists_[list.v]) n += chunks_[c.v].values.size();
   return static_cast<uint32_t>(n);
 }
 
-ValueId Unique::member(uint32_t list) {
+ValueId Unique::member(ListId list) {
   std::vector<ValueId> kids;
-  for (uint32_t c : lists_[list]) kids.push_back(chunks_[c].member);
+  for (ChunkId c : lists_[list.v]) kids.push_back(chunks_[c.v].member);
   return formulas_.any_of(kids);
 }
 
@@ -434,7 +435,7 @@ void Unique::enumerate_object(TypedId p, uint32_t cap, Domain& out) {
   out.values.insert(out.values.end(), done.begin(), done.end());
 }
 
-bool Unique::some_outside(ValueId value, uint32_t list, const Values& more) {
+bool Unique::some_outside(ValueId value, ListId list, const Values& more) {
   const Domain& d = domain(value, size(list) + static_cast<uint32_t>(more.size()) + 1);
   if (d.abundant) return true;
   for (const std::string& v : d.values)
@@ -488,7 +489,7 @@ bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, ui
 
 // Matching of items with values (greedy, then Kuhn's augmenting paths). `used`: the values it takes;
 // `needed`: those it cannot do without.
-bool Unique::match(uint32_t list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
+bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
                    const Values& more, Values& used, Values* needed) {
   check_depth();
   std::vector<Group> groups;
@@ -594,7 +595,7 @@ const std::vector<TypedId>& Unique::reachable(TypedId q) {
 }
 
 // Is there an array of distinct items, none of them in the list or in `more`? `used`: its scarce values.
-bool Unique::distinct(uint32_t list, TypedId q, const Values& more, Values& used) {
+bool Unique::distinct(ListId list, TypedId q, const Values& more, Values& used) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
   uint32_t need;
@@ -611,7 +612,7 @@ bool Unique::distinct(uint32_t list, TypedId q, const Values& more, Values& used
 
 // Depth-first. An item with more values than the array can use takes one at the end: it stays anonymous. A
 // residual that is on the path already is a detour.
-bool Unique::search(TypedId q, uint32_t list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
+bool Unique::search(TypedId q, ListId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
   solver_.spend(20);
@@ -637,7 +638,7 @@ bool Unique::search(TypedId q, uint32_t list, uint32_t bound, Values& used, std:
 }
 
 // Values whose capture leaves nothing to complete the array with. False: there is nothing as it is.
-bool Unique::spoilers(uint32_t list, TypedId rest, ValueId value, Values& out) {
+bool Unique::spoilers(ListId list, TypedId rest, ValueId value, Values& out) {
   if (solver_.closes(rest)) return true;
   uint32_t need;
   std::vector<std::pair<ValueId, uint32_t>> items;
@@ -669,7 +670,7 @@ ValueId Unique::repeats(TypedId q) {
   return out;
 }
 
-bool Unique::repeat_productive(uint32_t list, TypedId q) {
+bool Unique::repeat_productive(ListId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
   const ValueId captured = member(list);
   const std::vector<TypedId> states = reachable(q);

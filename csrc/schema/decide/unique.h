@@ -56,10 +56,12 @@ class Unique {
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
 
  private:
+  using ChunkId = Id<struct ChunkTag>;  // captured values, sorted: chunks_
+  using ListId = Id<struct ListTag>;    // all captured values of an array, in chunks: lists_
   enum Mode : uint8_t { kPlain, kUnique, kRepeat };
   struct Parts {
     Mode mode = kPlain;
-    uint32_t list = 0;
+    ListId list;
     TypedId rest;
   };
   struct Domain {           // the values of a formula, as canonical texts
@@ -83,14 +85,14 @@ class Unique {
   void polarity(TypedId f, bool sign, bool& positive, bool& negative, FlatMap<uint64_t, bool>& seen) const;
   std::vector<TypedId> branches(TypedId p);
   Parts parts(TypedId p) const;
-  TypedId join(Mode mode, uint32_t list, TypedId rest);
+  TypedId join(Mode mode, ListId list, TypedId rest);
 
   // ---- captured values ----
   std::string canonical(const Json& json, JsonRef node) const;
-  uint32_t add(uint32_t list, std::string text);
-  bool contains(uint32_t list, const std::string& text) const;
-  uint32_t size(uint32_t list) const;
-  ValueId member(uint32_t list);
+  ListId add(ListId list, std::string text);
+  bool contains(ListId list, const std::string& text) const;
+  uint32_t size(ListId list) const;
+  ValueId member(ListId list);
   ValueId formula_of(const Values& values);
 
   // ---- values of a formula ----
@@ -98,27 +100,27 @@ class Unique {
   void enumerate(ValueId value, uint32_t cap, Domain& out);
   void enumerate_array(TypedId p, uint32_t cap, Domain& out);
   void enumerate_object(TypedId p, uint32_t cap, Domain& out);
-  bool some_outside(ValueId value, uint32_t list, const Values& more);
+  bool some_outside(ValueId value, ListId list, const Values& more);
 
   // ---- unique(C) ----
-  bool distinct(uint32_t list, TypedId q, const Values& more, Values& used);
+  bool distinct(ListId list, TypedId q, const Values& more, Values& used);
   bool simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups);
-  bool match(uint32_t list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
+  bool match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
              const Values& more, Values& used, Values* needed);
-  bool search(TypedId q, uint32_t list, uint32_t bound, Values& used, std::vector<TypedId>& path);
-  bool spoilers(uint32_t list, TypedId rest, ValueId value, Values& out);
+  bool search(TypedId q, ListId list, uint32_t bound, Values& used, std::vector<TypedId>& path);
+  bool spoilers(ListId list, TypedId rest, ValueId value, Values& out);
   const std::vector<TypedId>& reachable(TypedId q);
   const std::vector<struct Cell>& plain_cells(TypedId q);
 
   // ---- not unique(C) ----
   ValueId repeats(TypedId q);
-  bool repeat_productive(uint32_t list, TypedId q);
+  bool repeat_productive(ListId list, TypedId q);
 
   Solver& solver_;
   FormulaSpace& formulas_;
   std::vector<Chunk> chunks_;
-  FlatMap<uint32_t, uint32_t> chunk_of_;  // by member
-  std::vector<std::vector<uint32_t>> lists_{{}};
+  FlatMap<uint32_t, ChunkId> chunk_of_;  // by member
+  std::vector<std::vector<ChunkId>> lists_{{}};
   InternTable list_index_;
   std::unordered_map<uint32_t, Domain> domains_;
   FlatMap<uint32_t, bool> open_domains_;
