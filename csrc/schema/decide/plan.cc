@@ -73,12 +73,12 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<V
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
-void Plans::collect(TypedId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen) {
+void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
   const Formula& n = formulas_[f];
   if (row(n.op).family == Family::kMembers) return collect_region(RegionId{n.a}, plan.names, plan.leaves);
-  if (n.op == Op::kOrder) return maps.push_back(n.a);
+  if (n.op == Op::kOrder) return maps.push_back(MapId{n.a});
   if (n.n == 0 || !seen.emplace(f.v, true).second) return;
   for (TypedId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
@@ -101,7 +101,7 @@ TypedId Plans::without_order(TypedId p) {
 PlanId Plans::plan_of(TypedId p) {
   if (const auto* known = plan_index_.find(p.v)) return PlanId{*known};
   auto plan = std::make_unique<Plan>();
-  std::vector<uint32_t> maps;
+  std::vector<MapId> maps;
   FlatMap<uint32_t, bool> seen;
   collect(p, *plan, maps, seen);
   std::sort(maps.begin(), maps.end());
@@ -135,14 +135,14 @@ PlanId Plans::plan_of(TypedId p) {
 
 // Each name belongs to the first map that lists it; only names of one map are ordered, so the order has no
 // cycles whatever the maps say. A name that another map puts elsewhere among names of its own is free.
-void Plans::order_names(Plan& plan, const std::vector<uint32_t>& maps) {
+void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
   FlatMap<uint32_t, PlanNameId> index;  // by NameId
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<bool> torn(plan.names.size(), false);
-  for (uint32_t m : maps) {
+  for (MapId m : maps) {
     std::vector<PlanNameId> chain;
     FlatMap<uint32_t, uint32_t> last;  // chain -> highest place met in this map
     for (NameId n : solver_.lowering().map_names(m)) {

@@ -99,12 +99,12 @@ class Plans {
   using Memo = FlatMap<uint32_t, TypedId>;
   TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo);
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo);
-  void collect(TypedId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen);
+  void collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen);
   void collect_region(RegionId r, std::vector<NameId>& names, std::vector<ValueId>& leaves);
   void walk_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide,
                   FlatMap<uint32_t, bool>& seen);
   TypedId strip_order(TypedId f, Memo& memo);
-  void order_names(Plan& plan, const std::vector<uint32_t>& maps);
+  void order_names(Plan& plan, const std::vector<MapId>& maps);
   void expand_finite(Plan& plan);
   void count_keys(Plan& plan);
   void take_apart(Plan& plan);

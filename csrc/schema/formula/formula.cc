@@ -292,24 +292,24 @@ F FormulaSpace::negate_new(F x) {
   return F{add(n, {&x.v, 1})};
 }
 
-uint32_t FormulaSpace::intern_text(std::string_view text) {
-  return text_index_.find_or_add(
+TextId FormulaSpace::intern_text(std::string_view text) {
+  return TextId{text_index_.find_or_add(
       hash_bytes(text.data(), text.size(), 0), [&](uint32_t i) { return texts_[i] == text; },
       [&] {
         const std::span<const char> kept = pool_.copy(std::span<const char>(text));
         texts_.emplace_back(kept.data(), kept.size());
         return static_cast<uint32_t>(texts_.size() - 1);
-      });
+      })};
 }
 
-const Decimal& FormulaSpace::decimal(uint32_t text_id) {
-  if (const auto known = decimals_.find(text_id); known != decimals_.end()) return known->second;
-  return decimals_.emplace(text_id, Decimal::parse_any(texts_[text_id])).first->second;
+const Decimal& FormulaSpace::decimal(TextId id) {
+  if (const auto known = decimals_.find(id); known != decimals_.end()) return known->second;
+  return decimals_.emplace(id, Decimal::parse_any(texts_[id.v])).first->second;
 }
 
-const Decimal& FormulaSpace::short_decimal(uint32_t text_id) {
-  const Decimal& out = decimal(text_id);
-  out.require_short(texts_[text_id]);
+const Decimal& FormulaSpace::short_decimal(TextId id) {
+  const Decimal& out = decimal(id);
+  out.require_short(texts_[id.v]);
   return out;
 }
 

@@ -48,6 +48,11 @@ struct Truth {
   constexpr operator TypedId() const { return TypedId{node}; }
 };
 
+using TextId = Id<struct TextTag>;            // a text: FormulaSpace::text
+using StringSetId = Id<struct StringSetTag>;  // a sorted set of texts: FormulaSpace::string_set
+using RegionId = Id<struct RegionTag>;
+using NameId = Id<struct NameTag>;  // a key of objects; its number is that of its text
+
 struct Formula {
   Op op = Op::kTrue;
   uint32_t a = 0, b = 0, c = 0, d = 0;
@@ -55,10 +60,10 @@ struct Formula {
   uint32_t n = 0;
   uint32_t has = 0;                                      // kHasVal and the like, of the whole subtree
   LocationId location() const { return LocationId{a}; }  // of kSchema
+  TextId text() const { return TextId{a}; }              // of kPattern, kFormat and the numbers but kInteger
+  StringSetId string_set() const { return StringSetId{a}; }          // of kStrings
   ValueId value() const { return ValueId{op == Op::kVal ? a : b}; }  // of kVal, kContent and the counts
 };
-using RegionId = Id<struct RegionTag>;
-using NameId = Id<struct NameTag>;  // a key of objects; its number is that of its text
 
 // A set of object keys.
 struct Region {
@@ -122,11 +127,12 @@ class FormulaSpace {
   TypedId atom(Op op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0) {
     return TypedId{atom_node(op, a, b, c, d)};
   }
+  TypedId atom(Op op, TextId text, uint32_t b = 0) { return atom(op, text.v, b); }
   TypedId val(ValueId value);
   TypedId length(uint32_t min, uint32_t max);
   TypedId strings(std::vector<std::string> texts);
   TypedId content(ValueId value) { return value == no() ? no() : atom(Op::kContent, 0, value.v); }
-  const std::vector<std::string>& string_set(uint32_t id) const { return string_sets_[id]; }
+  const std::vector<std::string>& string_set(StringSetId id) const { return string_sets_[id.v]; }
   TypedId all(RegionId region, ValueId value);
   TypedId some(RegionId region, ValueId value, uint32_t n);
   TypedId most(RegionId region, ValueId value, int64_t n);  // n < 0 is false
@@ -155,13 +161,13 @@ class FormulaSpace {
   }
 
   // ---- texts and names ----
-  uint32_t intern_text(std::string_view text);
-  NameId intern_name(std::string_view name) { return NameId{intern_text(name)}; }
-  std::string_view text(uint32_t id) const { return texts_[id]; }
+  TextId intern_text(std::string_view text);
+  NameId intern_name(std::string_view name) { return NameId{intern_text(name).v}; }
+  std::string_view text(TextId id) const { return texts_[id.v]; }
   std::string_view text(NameId name) const { return texts_[name.v]; }
   // The number that a text is, read once; `short_decimal` throws as Decimal::parse does.
-  const Decimal& decimal(uint32_t text_id);
-  const Decimal& short_decimal(uint32_t text_id);
+  const Decimal& decimal(TextId id);
+  const Decimal& short_decimal(TextId id);
 
   // ---- regions ----
   RegionId names(std::vector<NameId> names);
@@ -214,7 +220,7 @@ class FormulaSpace {
   InternTable region_index_;
   std::vector<std::string_view> texts_;  // in the pool
   InternTable text_index_;
-  std::unordered_map<uint32_t, Decimal> decimals_;  // by text
+  std::unordered_map<TextId, Decimal> decimals_;
 };
 
 }  // namespace structgen

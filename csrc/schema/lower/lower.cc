@@ -187,9 +187,9 @@ ValueId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
 }
 
 // The number of a map whose keys are written in this order.
-uint32_t Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
+MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   if (const auto* known = map_index_.find(key)) return *known;
-  const uint32_t id = static_cast<uint32_t>(maps_.size());
+  const MapId id{static_cast<uint32_t>(maps_.size())};
   maps_.push_back(names);
   Undo undo([&] { maps_.pop_back(); });
   map_index_.emplace(key, id);
@@ -239,7 +239,7 @@ ValueId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
         parts.push_back(present(n));
       }
       if (order_ == PropertyOrder::kSchema && doc != kNoDocument && names.size() > 1) {
-        put(Kind::kObject, formulas_.atom(Op::kOrder, map_of(key, names)));
+        put(Kind::kObject, formulas_.atom(Op::kOrder, map_of(key, names).v));
       }
       put(Kind::kObject, formulas_.all(formulas_.region_not(formulas_.names(names)), FormulaSpace::no()));
       break;
@@ -351,7 +351,7 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.all(formulas_.name(n), sub(at, j.item(map, i))));
     }
     if (order_ == PropertyOrder::kSchema && names.size() > 1) {
-      put(formulas_.atom(Op::kOrder, map_of(key_of(at.doc, map), names)));
+      put(formulas_.atom(Op::kOrder, map_of(key_of(at.doc, map), names).v));
     }
   }
   if (!names.empty()) evaluated.push_back(formulas_.names(names));

@@ -16,6 +16,8 @@
 
 namespace structgen {
 
+using MapId = Id<struct MapTag>;  // a properties map, which orders its names: Lowering::map_names
+
 enum class PropertyOrder : uint8_t { kSchema, kAny };
 
 class Lowering {
@@ -38,8 +40,8 @@ class Lowering {
   void loops(LocationId location) { looping_.insert(location); }
   const Loc& location(LocationId location) const { return locs_[location.v]; }
   SchemaSet& schemas() { return schemas_; }
-  // Names in the order of properties map `map`.
-  const std::vector<NameId>& map_names(uint32_t map) const { return maps_[map]; }
+  // Its names, in their order.
+  const std::vector<NameId>& map_names(MapId map) const { return maps_[map.v]; }
   // A formula that holds for exactly the values of a JSON array.
   ValueId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
 
@@ -63,7 +65,7 @@ class Lowering {
   static constexpr uint32_t kNoDocument =
       0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
   ValueId values(const Json& json, JsonRef array, uint32_t doc);
-  uint32_t map_of(uint64_t key, const std::vector<NameId>& names);
+  MapId map_of(uint64_t key, const std::vector<NameId>& names);
   ValueId constant(const Json& json, JsonRef node, uint32_t doc);
   ValueId absent(NameId name) {
     return formulas_.literal(Kind::kObject, formulas_.all(formulas_.name(name), FormulaSpace::no()));
@@ -82,7 +84,7 @@ class Lowering {
   FlatMap<uint32_t, ValueId> lowered_;  // by location
   std::set<LocationId> broken_, looping_;
   std::vector<std::vector<NameId>> maps_;
-  FlatMap<uint64_t, uint32_t> map_index_;
+  FlatMap<uint64_t, MapId> map_index_;
   FlatMap<uint64_t, ValueId> constants_;
   uint32_t constant_depth_ = 0;
 };

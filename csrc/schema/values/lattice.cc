@@ -134,7 +134,7 @@ class Scaled {
  private:
   const Decimal& decimal(const Formula& f) const {
     static const Decimal one = Decimal::parse("1");
-    return f.op == Op::kInteger ? one : formulas_.decimal(f.a);
+    return f.op == Op::kInteger ? one : formulas_.decimal(f.text());
   }
 
   bool scan(TypedId p) {

@@ -89,7 +89,7 @@ RegexId Numbers::within(RegexId numbers, RegexId some) {
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
-  if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.a));
+  if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.text()));
   const auto counts = [&](TypedId k) { return counts_digits(k); };
   if (f.op == Op::kAnd) {
     const Conditions all = read(p);
@@ -108,7 +108,7 @@ uint32_t Numbers::size_of_constants(TypedId p) {
   constexpr uint32_t kMany = 4096;  // enough to know
   const Formula f = formulas_[p];
   if (row(f.op).family == Family::kNumber && f.op != Op::kInteger) {
-    const Decimal& d = formulas_.decimal(f.a);
+    const Decimal& d = formulas_.decimal(f.text());
     return static_cast<uint32_t>(std::min<int64_t>(kMany, std::abs(d.exponent) + d.digits.size()));
   }
   if (f.n == 0) return 0;
@@ -123,7 +123,7 @@ uint32_t Numbers::size_of_constants(TypedId p) {
 bool Numbers::hard(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
-  if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.a));
+  if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.text()));
   if (!(f.has & kHasMultiple)) return false;
   if (const auto* known = hard_.find(p.v)) return *known;
   bool out = false;
@@ -146,10 +146,10 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
   // Recipe, keyword 5, of numbers with an atom of its own: its case.
   switch (f.op) {
     case Op::kInteger: return f.b ? numbers.plain_integers() : numbers.integers();
-    case Op::kAtLeast: return numbers.at_least(formulas_.short_decimal(f.a), f.b != 0);
-    case Op::kAtMost: return numbers.at_most(formulas_.short_decimal(f.a), f.b != 0);
-    case Op::kMultiple: return numbers.multiple_of(formulas_.short_decimal(f.a));
-    case Op::kEqual: return numbers.equal_to(formulas_.decimal(f.a));
+    case Op::kAtLeast: return numbers.at_least(formulas_.short_decimal(f.text()), f.b != 0);
+    case Op::kAtMost: return numbers.at_most(formulas_.short_decimal(f.text()), f.b != 0);
+    case Op::kMultiple: return numbers.multiple_of(formulas_.short_decimal(f.text()));
+    case Op::kEqual: return numbers.equal_to(formulas_.decimal(f.text()));
     default: unknown_operator(f.op);
   }
 }
@@ -163,7 +163,7 @@ Numbers::Conditions Numbers::read(TypedId p) {
     const Formula f = formulas_[denied ? formulas_.kids(k)[0] : k];
     if (!denied && (f.op == Op::kInteger || f.op == Op::kMultiple)) {
       out.without_point = out.without_point || (f.op == Op::kInteger && f.b);
-      const Decimal d = f.op == Op::kInteger ? Decimal::parse("1") : formulas_.short_decimal(f.a);
+      const Decimal d = f.op == Op::kInteger ? Decimal::parse("1") : formulas_.short_decimal(f.text());
       ++out.divisors;
       if (NumberLanguage::is_hard(d))
         out.hard.push_back(d);
@@ -174,7 +174,7 @@ Numbers::Conditions Numbers::read(TypedId p) {
     } else if (f.op == Op::kAtLeast || f.op == Op::kAtMost) {
       out.bounds.push_back(k);
       const bool lower = (f.op == Op::kAtLeast) != denied;
-      const NumberLanguage::Bound bound{formulas_.short_decimal(f.a), (f.b != 0) != denied};
+      const NumberLanguage::Bound bound{formulas_.short_decimal(f.text()), (f.b != 0) != denied};
       std::optional<NumberLanguage::Bound>& kept = lower ? out.low : out.high;
       const int order = kept ? compare(bound.value, kept->value) * (lower ? 1 : -1) : 1;
       if (order > 0 || (order == 0 && bound.open)) kept = bound;

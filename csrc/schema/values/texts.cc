@@ -127,16 +127,16 @@ RegexId Texts::atom(const Formula& f) {
   // Recipe, keyword 5, of strings with an atom of its own: its case.
   switch (f.op) {
     case Op::kPattern: {
-      const std::pair key(&spelling_, std::string(formulas_.text(f.a)));
+      const std::pair key(&spelling_, std::string(formulas_.text(f.text())));
       Shared& shared = regexes_.cache<Shared>();
       if (const auto known = shared.patterns.find(key); known != shared.patterns.end()) return known->second;
       const RegexId out = lower(regexes_, parse_pattern(key.second), Match::kSearch, spelling_);
       shared.bytes += key.second.size() + 96;
       return shared.patterns.emplace(key, out).first->second;
     }
-    case Op::kFormat: return lower(regexes_, *find_format(formulas_.text(f.a)), spelling_);
+    case Op::kFormat: return lower(regexes_, *find_format(formulas_.text(f.text())), spelling_);
     case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
-    case Op::kStrings: return any_of(formulas_.string_set(f.a));
+    case Op::kStrings: return any_of(formulas_.string_set(f.string_set()));
     case Op::kContent: undecided_content();
     default: unknown_operator(f.op);
   }
@@ -152,8 +152,8 @@ bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
   TypedId chosen;
   for (TypedId k : kids)
     if (formulas_[k].op == Op::kStrings &&
-        (!smallest || formulas_.string_set(formulas_[k].a).size() < smallest->size())) {
-      smallest = &formulas_.string_set(formulas_[k].a);
+        (!smallest || formulas_.string_set(formulas_[k].string_set()).size() < smallest->size())) {
+      smallest = &formulas_.string_set(formulas_[k].string_set());
       chosen = k;
     }
   if (!smallest) return false;
@@ -165,7 +165,7 @@ bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
     const bool denied = f.op == Op::kNot;
     const Formula inner = denied ? formulas_[formulas_.kids(k)[0]] : f;
     if (inner.op == Op::kStrings) {
-      const auto& other = formulas_.string_set(inner.a);
+      const auto& other = formulas_.string_set(inner.string_set());
       std::erase_if(kept, [&](const std::string& t) {
         return std::binary_search(other.begin(), other.end(), t) == denied;
       });

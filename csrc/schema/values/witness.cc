@@ -19,7 +19,8 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   const Formula& f = formulas[p];
   if (row(f.op).family == Family::kNumber || f.op == Op::kFormat) return true;
   if (f.op == Op::kStrings)  // half a surrogate pair, "\ud800", has no spelling
-    return std::ranges::any_of(formulas.string_set(f.a), [](const std::string& t) { return valid_utf8(t); });
+    return std::ranges::any_of(formulas.string_set(f.string_set()),
+                               [](const std::string& t) { return valid_utf8(t); });
   if (f.op == Op::kLength) return f.a <= f.b;
   if (f.op == Op::kOr)
     return std::ranges::any_of(formulas.kids(p), [&](TypedId k) { return plainly_nonempty(formulas, k); });
@@ -34,7 +35,7 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   for (TypedId k : formulas.kids(p)) {
     const Formula& g = formulas[k];
     if (row(g.op).family != Family::kNumber || g.op == Op::kEqual) return false;
-    const double x = g.op == Op::kInteger ? 1 : formulas.decimal(g.a).approximate();
+    const double x = g.op == Op::kInteger ? 1 : formulas.decimal(g.text()).approximate();
     if (!(std::abs(x) < 1e15)) return false;
     if (g.op == Op::kAtLeast) {
       low = std::max(low, x);
@@ -51,7 +52,7 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
 bool asks_whole(FormulaSpace& formulas, TypedId p) {
   const Formula& f = formulas[p];
   if (f.op == Op::kInteger) return true;
-  if (f.op == Op::kEqual) return formulas.decimal(f.a).integer();
+  if (f.op == Op::kEqual) return formulas.decimal(f.text()).integer();
   return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas.kids(p), [&](TypedId k) {
            return formulas[k].op == Op::kEqual && asks_whole(formulas, k);
          });
