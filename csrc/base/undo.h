@@ -28,9 +28,9 @@ class Undo {
 
 // The number of a value in a list, by its key in an index of the list: both get it, or neither.
 template <class Index, class List, class Value>
-uint32_t numbered(Index& index, List& list, const typename Index::key_type& key, Value&& value) {
+auto numbered(Index& index, List& list, const typename Index::key_type& key, Value&& value) {
   if (const auto it = index.find(key); it != index.end()) return it->second;
-  const uint32_t number = static_cast<uint32_t>(list.size());
+  const typename Index::mapped_type number{static_cast<uint32_t>(list.size())};
   list.push_back(std::forward<Value>(value));
   Undo undo([&] { list.pop_back(); });
   index.emplace(key, number);

@@ -59,7 +59,8 @@ ValueId Lowering::reference(Loc l) {
 
 ValueId Lowering::node_of(const Loc& l) {
   return formulas_.schema(LocationId{loc_index_.find_or_add(
-      mix(mix(mix(mix(0, l.doc), l.node), l.resource), l.scope), [&](uint32_t i) { return locs_[i] == l; },
+      mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v),
+      [&](uint32_t i) { return locs_[i] == l; },
       [&] {
         locs_.push_back(l);
         return static_cast<uint32_t>(locs_.size() - 1);
@@ -148,7 +149,7 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
 }
 
 // A list of values: scalars of one kind become one set, whatever their number.
-ValueId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
+ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   uint32_t mask = 0;
   std::vector<std::string> strings;
   std::vector<TypedId> numbers;
@@ -197,7 +198,7 @@ MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   return id;
 }
 
-ValueId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
+ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
   if (doc != kNoDocument)

@@ -62,11 +62,11 @@ class Lowering {
   void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
-  static constexpr uint32_t kNoDocument =
-      0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
-  ValueId values(const Json& json, JsonRef array, uint32_t doc);
+  // Of values from a text: nothing to remember, no order.
+  static constexpr DocumentId kNoDocument{0xFFFFFFFFu};
+  ValueId values(const Json& json, JsonRef array, DocumentId doc);
   MapId map_of(uint64_t key, const std::vector<NameId>& names);
-  ValueId constant(const Json& json, JsonRef node, uint32_t doc);
+  ValueId constant(const Json& json, JsonRef node, DocumentId doc);
   ValueId absent(NameId name) {
     return formulas_.literal(Kind::kObject, formulas_.all(formulas_.name(name), FormulaSpace::no()));
   }

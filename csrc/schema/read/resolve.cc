@@ -96,26 +96,26 @@ SchemaSet::SchemaSet(std::string_view root, const Documents& others, const Schem
     : options_(options), others_(&others) {
   text_size_ = root.size();
   for (const auto& [uri, text] : others) text_size_ += uri.size() + text.size();
-  const uint32_t doc = add_document("", Json::parse(root));
-  const Json& j = *documents_[doc];
+  const DocumentId doc = add_document("", Json::parse(root));
+  const Json& j = *documents_[doc.v];
   if (!j.is_object(0) && !j.is_bool(0))
     throw Error(ErrorKind::kGrammar, "a schema is an object or a boolean").in("");
-  scan(doc, 0, 0, kNoVisit, {});
+  scan(doc, 0, {}, kNoVisit, {});
   resolve_pending();
-  root_ = Loc{doc, 0, resource_roots_.at(key_of(doc, 0)), 0};
-  if (dynamic_) root_.scope = push_scope(0, root_.resource);
+  root_ = Loc{doc, 0, resource_roots_.at(key_of(doc, 0)), {}};
+  if (dynamic_) root_.scope = push_scope({}, root_.resource);
   others_ = nullptr;
 }
 
-uint32_t SchemaSet::add_document(const std::string& uri, Json json) {
-  const uint32_t doc = static_cast<uint32_t>(documents_.size());
+DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
+  const DocumentId doc{static_cast<uint32_t>(documents_.size())};
   documents_.push_back(std::make_unique<Json>(std::move(json)));
   Resource r;
   r.uri = uri;
   r.doc = doc;
   r.node = 0;
   r.draft = options_.draft;
-  const uint32_t id = static_cast<uint32_t>(resources_.size());
+  const ResourceId id{static_cast<uint32_t>(resources_.size())};
   resources_.push_back(std::move(r));
   if (!uri.empty()) by_uri_.emplace(uri, id);
   resource_roots_[key_of(doc, 0)] = id;
@@ -124,19 +124,19 @@ uint32_t SchemaSet::add_document(const std::string& uri, Json json) {
 
 Loc SchemaSet::add(std::string_view schema) {
   added_ = std::min(added_, documents_.size());
-  const uint32_t doc = add_document("", Json::parse(schema));
-  const uint32_t resource = resource_roots_.at(key_of(doc, 0));
-  resources_[resource].draft = Draft::k2020;
+  const DocumentId doc = add_document("", Json::parse(schema));
+  const ResourceId resource = resource_roots_.at(key_of(doc, 0));
+  resources_[resource.v].draft = Draft::k2020;
   text_size_ += schema.size();
   const std::size_t known = pending_.size();
   scan(doc, 0, resource, kNoVisit, {});
   pending_.resize(known);  // the references lead to what this scan has seen
-  return Loc{doc, 0, resource, dynamic_ ? push_scope(0, resource) : 0};
+  return Loc{doc, 0, resource, dynamic_ ? push_scope({}, resource) : ScopeId{}};
 }
 
-Draft SchemaSet::dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& validates) {
-  const Json& j = *documents_[doc];
-  const bool forced = doc == 0 && node == 0 && options_.force_draft;
+Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool& validates) {
+  const Json& j = *documents_[doc.v];
+  const bool forced = doc == DocumentId{} && node == 0 && options_.force_draft;
   const JsonRef s = j.find(node, "$schema");
   if (s == kNoJson || !j.is_string(s)) return forced ? options_.draft : inherited;
   Draft d = inherited;
@@ -160,10 +160,10 @@ Draft SchemaSet::dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& v
 
 // ---- scan ----
 
-void SchemaSet::scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t parent,
+void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId parent,
                      std::string_view keyword) {
-  if (scanned_.size() <= doc) scanned_.resize(doc + 1);
-  scanned_[doc].resize(documents_[doc]->node_count());
+  if (scanned_.size() <= doc.v) scanned_.resize(doc.v + 1);
+  scanned_[doc.v].resize(documents_[doc.v]->node_count(), kNoVisit);
   std::vector<Visit> todo;
   todo.reserve(32);
   visits_.reserve(32);
@@ -171,9 +171,9 @@ void SchemaSet::scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t par
   while (!todo.empty()) {
     Visit v = todo.back();
     todo.pop_back();
-    if (scanned_[v.doc][v.node]) continue;
-    const uint32_t id = static_cast<uint32_t>(visits_.size());
-    scanned_[v.doc][v.node] = id + 1;
+    VisitId& id = scanned_[v.doc.v][v.node];
+    if (id != kNoVisit) continue;
+    id = VisitId{static_cast<uint32_t>(visits_.size())};
     v.resource = enter_resource(v);
     visits_.push_back(v);
     scan_schema(id, todo);
@@ -181,32 +181,32 @@ void SchemaSet::scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t par
 }
 
 // A schema with an $id of its own, or a document's root, starts a resource.
-uint32_t SchemaSet::enter_resource(Visit& v) {
-  const Json& j = *documents_[v.doc];
+ResourceId SchemaSet::enter_resource(Visit& v) {
+  const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) return v.resource;
   const bool is_root = v.node == 0;
   Draft draft =
-      is_root ? resources_[resource_roots_.at(key_of(v.doc, 0))].draft : resources_[v.resource].draft;
-  bool validates = is_root || resources_[v.resource].validates;
+      is_root ? resources_[resource_roots_.at(key_of(v.doc, 0)).v].draft : resources_[v.resource.v].draft;
+  bool validates = is_root || resources_[v.resource.v].validates;
   const JsonRef id_new = j.find(v.node, "$id"), id_old = j.find(v.node, "id");
   if (is_root || id_new != kNoJson || id_old != kNoJson) draft = dialect_of(v.doc, v.node, draft, validates);
   const JsonRef id = draft == Draft::k4 ? id_old : id_new;
   const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;  // $ref hides its siblings
   const bool has_id = id != kNoJson && j.is_string(id) && !hidden;
-  uint32_t resource = v.resource;
+  ResourceId resource = v.resource;
   if (is_root) resource = resource_roots_.at(key_of(v.doc, 0));
   if (is_root) {
-    resources_[resource].draft = draft;
-    resources_[resource].validates = validates;
+    resources_[resource.v].draft = draft;
+    resources_[resource.v].validates = validates;
   }
   if (!has_id) return resource;
-  const std::string full = resolve_uri(resources_[resource].uri, j.text(id));
+  const std::string full = resolve_uri(resources_[resource.v].uri, j.text(id));
   std::string_view absolute, fragment;
   split_fragment(full, absolute, fragment);
-  if (!fragment.empty() && draft <= Draft::k7) resources_[resource].anchors[std::string(fragment)] = v.node;
+  if (!fragment.empty() && draft <= Draft::k7) resources_[resource.v].anchors[std::string(fragment)] = v.node;
   if (j.text(id).starts_with('#')) return resource;
   if (is_root) {
-    resources_[resource].uri = absolute;
+    resources_[resource.v].uri = absolute;
   } else {
     Resource r;
     r.uri = absolute;
@@ -214,7 +214,7 @@ uint32_t SchemaSet::enter_resource(Visit& v) {
     r.node = v.node;
     r.draft = draft;
     r.validates = validates;
-    resource = static_cast<uint32_t>(resources_.size());
+    resource = ResourceId{static_cast<uint32_t>(resources_.size())};
     resources_.push_back(std::move(r));
     resource_roots_[key_of(v.doc, v.node)] = resource;
   }
@@ -222,9 +222,9 @@ uint32_t SchemaSet::enter_resource(Visit& v) {
   return resource;
 }
 
-void SchemaSet::scan_schema(uint32_t visit, std::vector<Visit>& todo) {
-  const Visit v = visits_[visit];
-  const Json& j = *documents_[v.doc];
+void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
+  const Visit v = visits_[visit.v];
+  const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) {
     if (!j.is_bool(v.node) && v.parent != kNoVisit) {
       const std::string which =
@@ -233,7 +233,7 @@ void SchemaSet::scan_schema(uint32_t visit, std::vector<Visit>& todo) {
     }
     return;
   }
-  const Draft draft = resources_[v.resource].draft;
+  const Draft draft = resources_[v.resource.v].draft;
   const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;
   for (uint32_t i = 0; i < j.size(v.node); ++i) {
     const std::string_view key = j.key(v.node, i);
@@ -248,16 +248,16 @@ void SchemaSet::scan_schema(uint32_t visit, std::vector<Visit>& todo) {
   }
 }
 
-void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value,
+void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
                           std::vector<Visit>& todo) {
-  const Visit v = visits_[visit];
-  const Json& j = *documents_[v.doc];
-  if (const char* why = misshapen(j, w.form, value, resources_[v.resource].draft)) {
+  const Visit v = visits_[visit.v];
+  const Json& j = *documents_[v.doc.v];
+  if (const char* why = misshapen(j, w.form, value, resources_[v.resource.v].draft)) {
     notes_.push_back({visit, key, std::string("ignored: ") + why});
     return;
   }
   note_misshapen_parts(visit, w.word, key, value);
-  if (resources_[v.resource].validates) check_value(visit, w, key, value);
+  if (resources_[v.resource.v].validates) check_value(visit, w, key, value);
   const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
     todo.push_back({v.doc, node, v.resource, visit, key, member, index});
   };
@@ -292,21 +292,22 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
       if (v.node != 0 || options_.force_draft) break;
       if (!j.is_string(value) || (!draft_of_uri(j.text(value), d) && std::ranges::none_of(*others_, given)))
         notes_.push_back(
-            {visit, key, "names no known draft: read as draft " + draft_name(resources_[v.resource].draft)});
+            {visit, key,
+             "names no known draft: read as draft " + draft_name(resources_[v.resource.v].draft)});
       break;
     }
     case Word::kAnchor:
-      if (j.is_string(value)) resources_[v.resource].anchors[std::string(j.text(value))] = v.node;
+      if (j.is_string(value)) resources_[v.resource.v].anchors[std::string(j.text(value))] = v.node;
       break;
     case Word::kDynamicAnchor:
       if (j.is_string(value)) {
-        resources_[v.resource].anchors[std::string(j.text(value))] = v.node;
-        resources_[v.resource].dynamic_anchors[std::string(j.text(value))] = v.node;
+        resources_[v.resource.v].anchors[std::string(j.text(value))] = v.node;
+        resources_[v.resource.v].dynamic_anchors[std::string(j.text(value))] = v.node;
       }
       break;
     case Word::kRecursiveAnchor:
-      if (v.node == resources_[v.resource].node)
-        resources_[v.resource].recursive_anchor = j.type(value) == JsonType::kTrue;
+      if (v.node == resources_[v.resource.v].node)
+        resources_[v.resource.v].recursive_anchor = j.type(value) == JsonType::kTrue;
       break;
     case Word::kPattern: check_pattern(visit, key, j.text(value)); break;
     case Word::kPatternProperties:
@@ -327,8 +328,8 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
 }
 
 // Parts of a keyword that constrain nothing because of their shape.
-void SchemaSet::note_misshapen_parts(uint32_t visit, Word w, std::string_view key, JsonRef value) {
-  const Json& j = *documents_[visits_[visit].doc];
+void SchemaSet::note_misshapen_parts(VisitId visit, Word w, std::string_view key, JsonRef value) {
+  const Json& j = *documents_[visits_[visit.v].doc.v];
   const auto names = [&](JsonRef list) {
     for (uint32_t i = 0; i < j.size(list); ++i)
       if (!j.is_string(j.item(list, i))) return false;
@@ -351,8 +352,8 @@ void SchemaSet::note_misshapen_parts(uint32_t visit, Word w, std::string_view ke
 
 // Values of the right shape that no draft permits. Refused here, and not where a text comes to them: that
 // place may be optional, and a mask under "subset" would leave it out without a word.
-void SchemaSet::check_value(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value) {
-  const Json& j = *documents_[visits_[visit].doc];
+void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value) {
+  const Json& j = *documents_[visits_[visit.v].doc.v];
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorKind::kGrammar, what).in(visit_pointer(visit), std::string(key));
   };
@@ -389,7 +390,7 @@ void SchemaSet::check_value(uint32_t visit, const WordInfo& w, std::string_view 
   }
 }
 
-void SchemaSet::check_pattern(uint32_t visit, std::string_view keyword, std::string_view text) {
+void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::string_view text) {
   try {
     parse_pattern(text);
   } catch (Error& e) {
@@ -402,27 +403,27 @@ void SchemaSet::check_pattern(uint32_t visit, std::string_view keyword, std::str
 void SchemaSet::resolve_pending() {
   for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
     const Pending p = pending_[i];
-    const Visit v = visits_[p.visit];
+    const Visit v = visits_[p.visit.v];
     const char* const keyword = p.word == Word::kDynamicRef ? "$dynamicRef" : "$ref";
     Loc target;
     try {
-      target = resolve(Loc{v.doc, v.node, v.resource, 0}, p.reference, keyword);
+      target = resolve(Loc{v.doc, v.node, v.resource, {}}, p.reference, keyword);
     } catch (const Error& e) {
       // Nothing stands where the reference points: whatever needs it is refused, what does not is fine.
       if (e.kind() != ErrorKind::kUnsupportedSchema ||
-          !dangling(Loc{v.doc, v.node, v.resource, 0}, p.reference))
+          !dangling(Loc{v.doc, v.node, v.resource, {}}, p.reference))
         throw;
       broken_.push_back({p.visit, keyword, false});
       notes_.push_back({p.visit, keyword, std::string(e.what()) + "; values that need it are refused"});
       continue;
     }
-    const JsonType t = documents_[target.doc]->type(target.node);
+    const JsonType t = documents_[target.doc.v]->type(target.node);
     if (t != JsonType::kObject && t != JsonType::kTrue && t != JsonType::kFalse)
       throw Error(ErrorKind::kGrammar,
                   "reference '" + std::string(p.reference) + "' does not lead to a schema")
           .in(visit_pointer(p.visit), std::string(keyword));
     scan(target.doc, target.node, target.resource, p.visit, "$ref");
-    pending_[i].target = scanned_[target.doc][target.node] - 1;
+    pending_[i].target = scanned_[target.doc.v][target.node];
   }
   find_loops();
 }
@@ -431,10 +432,10 @@ void SchemaSet::resolve_pending() {
 bool SchemaSet::in_place(const Visit& v) const {
   if (v.parent == kNoVisit || v.keyword == "$ref") return false;
   const WordInfo* w = find_word(v.keyword);
-  const Visit& above = visits_[v.parent];
-  const Json& j = *documents_[above.doc];
+  const Visit& above = visits_[v.parent.v];
+  const Json& j = *documents_[above.doc.v];
   const auto has = [&](std::string_view key) { return j.find(above.node, key) != kNoJson; };
-  if (resources_[above.resource].draft <= Draft::k7 && has("$ref")) return false;  // which hides its siblings
+  if (resources_[above.resource.v].draft <= Draft::k7 && has("$ref")) return false;  // it hides its siblings
   switch (w->word) {
     case Word::kAllOf:
     case Word::kAnyOf:
@@ -453,15 +454,15 @@ bool SchemaSet::in_place(const Visit& v) const {
 void SchemaSet::find_loops() {
   std::vector<std::pair<uint32_t, uint32_t>> references;
   for (const Pending& p : pending_)
-    if (p.word == Word::kRef && p.target != kNoVisit) references.emplace_back(p.visit, p.target);
+    if (p.word == Word::kRef && p.target != kNoVisit) references.emplace_back(p.visit.v, p.target.v);
   if (references.empty()) return;
   std::vector<uint32_t> above(visits_.size());
   for (uint32_t i = 0; i < visits_.size(); ++i)
-    above[i] = in_place(visits_[i]) ? visits_[i].parent : kNotInPlace;
+    above[i] = in_place(visits_[i]) ? visits_[i].parent.v : kNotInPlace;
   for (uint32_t i : looping_references(above, references)) {
-    const uint32_t visit = references[i].first;
+    const VisitId visit{references[i].first};
     broken_.push_back({visit, "$ref", true});
-    looping_.insert(key_of(visits_[visit].doc, visits_[visit].node));
+    looping_.insert(key_of(visits_[visit.v].doc, visits_[visit.v].node));
     notes_.push_back(
         {visit, "$ref",
          "leads back to its own schema without consuming anything; values that need it are refused"});
@@ -470,7 +471,7 @@ void SchemaSet::find_loops() {
 
 // ---- resolution ----
 
-bool SchemaSet::find_resource(const std::string& uri, uint32_t& out) {
+bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   if (const auto it = by_uri_.find(uri); it != by_uri_.end()) {
     out = it->second;
     return true;
@@ -480,7 +481,7 @@ bool SchemaSet::find_resource(const std::string& uri, uint32_t& out) {
     std::string_view absolute, fragment;
     split_fragment(name, absolute, fragment);
     if (absolute != uri) continue;
-    const uint32_t doc = add_document(uri, Json::parse(text));
+    const DocumentId doc = add_document(uri, Json::parse(text));
     out = resource_roots_.at(key_of(doc, 0));
     scan(doc, 0, out, kNoVisit, {});
     return true;
@@ -488,9 +489,9 @@ bool SchemaSet::find_resource(const std::string& uri, uint32_t& out) {
   return false;
 }
 
-bool SchemaSet::find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node,
+bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node,
                              std::string_view pointer) const {
-  const Json& j = *documents_[doc];
+  const Json& j = *documents_[doc.v];
   while (!pointer.empty()) {
     if (pointer[0] != '/') return false;
     pointer.remove_prefix(1);
@@ -535,7 +536,7 @@ Error SchemaSet::broken(const Loc& text) const {
   const Json& j = json(text);
   const std::string reference = "reference '" + std::string(j.text(text.node)) + "' ";
   for (const Broken& b : broken_) {
-    const Visit& v = visits_[b.visit];
+    const Visit& v = visits_[b.visit.v];
     if (v.doc != text.doc || j.find(v.node, b.keyword) != text.node) continue;
     if (b.loops)
       return Error(ErrorKind::kGrammar,
@@ -550,10 +551,10 @@ Error SchemaSet::broken(const Loc& text) const {
 
 bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
   std::string_view absolute, fragment;
-  const std::string full = resolve_uri(resources_[from.resource].uri, reference);
+  const std::string full = resolve_uri(resources_[from.resource.v].uri, reference);
   split_fragment(full, absolute, fragment);
-  uint32_t resource;
-  return reference.starts_with('#') || absolute == resources_[from.resource].uri ||
+  ResourceId resource;
+  return reference.starts_with('#') || absolute == resources_[from.resource.v].uri ||
          find_resource(std::string(absolute), resource);
 }
 
@@ -563,25 +564,25 @@ Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_
                  "reference '" + std::string(reference) + "' cannot be resolved: " + why)
         .in(pointer(from), std::string(keyword));
   };
-  uint32_t resource = from.resource;
+  ResourceId resource = from.resource;
   std::string_view absolute, fragment;
   std::string full;
   if (reference.starts_with('#')) {
     fragment = reference.substr(1);
   } else {
-    full = resolve_uri(resources_[from.resource].uri, reference);
+    full = resolve_uri(resources_[from.resource.v].uri, reference);
     split_fragment(full, absolute, fragment);
-    if (absolute != resources_[resource].uri && !find_resource(std::string(absolute), resource))
+    if (absolute != resources_[resource.v].uri && !find_resource(std::string(absolute), resource))
       throw fail("no document has that name; pass it in `registry`");
   }
   const std::string decoded = percent_decode(fragment);
-  uint32_t doc = resources_[resource].doc;
-  JsonRef node = resources_[resource].node;
+  DocumentId doc = resources_[resource.v].doc;
+  JsonRef node = resources_[resource.v].node;
   if (decoded.empty() || decoded[0] == '/') {
     if (!find_pointer(resource, doc, node, decoded)) throw fail("nothing stands there");
   } else {
-    const auto it = resources_[resource].anchors.find(decoded);
-    if (it == resources_[resource].anchors.end()) throw fail("no such anchor");
+    const auto it = resources_[resource.v].anchors.find(decoded);
+    if (it == resources_[resource.v].anchors.end()) throw fail("no such anchor");
     node = it->second;
   }
   Loc out{doc, node, resource, from.scope};
@@ -594,16 +595,16 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   std::string_view absolute, fragment;
   split_fragment(reference, absolute, fragment);
   const std::string name = percent_decode(fragment);
-  if (name.empty() || name[0] == '/' || !resources_[target.resource].dynamic_anchors.count(name))
+  if (name.empty() || name[0] == '/' || !resources_[target.resource.v].dynamic_anchors.count(name))
     return target;
   // The outermost resource of the dynamic scope that has the anchor.
-  for (uint32_t s = from.scope; s != 0; s = scopes_[s].first) {
-    const Resource& r = resources_[scopes_[s].second];
+  for (ScopeId s = from.scope; s != ScopeId{}; s = scopes_[s.v].first) {
+    const Resource& r = resources_[scopes_[s.v].second.v];
     const auto it = r.dynamic_anchors.find(name);
     if (it != r.dynamic_anchors.end()) {
       target.doc = r.doc;
       target.node = it->second;
-      target.resource = scopes_[s].second;
+      target.resource = scopes_[s.v].second;
     }
   }
   target.scope = push_scope(from.scope, target.resource);
@@ -612,13 +613,13 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
 
 Loc SchemaSet::resolve_recursive(const Loc& from) {
   Loc target = resolve(from, "#", "$recursiveRef");
-  if (!resources_[target.resource].recursive_anchor) return target;
-  for (uint32_t s = from.scope; s != 0; s = scopes_[s].first) {
-    const Resource& r = resources_[scopes_[s].second];
+  if (!resources_[target.resource.v].recursive_anchor) return target;
+  for (ScopeId s = from.scope; s != ScopeId{}; s = scopes_[s.v].first) {
+    const Resource& r = resources_[scopes_[s.v].second.v];
     if (!r.recursive_anchor) continue;
     target.doc = r.doc;
     target.node = r.node;
-    target.resource = scopes_[s].second;
+    target.resource = scopes_[s.v].second;
   }
   target.scope = push_scope(from.scope, target.resource);
   return target;
@@ -626,9 +627,9 @@ Loc SchemaSet::resolve_recursive(const Loc& from) {
 
 // Entering a resource that is already in the scope changes nothing that a later look-up could see, which
 // keeps the scopes of recursive schemas finite.
-uint32_t SchemaSet::push_scope(uint32_t scope, uint32_t resource) {
-  for (uint32_t s = scope; s != 0; s = scopes_[s].first)
-    if (scopes_[s].second == resource) return scope;
+ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
+  for (ScopeId s = scope; s != ScopeId{}; s = scopes_[s.v].first)
+    if (scopes_[s.v].second == resource) return scope;
   return numbered(scope_index_, scopes_, {scope, resource}, std::pair(scope, resource));
 }
 
@@ -646,11 +647,11 @@ Loc SchemaSet::child(const Loc& parent, JsonRef node) {
 
 // ---- pointers ----
 
-std::string SchemaSet::visit_pointer(uint32_t visit) const {
+std::string SchemaSet::visit_pointer(VisitId visit) const {
   std::vector<const Visit*> path;
-  for (uint32_t at = visit; at != kNoVisit; at = visits_[at].parent) {
-    path.push_back(&visits_[at]);
-    if (visits_[at].keyword == "$ref") break;  // a target in no known position: the reference is the place
+  for (VisitId at = visit; at != kNoVisit; at = visits_[at.v].parent) {
+    path.push_back(&visits_[at.v]);
+    if (visits_[at.v].keyword == "$ref") break;  // a target in no known position: the reference is the place
   }
   std::string out;
   for (std::size_t i = path.size(); i-- > 0;) {
@@ -664,8 +665,8 @@ std::string SchemaSet::visit_pointer(uint32_t visit) const {
 }
 
 std::string SchemaSet::pointer(const Loc& l) const {
-  for (uint32_t i = 0; i < visits_.size(); ++i)
-    if (visits_[i].doc == l.doc && visits_[i].node == l.node) return visit_pointer(i);
+  for (VisitId i; i.v < visits_.size(); ++i.v)
+    if (visits_[i.v].doc == l.doc && visits_[i.v].node == l.node) return visit_pointer(i);
   return "";
 }
 

@@ -16,21 +16,26 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "schema/read/dialect.h"
 #include "schema/read/json.h"
 
 namespace structgen {
 
+using DocumentId = Id<struct DocumentTag>;
+using ResourceId = Id<struct ResourceTag>;  // a schema with an $id, or the root of a document
+using ScopeId = Id<struct ScopeTag>;        // a dynamic scope; 0 where no schema asks for it
+
 struct Loc {
-  uint32_t doc = 0;
+  DocumentId doc;
   JsonRef node = 0;
-  uint32_t resource = 0;
-  uint32_t scope = 0;  // index of the dynamic scope; 0 where no schema asks for it
+  ResourceId resource;
+  ScopeId scope;
   friend bool operator==(const Loc&, const Loc&) = default;
 };
 
 // A node of a document as a key of maps.
-inline uint64_t key_of(uint32_t doc, JsonRef node) { return (static_cast<uint64_t>(doc) << 32) | node; }
+inline uint64_t key_of(DocumentId doc, JsonRef node) { return (static_cast<uint64_t>(doc.v) << 32) | node; }
 
 struct ReportEntry {
   std::string pointer, keyword, reason;
@@ -48,14 +53,14 @@ class SchemaSet {
 
   SchemaSet(std::string_view root, const Documents& others, const SchemaOptions& options);
 
-  const Json& json(const Loc& l) const { return *documents_[l.doc]; }
+  const Json& json(const Loc& l) const { return *documents_[l.doc.v]; }
   Loc root() const { return root_; }
   // A schema of the engine's own beside the document, with references into itself only.
   Loc add(std::string_view schema);
-  bool added(const Loc& l) const { return l.doc >= added_; }
+  bool added(const Loc& l) const { return l.doc.v >= added_; }
   Loc child(const Loc& parent, JsonRef node);
-  Draft draft(const Loc& l) const { return resources_[l.resource].draft; }
-  bool validates(const Loc& l) const { return resources_[l.resource].validates; }
+  Draft draft(const Loc& l) const { return resources_[l.resource.v].draft; }
+  bool validates(const Loc& l) const { return resources_[l.resource.v].validates; }
   // The schema a reference means; throws kUnsupportedSchema where nothing is known by that name.
   Loc resolve(const Loc& from, std::string_view reference, std::string_view keyword = "$ref");
   // Whether the document of a reference is known, so that it fails only because nothing stands there.
@@ -75,10 +80,12 @@ class SchemaSet {
   std::size_t byte_size() const { return 8 * text_size_; }
 
  private:
-  static constexpr uint32_t kNoVisit = 0xFFFFFFFFu, kNoIndex = 0xFFFFFFFFu;
+  using VisitId = Id<struct VisitTag>;  // a schema that the scan came to: visits_
+  static constexpr VisitId kNoVisit{0xFFFFFFFFu};
+  static constexpr uint32_t kNoIndex = 0xFFFFFFFFu;
   struct Resource {
     std::string uri;
-    uint32_t doc;
+    DocumentId doc;
     JsonRef node;
     Draft draft;
     bool validates = true;  // its dialect has the validation vocabulary
@@ -87,63 +94,63 @@ class SchemaSet {
     std::unordered_map<std::string, JsonRef> dynamic_anchors;
   };
   struct Visit {
-    uint32_t doc;
+    DocumentId doc;
     JsonRef node;
-    uint32_t resource;
-    uint32_t parent;           // visit; kNoVisit for a document's root or a reference's target
+    ResourceId resource;
+    VisitId parent;            // kNoVisit for a document's root or a reference's target
     std::string_view keyword;  // path from the parent: keyword, then a member name or an index
     std::string_view member;
     uint32_t index = kNoIndex;
   };
   struct Note {
-    uint32_t visit;
+    VisitId visit;
     std::string_view keyword;
     std::string reason;
   };
   struct Pending {
-    uint32_t visit;
+    VisitId visit;
     std::string_view reference;
     Word word;
-    uint32_t target = kNoVisit;  // a visit, where the reference leads to a schema
+    VisitId target = kNoVisit;  // where the reference leads to a schema
   };
   struct Broken {
-    uint32_t visit;  // of the schema that holds the reference
+    VisitId visit;  // of the schema that holds the reference
     const char* keyword;
     bool loops;  // or leads nowhere
   };
-  uint32_t add_document(const std::string& uri, Json json);
-  void scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t parent, std::string_view keyword);
-  void scan_schema(uint32_t visit, std::vector<Visit>& todo);
-  void scan_word(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value,
+  DocumentId add_document(const std::string& uri, Json json);
+  void scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId parent, std::string_view keyword);
+  void scan_schema(VisitId visit, std::vector<Visit>& todo);
+  void scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
                  std::vector<Visit>& todo);
-  uint32_t enter_resource(Visit& v);
-  void note_misshapen_parts(uint32_t visit, Word w, std::string_view key, JsonRef value);
-  void check_value(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value);
-  void check_pattern(uint32_t visit, std::string_view keyword, std::string_view text);
+  ResourceId enter_resource(Visit& v);
+  void note_misshapen_parts(VisitId visit, Word w, std::string_view key, JsonRef value);
+  void check_value(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value);
+  void check_pattern(VisitId visit, std::string_view keyword, std::string_view text);
   void resolve_pending();
   void find_loops();
   bool in_place(const Visit& v) const;
-  bool find_resource(const std::string& uri, uint32_t& out);
-  bool find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node, std::string_view pointer) const;
-  Draft dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& validates);
-  uint32_t push_scope(uint32_t scope, uint32_t resource);
-  std::string visit_pointer(uint32_t visit) const;
+  bool find_resource(const std::string& uri, ResourceId& out);
+  bool find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node, std::string_view pointer) const;
+  Draft dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool& validates);
+  ScopeId push_scope(ScopeId scope, ResourceId resource);
+  std::string visit_pointer(VisitId visit) const;
 
   SchemaOptions options_;
   const Documents* others_ = nullptr;
   std::vector<std::unique_ptr<Json>> documents_;
   std::size_t added_ = static_cast<std::size_t>(-1);  // documents from here on were added
   std::vector<Resource> resources_;
-  std::unordered_map<std::string, uint32_t> by_uri_;
-  std::unordered_map<uint64_t, uint32_t> resource_roots_;  // (doc, node) -> resource, but document roots
-  std::vector<std::vector<uint32_t>> scanned_;             // [document][node]: its visit + 1, or 0
+  std::unordered_map<std::string, ResourceId> by_uri_;
+  std::unordered_map<uint64_t, ResourceId> resource_roots_;  // by (doc, node)
+  std::vector<std::vector<VisitId>> scanned_;                // [document][node]; kNoVisit
   std::vector<Visit> visits_;
   std::vector<Note> notes_;
   std::vector<Pending> pending_;
   std::vector<Broken> broken_;
   std::unordered_set<uint64_t> looping_;  // (doc, node) of schemas whose `$ref` is on a loop
-  std::vector<std::pair<uint32_t, uint32_t>> scopes_{{0, 0}};  // (parent scope, resource)
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> scope_index_;
+  std::vector<std::pair<ScopeId, ResourceId>> scopes_{{}};  // (parent scope, resource)
+  std::map<std::pair<ScopeId, ResourceId>, ScopeId> scope_index_;
   bool dynamic_ = false;  // some schema uses $dynamicRef or $recursiveRef
   std::size_t text_size_ = 0;
   Loc root_;
