@@ -152,7 +152,7 @@ bool Solver::array_productive(TypedId p) {
 bool Solver::search_array(TypedId p) {
   check_depth();
   std::vector<TypedId> queue{p};
-  std::unordered_set<uint32_t> seen{p.v};
+  std::unordered_set<TypedId> seen{p};
   for (std::size_t i = 0; i < queue.size(); ++i) {
     FlatMap<uint32_t, TypedId> memo;
     std::vector<Cell> cells;
@@ -161,7 +161,7 @@ bool Solver::search_array(TypedId p) {
     for (const Cell& c : cells) {
       bool simple_result = false;
       if (closes(c.rest) || (simple_array(c.rest, simple_result) && simple_result)) return true;
-      if (seen.insert(c.rest.v).second) queue.push_back(c.rest);
+      if (seen.insert(c.rest).second) queue.push_back(c.rest);
     }
     spend(10);
   }

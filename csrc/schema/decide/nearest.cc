@@ -115,9 +115,9 @@ uint32_t Objects::members_needed(ObjectId s) {
 
 // ---- offers ----
 
-void Objects::wanted(TypedId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out) {
+void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<RegionId>& out) {
   check_depth();
-  if (!seen.insert(p.v).second) return;
+  if (!seen.insert(p).second) return;
   const Formula& f = formulas_[p];
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});
   if (f.op == Op::kAll || f.op == Op::kMost) return;
@@ -134,7 +134,7 @@ Offers Objects::wanted_offers(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   std::vector<RegionId> regions;
-  std::unordered_set<uint32_t> seen;
+  std::unordered_set<TypedId> seen;
   wanted(demanded(st), seen, regions);
   const auto hit = [&](PlanNameId name, KeyClassId cls) {
     for (RegionId r : regions)

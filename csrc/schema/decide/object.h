@@ -113,7 +113,7 @@ class Objects {
   }
   TypedId demanded(const ObjectState& s);
   Offers wanted_offers(ObjectId s);
-  void wanted(TypedId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out);
+  void wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<RegionId>& out);
   uint32_t least_members(TypedId p) const;
   uint32_t distance(PlanId plan, TypedId p, const Gone& gone);
   bool within(PlanId plan, TypedId p, const Gone& gone, uint32_t n);

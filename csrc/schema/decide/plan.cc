@@ -99,7 +99,7 @@ TypedId Plans::without_order(TypedId p) {
 }
 
 PlanId Plans::plan_of(TypedId p) {
-  if (const auto* known = plan_index_.find(p.v)) return PlanId{*known};
+  if (const auto* known = plan_index_.find(p.v)) return *known;
   auto plan = std::make_unique<Plan>();
   std::vector<MapId> maps;
   FlatMap<uint32_t, bool> seen;
@@ -129,7 +129,7 @@ PlanId Plans::plan_of(TypedId p) {
   take_apart(*plan);
   const PlanId id{static_cast<uint32_t>(plans_.size())};
   plans_.push_back(std::move(plan));
-  plan_index_.emplace(p.v, id.v);
+  plan_index_.emplace(p.v, id);
   return id;
 }
 

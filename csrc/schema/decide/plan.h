@@ -113,7 +113,7 @@ class Plans {
   Solver& solver_;
   FormulaSpace& formulas_;
   std::vector<std::unique_ptr<Plan>> plans_;
-  FlatMap<uint32_t, uint32_t> plan_index_;
+  FlatMap<uint32_t, PlanId> plan_index_;
   FlatMap<uint64_t, bool> region_names_;
   std::unordered_map<uint64_t, std::shared_ptr<const Parts>> parts_;  // the latest
 };

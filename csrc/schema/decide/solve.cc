@@ -300,16 +300,16 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
     std::vector<ValueId> values;
   };
   std::vector<Group> groups;
-  std::unordered_map<uint32_t, std::size_t> index;
-  std::unordered_set<uint32_t> distinct;
+  std::unordered_map<TypedId, std::size_t> index;
+  std::unordered_set<ValueId> distinct;
   for (TypedId k : parts) {
     ValueId v;
     TypedId r;
     if (!value_and_rest(k, v, r)) return false;
-    const auto [it, fresh] = index.try_emplace(r.v, groups.size());
+    const auto [it, fresh] = index.try_emplace(r, groups.size());
     if (fresh) groups.push_back({r, {}, {}, {}});
     groups[it->second].values.push_back(v);
-    distinct.insert(v.v);
+    distinct.insert(v);
   }
   if (judges.trial || distinct.size() < kManyBranches) return false;
   const std::vector<TypedId> given = others;

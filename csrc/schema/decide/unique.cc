@@ -262,7 +262,7 @@ const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   uint32_t rounded = kMinCap;
   while (rounded < cap && rounded < kMaxValues) rounded *= 2;
   if (cap > kMaxValues) throw Error(ErrorKind::kSchemaTooComplex, "too many distinct items to tell apart");
-  if (const auto it = domains_.find(value.v);
+  if (const auto it = domains_.find(value);
       it != domains_.end() && (!it->second.abundant || it->second.cap >= cap))
     return it->second;
   static const Domain endless{true, kUnbounded, {}};
@@ -282,7 +282,7 @@ const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   std::sort(d.values.begin(), d.values.end());
   d.values.erase(std::unique(d.values.begin(), d.values.end()), d.values.end());
   held_ += bytes_of(d.values);
-  return domains_[value.v] = std::move(d);
+  return domains_[value] = std::move(d);
 }
 
 bool Unique::few(ValueId value, uint32_t most, std::vector<std::string>& out) {
@@ -446,14 +446,14 @@ bool Unique::some_outside(ValueId value, ListId list, const Values& more) {
 // ---- unique(C) ----
 
 const std::vector<Cell>& Unique::plain_cells(TypedId q) {
-  if (const auto it = plain_cells_.find(q.v); it != plain_cells_.end()) return it->second;
+  if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
   std::vector<Cell> cells = solver_.array_cells(q);
   refuse_starved(cells.empty(), omissions);
   static thread_local std::vector<Cell> scratch;
   if (solver_.tainted()) return scratch = std::move(cells);  // callers copy
   held_ += 64 + sizeof(Cell) * cells.size();
-  return plain_cells_.emplace(q.v, std::move(cells)).first->second;
+  return plain_cells_.emplace(q, std::move(cells)).first->second;
 }
 
 // Conjunctions of "every item in a range" and "item i exists": which formulas the needed items have.
@@ -574,14 +574,14 @@ bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>&
 
 const std::vector<TypedId>& Unique::reachable(TypedId q) {
   check_depth();
-  if (const auto it = reachable_.find(q.v); it != reachable_.end()) return it->second;
+  if (const auto it = reachable_.find(q); it != reachable_.end()) return it->second;
   std::vector<TypedId> queue{q};
-  std::unordered_set<uint32_t> seen{q.v};
+  std::unordered_set<TypedId> seen{q};
   for (std::size_t i = 0; i < queue.size(); ++i) {
     solver_.spend(10);
     const std::vector<Cell> cells = plain_cells(queue[i]);
     for (const Cell& c : cells)
-      if (seen.insert(c.rest.v).second) queue.push_back(c.rest);
+      if (seen.insert(c.rest).second) queue.push_back(c.rest);
     if (queue.size() > kMaxReachable)
       throw Error(ErrorKind::kSchemaTooComplex,
                   "too many states of an array to decide which items may repeat");
@@ -591,7 +591,7 @@ const std::vector<TypedId>& Unique::reachable(TypedId q) {
     return scratch = std::move(queue);
   }
   held_ += 64 + sizeof(TypedId) * queue.size();
-  return reachable_.emplace(q.v, std::move(queue)).first->second;
+  return reachable_.emplace(q, std::move(queue)).first->second;
 }
 
 // Is there an array of distinct items, none of them in the list or in `more`? `used`: its scarce values.

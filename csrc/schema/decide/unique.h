@@ -122,10 +122,10 @@ class Unique {
   FlatMap<uint32_t, ChunkId> chunk_of_;  // by member
   std::vector<std::vector<ChunkId>> lists_{{}};
   InternTable list_index_;
-  std::unordered_map<uint32_t, Domain> domains_;
+  std::unordered_map<ValueId, Domain> domains_;
   FlatMap<uint32_t, bool> open_domains_;
-  std::unordered_map<uint32_t, std::vector<struct Cell>> plain_cells_;
-  std::unordered_map<uint32_t, std::vector<TypedId>> reachable_;
+  std::unordered_map<TypedId, std::vector<struct Cell>> plain_cells_;
+  std::unordered_map<TypedId, std::vector<TypedId>> reachable_;
   FlatMap<uint32_t, ValueId> repeats_;
   RegexId plain_numbers_{};  // one lexeme a number; empty(): not made yet
   mutable bool asked_alike_ = false;
