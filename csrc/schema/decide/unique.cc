@@ -494,7 +494,7 @@ bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>&
   check_depth();
   std::vector<Group> groups;
   std::vector<std::string> values;
-  std::map<std::string, uint32_t> index;
+  std::map<std::string, ScarceId> index;
   for (const auto& [f, count] : items) {
     const Domain& d = domain(f, need + size(list) + static_cast<uint32_t>(more.size()) + 1);
     if (d.abundant) continue;
@@ -508,43 +508,44 @@ bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>&
     if (g.values.size() < count) return false;
     groups.push_back(std::move(g));
   }
-  constexpr uint32_t kFree = 0xFFFFFFFFu;
-  std::vector<uint32_t> owner(values.size(), kFree), seen(values.size(), 0);
+  constexpr GroupId kFree{0xFFFFFFFFu};
+  std::vector<GroupId> owner(values.size(), kFree);
+  std::vector<uint32_t> seen(values.size(), 0);
   uint32_t round = 0;
   // Depth-first with an explicit stack of (group, next value); undone by leaving owner untouched until found.
-  const auto augment = [&](uint32_t start) {
+  const auto augment = [&](GroupId start) {
     ++round;
-    std::vector<std::pair<uint32_t, uint32_t>> stack{{start, 0}};
-    std::vector<uint32_t> taken;
+    std::vector<std::pair<GroupId, uint32_t>> stack{{start, 0}};
+    std::vector<ScarceId> taken;
     while (!stack.empty()) {
       auto& [g, at] = stack.back();
-      if (at == groups[g].values.size()) {
+      if (at == groups[g.v].values.size()) {
         stack.pop_back();
         if (!taken.empty()) taken.pop_back();
         continue;
       }
-      const uint32_t v = groups[g].values[at++];
-      if (seen[v] == round || owner[v] == g) continue;
-      seen[v] = round;
+      const ScarceId v = groups[g.v].values[at++];
+      if (seen[v.v] == round || owner[v.v] == g) continue;
+      seen[v.v] = round;
       taken.push_back(v);
-      if (owner[v] == kFree) {
-        for (std::size_t i = taken.size(); i-- > 0;) owner[taken[i]] = stack[i].first;
+      if (owner[v.v] == kFree) {
+        for (std::size_t i = taken.size(); i-- > 0;) owner[taken[i].v] = stack[i].first;
         return true;
       }
-      stack.emplace_back(owner[v], 0);
+      stack.emplace_back(owner[v.v], 0);
     }
     return false;
   };
-  for (uint32_t g = 0; g < groups.size(); ++g) {
+  for (GroupId g; g.v < groups.size(); ++g.v) {
     uint32_t i = 0;
-    for (uint32_t v : groups[g].values)
-      if (i < groups[g].count && owner[v] == kFree) {
-        owner[v] = g;
+    for (ScarceId v : groups[g.v].values)
+      if (i < groups[g.v].count && owner[v.v] == kFree) {
+        owner[v.v] = g;
         ++i;
       }
-    solver_.spend(static_cast<uint32_t>(groups[g].values.size()) / 8 + 1);
-    for (; i < groups[g].count; ++i) {
-      solver_.spend(static_cast<uint32_t>(groups[g].values.size()) / 8 + 1);
+    solver_.spend(static_cast<uint32_t>(groups[g.v].values.size()) / 8 + 1);
+    for (; i < groups[g.v].count; ++i) {
+      solver_.spend(static_cast<uint32_t>(groups[g.v].values.size()) / 8 + 1);
       if (!augment(g)) return false;
     }
   }
@@ -557,13 +558,13 @@ bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>&
   std::vector<bool> reached(groups.size(), false);
   for (bool again = true; again;) {
     again = false;
-    for (uint32_t g = 0; g < groups.size(); ++g) {
-      if (reached[g] || std::none_of(groups[g].values.begin(), groups[g].values.end(),
-                                     [&](uint32_t v) { return spare[v]; }))
+    for (GroupId g; g.v < groups.size(); ++g.v) {
+      if (reached[g.v] || std::none_of(groups[g.v].values.begin(), groups[g.v].values.end(),
+                                       [&](ScarceId v) { return spare[v.v]; }))
         continue;
-      reached[g] = again = true;
-      for (uint32_t v : groups[g].values)
-        if (owner[v] == g) spare[v] = true;
+      reached[g.v] = again = true;
+      for (ScarceId v : groups[g.v].values)
+        if (owner[v.v] == g) spare[v.v] = true;
     }
     solver_.spend(static_cast<uint32_t>(groups.size()));
   }

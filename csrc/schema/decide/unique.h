@@ -73,9 +73,11 @@ class Unique {
     std::vector<std::string> values;  // sorted
     ValueId member;
   };
-  struct Group {  // items of equal formula
+  using GroupId = Id<struct GroupTag>;    // of one matching: items of equal formula
+  using ScarceId = Id<struct ScarceTag>;  // of one matching: a value that several items may need
+  struct Group {
     uint32_t count;
-    std::vector<uint32_t> values;
+    std::vector<ScarceId> values;
   };
   using Values = std::vector<std::string>;
 
