@@ -2,7 +2,7 @@
 
 In: a schema with the options it was compiled with, and a text. Out: an `Explanation`. The engine itself is
 asked: keywords are taken out of the schema, and those without which the text gets further are the cause. A
-minimal set is found by halving (QuickXplain: Junker, AAAI 2004) and then narrowed from each schema to its
+minimal set is found by halving (QuickXplain: Junker, AAAI 2004) and then refined from each schema to its
 parts, so that huge schemas cost a few compiles a level. Cost: a tenth of a millisecond a compile of a small
 schema, at most `_TRIES` of them and `_SECONDS`.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .grammar import CompiledGrammar
 
 _TRIES = 1500  # compilations for one explanation
-_SECONDS = 3.0  # after which causes are told as far as they are narrowed
+_SECONDS = 3.0  # after which causes are told as far as they are known
 _BRANCHES = 4  # of an anyOf or oneOf that are explained
 _SHOWN = 100  # characters of a keyword's value
 
@@ -313,7 +313,7 @@ class _Search:
         until = rest.end() + 1 if rest and rest.group() else 0
         if self.options["numbers"] != "any" and self.goes_on(self.schema, until, numbers="any"):
             return self.other_number()
-        causes = tuple(self.narrowed([], _Part((), _DROP), frozenset()))
+        causes = tuple(self.refined([], _Part((), _DROP), frozenset()))
         if len(causes) == 1:
             return "keyword", f"`{causes[0].keyword}` forbids what stands here", causes
         return "keyword", "several keywords together forbid what stands here", causes
@@ -382,7 +382,7 @@ class _Search:
         of_left = self.minimal(base + of_right, left)
         return of_left + of_right
 
-    def narrowed(self, base: list[_Part], part: _Part, passed: frozenset[Path]) -> list[Cause]:
+    def refined(self, base: list[_Part], part: _Part, passed: frozenset[Path]) -> list[Cause]:
         """The causes inside a part; `base` is what else is taken out, `passed` the references on the way."""
         found = self.at_path(part.path)
         if part.keyword in _BRANCHING and self.is_keyword(part) and isinstance(found, list):
@@ -400,7 +400,7 @@ class _Search:
         out: list[Cause] = []
         for one in chosen:
             others = [other for other in chosen if other is not one]
-            out += self.narrowed(base + others, one, passed)
+            out += self.refined(base + others, one, passed)
         return out
 
     def union(self, base: list[_Part], part: _Part, branches: list[Any], passed: frozenset[Path]) -> Cause:
@@ -408,7 +408,7 @@ class _Search:
         for i in range(len(branches)):
             branch = _Part((*part.path, i), _OPEN)
             if self.without([*base, branch]):
-                looked.append(tuple(self.narrowed(base, branch, passed)))
+                looked.append(tuple(self.refined(base, branch, passed)))
         # The branches that least is missing from are the likeliest to be meant.
         looked.sort(key=len)
         if not looked and part.keyword == "oneOf":

@@ -143,7 +143,7 @@ class Middles : public Productions {
   bool restricted() const override { return of().restricted(); }
   bool context_free() const override { return of().context_free(); }
   bool bordered() const override { return of().bordered(); }
-  bool doubtful() const override { return of().doubtful(); }
+  bool unproven() const override { return of().unproven(); }
   uint64_t omitted() const override { return of().omitted(); }
   bool asks_alike() const override { return of().asks_alike(); }
   bool inexact() const override { return of().inexact(); }

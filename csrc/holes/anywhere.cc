@@ -121,7 +121,7 @@ Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
     for (std::size_t k = 1; k <= most && !may; ++k) may = text.ends_with(tail.substr(k));
     if (may) {
       bits[i >> 6] = 1ull << (i & 63);
-      out.others.push_back(regexes.narrowed_set(set, bits, s.labelled));
+      out.others.push_back(regexes.restricted_set(set, bits, s.labelled));
       bits[i >> 6] = 0;
     } else if (ends) {
       out.plain.push_back(s.labelled ? table.labels[i] + 1 : 0);

@@ -431,11 +431,11 @@ uint32_t Facts::fact(Head h, At from) {
     throw Error(
         ErrorKind::kSchemaTooComplex,
         "a condition cannot be decided where two items have to be equal: uniqueItems in `not` or `oneOf`");
-  const auto doubtful = [&](std::size_t i) {
+  const auto assumes = [&](std::size_t i) {
     return marked_ && std::find(all.assumed.begin(), all.assumed.end(), i) != all.assumed.end();
   };
   for (std::size_t i = all.ends.size(); i-- > 0;)
-    push({id, doubtful(i) ? at(spot(from), pending(from), true) : from, 0, label,
+    push({id, assumes(i) ? at(spot(from), pending(from), true) : from, 0, label,
           all.symbols.data() + (i == 0 ? 0 : all.ends[i - 1]), all.symbols.data() + all.ends[i], kNone});
   return id;
 }

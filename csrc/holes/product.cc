@@ -332,7 +332,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
     }
     for (Facts::Spot spot : at_spots) {
       const std::vector<At> exits = exits_of(label, spot);
-      const RegexId one = regexes_.narrowed_set(set, bits({label}), false);
+      const RegexId one = regexes_.restricted_set(set, bits({label}), false);
       walk.made.push_back(
           Symbol::terminal(regexes_.both(one, leads(regexes_, path_->state(from), path_->state(spot)))));
       put(s + 1, {Own::kTold, s[1].rule_id().v, facts_->at(spot, Alive::kClear), 0, label}, exits, captures,
@@ -341,7 +341,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
     }
   }
   for (const auto& [key, labels] : together) {
-    walk.made.push_back(Symbol::terminal(regexes_.narrowed_set(set, bits(labels), true)));
+    walk.made.push_back(Symbol::terminal(regexes_.restricted_set(set, bits(labels), true)));
     const Own reader{Own::kReader, s[1].rule_id().v, facts_->at(key.first, Alive::kClear), 0};
     if (s + 2 == walk.end) {
       Own o = reader;

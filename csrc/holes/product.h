@@ -41,7 +41,7 @@ class Product : public Productions {
   bool asks_alike() const override { return base_.asks_alike(); }
   bool plain(RuleId) const override { return lexed_; }
   bool bordered() const override { return base_.bordered(); }
-  bool doubtful() const override { return true; }
+  bool unproven() const override { return true; }
   std::size_t byte_size() const override {
     return sizeof(Product) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size();
   }

@@ -556,10 +556,10 @@ void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, 
     }
   }
   for (auto& [key, kept] : split)
-    add_crossing(before, regexes_.narrowed_set(set, kept, false), key.first, key.second, out);
+    add_crossing(before, regexes_.restricted_set(set, kept, false), key.first, key.second, out);
   for (auto& [key, kept] : whole) {
     std::vector<Symbol> sequence = before;
-    sequence.push_back(Symbol::terminal(regexes_.narrowed_set(set, kept, true)));
+    sequence.push_back(Symbol::terminal(regexes_.restricted_set(set, kept, true)));
     sequence.push_back(own({Own::kReader, reader.v, Alive::kClear, key.first, 0, 0}));
     sequence.insert(sequence.end(), key.second.begin(), key.second.end());
     add(std::move(sequence), out);

@@ -60,7 +60,7 @@ class Quotient : public Productions {
     return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;
   }
   bool bordered() const override { return lexed_; }
-  bool doubtful() const override { return true; }
+  bool unproven() const override { return true; }
   bool inexact() const override { return inexact_ || base_.inexact(); }
   std::size_t byte_size() const override {
     return sizeof(Quotient) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size() +

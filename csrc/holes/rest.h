@@ -48,7 +48,7 @@ class Rest : public Productions {
   }
   bool inexact() const override { return base_.inexact(); }
   bool bordered() const override { return base_.bordered(); }
-  bool doubtful() const override { return base_.doubtful(); }
+  bool unproven() const override { return base_.unproven(); }
   bool plain(RuleId rule) const override {
     return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;
   }

@@ -290,8 +290,8 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
   Collected found;
   const auto take = [&](const TableMask::Done& d) {
     const auto tokens = trie.tokens(d.node);
-    const bool goes_on = !trie.leaf(d.node), doubtful = parser_.doubtful();
-    if (!goes_on && !doubtful) {
+    const bool goes_on = !trie.leaf(d.node), unproven = parser_.unproven();
+    if (!goes_on && !unproven) {
       found.sure.insert(found.sure.end(), tokens.begin(), tokens.end());
       return;
     }
@@ -299,8 +299,8 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
         set.labelled ? regexes.done(tables.table(set.table).labels[d.index]) : RegexArena::epsilon();
     const Item after{end, item.stack, capture};
     const StateId left = parser_.make({&after, 1}, false);
-    std::vector<TokenId>& to = doubtful && !sure(left) ? found.unsure : found.sure;
-    if (left != Parser::dead() || !doubtful) to.insert(to.end(), tokens.begin(), tokens.end());
+    std::vector<TokenId>& to = unproven && !sure(left) ? found.unsure : found.sure;
+    if (left != Parser::dead() || !unproven) to.insert(to.end(), tokens.begin(), tokens.end());
     if (goes_on) walk(d.node, left, found);
   };
   if (set.depth == 0 && set.escape == 0) {
@@ -384,7 +384,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const StateId left = parser_.continuation(item.stack, capture);
   Collected found;
-  if (parser_.doubtful() &&
+  if (parser_.unproven() &&
       (left == Parser::dead() || !sure(left))) {  // what ends with the terminal is not sure
     const Item whole{item.regex, item.stack, capture};
     out = {};

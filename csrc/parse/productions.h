@@ -132,7 +132,7 @@ class Productions {
   virtual bool bordered() const { return false; }
   // Whether poison may be all that there is behind a text which then may have no continuation: else every
   // text of a terminal has one.
-  virtual bool doubtful() const { return false; }
+  virtual bool unproven() const { return false; }
   // Bytes at least that stand behind a text of the rule in every whole text.
   virtual uint64_t needed_behind(RuleId) const { return 0; }
   // Whether readers compare the texts of a rule with each other.

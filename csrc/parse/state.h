@@ -122,7 +122,7 @@ class Parser {
   RegexId restricted(RegexId r, RegexId follow) { return alive_.restricted(r, follow); }
   Alive& alive() { return alive_; }
   bool context_free() const { return productions_.context_free(); }
-  bool doubtful() const { return productions_.doubtful(); }
+  bool unproven() const { return productions_.unproven(); }
 
   // Copies a state of another parser (same regexes, same rule ids) into this one. `memo` belongs to one
   // source: stack ids of two sources mean different stacks.

@@ -285,7 +285,7 @@ RegexId RegexArena::literal_set(uint32_t table, std::span<const uint64_t> subset
   return literal_set_node(s);
 }
 
-RegexId RegexArena::narrowed_set(RegexId set, std::span<const uint64_t> subset, bool labelled) {
+RegexId RegexArena::restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled) {
   LiteralSet s = sets_of_literals_[nodes_[set.v].a];
   std::vector<uint64_t> both(subset.begin(), subset.end());
   for (uint32_t i = s.lo; i < s.hi; ++i)

@@ -149,7 +149,7 @@ class RegexArena {
   RegexId literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
   RegexId done(uint32_t label);
   // Of a state of such a set, those texts that are in `subset`, too.
-  RegexId narrowed_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
+  RegexId restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
   // The arena keeps the definition alive. `nullable` is the state's; `maybe_empty` false promises that
   // no state's language is empty, which saves searches; `body` promises RegexNode::body() 1; `labelled`: its
   // texts end in labels.

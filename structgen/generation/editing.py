@@ -66,7 +66,7 @@ class Edited:
         written: what stands in the hole now. old: what stood there.
         span: where the hole is in the old document, in characters.
         tokens: of what is written.
-        warnings: what was doubtful, each also a Python warning.
+        warnings: what is in doubt, each also a Python warning.
     """
 
     text: str

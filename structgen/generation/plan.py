@@ -26,7 +26,7 @@ from ..lm.load import room_after
 from .options import Settings
 from .partial import IncompleteString, Unknown, partial_arguments, partial_json, plain, typed
 from .results import InvalidValue, Result
-from .run import Clock, Run, Text, narrowed
+from .run import Clock, Run, Text, bound_by_budget
 
 if TYPE_CHECKING:
     from ..compiler import Compiler
@@ -176,10 +176,10 @@ class Plan:
         return read
 
     def finish(self, texts: list[Text]) -> None:
-        """What speculation leaves to be found out: whether the budget narrowed a mask."""
+        """What speculation leaves to be found out: whether the budget refused a token of a mask."""
         if self.budget is not None and self.grammar is not None:
             for text in texts:
-                text.bound = narrowed(self.grammar, text.tokens, self.budget)
+                text.bound = bound_by_budget(self.grammar, text.tokens, self.budget)
 
 
 def promised(lm: LanguageModel, settings: Settings, grammar: CompiledGrammar | None, room: int) -> int | None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
     from ..lm.resident import Resident
 
-__all__ = ["Clock", "Run", "Step", "Text", "narrowed"]
+__all__ = ["Clock", "Run", "Step", "Text", "bound_by_budget"]
 
 _Rows = npt.NDArray[np.float32]
 
@@ -82,7 +82,7 @@ class Text:
     parts: list[str] = field(default_factory=list)
     finish: Literal["stop", "length"] | None = None
     done: bool = False  # the grammar's end, or an end-of-sequence token
-    bound: bool = False  # the budget narrowed a mask
+    bound: bool = False  # the budget refused a token of a mask
     error: Exception | None = None
     trace: Trace | None = None
     seen: list[Seen] | None = None  # how each token came about, where somebody watches
@@ -303,7 +303,7 @@ def _tops(
     return TokenLogprobs(before, after, float(raw[token]) - mass, min(mass, 0.0))
 
 
-def narrowed(grammar: CompiledGrammar, tokens: Sequence[int], budget: int) -> bool:
+def bound_by_budget(grammar: CompiledGrammar, tokens: Sequence[int], budget: int) -> bool:
     """Whether the budget forbade a token at some place of a finished text."""
     matcher = grammar.matcher()
     wide, mask = (allocate_bitmask(1, grammar.vocabulary.vocab_size) for _ in range(2))

@@ -84,13 +84,13 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
         plan,
         complete=request.structgen.complete,
         limit_param=limit_param,
-        warnings=turns_left_out(
+        warnings=omitted_turns(
             service, request.messages[:-1] if request.continue_final_message else request.messages
         ),
     )
 
 
-def turns_left_out(service: Service, messages: Sequence[Message]) -> tuple[str, ...]:
+def omitted_turns(service: Service, messages: Sequence[Message]) -> tuple[str, ...]:
     """The embedded model was trained on single requests; that it reads no others must not go unsaid."""
     answered = any(m.role == "assistant" and m.text() for m in messages)
     if not service.embedded or not (answered or sum(m.role == "user" for m in messages) > 1):

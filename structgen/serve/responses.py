@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ..frontend.tool_calls import Call, Part
-from .chat import Written, call_id, collect, take, turns_left_out
+from .chat import Written, call_id, collect, omitted_turns, take
 from .errors import ApiError, unexpected
 from .logprobs import of_chat
 from .prompts import messages_as_prompt
@@ -49,7 +49,7 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
         tools,
         plan,
         complete=request.structgen.complete,
-        warnings=turns_left_out(service, messages),
+        warnings=omitted_turns(service, messages),
         limit_param="max_output_tokens",
         prompt_param="input",
     )

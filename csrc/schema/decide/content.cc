@@ -25,7 +25,7 @@ Contents Solver::contents(TypedId p) {
 
 RegexId Solver::strings(ValueId v) {
   const Contents held = contents(restrict(v, Kind::kString));
-  if (std::ranges::any_of(held.values, [&](ValueId w) { return nonempty(w); })) undecided_content();
+  if (std::ranges::any_of(held.values, [&](ValueId w) { return nonempty(w); })) content_too_complex();
   return texts_.decided(held.texts);
 }
 
@@ -50,7 +50,7 @@ void Solver::take_contents(TypedId p, Contents& out) {
       value = formulas_.both(value, atom(k) == k ? inner.value() : formulas_.deny(inner.value()));
       some = some || atom(k) == k;
     } else {
-      if (inner.op != Op::kOr) undecided_content();
+      if (inner.op != Op::kOr) content_too_complex();
       std::vector<TypedId> rest = kids;
       std::erase(rest, k);
       const std::vector<TypedId> branches(formulas_.kids(k).begin(), formulas_.kids(k).end());
@@ -65,7 +65,7 @@ void Solver::take_contents(TypedId p, Contents& out) {
   const TypedId beside = formulas_.all_of(plain);
   if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
   std::vector<std::string> kept;
-  if (!texts_.constants(beside, kept)) undecided_content();
+  if (!texts_.constants(beside, kept)) content_too_complex();
   std::erase_if(kept, [&](const std::string& text) {
     return !holds_value(text, value) && (some || holds_value(text, FormulaSpace::yes()));
   });

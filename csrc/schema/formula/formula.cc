@@ -39,7 +39,7 @@ void unknown_operator(Op op) {
               "no value is written for operator " + std::to_string(static_cast<int>(op)) + " of a formula");
 }
 
-void undecided_content() {
+void content_too_complex() {
   throw Error(ErrorKind::kSchemaTooComplex,
               "a string that holds the JSON text of a schema meets a condition on the text itself");
 }

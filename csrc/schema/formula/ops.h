@@ -127,7 +127,7 @@ static_assert([] {
 // Of an operator in a place where its family does not belong.
 [[noreturn]] void unknown_operator(Op op);
 // Of kContent where it is no grammar; see schema/decide/content.cc.
-[[noreturn]] void undecided_content();
+[[noreturn]] void content_too_complex();
 
 constexpr const OpRow& row(Op op) { return kOps[static_cast<std::size_t>(op)]; }
 

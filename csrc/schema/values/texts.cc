@@ -137,7 +137,7 @@ RegexId Texts::atom(const Formula& f) {
     case Op::kFormat: return lower(regexes_, *find_format(formulas_.text(f.text())), spelling_);
     case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
     case Op::kStrings: return any_of(formulas_.string_set(f.string_set()));
-    case Op::kContent: undecided_content();
+    case Op::kContent: content_too_complex();
     default: unknown_operator(f.op);
   }
 }
@@ -246,7 +246,7 @@ RegexId Texts::conjunction(TypedId p) {
   return min == 0 && max == kUnbounded ? rest : with_length(rest, min, max);
 }
 
-// Lengths meet the rest last: where the rest is counted characters the counter is narrowed, and where its
+// Lengths meet the rest last: where the rest is counted characters the counter gets less, and where its
 // own lengths fit already nothing is added. Both keep the result a run, which masks know best.
 RegexId Texts::with_length(RegexId rest, uint32_t min, uint32_t max) {
   const RegexNode n = regexes_.node(rest);

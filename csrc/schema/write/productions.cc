@@ -188,7 +188,7 @@ Symbol JsonProductions::content(ValueId v) {
   for (const std::string& t : layout_.excludes)
     if (t.find_first_of("\"\\") != std::string::npos ||
         t.find_first_not_of("{}[],: \t\r\n0123456789+-.eEtrufalsn") == std::string::npos)
-      undecided_content();
+      content_too_complex();
   ++inside_;
   const Undo leave([&] { --inside_; });
   return call({kValue, v});

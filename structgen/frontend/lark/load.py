@@ -82,7 +82,7 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
 
         def validate(self) -> None:
             _check_names(self, scanned)
-            self.at = next(_doubtful_parameters(self._definitions), None)
+            self.at = next(_unsafe_parameters(self._definitions), None)
             super().validate()
             self.at = None
 
@@ -171,7 +171,7 @@ def _check_names(loader: Any, scanned: Scanned) -> None:
             _undefined(name, loader, scanned)
 
 
-def _doubtful_parameters(known: dict[str, Any]) -> Iterator[str]:
+def _unsafe_parameters(known: dict[str, Any]) -> Iterator[str]:
     """Parameters of templates that have the name of a rule; templates that name a parameter twice."""
     for name, definition in known.items():
         for at, parameter in enumerate(definition.params):

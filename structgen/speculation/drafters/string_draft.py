@@ -193,7 +193,7 @@ class StringLaw:
     def _rejoin(
         self, psi: npt.NDArray[np.float64], need: bytes, chance: float, p: npt.NDArray[np.float64]
     ) -> list[tuple[int, float]]:
-        """Read on by one token where the text has `need` next: what goes beyond counts, what stays undecided
+        """Read on by one token where the text has `need` next: what goes beyond counts, what stays open
         is returned, as by `_open`, and so is what the text has not caught up with.
         """
         found: list[tuple[int, float]] = []
@@ -207,11 +207,11 @@ class StringLaw:
             base = self._base(behind)
             if base >= 0:
                 psi[base] += mass
-            if mass > 0.0 and (not behind or mass >= _LEAST) and self._undecided(behind):
+            if mass > 0.0 and (not behind or mass >= _LEAST) and self._open_to(behind):
                 found.append((i, mass))
         return sorted(found, key=lambda item: -item[1])[: self._forwards]
 
-    def _undecided(self, text: bytes) -> bool:
+    def _open_to(self, text: bytes) -> bool:
         """Whether some token of the target goes on from a text."""
         at = bisect_right(self._texts, text)
         return at < len(self._texts) and self._texts[at].startswith(text)
@@ -222,13 +222,13 @@ class StringLaw:
         return next((known[text[:n]] for n in range(len(text), 0, -1) if text[:n] in known), -1)
 
     def _open(self, text: bytes, chance: float, p: npt.NDArray[np.float64]) -> list[tuple[int, float]]:
-        """The likeliest strings that one more token leaves undecided: numbers of draft tokens, chances."""
+        """The likeliest strings that one more token leaves open: numbers of draft tokens, chances."""
         chances = chance * p
         found: list[tuple[int, float]] = []
         for i in np.argsort(-chances, kind="stable")[: 4 * self._forwards].tolist():
             if chances[i] < _LEAST or len(found) == self._forwards:
                 break
-            if self._undecided(text + self._drafts[i]):
+            if self._open_to(text + self._drafts[i]):
                 found.append((i, float(chances[i])))
         return found
 
