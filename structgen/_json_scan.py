@@ -1,7 +1,7 @@
-"""A JSON text read part by part, each part with its place; the text may break off anywhere.
+"""The brackets, keys and scalars of a JSON text, each with its place; the text may break off anywhere.
 
-Enters: a text. Leaves: `Part`s in their order, and the path of the value at hand. Cost: linear in the text,
-and no recursion: a text may nest as deeply as it likes.
+Enters: a text. Leaves: `JsonSpan`s in their order, and the path of the value at hand. Cost: linear in the
+text, and no recursion: a text may nest as deeply as it likes.
 
 `explain`, the editors' places, `sg.edit` and streams of values read JSON with this one scanner. It checks no
 more than it needs to go on: whoever asks for valid JSON parses the text as well. Example: `{"a": [1, tr` is
@@ -20,18 +20,18 @@ from collections.abc import Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Literal, NamedTuple
 
-__all__ = ["Part", "Scan", "pointer_of"]
+__all__ = ["JsonSpan", "Scan", "pointer_of"]
 
 _BLANKS = re.compile(r"[ \t\n\r:]*")
 _SCALAR = re.compile(r"-?[0-9.eE+-]+|[A-Za-z]+|-")
 
 
-class Part(NamedTuple):
+class JsonSpan(NamedTuple):
     """A bracket, a key, or a value that is no container: the characters from `begin` to `end`.
 
     `text` is the bracket; the characters that a key or a string stands for; else the word as it is. `whole`
-    is False where the text ends in the part. A string's `text` is then what stands behind its quote, and a
-    number or a word that the text ends with counts as such: more digits may follow.
+    is False where the text breaks off: in a key or a string, whose `text` is then what stands behind the
+    quote, and behind a number or a word, because more digits may follow.
     """
 
     kind: Literal["open", "close", "key", "string", "word"]
@@ -54,7 +54,7 @@ class Scan:
         self.text = text
         self.path: list[str | int | None] = []
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[JsonSpan]:
         """Ends with the text, and where no JSON can go on."""
         text, path, at = self.text, self.path, 0
         while (at := _BLANKS.match(text, at).end()) < len(text):  # type: ignore[union-attr]
@@ -65,13 +65,13 @@ class Scan:
                     last = path[-1]
                     path[-1] = last + 1 if isinstance(last, int) else None
             elif char in "{[":
-                yield Part("open", begin, at, char)
+                yield JsonSpan("open", begin, at, char)
                 path.append(None if char == "{" else 0)
             elif char in "}]":
                 if not path:
                     return
                 path.pop()
-                yield Part("close", begin, at, char)
+                yield JsonSpan("close", begin, at, char)
             elif char == '"':
                 is_key = bool(path) and path[-1] is None
                 try:
@@ -81,13 +81,13 @@ class Scan:
                     found, at, whole = text[at:], len(text), False
                 if is_key:
                     path[-1] = found
-                yield Part("key" if is_key else "string", begin, at, found, whole)
+                yield JsonSpan("key" if is_key else "string", begin, at, found, whole)
             else:
                 match = _SCALAR.match(text, begin)
                 if match is None or (path and path[-1] is None):
                     return
                 at = match.end()
-                yield Part("word", begin, at, match.group(), at < len(text))
+                yield JsonSpan("word", begin, at, match.group(), at < len(text))
 
 
 def pointer_of(path: list[str | int | None] | tuple[str | int, ...]) -> str:

@@ -131,14 +131,14 @@ class JsonStyle:
         """From the arguments of a call, of which None is its default.
 
         Raises:
-            TypeError: an argument that there is not, with the nearest name. ValueError: as the class.
+            TypeError: an unknown argument, with the nearest name. ValueError: as the class.
         """
+        names = {f.name for f in fields(cls)}
+        for name in arguments:
+            if name not in names:
+                raise no_option(name, names)
         given = {name: value for name, value in arguments.items() if value is not None}
-        try:
-            return cls(**{**defaults, **given})
-        except TypeError:
-            names = [f.name for f in fields(cls)]
-            raise no_option(next(name for name in arguments if name not in names), names) from None
+        return cls(**{**defaults, **given})
 
     def arguments(self) -> dict[str, Any]:
         """The fields as keyword arguments."""

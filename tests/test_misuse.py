@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import structgen as sg
+from structgen.lm.base import LanguageModelError
 
 VOCABULARY = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], 256)
 COMPILER = sg.Compiler(VOCABULARY)
@@ -72,11 +73,16 @@ def said_by(role: str, content: str | None) -> Any:
             ValueError,
             "none of the grammar's: byte 5 cannot",
         ),
-        (lambda: sg.generate("./none", "", {}), Exception, "cannot load the model './none': no such folder"),
-        (lambda: sg.generate("none.gguf", "", {}), Exception, "the model 'none.gguf': no such file"),
+        (
+            lambda: sg.generate("./none", "", {}),
+            LanguageModelError,
+            "cannot load the model './none': no such folder",
+        ),
+        (lambda: sg.generate("none.gguf", "", {}), LanguageModelError, "the model 'none.gguf': no such file"),
         (lambda: sg.Vocabulary.from_huggingface("./none"), sg.VocabularyError, "'./none': no such folder"),
         (lambda: sg.generate(None, "", tools=[print]), sg.GrammarError, "print>, is no function of Python's"),
         (lambda: sg.generate(None, "", tools=[by_place]), sg.GrammarError, "takes 'a' by its place alone"),
+        (lambda: COMPILER.json_schema({}, whitspace=None), TypeError, "no option whitspace=; did you mean"),  # type: ignore
         (lambda: said_by("usr", "hi"), ValueError, "message 0 has the role 'usr'; did you mean 'user'?"),
         (lambda: said_by("user", None), TypeError, "message 0, of the role 'user', has no content"),
         (lambda: processor({"type": "object"}), TypeError, "one compiled grammar or a list"),

@@ -28,7 +28,7 @@ from structgen.cli import serve as cli_serve
 from structgen.serve.app import create_app
 from structgen.serve.constraints import constraint_of, tool_use, with_tools
 from structgen.serve.options import Options
-from structgen.serve.requests import Constrained, Extension
+from structgen.serve.requests import Constrained, OwnOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = json.loads((ROOT / "examples" / "order.schema.json").read_text())
@@ -480,7 +480,7 @@ def test_the_options_of_json_reach_calls_tags_and_grammars(asked, inside, outsid
     tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}
     tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
     choice = {"type": "function", "function": {"name": "f"}}
-    use = tool_use([tool], choice, None, "json-compact", Extension(**asked))
+    use = tool_use([tool], choice, None, "json-compact", OwnOptions(**asked))
     assert use is not None
     made = {'{"name":"f","arguments":%s}': with_tools(use, None)}
     for spec in ({"response_format": tag}, {"guided_grammar": f"start: %json {json.dumps(schema)}"}):

@@ -265,9 +265,6 @@ def registry(options: argparse.Namespace) -> dict[str, Any] | None:
     return found or None
 
 
-_AS_WRITTEN = "as the document has it, plain where it lets"
-
-
 def add_schema_options(
     parser: argparse.ArgumentParser,
     whitespace: str | None = "flexible",
@@ -284,9 +281,9 @@ def add_schema_options(
         if "help" not in option.metadata:
             continue
         default = defaults.get(option.name, option.default)
-        told = (
-            "" if "(default" in (help := option.metadata["help"]) else f" (default: {default or _AS_WRITTEN})"
-        )
+        help = option.metadata["help"]
+        if "(default" not in help:
+            help += f" (default: {default or 'chosen from the document'})"
         group.add_argument(
             option.metadata.get("name", "--" + option.name.replace("_", "-")),
             dest=option.name,
@@ -294,7 +291,7 @@ def add_schema_options(
             choices=option.metadata.get("values"),
             type=option.metadata.get("type", str),
             metavar=option.metadata.get("metavar"),
-            help=help + told,
+            help=help,
         )
     add_registry_option(group)
     group.add_argument("--strict", action="store_true", help="what `structgen lint` warns of is an error")

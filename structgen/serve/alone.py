@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..speculation.options import Speculation
     from ..speculation.score import Scores
     from ..speculation.tree import DraftTree
-    from .requests import Extension, SamplingMethod
+    from .requests import OwnOptions, SamplingMethod
     from .service import Service
 
 __all__ = ["check", "finite", "options_of", "sample", "speculate", "told", "trace", "weights"]
@@ -35,7 +35,7 @@ _WAITING = 16
 _TRACED = 32  # contexts of a forward
 
 
-def check(job_plan: Any, extension: Extension, tools: bool) -> None:
+def check(job_plan: Any, extension: OwnOptions, tools: bool) -> None:
     """ApiError: what these two cannot do beside what the request asks for."""
     drawing = job_plan.drawing
     what = "sampling" if extension.sampling is not None else "speculate"

@@ -39,7 +39,7 @@ from . import alone, chat, completions, page, playground, responses
 from .errors import ApiError, busy, late, unexpected
 from .mistakes import in_words
 from .options import Options
-from .requests import ChatRequest, CompletionRequest, Extension, ResponsesRequest
+from .requests import ChatRequest, CompletionRequest, OwnOptions, ResponsesRequest
 from .sequence import Piece
 from .service import Run, Service, Wanted
 
@@ -162,7 +162,7 @@ def _model(service: Service) -> dict[str, Any]:
     }
 
 
-async def _start(service: Service, wanted: Wanted, extension: Extension, request: Request) -> Run:
+async def _start(service: Service, wanted: Wanted, extension: OwnOptions, request: Request) -> Run:
     """The run of a request, by the common engine or on its own."""
     own = extension.sampling is not None or extension.speculate is not None
     if not own:

@@ -20,7 +20,7 @@ from ..grammar import CompiledGrammar
 from ..json_options import style_in
 from ..linting import surely
 from .errors import ApiError
-from .requests import Constrained, Extension
+from .requests import Constrained, OwnOptions
 
 __all__ = ["Constraint", "ToolUse", "constraint_of", "tool_use"]
 
@@ -36,7 +36,7 @@ class ToolUse:
     choice: str
     parallel: bool
     style: str
-    options: Extension = field(default_factory=Extension)
+    options: OwnOptions = field(default_factory=OwnOptions)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Constraint:
 class _Found:
     """The constraints that were met so far, by field."""
 
-    options: Extension
+    options: OwnOptions
     items: list[Constraint] = field(default_factory=list)
 
     def schema(self, param: str, schema: Any, whitespace: str | None = None) -> None:
@@ -237,7 +237,7 @@ def tool_use(
     choice: Any,
     parallel: bool | None,
     style: str,
-    options: Extension | None = None,
+    options: OwnOptions | None = None,
 ) -> ToolUse | None:
     """The tools of a request in one form; None: there are none.
 
@@ -289,7 +289,7 @@ def tool_use(
     names = {tool["function"]["name"] for tool in plain}
     if named not in ("auto", "none", "required") and named not in names:
         raise ApiError(f"'tool_choice' names {named!r}, which is no tool", param="tool_choice")
-    return ToolUse(plain, named, parallel is not False, style, options or Extension())
+    return ToolUse(plain, named, parallel is not False, style, options or OwnOptions())
 
 
 def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
@@ -349,7 +349,7 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
     return Constraint("tools", build, None, identity, parameters)
 
 
-def _within(options: Extension) -> dict[str, Any]:
+def _within(options: OwnOptions) -> dict[str, Any]:
     """How schemas within tags and grammars are written: with at most one blank in a gap unless the request
     names another `whitespace`, since models write `{"a": 1, "b": 2}` there."""
     return style_in(options.json_options(whitespace="one-blank"))

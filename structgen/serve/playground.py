@@ -33,7 +33,7 @@ from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tool
 from .errors import ApiError
 from .examples import examples
 from .inspecting import checked, looked, reported
-from .requests import Closed, Constrained, Extension, Finite, Positive
+from .requests import Closed, Constrained, Finite, OwnOptions, Positive
 from .service import Service
 from .showing import generation
 
@@ -169,7 +169,7 @@ def constraint(service: Service, typed: Typed, document: bool = False) -> Constr
     how = {"property_order": typed.property_order, "whitespace": typed.whitespace}
     if document:
         how |= {"numbers": "any", "strings": "any"}
-    asked = Constrained(structgen=Extension.model_validate(how))
+    asked = Constrained(structgen=OwnOptions.model_validate(how))
     if typed.kind == "schema":
         asked.json_schema = _json(typed.text, "the schema")
         if asked.json_schema == {}:

@@ -37,7 +37,7 @@ __all__ = [
     "ChatRequest",
     "CompletionRequest",
     "Constrained",
-    "Extension",
+    "OwnOptions",
     "Generation",
     "Message",
     "ResponsesRequest",
@@ -226,7 +226,7 @@ else:
     _JsonFields = create_model("_JsonFields", __base__=Closed, **_json_fields())
 
 
-class Extension(_JsonFields):
+class OwnOptions(_JsonFields):
     """structgen's own field: the options of JSON, and what else OpenAI's interface has no name for."""
 
     sampling: SamplingMethod | None = None
@@ -252,7 +252,7 @@ class Constrained(BaseModel):
     guided_whitespace_pattern: str | None = None
     grammar: str | None = None
     json_schema: Any = None
-    structgen: Extension = Extension()
+    structgen: OwnOptions = OwnOptions()
 
     @field_validator("structgen", mode="before")
     @classmethod
