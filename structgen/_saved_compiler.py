@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._array_file import vocabulary_digest
 from .errors import GrammarError, VocabularyError
-from .json_options import JSON_NAMES, STYLE_NAMES
+from .kinds import KINDS
 
 if TYPE_CHECKING:
     from .grammar import CompiledGrammar
@@ -32,14 +32,9 @@ if TYPE_CHECKING:
 
 _NAME, _VERSION = b"structgen compiler", 1
 _EMPTY: tuple[Any, ...] = (None, [], {})
-# Methods of Compiler whose grammars it keeps: the options that a file may name. Others must be empty: they
-# are Python objects, or name files.
-_METHODS = {
-    "json_schema": {*JSON_NAMES, "on_limit"} - {"registry", "digits"},
-    "regex": {"on_limit"},
-    "gbnf": {"root", "on_limit"},
-    "lark": {"start", "lexer", *STYLE_NAMES, "on_limit"},
-}
+# The options that a file may name, by method of Compiler. Others must be empty: they are Python objects, or
+# name files.
+_METHODS = {name: kind.saved for name, kind in KINDS.items() if kind.saved}
 
 
 class Saved(NamedTuple):
@@ -56,7 +51,7 @@ def _call(grammar: CompiledGrammar) -> Saved | None:
     if grammar._recipe is None:
         return None
     _, method, given, options = grammar._recipe
-    named = _METHODS.get(method, set())
+    named = _METHODS.get(method, frozenset())
     others = {name: value for name, value in options.items() if name not in named}
     if not named or len(given) != 1 or not isinstance(given[0], str):
         return None

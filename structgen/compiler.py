@@ -94,11 +94,12 @@ class Compiler:
 
         Args:
             kind: "json_schema" (or "json"), "json_object" (any object; the text is ""), "regex", "choice" (a
-                list or its JSON), "gbnf" (or "ebnf"), "lark", "grammar" (either dialect), "structural_tag".
+                list or its JSON), "gbnf" (or "ebnf"), "lark", "grammar" (either dialect), "structural_tag",
+                "response_format" (OpenAI's object), "tools" (OpenAI's list).
             text: the constraint; JSON may be given parsed.
-            options: those of `json_schema`, for JSON; the other kinds take the same names and ignore them,
-                but for `numbers` and `strings` where schemas stand in a grammar. By default numbers and
-                strings are plain and gaps at most one blank: programs read the answers of a server.
+            options: those of `json_schema`; kinds that no schema stands in take and ignore them. "tools" has
+                `tool_choice`, `tool_style` and `parallel_tool_calls`, too. By default numbers and strings are
+                plain and gaps at most one blank: programs read the answers of a server.
 
         Raises:
             GrammarError: as the method that compiles the kind. ValueError: an unknown kind.

@@ -7,13 +7,11 @@ is compiled here; a file is read once.
 
 from __future__ import annotations
 
-import enum
 import functools
 import json
 import os
 import re
 import types
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,15 +23,14 @@ from .errors import GrammarError, StructgenError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
-from .json_options import JsonArguments, JsonOptions, style_in
+from .json_options import JsonArguments, JsonOptions
+from .kinds import ARGUMENTS, KINDS, TOOL_OPTIONS, response_format
 from .templates import Template
 
 if TYPE_CHECKING:
     from .compiler import Compiler
 
 __all__ = [
-    "KINDS",
-    "TOOL_OPTIONS",
     "WRITTEN",
     "Constraint",
     "ToolCall",
@@ -43,13 +40,10 @@ __all__ = [
     "parse_tool_calls",
 ]
 
-# The arguments that name a constraint, of which a call takes one.
-KINDS = ("schema", "regex", "choice", "gbnf", "lark", "grammar", "tools", "response_format")
 # The defaults of calls: programs read the values, and models fill wide gaps with blanks.
 WRITTEN: JsonArguments = {"whitespace": "compact", "numbers": "plain", "strings": "plain"}
-TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
 # All arguments of a call that say what its text must be.
-NAMED = (*KINDS, *TOOL_OPTIONS, "condition")
+NAMED = (*ARGUMENTS, *TOOL_OPTIONS, "condition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ class Constraint:
     """What a text must be.
 
     Attributes:
-        param: the argument that names it, one of `KINDS`.
+        param: the argument that names it, one of `kinds.ARGUMENTS`.
         value: what was given for it.
         name: how errors call its source; "" where it is an object of Python.
         documents: that its file refers to, by URI.
@@ -120,7 +114,9 @@ class Constraint:
         if self.documents and isinstance(how["registry"], dict | None):
             how["registry"] = {**self.documents, **(how["registry"] or {})}
         try:
-            return _COMPILE[self.param](compiler, self, how, style)
+            tools = (self.tool_choice, self.style or style, self.parallel)
+            how |= dict(zip(TOOL_OPTIONS, tools, strict=True)) if self.is_tools else {}
+            return KINDS[ARGUMENTS[self.param]].compile(compiler, self.value, how)
         except GrammarError as error:
             from .linting import enlarge
 
@@ -199,7 +195,7 @@ class Constraint:
         if self.is_tools:
             return self._tool_reader(self.style or style, grammar)
         if self.param == "choice" and isinstance(self.value, type):
-            members = {str(member.value): member for member in _members(self.value)}
+            members = {member.value: member for member in cast(Any, self.value)}
             return lambda text: members[text]
         if isinstance(self.value, Template):
             return functools.partial(self.value.read, grammar)
@@ -342,7 +338,7 @@ def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
 def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     if isinstance(given.get("schema"), Constraint):
         return cast(Constraint, given["schema"])
-    wanted = [kind for kind in KINDS if given.get(kind) is not None]
+    wanted = [kind for kind in ARGUMENTS if given.get(kind) is not None]
     if len(wanted) > 1:
         raise ValueError(
             f"a call takes one constraint, not {' and '.join(f'{kind}=' for kind in wanted)}: "
@@ -359,13 +355,13 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         param = "grammar"
     if param == "schema" and isinstance(value, list | tuple) and value and _are_texts(value):
         param = "choice"
-    _CHECK[param](value)
+    KINDS[ARGUMENTS[param]].check(value)
     if isinstance(value, os.PathLike):
         name, value = os.fspath(value), _read(value, param)
         documents = beside(name, value) if param == "schema" else {}
     if isinstance(value, re.Pattern):
         value = _pattern_text(value)
-    if param == "response_format" and _is_free(value):
+    if param == "response_format" and isinstance(value, dict) and response_format(value) is None:
         return None
     if param != "tools":
         return Constraint(param, value, name, documents=documents)
@@ -414,168 +410,6 @@ def named(error: GrammarError, name: str, text: Any) -> GrammarError:
     return error
 
 
-# ---- one row a kind: what is taken, and how it compiles ----
-
-
-def _schema(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str) -> CompiledGrammar:
-    return compiler.json_schema(self.value, **how)
-
-
-def _response_format(
-    compiler: Compiler, self: Constraint, how: dict[str, Any], style: str
-) -> CompiledGrammar:
-    spec = self.value
-    kind = spec.get("type") if isinstance(spec, dict) else None
-    if kind == "structural_tag":
-        return compiler.structural_tag(spec, **style_in(how))
-    if kind in ("grammar", "regex"):  # as other servers write them
-        text = spec.get(kind, spec.get("pattern"))
-        if not isinstance(text, str):
-            raise GrammarError(f"response_format of type {kind!r} has no {kind!r} with a text")
-        return compiler.grammar(text) if kind == "grammar" else compiler.regex(text)
-    if kind == "json_object" and isinstance(spec.get("schema"), (dict, bool)):  # llama.cpp's
-        spec = spec["schema"]
-    elif isinstance(spec, dict) and kind not in ("json_schema", "json_object"):
-        raise GrammarError(
-            f"{kind!r} is no type of a response_format; known: text, json_object, json_schema, "
-            "structural_tag, grammar, regex. A JSON Schema by itself is schema="
-        )
-    return compiler.json_schema(spec, **how)
-
-
-def _tools(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str) -> CompiledGrammar:
-    from .frontend.tools import structural_tag
-
-    spec = structural_tag(
-        self.value,
-        self.tool_choice,
-        self.style or style,
-        self.parallel,
-        extra_keys=how["extra_keys"],
-        digits=how["digits"],
-    )
-    return compiler.structural_tag(spec, **style_in(how))
-
-
-_COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGrammar]] = {
-    "schema": _schema,
-    "regex": lambda compiler, self, how, style: compiler.regex(self.value),
-    "choice": lambda compiler, self, how, style: compiler.choice(_texts(self.value)),
-    "gbnf": lambda compiler, self, how, style: compiler.gbnf(self.value),
-    "lark": lambda compiler, self, how, style: compiler.lark(self.value, **style_in(how)),
-    "grammar": lambda compiler, self, how, style: (
-        self.value.compile(compiler) if isinstance(self.value, Template) else compiler.grammar(self.value)
-    ),
-    "response_format": _response_format,
-    "tools": _tools,
-}
-
-
-def _check_schema(value: Any) -> None:
-    if isinstance(value, str):
-        try:
-            json.loads(value)
-        except RecursionError:
-            return
-        except ValueError:
-            _no_document(value)
-    elif isinstance(value, re.Pattern):
-        raise TypeError(f"schema= takes a JSON Schema, not a pattern: give regex={value.pattern!r:.60}")
-
-
-def _no_document(value: str) -> None:
-    """A text that is no JSON, told as what it seems to be meant as."""
-    text = value.strip()
-    if text[:1] in tuple('{["') or text in ("true", "false"):
-        return  # broken JSON: the compiler says where
-    short = len(value) < 4096 and "\n" not in value
-    if short and (os.path.exists(value) or value.endswith((".json", ".yaml", ".yml"))):
-        raise ValueError(
-            f"schema={value!r:.80} is a text, not a file: give schema=pathlib.Path({value!r:.80})"
-        )
-    if "::=" in value:
-        raise ValueError("schema= takes JSON, and this is a grammar: give it as gbnf= or grammar=")
-
-
-def _check_regex(value: Any) -> None:
-    if not isinstance(value, str | re.Pattern | os.PathLike):
-        raise TypeError(f"regex= takes a pattern, a text: r'[0-9]+', not {value!r:.60}")
-
-
-def _check_choice(value: Any) -> None:
-    if isinstance(value, type) and issubclass(value, enum.Enum):
-        if not list(value) or not all(isinstance(member.value, str) for member in value):
-            raise TypeError(
-                f"choice= takes an Enum whose values are texts, not {value.__name__}: use schema="
-            )
-        return
-    texts = typing.get_args(value) if typing.get_origin(value) is typing.Literal else value
-    if isinstance(texts, str | bytes | os.PathLike | Mapping) or not hasattr(texts, "__iter__"):
-        raise TypeError(f'choice= takes a list of texts: ["yes", "no"], not {value!r:.60}')
-    if not isinstance(texts, Sequence | set | frozenset | dict):
-        raise TypeError(
-            f'choice= takes a list of texts: ["yes", "no"], not {value!r:.60}; list(...) makes one'
-        )
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(
-                f'choice= takes a list of texts: ["yes", "no"], and {text!r:.60} is none; '
-                'schema={"enum": [...]} takes other values'
-            )
-
-
-def _check_text(param: str, takes: str) -> Callable[[Any], None]:
-    def check(value: Any) -> None:
-        if isinstance(value, CompiledGrammar) and param != "grammar":
-            raise TypeError(f"{param}= takes {takes}; a compiled grammar is grammar=")
-        if isinstance(value, Template) and param == "grammar":
-            return
-        if not isinstance(value, str | os.PathLike | CompiledGrammar):
-            raise TypeError(f"{param}= takes {takes}, not {value!r:.60}")
-
-    return check
-
-
-def _check_tools(value: Any) -> None:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        hint = "; put it into a list" if isinstance(value, Mapping) or callable(value) else ""
-        raise TypeError(f"tools= takes a list of functions or of OpenAI's objects, not {value!r:.60}{hint}")
-    if not value:
-        raise ValueError("tools= is empty: leave it out, or give a function")
-
-
-def _check_format(value: Any) -> None:
-    if isinstance(value, str | os.PathLike):
-        raise TypeError(
-            f'response_format= takes OpenAI\'s object {{"type": "json_schema", ...}} or a Python type, '
-            f"not {value!r:.60}"
-        )
-
-
-_CHECK: dict[str, Callable[[Any], None]] = {
-    "schema": _check_schema,
-    "regex": _check_regex,
-    "choice": _check_choice,
-    "gbnf": _check_text("gbnf", "the text of a grammar in GBNF, or a Path to one"),
-    "lark": _check_text("lark", "the text of a Lark grammar, or a Path to one"),
-    "grammar": _check_text(
-        "grammar", "a compiled grammar, a template, the text of a grammar in GBNF or Lark, or a Path"
-    ),
-    "response_format": _check_format,
-    "tools": _check_tools,
-}
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, type):
-        return [str(member.value) for member in _members(value)]
-    return list(typing.get_args(value) or value)
-
-
-def _members(value: Any) -> list[Any]:
-    return list(value)
-
-
 def _pattern_text(pattern: re.Pattern[Any]) -> str:
     """A compiled pattern of Python as text, its flags inside. ValueError: flags that have no such form."""
     if isinstance(pattern.pattern, bytes):
@@ -592,10 +426,6 @@ def _pattern_text(pattern: re.Pattern[Any]) -> str:
 
 
 _EXCLUDES = re.compile(r"\\[DWSbB]|\[\^|\(\?<?!")
-
-
-def _is_free(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("type") == "text"
 
 
 def _compiler_of(grammar: CompiledGrammar) -> Compiler:

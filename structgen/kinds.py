@@ -1,121 +1,380 @@
-"""Constraints as hosts send them: a kind's name and a text.
+"""What a text may be asked to be: one row a kind, which calls, commands, requests and saved files share.
 
-Enters: a kind, a text (or the object that it is the JSON of), options of JSON. Leaves: a grammar, or for
-`check` the report of what constrains nothing. Cost: that of the compile.
+Enters: a kind's name and a value: a text, an object, a type of Python. Leaves: a grammar, or the error of a
+value that is none. Cost: that of the compile.
 
-Serving engines keep a request's constraint as such a pair, because it travels between processes. Answers of a
-server are read by programs: numbers and strings are plain and gaps narrow here unless the caller says
-otherwise. JSON's whole language lets a model sample `15.000000...`, 32 blanks, or `"\\u0078"` for `"x"`.
+A kind has several names. `sg.generate(choice=...)` is an argument, `Compiler.compile("choice", ...)` is what
+serving engines send between processes, `guided_choice` is a field of a request. A program gives Python's
+objects, which `check` looks at; a request gives JSON, which `read` turns into the same value; `compile` makes
+the grammar of either. An example: `choice` takes an Enum from a program and '["yes", "no"]' from a request.
+
+Answers of a server are read by programs: numbers and strings are plain and gaps narrow in `compile_kind`
+unless the caller says otherwise. JSON's whole language lets a model sample `15.000000...`, 32 blanks, or
+`"\\u0078"` for `"x"`.
 """
 
 from __future__ import annotations
 
+import enum
 import json
-from collections.abc import Callable
+import os
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError
 from .frontend.source import is_ebnf, meant
-from .json_options import JSON_NAMES, style_in
+from .grammar import CompiledGrammar
+from .json_options import JSON_NAMES, STYLE_NAMES, style_in
+from .templates import Template
 
 if TYPE_CHECKING:
     from .compiler import Compiler
-    from .grammar import CompiledGrammar
 
-__all__ = ["KINDS", "compile_kind"]
+__all__ = ["ALIASES", "ARGUMENTS", "KINDS", "TOOL_OPTIONS", "Kind", "compile_kind", "response_format"]
 
+TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
+Options = dict[str, Any]  # those of JsonOptions, `on_limit`, and of tools TOOL_OPTIONS
 _OPTIONS = {*JSON_NAMES, "on_limit"}
-_JSON = {"whitespace": "one-blank", "numbers": "plain", "strings": "plain"}
+_SERVED = {"whitespace": "one-blank", "numbers": "plain", "strings": "plain"}
 
 
-def compile_kind(compiler: Compiler, kind: str, text: Any, options: dict[str, Any]) -> CompiledGrammar:
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of constraint.
+
+    Attributes:
+        compile: the grammar of a value; options that do not concern the kind have no effect.
+        read: the value that a request's text or JSON stands for. GrammarError: it is none.
+        argument: of `sg.generate`; None: only requests name this kind.
+        check: TypeError or ValueError where a program gives the argument something else.
+        fields: of a request to the server.
+        options: beside those of JSON.
+        saved: the options that a saved compiler may name; empty: its grammars are not saved.
+    """
+
+    compile: Callable[[Compiler, Any, Options], CompiledGrammar]
+    read: Callable[[Any], Any]
+    argument: str | None = None
+    check: Callable[[Any], None] = lambda value: None
+    fields: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    saved: frozenset[str] = frozenset()
+
+
+def compile_kind(compiler: Compiler, name: str, value: Any, options: Options) -> CompiledGrammar:
     """See `Compiler.compile`."""
-    found = KINDS.get(kind) if isinstance(kind, str) else None
-    if found is None:
-        raise ValueError(f"unknown kind {kind!r}{meant(str(kind), KINDS)}; known: {', '.join(KINDS)}")
-    return found(compiler, text, options)
+    kind = KINDS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
+    if kind is None:
+        known = [*KINDS, *ALIASES]
+        raise ValueError(f"unknown kind {name!r}{meant(str(name), known)}; known: {', '.join(known)}")
+    unknown = sorted(options.keys() - _OPTIONS - set(kind.options))
+    if unknown and kind is not KINDS["json_schema"]:  # whose method finds what was meant
+        raise TypeError(f"a constraint of kind '{name}' takes no option {unknown[0]!r}")
+    return kind.compile(compiler, kind.read(value), {**_SERVED, **options})
 
 
-def _json_schema(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
-    if text is None:  # a type in Python; in a request a field that is missing
+# ---- JSON ----
+
+
+def _read_schema(value: Any) -> Any:
+    if value is None:  # a type in Python; in a request a field that is missing
         raise GrammarError(
             "there is no schema: a constraint of kind 'json_schema' is a JSON text or an object"
         )
-    return compiler.json_schema(text, **{**_JSON, **options})
+    return value
 
 
-def _json_object(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
-    if text not in (None, "", {}, "{}"):
-        raise GrammarError(f"json_object takes no text (it stands for any object), not {text!r:.60}")
-    return compiler.json_schema({"type": "object"}, **{**_JSON, **options})
-
-
-def _choice(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
-    _no_options("choice", options)
-    if isinstance(text, str | bytes):
+def _check_schema(value: Any) -> None:
+    if isinstance(value, str):
         try:
-            text = json.loads(text)
-        except (ValueError, RecursionError):
-            raise GrammarError(
-                f'a choice is a list of texts, or that list as JSON: ["yes", "no"], not {text!r:.60}'
-            ) from None
-    if not isinstance(text, list | tuple):
-        raise GrammarError(
-            f'a choice is a list of texts, or that list as JSON: ["yes", "no"], not {text!r:.60}'
+            json.loads(value)
+        except RecursionError:
+            return
+        except ValueError:
+            _no_document(value)
+    elif isinstance(value, re.Pattern):
+        raise TypeError(f"schema= takes a JSON Schema, not a pattern: give regex={value.pattern!r:.60}")
+
+
+def _no_document(value: str) -> None:
+    """ValueError where a text that is no JSON seems to be meant as something else."""
+    text = value.strip()
+    if text[:1] in tuple('{["') or text in ("true", "false"):
+        return  # broken JSON: the compiler says where
+    short = len(value) < 4096 and "\n" not in value
+    if short and (os.path.exists(value) or value.endswith((".json", ".yaml", ".yml"))):
+        raise ValueError(
+            f"schema={value!r:.80} is a text, not a file: give schema=pathlib.Path({value!r:.80})"
         )
+    if "::=" in value:
+        raise ValueError("schema= takes JSON, and this is a grammar: give it as gbnf= or grammar=")
+
+
+def _read_nothing(value: Any) -> None:
+    if value not in (None, "", {}, "{}", True):
+        raise GrammarError(f"json_object takes no text (it stands for any object), not {value!r:.60}")
+
+
+def _any_object(compiler: Compiler, value: None, options: Options) -> CompiledGrammar:
+    return compiler.json_schema({"type": "object"}, **options)
+
+
+def _read_json(value: Any) -> Any:
+    if not isinstance(value, str | bytes):
+        return value
     try:
-        return compiler.choice(text, on_limit=options.get("on_limit"))
-    except TypeError as error:  # of a request, not of a program
-        raise GrammarError(str(error)) from None
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"invalid JSON: {error}") from None
 
 
-def _plain(name: str, method: str) -> Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]:
-    def made(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
-        _no_options(name, options)
+def _check_format(value: Any) -> None:
+    if isinstance(value, str | os.PathLike):
+        raise TypeError(
+            f'response_format= takes OpenAI\'s object {{"type": "json_schema", ...}} or a Python type, '
+            f"not {value!r:.60}"
+        )
+    if isinstance(value, dict) and value.get("type") not in _FORMATS:
+        raise GrammarError(
+            f"the type of response_format= {_no_format(value)}. A JSON Schema by itself is schema="
+        )
+
+
+_FORMATS = ("text", "json_object", "json_schema", "structural_tag", "grammar", "regex")
+
+
+def _no_format(spec: dict[str, Any]) -> str:
+    kind = spec.get("type")
+    said = "is missing" if kind is None else f"is no {kind!r:.80}"
+    return f"{said}; known: {', '.join(_FORMATS)}"
+
+
+def response_format(spec: dict[str, Any], field: str = "response_format") -> tuple[str, Any] | None:
+    """The kind and the value that OpenAI's object asks for, as llama.cpp and other servers write it, too.
+
+    Args:
+        field: how errors call the object.
+
+    Returns:
+        None: any text.
+
+    Raises:
+        GrammarError: malformed; `pointer` leads from the object to the member that is wrong.
+    """
+    kind = spec.get("type")
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        given = spec.get("schema")  # llama.cpp takes one here
+        return ("json_object", None) if given is None else ("json_schema", given)
+    if kind == "structural_tag":
+        return kind, spec
+    if kind in ("grammar", "regex"):
+        text = spec.get(kind, spec.get("pattern"))
         if not isinstance(text, str):
-            raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
-        grammar: CompiledGrammar = getattr(compiler, method)(text, on_limit=options.get("on_limit"))
-        return grammar
-
-    return made
-
-
-def _with_schemas(name: str) -> Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]:
-    """A kind that may have JSON Schemas in it, which are written as a schema alone is."""
-
-    def made(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
-        _no_options(name, options)
-        if name != "structural_tag" and not isinstance(text, str):
-            raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
-        if name == "grammar" and is_ebnf(text):
-            return compiler.gbnf(text, on_limit=options.get("on_limit"))
-        style = style_in({**_JSON, **options})
-        compiled: CompiledGrammar = getattr(
-            compiler, "structural_tag" if name == "structural_tag" else "lark"
-        )(text, on_limit=options.get("on_limit"), **style)
-        return compiled
-
-    return made
+            raise _wrong(field, f"/{kind}", "must be a text")
+        return kind, text
+    if kind != "json_schema":
+        raise _wrong(field, "/type", _no_format(spec))
+    inner = spec.get("json_schema", spec)
+    if not isinstance(inner, dict) or not isinstance(inner.get("schema"), (dict, bool)):
+        given = isinstance(inner, dict) and "schema" in inner
+        # /v1/responses has the schema itself in `text.format`.
+        nested = "json_schema" in spec or ("schema" not in spec and field == "response_format")
+        place = "/json_schema/schema" if nested else "/schema"
+        raise _wrong(field, place, "must be an object or a boolean" if given else "is missing")
+    return kind, inner["schema"]
 
 
-def _no_options(kind: str, options: dict[str, Any]) -> None:
-    """Hosts pass their JSON options along with every kind: those alone are taken. They mean something where
-    schemas may stand in a grammar."""
-    unknown = sorted(options.keys() - _OPTIONS)
-    if unknown:
-        raise TypeError(f"a constraint of kind '{kind}' takes no option {unknown[0]!r}")
+def _wrong(field: str, pointer: str, words: str) -> GrammarError:
+    error = GrammarError(f"'{field}{pointer.replace('/', '.')}' {words}")
+    error.pointer = pointer
+    return error
 
+
+def _of_format(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+    if not isinstance(value, dict):
+        return compiler.json_schema(value, **options)
+    found = response_format(value) or ("regex", "(?s:.*)")
+    return KINDS[found[0]].compile(compiler, found[1], options)
+
+
+# ---- texts ----
+
+
+def _read_text(kind: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise GrammarError(f"a constraint of kind '{kind}' is a text, not {type(value).__name__}")
+        return value
+
+    return read
+
+
+def _check_text(argument: str, takes: str) -> Callable[[Any], None]:
+    def check(value: Any) -> None:
+        if isinstance(value, CompiledGrammar) and argument != "grammar":
+            raise TypeError(f"{argument}= takes {takes}; a compiled grammar is grammar=")
+        if isinstance(value, Template) and argument == "grammar":
+            return
+        if not isinstance(value, str | os.PathLike | CompiledGrammar):
+            raise TypeError(f"{argument}= takes {takes}, not {value!r:.60}")
+
+    return check
+
+
+def _check_regex(value: Any) -> None:
+    if not isinstance(value, str | re.Pattern | os.PathLike):
+        raise TypeError(f"regex= takes a pattern, a text: r'[0-9]+', not {value!r:.60}")
+
+
+def _regex(compiler: Compiler, value: str, options: Options) -> CompiledGrammar:
+    return compiler.regex(value, on_limit=options.get("on_limit"))
+
+
+def _gbnf(compiler: Compiler, value: str, options: Options) -> CompiledGrammar:
+    return compiler.gbnf(value, on_limit=options.get("on_limit"))
+
+
+def _lark(compiler: Compiler, value: str, options: Options) -> CompiledGrammar:
+    return compiler.lark(value, on_limit=options.get("on_limit"), **style_in(options))
+
+
+def _grammar(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+    if isinstance(value, Template):
+        return value.compile(compiler)
+    return (_gbnf if is_ebnf(value) else _lark)(compiler, value, options)
+
+
+def _read_choice(value: Any) -> Any:
+    given = value
+    if isinstance(value, str | bytes):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = None
+    if not isinstance(value, list | tuple):
+        raise GrammarError(
+            f'a choice is a list of texts, or that list as JSON: ["yes", "no"], not {given!r:.60}'
+        )
+    for text in value:
+        if not isinstance(text, str):
+            raise GrammarError(f'a choice is made of a list of texts: ["yes", "no"], not {given!r:.60}')
+    return value
+
+
+def _check_choice(value: Any) -> None:
+    if isinstance(value, type) and issubclass(value, enum.Enum):
+        if not list(value) or not all(isinstance(member.value, str) for member in value):
+            raise TypeError(
+                f"choice= takes an Enum whose values are texts, not {value.__name__}: use schema="
+            )
+        return
+    texts = typing.get_args(value) if typing.get_origin(value) is typing.Literal else value
+    if isinstance(texts, str | bytes | os.PathLike | Mapping) or not hasattr(texts, "__iter__"):
+        raise TypeError(f'choice= takes a list of texts: ["yes", "no"], not {value!r:.60}')
+    if not isinstance(texts, Sequence | set | frozenset | dict):
+        raise TypeError(
+            f'choice= takes a list of texts: ["yes", "no"], not {value!r:.60}; list(...) makes one'
+        )
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(
+                f'choice= takes a list of texts: ["yes", "no"], and {text!r:.60} is none; '
+                'schema={"enum": [...]} takes other values'
+            )
+
+
+def _choice(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+    if isinstance(value, type):
+        value = [member.value for member in typing.cast(Any, value)]
+    return compiler.choice(typing.get_args(value) or value, on_limit=options.get("on_limit"))
+
+
+# ---- tools and tags ----
+
+
+def _tag(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+    return compiler.structural_tag(value, on_limit=options.get("on_limit"), **style_in(options))
+
+
+def _check_tools(value: Any) -> None:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        hint = "; put it into a list" if isinstance(value, Mapping) or callable(value) else ""
+        raise TypeError(f"tools= takes a list of functions or of OpenAI's objects, not {value!r:.60}{hint}")
+    if not value:
+        raise ValueError("tools= is empty: leave it out, or give a function")
+
+
+def _tools(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+    given = {name: options.get(name) for name in TOOL_OPTIONS}
+    return compiler.tools(
+        value,
+        "auto" if given["tool_choice"] is None else given["tool_choice"],
+        style=given["tool_style"] or "hermes",
+        parallel=given["parallel_tool_calls"] is not False,
+        extra_keys=options.get("extra_keys"),
+        digits=options.get("digits"),
+        on_limit=options.get("on_limit"),
+        **style_in(options),
+    )
+
+
+_OUTPUTS = "structured_outputs"  # vLLM's field, whose members are the kinds
 
 # Recipe, dialect 3: a row.
-KINDS: dict[str, Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]] = {
-    "json_schema": _json_schema,
-    "json": _json_schema,
-    "json_object": _json_object,
-    "regex": _plain("regex", "regex"),
-    "choice": _choice,
-    "gbnf": _plain("gbnf", "gbnf"),
-    "ebnf": _plain("ebnf", "gbnf"),
-    "lark": _with_schemas("lark"),
-    "grammar": _with_schemas("grammar"),
-    "structural_tag": _with_schemas("structural_tag"),
+KINDS: dict[str, Kind] = {
+    "json_schema": Kind(
+        lambda compiler, value, options: compiler.json_schema(value, **options),
+        _read_schema,
+        "schema",
+        _check_schema,
+        (f"{_OUTPUTS}.json", "guided_json", "json_schema"),
+        saved=frozenset({*JSON_NAMES, "on_limit"} - {"registry", "digits"}),
+    ),
+    "json_object": Kind(_any_object, _read_nothing, fields=(f"{_OUTPUTS}.json_object",)),
+    "regex": Kind(
+        _regex,
+        _read_text("regex"),
+        "regex",
+        _check_regex,
+        (f"{_OUTPUTS}.regex", "guided_regex"),
+        saved=frozenset({"on_limit"}),
+    ),
+    "choice": Kind(_choice, _read_choice, "choice", _check_choice, (f"{_OUTPUTS}.choice", "guided_choice")),
+    "gbnf": Kind(
+        _gbnf,
+        _read_text("gbnf"),
+        "gbnf",
+        _check_text("gbnf", "the text of a grammar in GBNF, or a Path to one"),
+        saved=frozenset({"root", "on_limit"}),
+    ),
+    "lark": Kind(
+        _lark,
+        _read_text("lark"),
+        "lark",
+        _check_text("lark", "the text of a Lark grammar, or a Path to one"),
+        saved=frozenset({"start", "lexer", *STYLE_NAMES, "on_limit"}),
+    ),
+    "grammar": Kind(
+        _grammar,
+        _read_text("grammar"),
+        "grammar",
+        _check_text(
+            "grammar", "a compiled grammar, a template, the text of a grammar in GBNF or Lark, or a Path"
+        ),
+        (f"{_OUTPUTS}.grammar", "guided_grammar", "grammar"),
+    ),
+    "structural_tag": Kind(_tag, lambda value: value, fields=(f"{_OUTPUTS}.structural_tag",)),
+    "tools": Kind(_tools, _read_json, "tools", _check_tools, options=TOOL_OPTIONS),
+    "response_format": Kind(
+        _of_format, _read_json, "response_format", _check_format, ("response_format", "text.format")
+    ),
 }
+# Other names of kinds, as hosts have them.
+ALIASES = {"json": "json_schema", "ebnf": "gbnf"}
+# The arguments that name a constraint, of which a call takes one, and the kind of each.
+ARGUMENTS = {kind.argument: name for name, kind in KINDS.items() if kind.argument is not None}

@@ -18,8 +18,9 @@ from oracles.harness import compiler
 from oracles.speculative import TableModel
 from structgen._tokenizers.hub import hub_options
 from structgen.checking import bytes_compiler
-from structgen.constraints import KINDS, constraint_of
+from structgen.constraints import constraint_of
 from structgen.generation.options import Options, Settings
+from structgen.kinds import ARGUMENTS
 from structgen.sampling.methods import METHODS
 from structgen.sampling.request import Method, Request, SampleOptions, TargetOptions, TargetRequest
 
@@ -283,7 +284,7 @@ def test_type_checkers_and_the_call_know_the_same_options() -> None:
     for runs, read in ((TargetRequest, TargetOptions), (Request, SampleOptions)):
         assert {f.name for f in dataclasses.fields(runs)} - given == read.__annotations__.keys()
     documented = sg.generate.__doc__ or ""
-    for name in (*fields, *KINDS):
+    for name in (*fields, *ARGUMENTS):
         assert re.search(rf"\b{name}\b", documented), f"{name} is not documented"
 
 

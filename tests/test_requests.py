@@ -278,10 +278,16 @@ def test_kinds() -> None:
             "ab",
             "b",
         ),
+        "response_format": ('{"type": "json_object", "schema": {"const": 5}}', "5", "6"),
+        "tools": (
+            '[{"type": "function", "function": {"name": "f"}}]',
+            '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>',
+            "<tool_call>{",
+        ),
     }
-    from structgen.kinds import KINDS
+    from structgen.kinds import ALIASES, KINDS
 
-    assert accepted.keys() == KINDS.keys()
+    assert accepted.keys() == KINDS.keys() | ALIASES.keys()
     for kind, (text, good, bad) in accepted.items():
         assert sg.check(kind, text) == ()
         matcher = COMPILER.compile(kind, text).matcher()

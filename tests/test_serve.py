@@ -1189,10 +1189,10 @@ def test_a_compile_that_hangs_is_given_up(monkeypatch) -> None:
 
     regex, release = Compiler.regex, threading.Event()
 
-    def hanging(self, pattern):
+    def hanging(self, pattern, **options):
         if pattern == "hang":
             release.wait(20)
-        return regex(self, pattern)
+        return regex(self, pattern, **options)
 
     monkeypatch.setattr(Compiler, "regex", hanging)
     app = create_app(Script(lambda _: "aaaa"), temperature=0.0, compile_seconds=0.3, compile_workers=1)
@@ -1209,10 +1209,10 @@ def test_known_grammars_do_not_wait_for_new_ones(monkeypatch) -> None:
 
     regex, release = Compiler.regex, threading.Event()
 
-    def hanging(self, pattern):
+    def hanging(self, pattern, **options):
         if pattern.startswith("hang"):
             release.wait(20)
-        return regex(self, pattern)
+        return regex(self, pattern, **options)
 
     monkeypatch.setattr(Compiler, "regex", hanging)
     app = create_app(Script(lambda _: "aaaa"), temperature=0.0, compile_workers=2)

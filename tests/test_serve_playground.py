@@ -501,10 +501,10 @@ def test_a_compile_that_hangs_is_given_up(monkeypatch) -> None:
     """Every endpoint compiles in the workers that have a time limit."""
     regex, release = sg.Compiler.regex, threading.Event()
 
-    def hanging(self, pattern):
+    def hanging(self, pattern, **options):
         if pattern == "hang":
             release.wait(20)
-        return regex(self, pattern)
+        return regex(self, pattern, **options)
 
     monkeypatch.setattr(sg.Compiler, "regex", hanging)
     typed = {"kind": "regex", "text": "hang"}

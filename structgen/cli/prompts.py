@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from structgen._siblings import beside
-from structgen.constraints import KINDS, Constraint, constraint_of
+from structgen.constraints import Constraint, constraint_of
 from structgen.generation.many import Request
 from structgen.generation.options import settings_of
+from structgen.kinds import ARGUMENTS
 
 from .common import Failure, Inputs, called, constraint, json_options
 
@@ -132,13 +133,13 @@ class _Reader:
         schema = own.get("schema")
         if isinstance(schema, str):
             own["schema"] = self.file(str(self.folder / schema))
-        if not any(kind in own for kind in KINDS):
+        if not any(kind in own for kind in ARGUMENTS):
             if self.common is None:
                 raise Failure('no "schema" here and no --schema')
             own["schema"] = self.common
         elif not isinstance(own.get("schema"), Constraint):
             named = ("tool_choice", "tool_style", "parallel_tool_calls")
-            mine = {name: own.pop(name) for name in (*KINDS, *named) if name in own}
+            mine = {name: own.pop(name) for name in (*ARGUMENTS, *named) if name in own}
             own["schema"] = constraint_of(mine)
         return {**self.given, **own}
 

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..compiler import Compiler
+from ..errors import GrammarError
 from ..frontend import tools as tool_frontend
 from ..grammar import CompiledGrammar
 from ..json_options import style_in
+from ..kinds import KINDS, response_format
 from ..linting import surely
 from .errors import ApiError
 from .requests import Constrained, OwnOptions
@@ -25,6 +27,9 @@ from .requests import Constrained, OwnOptions
 __all__ = ["Constraint", "ToolUse", "constraint_of", "tool_use"]
 
 _WARNED = 10
+_OUTPUTS = "structured_outputs"
+# Fields of which an empty value asks for nothing.
+_OFF = ("grammar", f"{_OUTPUTS}.json_object")
 Build = Callable[[Compiler], CompiledGrammar]
 
 
@@ -115,39 +120,29 @@ class _Found:
 
         self.items.append(Constraint(param, build, schema, ["schema", how, schema]))
 
-    def regex(self, param: str, pattern: Any) -> None:
-        self.items.append(
-            Constraint(param, lambda c: c.regex(_text(pattern, param)), None, ["regex", pattern])
-        )
-
-    def choice(self, param: str, texts: list[str]) -> None:
-        self.items.append(Constraint(param, lambda c: c.choice(texts), None, ["choice", texts]))
-
-    def grammar(self, param: str, text: Any) -> None:
-        style = _within(self.options)
-        build: Build = lambda c: c.compile("grammar", _text(text, param), **style)  # noqa: E731
-        self.items.append(Constraint(param, build, None, ["grammar", text, style]))
-
-    def tag(self, param: str, spec: Any) -> None:
-        if isinstance(spec, str):
+    def add(self, kind: str, param: str, value: Any, whitespace: str | None = None) -> None:
+        """Of any kind. ApiError: a schema that is none, or a `response_format` that is malformed."""
+        if kind == "response_format":
             try:
-                spec = json.loads(spec)
-            except (ValueError, RecursionError) as error:
-                raise ApiError(f"the structural tag is not JSON: {error}", param=param) from None
-        style = _within(self.options)
-        build: Build = lambda c: c.structural_tag(spec, **style)  # noqa: E731
-        self.items.append(Constraint(param, build, None, ["tag", spec, style]))
+                asked = response_format(value, param)
+            except GrammarError as error:
+                place = param + (error.pointer or "").replace("/", ".")
+                raise ApiError(error.message, param=place) from None
+            if asked is None:
+                return
+            kind, value = asked
+        if kind in ("json_schema", "json_object"):
+            value = {"type": "object"} if kind == "json_object" else value
+            self.schema(param, value, whitespace)
+            return
+        style = self.options.json_options(whitespace="one-blank")
+        build: Build = lambda compiler: compiler.compile(kind, value, **style)  # noqa: E731
+        self.items.append(Constraint(param, build, None, [kind, value, style]))
 
 
 def _no_schema(param: str, message: str, reason: str | None = None, **place: Any) -> ApiError:
     details = {**place, "reason": message if reason is None else reason}
     return ApiError(message, param=param, code="invalid_grammar", details=details)
-
-
-def _text(value: Any, param: str) -> str:
-    if not isinstance(value, str):
-        raise ApiError(f"'{param}' is a text", param=param, code="invalid_grammar")
-    return value
 
 
 def constraint_of(request: Constrained, text_format: dict[str, Any] | None = None) -> Constraint | None:
@@ -157,79 +152,35 @@ def constraint_of(request: Constrained, text_format: dict[str, Any] | None = Non
         text_format: `text.format` of `/v1/responses`.
     """
     found = _Found(request.structgen)
-    if request.response_format is not None:
-        _response_format(found, "response_format", request.response_format)
-    if text_format is not None:
-        _response_format(found, "text.format", text_format)
+    for name, kind in KINDS.items():
+        for field_name in kind.fields:
+            value = text_format if field_name == "text.format" else _given(request, field_name)
+            if value is None or (not value and field_name in _OFF):
+                continue
+            found.add(name, field_name, value, _gaps(request, field_name))
     outputs = request.structured_outputs
-    if outputs is not None:
-        name = "structured_outputs"
-        blanks = outputs.whitespace_pattern
-        if outputs.json_ is not None:
-            schema = outputs.json_
-            found.schema(f"{name}.json", schema, blanks)
-        if outputs.json_object:
-            found.schema(f"{name}.json_object", {"type": "object"}, blanks)
-        if outputs.regex is not None:
-            found.regex(f"{name}.regex", outputs.regex)
-        if outputs.choice is not None:
-            found.choice(f"{name}.choice", outputs.choice)
-        if outputs.grammar is not None:
-            found.grammar(f"{name}.grammar", outputs.grammar)
-        if outputs.structural_tag is not None:
-            found.tag(f"{name}.structural_tag", outputs.structural_tag)
-        if not any(item.param.startswith(name) for item in found.items):
-            words = "json, json_object, regex, choice, grammar, structural_tag"
-            raise ApiError(f"'{name}' has none of {words}", param=name)
-    if request.guided_json is not None:
-        found.schema("guided_json", request.guided_json, request.guided_whitespace_pattern)
-    if request.guided_regex is not None:
-        found.regex("guided_regex", request.guided_regex)
-    if request.guided_choice is not None:
-        found.choice("guided_choice", request.guided_choice)
-    if request.guided_grammar is not None:
-        found.grammar("guided_grammar", request.guided_grammar)
-    if request.grammar:
-        found.grammar("grammar", request.grammar)
-    if request.json_schema is not None:
-        found.schema("json_schema", request.json_schema)
+    if outputs is not None and not any(item.param.startswith(_OUTPUTS) for item in found.items):
+        words = "json, json_object, regex, choice, grammar, structural_tag"
+        raise ApiError(f"'{_OUTPUTS}' has none of {words}", param=_OUTPUTS)
     if len(found.items) > 1:
         names = ", ".join(f"'{item.param}'" for item in found.items)
         raise ApiError(f"one constraint a request, not several: {names}", param=found.items[1].param)
     return found.items[0] if found.items else None
 
 
-def _response_format(found: _Found, param: str, spec: dict[str, Any]) -> None:
-    kind = spec.get("type")
-    if kind == "text":
-        return
-    if kind == "json_object":
-        given = spec.get("schema")  # llama.cpp takes one here
-        found.schema(param, {"type": "object"} if given is None else given)
-    elif kind == "json_schema":
-        inner = spec.get("json_schema", spec)
-        if not isinstance(inner, dict) or not isinstance(inner.get("schema"), (dict, bool)):
-            nested = param == "response_format" and "schema" not in spec
-            where = f"{param}.json_schema.schema" if nested or "json_schema" in spec else f"{param}.schema"
-            given = isinstance(inner, dict) and "schema" in inner
-            words = "must be an object or a boolean" if given else "is missing"
-            raise ApiError(f"'{where}' {words}", param=param)
-        found.schema(param, inner["schema"])
-    elif kind == "structural_tag":
-        found.tag(param, spec)
-    elif kind in ("grammar", "regex"):  # as other servers write them
-        text = spec.get(kind, spec.get("pattern"))
-        if not isinstance(text, str):
-            raise ApiError(f"'{param}.{kind}' must be a text", param=f"{param}.{kind}")
-        (found.grammar if kind == "grammar" else found.regex)(param, text)
-    else:
-        said = (
-            "it has no type" if kind is None else f"{json.dumps(kind)[:80]} is no type of a response format"
-        )
-        raise ApiError(
-            f"'{param}': {said}; known: text, json_object, json_schema, structural_tag, grammar, regex",
-            param=f"{param}.type",
-        )
+def _given(request: Constrained, name: str) -> Any:
+    """The value of a field, whose name has a dot where it stands in `structured_outputs`."""
+    *outer, inner = name.split(".")
+    for part in outer:
+        request = getattr(request, part)
+    return getattr(request, "json_" if outer and inner == "json" else inner, None)
+
+
+def _gaps(request: Constrained, name: str) -> str | None:
+    """How gaps of a field's JSON are written, which vLLM has beside the schema."""
+    if request.structured_outputs is not None and name.startswith(_OUTPUTS):
+        return request.structured_outputs.whitespace_pattern
+    return request.guided_whitespace_pattern if name == "guided_json" else None
 
 
 def tool_use(
