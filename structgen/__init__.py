@@ -43,12 +43,13 @@ from .errors import (
     UnsupportedSchema,
     VocabularyError,
 )
-from .grammar import Capture, CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
+from .grammar import CompiledGrammar, ReportEntry
 from .holes import Completion, Gap
 from .json_options import JsonOptions, JsonStyle
 from .limits import Limits
 from .linting import Finding, SchemaWarning, lint
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp
+from .matcher import Capture, Matcher, fill_bitmasks
 from .templates import Template, each, gen, select, template
 from .vocabulary import Vocabulary
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .grammar import Matcher
+    from .matcher import Matcher
 
 _SHOWN = 60  # characters of the text before and after a place
 _CHOICES = 12  # continuations that are spelled out before ranges of bytes take over

@@ -28,7 +28,8 @@ from .frontend.source import meant, without
 
 if TYPE_CHECKING:
     from .compiler import Compiler
-    from .grammar import Capture, CompiledGrammar
+    from .grammar import CompiledGrammar
+    from .matcher import Capture
 
 __all__ = ["Each", "Gen", "Select", "Template", "each", "gen", "select", "template"]
 

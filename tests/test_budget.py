@@ -608,7 +608,7 @@ def test_many_required_members_have_a_bound(keys: int) -> None:
     assert least <= len(text) + 1 <= enough <= len(text) + 2
     for left in (60, 900):
         with pytest.raises(structgen.UnsatisfiableBudget, match=f"{enough} are known to suffice"):
-            structgen.grammar.can_end_within(grammar, left)
+            structgen.matcher.can_end_within(grammar, left)
     matcher, source, left = grammar.matcher(), np.random.default_rng(0), enough
     for _ in range(40):
         allowed = np.flatnonzero(oracle.mask_of(matcher, len(WHOLE) + 1, left))

@@ -31,7 +31,7 @@ from ..errors import (
     UnsatisfiableCondition,
     UnsatisfiableInfill,
 )
-from ..grammar import CompiledGrammar, Matcher
+from ..grammar import CompiledGrammar
 from ..json_options import JSON_NAMES
 from ..linting import outside
 from ..lm.base import LanguageModel
@@ -39,6 +39,7 @@ from ..lm.doubt import doubt
 from ..lm.load import compiler_of, language_model
 from ..lm.prompts import formatted, is_embedded
 from ..logits import allocate_bitmask
+from ..matcher import Matcher
 
 __all__ = ["Edited", "edit", "span_of"]
 

@@ -18,11 +18,12 @@ from .._structure import Trace
 from .._text import TextStream
 from ..constraints import Constraint
 from ..errors import DoubtfulAnswer
-from ..grammar import CompiledGrammar, can_end_within
+from ..grammar import CompiledGrammar
 from ..linting import outside
 from ..lm.asked import ask, style_of
 from ..lm.doubt import doubt
 from ..lm.load import room_after
+from ..matcher import can_end_within
 from .options import Settings
 from .partial import IncompleteString, Unknown, partial_arguments, partial_json, plain, typed
 from .results import InvalidValue, Result

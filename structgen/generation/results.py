@@ -13,7 +13,7 @@ from .._readable import table_html
 from ..errors import StructgenError
 
 if TYPE_CHECKING:
-    from ..grammar import Capture
+    from ..matcher import Capture
     from ..speculation import Statistics
 
 __all__ = ["InvalidValue", "Result", "TokenLogprobs"]

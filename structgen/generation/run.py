@@ -27,9 +27,10 @@ from .._draws import NO_TOKEN, Noise, top
 from .._structure import SHORTEST, Trace, mark
 from .._text import TextStream
 from ..errors import StructgenError
-from ..grammar import CompiledGrammar, Matcher, fill_bitmasks
+from ..grammar import CompiledGrammar
 from ..lm.base import check_logprobs
 from ..logits import allocate_bitmask, apply_bitmask, masked_logsumexp
+from ..matcher import Matcher, fill_bitmasks
 from .results import TokenLogprobs
 from .watch import Seen, seen
 

@@ -27,8 +27,9 @@ except ImportError as _missing:
     raise missing(_missing, "potentials of genlm-control") from None
 
 from ..errors import VocabularyError
-from ..grammar import CompiledGrammar, Matcher
+from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask
+from ..matcher import Matcher
 from .hosts import HostEngine
 
 __all__ = ["GrammarPotential", "engine_of"]

@@ -28,8 +28,9 @@ import numpy as np
 
 from ..compiler import Compiler
 from ..errors import StructgenError, UnsatisfiableBudget, UnsupportedSchema, VocabularyError
-from ..grammar import CompiledGrammar, Matcher, can_end_within, fill_bitmasks
+from ..grammar import CompiledGrammar
 from ..limits import SERVING, Limits, OnLimit
+from ..matcher import Matcher, can_end_within, fill_bitmasks
 from ..vocabulary import Vocabulary
 from .telemetry import Telemetry
 

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import StructgenError, UnsatisfiableBudget
-from ..grammar import CompiledGrammar, Matcher, error_of_rows, fill_bitmasks
+from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask
+from ..matcher import Matcher, error_of_rows, fill_bitmasks
 from .telemetry import Telemetry
 
 if TYPE_CHECKING:

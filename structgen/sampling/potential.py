@@ -28,8 +28,9 @@ from ..errors import StructgenError
 from .logspace import NEVER, Doubles
 
 if TYPE_CHECKING:
-    from ..grammar import CompiledGrammar, Matcher
+    from ..grammar import CompiledGrammar
     from ..lm.base import Context, LanguageModel
+    from ..matcher import Matcher
     from ..vocabulary import Vocabulary
 
 __all__ = [

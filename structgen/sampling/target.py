@@ -37,10 +37,10 @@ import numpy.typing as npt
 from .._array_file import vocabulary_digest
 from .._checks import number, whole
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
-from ..grammar import fill_bitmasks
 from ..linting import outside
 from ..lm.base import check_logprobs
 from ..logits import Brief, allocate_bitmask, brief_row, masked_logsumexp
+from ..matcher import fill_bitmasks
 from . import vector as vectors
 from .logspace import NEVER, Doubles
 from .potential import Potential, Prefix, Product, identity, weight

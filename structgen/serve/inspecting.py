@@ -14,8 +14,9 @@ from typing import Any
 from .._readable import allowed_here, place, quoted, visible
 from ..errors import StructgenError
 from ..explain import Explanation, reading_at
-from ..grammar import CompiledGrammar, Matcher
+from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask
+from ..matcher import Matcher
 from .errors import ApiError, of_constraint
 from .places import Pointers, at, at_bytes
 from .service import Service

@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from ..grammar import _cpu_count
+from ..matcher import cpu_count
 from .sequence import Answer
 
 __all__ = ["Masks"]
@@ -102,7 +102,7 @@ class Masks:
         self._changed = threading.Condition()
         self._count = self._seen = 0  # masks that were filled
         self._quick = _Line("structgen-mask", _QUICK_THREADS, self._filled)
-        self._slow = _Fair("structgen-slow-mask", max(1, _cpu_count() // 2), self._filled)
+        self._slow = _Fair("structgen-slow-mask", max(1, cpu_count() // 2), self._filled)
 
     def begin(self, answers: Sequence[Answer]) -> list[Answer]:
         """Start on the masks of these answers; those that have one now, or very soon."""

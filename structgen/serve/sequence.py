@@ -23,8 +23,9 @@ from .._draws import Noise, top
 from .._text import TextStream
 from ..errors import BudgetExceeded, StructgenError
 from ..generation.watch import Drafted, Seen, seen
-from ..grammar import CompiledGrammar, Matcher
+from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask, masked_logsumexp
+from ..matcher import Matcher
 
 if TYPE_CHECKING:
     from ..lm.base import Context

@@ -30,7 +30,7 @@ from ..errors import (
 )
 from ..frontend.tool_calls import CallReader
 from ..frontend.tools import STYLES, callable_tools
-from ..grammar import CompiledGrammar, can_end_within
+from ..grammar import CompiledGrammar
 from ..limits import Limits
 from ..linting import enlarge, not_enforced
 from ..lm.base import Context, ContextTooLong, LanguageModel
@@ -38,6 +38,7 @@ from ..lm.doubt import doubt
 from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
 from ..logits import allocate_bitmask
+from ..matcher import can_end_within
 from ..speculation import CorpusDrafter, Drafter
 from .compiling import Workers
 from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from .._draws import Noise
-    from ..grammar import CompiledGrammar, Matcher
+    from ..grammar import CompiledGrammar
+    from ..matcher import Matcher
     from ..vocabulary import Vocabulary
 
 __all__ = ["CONTEXT", "Cursor", "Drafter", "Here", "LIKELY", "Likely", "Session", "Start", "Step"]

@@ -35,7 +35,8 @@ from .tree import Built, DraftTree, build, tree_masks
 from .verify import Drawer
 
 if TYPE_CHECKING:
-    from ..grammar import CompiledGrammar, Matcher
+    from ..grammar import CompiledGrammar
+    from ..matcher import Matcher
     from ..vocabulary import Vocabulary
     from .score import Scorer, Scores
 

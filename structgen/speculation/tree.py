@@ -26,7 +26,7 @@ from ..logits import allocate_bitmask
 from .base import Cursor, Here
 
 if TYPE_CHECKING:
-    from ..grammar import Matcher
+    from ..matcher import Matcher
     from .goodput import Calibration, Goodput
 
 __all__ = ["Built", "DraftTree", "Walk", "build", "tree_masks"]

@@ -27,7 +27,7 @@ from ..errors import BudgetExceeded, StructgenError
 from ..logits import allocate_bitmask, apply_bitmask
 
 if TYPE_CHECKING:
-    from ..grammar import Matcher
+    from ..matcher import Matcher
     from .base import Vector
     from .score import Scores
     from .statistics import Statistics

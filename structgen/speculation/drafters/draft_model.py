@@ -26,8 +26,9 @@ from .chain import Chain
 from .model_cursor import ModelCursor, row_of
 
 if TYPE_CHECKING:
-    from ...grammar import CompiledGrammar, Matcher
+    from ...grammar import CompiledGrammar
     from ...lm.base import Context, LanguageModel
+    from ...matcher import Matcher
 
 __all__ = ["DraftModel"]
 

@@ -21,7 +21,7 @@ from ...logits import allocate_bitmask
 from ..base import Cursor, Here, Quiet, Start, Step
 
 if TYPE_CHECKING:
-    from ...grammar import Matcher
+    from ...matcher import Matcher
 
 __all__ = ["Forced"]
 
