@@ -417,7 +417,9 @@ def _pattern_text(pattern: re.Pattern[Any]) -> str:
     if pattern.flags & (re.VERBOSE | re.MULTILINE | re.LOCALE):
         raise ValueError("regex= takes no pattern with the flags VERBOSE, MULTILINE or LOCALE")
     flags = "".join(
-        letter for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL)) if pattern.flags & flag
+        letter
+        for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL), ("a", re.ASCII))
+        if pattern.flags & flag
     )
     # What its ASCII reading matches it matches, too, where classes are asked for and none is excluded.
     if not pattern.flags & re.ASCII and _EXCLUDES.search(pattern.pattern):

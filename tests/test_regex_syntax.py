@@ -295,3 +295,15 @@ def test_case_changes_no_class(item: str, form: str) -> None:
             if text in "é\u017f\u212a" and mode == re.ASCII and "é" in form:
                 continue  # a letter beyond ASCII folds here and does not with re.ASCII
             assert verdict(grammar, text) == expected, (flags, pattern, text)
+
+
+@pytest.mark.parametrize("flags", ["(?i)", "(?iu)", "(?ia)"])
+def test_which_letters_equal_which_is_as_in_python(flags: str) -> None:
+    """Python's re has equal letters that Unicode's folding has not, and (?a) leaves it those of ASCII."""
+    letters = "iIıİkK\u212asSſςΣσΐ\u1fd3ΰ\u1fe3ﬅﬆßẞéÉ"
+    for form in ("{}", "[{}]", "[^{}]"):
+        for one in letters:
+            pattern = flags + form.format(one)
+            grammar = compiler().regex(pattern)
+            for other in letters:
+                assert verdict(grammar, other) == (re.fullmatch(pattern, other) is not None), (pattern, other)

@@ -206,7 +206,7 @@ EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets)
       if (in.flavor == Flavor::kPython) in.fail("\\p is not Python's re", start);
       CodepointSet set = property(in, start);
       if (c == 'P') set = set.complement();
-      return {true, 0, in.flags.ignore_case ? case_closure(set) : std::move(set)};
+      return {true, 0, with_cases(in, std::move(set))};
     }
     default: break;
   }
@@ -220,6 +220,12 @@ EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets)
   }
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) unknown_escape(in, start, c);
   return character(code);  // an identity escape: \- \_ \@ \/
+}
+
+CodepointSet with_cases(const PatternCursor& in, CodepointSet set) {
+  if (!in.flags.ignore_case) return set;
+  if (in.flags.ascii_case) return ascii_case_closure(set);
+  return in.flavor == Flavor::kPython ? python_case_closure(set) : case_closure(set);
 }
 
 CodepointSet dot_class(const PatternCursor& in) {
@@ -268,8 +274,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
     ranges.push_back({lo.c, hi.c});
   }
   ++in.at;
-  CodepointSet set(std::move(ranges));
-  if (in.flags.ignore_case) set = case_closure(set);
+  CodepointSet set = with_cases(in, CodepointSet(std::move(ranges)));
   sets.insert(sets.end(), set.ranges().begin(), set.ranges().end());
   set = CodepointSet(std::move(sets));
   return negated ? set.complement() : set;

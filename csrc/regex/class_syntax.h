@@ -18,7 +18,8 @@ struct PatternFlags {
   bool dot_all = false;      // s
   bool multi_line = false;   // m
   bool verbose = false;      // x, Python
-  bool ascii = false;        // a, Python
+  bool ascii = false;        // \d, \w, \s and \b know ASCII alone: a, Python, or the caller's wish
+  bool ascii_case = false;   // i knows ASCII letters alone: a, Python
 };
 
 // Where the parser is. All reads go through here; errors carry the offset.
@@ -54,6 +55,9 @@ EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets)
 
 // A bracket class whose '[' has been read; flags (case) applied.
 CodepointSet read_brackets(PatternCursor& in, std::size_t start);
+
+// The set, with what equals its members where the flag i stands.
+CodepointSet with_cases(const PatternCursor& in, CodepointSet set);
 
 CodepointSet dot_class(const PatternCursor& in);
 

@@ -151,7 +151,7 @@ bool Parser::atom(uint32_t& node) {
 }
 
 uint32_t Parser::character(uint32_t c) {
-  if (in_.flags.ignore_case) return out_.add_class(case_closure(CodepointSet::one(c)));
+  if (in_.flags.ignore_case) return out_.add_class(with_cases(in_, CodepointSet::one(c)));
   if (c >= 0xD800 && c <= 0xDFFF) return out_.add_class({});
   return out_.add_char(c);
 }
@@ -284,9 +284,9 @@ bool Parser::inline_flags(std::size_t start, bool& scoped) {
     else if (c == 'x')
       flags.verbose = value;
     else if (c == 'a' && in_.flavor == Flavor::kPython)
-      flags.ascii = value;
+      flags.ascii = flags.ascii_case = value;
     else if (c == 'u')
-      flags.ascii = !value;
+      flags.ascii = flags.ascii_case = !value;
     else if (c == '-' && value)
       value = false;
     else

@@ -147,6 +147,27 @@ CodepointSet case_closure(const CodepointSet& set) {
   return CodepointSet(std::move(out));
 }
 
+CodepointSet python_case_closure(const CodepointSet& set) {
+  static const CodepointSet equal[] = {{{'I', 'I'}, {'i', 'i'}, {0x130, 0x131}},
+                                       {{0x390, 0x390}, {0x1FD3, 0x1FD3}},
+                                       {{0x3B0, 0x3B0}, {0x1FE3, 0x1FE3}},
+                                       {{0xFB05, 0xFB06}}};
+  CodepointSet out = case_closure(set);
+  for (const CodepointSet& letters : equal)
+    if (!(set & letters).empty()) out = out | letters;
+  return out;
+}
+
+CodepointSet ascii_case_closure(const CodepointSet& set) {
+  std::vector<CodepointRange> out = set.ranges();
+  for (uint32_t c = 'A'; c <= 'Z'; ++c)
+    if (const uint32_t lower = c - 'A' + 'a'; set.contains(c) || set.contains(lower)) {
+      out.push_back({c, c});
+      out.push_back({lower, lower});
+    }
+  return CodepointSet(std::move(out));
+}
+
 const CodepointSet& ascii_digit() {
   static const CodepointSet set{{'0', '9'}};
   return set;

@@ -17,6 +17,10 @@ std::optional<CodepointSet> unicode_property(std::string_view name, std::string_
 
 // Every character that equals a member under simple case folding (the `i` flag).
 CodepointSet case_closure(const CodepointSet& set);
+// The same in Python's re, which compares by str.lower() and pairs of its own: the four letters i are equal.
+CodepointSet python_case_closure(const CodepointSet& set);
+// The same of ASCII letters alone.
+CodepointSet ascii_case_closure(const CodepointSet& set);
 
 // The classes of the two flavours.
 const CodepointSet& ecma_space();    // \s
