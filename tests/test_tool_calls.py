@@ -16,6 +16,7 @@ import pytest
 import structgen as sg
 from oracles.differential import instances
 from oracles.strategies import Seeded
+from structgen.checking import bytes_compiler
 from structgen.frontend.tools import STYLES as ALL
 from tests.test_serve_text import ARGUMENTS, SCHEMA, written
 
@@ -128,3 +129,25 @@ def test_mistakes() -> None:
 def test_misspelled_parameters_do_not_become_none(tool: dict[str, Any], words: str) -> None:
     with pytest.raises(sg.GrammarError, match=re.escape(words)):
         sg.generate(None, "x", tools=[tool], tool_choice="required")
+
+
+@pytest.mark.parametrize("style", [name for name, row in ALL.items() if row.parameters.endswith("_xml")])
+def test_no_value_holds_a_mark_that_ends_the_call(style: str) -> None:
+    """Readers look for the mark before they look at values. A text that the grammar takes with a mark of the
+    style at any place is still one call."""
+    row, compiler = ALL[style], bytes_compiler()
+    function = {"name": "f", "parameters": {"properties": {"x": {"type": "string"}}, "required": ["x"]}}
+    tools = [{"type": "function", "function": function}]
+    grammar = compiler.tools(tools, "required", style=style)
+    text = grammar.matcher().shortest_completion().decode()
+    marks = {row.end, *row.end.split("\n"), row.close, row.close.strip(), row.begin, row.open, row.trigger}
+    taken = 0
+    for mark in sorted(marks - {""}):
+        mark = mark.replace("{name}", "f").replace("{index}", "0")
+        for i in range(len(text)):
+            changed = text[:i] + mark + text[i:]
+            matcher = grammar.matcher()
+            if matcher.accept_bytes(changed) and matcher.is_accepting():
+                taken += 1
+                assert len(sg.parse_tool_calls(changed, style=style, tools=tools).calls) == 1, changed
+    assert taken or style == "minimax-m3"  # whose values hold no mark at all

@@ -258,6 +258,8 @@ def structural_tag(
 def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
     begin, index, rest = row.begin.partition("{index}")
     content: dict[str, Any] = {"type": "json_schema", "json_schema": schema, "style": row.parameters}
+    if row.parameters not in ("json", "python"):  # elements hold texts as they are
+        content["excludes"] = [mark for mark in (*row.end.split("\n"), row.close.strip()) if mark]
     if index:
         after = {"type": "const_string", "value": rest.replace("{name}", name)}
         content = {"type": "sequence", "elements": [{"type": "regex", "pattern": "[0-9]+"}, after, content]}
