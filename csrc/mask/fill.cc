@@ -139,10 +139,16 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
+  const auto take = [&](uint32_t child, StateId to) {
+    const auto tokens = trie.tokens(child);
+    if (tokens.empty()) return;
+    std::vector<TokenId>& list = sure(to) ? out.sure : out.unsure;
+    list.insert(list.end(), tokens.begin(), tokens.end());
+    note(to, out);
+  };
   todo_.emplace_back(node, from);
   while (todo_.size() > floor) {
-    const uint32_t at = todo_.back().first;
-    const StateId state = todo_.back().second;
+    const auto [at, state] = todo_.back();
     todo_.pop_back();
     charge();
     const State& st = parser_.state(state);
@@ -154,22 +160,16 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     }
     const TokenTrie::Kids& kids = trie.kids(at);
     (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
-      if (out.row && context_free_) {  // where nothing follows in the trie, the next state is not needed
-        const uint32_t child = trie.child(kids, b);
-        if (trie.leaf(child)) {
-          const auto tokens = trie.tokens(child);
-          out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
-          out.worst = Lengths::kFar;
-          return;
-        }
+      const uint32_t child = trie.child(kids, b);
+      if (!out.plain && trie.leaf(child) && surely(state, b)) {
+        const auto tokens = trie.tokens(child);
+        out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
+        out.worst = Lengths::kFar;
+        return;
       }
       const StateId next = blind(parser_.step(state, b));
       if (next == Parser::dead()) return;
-      const uint32_t child = trie.child(kids, b);
-      const bool is_sure = sure(next);
-      const auto tokens = trie.tokens(child);
-      for (TokenId t : tokens) (is_sure ? out.sure : out.unsure).push_back(t);
-      if (!tokens.empty()) note(next, out);
+      take(child, next);
       if (trie.leaf(child)) return;
       const bool many = trie.subtree_tokens(child).size() >= kShared;
       if (many && out.row && any_wide(next))
@@ -178,6 +178,22 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
         todo_.emplace_back(child, next);
     });
   }
+}
+
+// Whether some item reads the byte and then has more to read, so that a token that ends with the byte is
+// allowed and no state need be made to know it. Where an item ends with the byte, what follows it decides: a
+// label and a captured text may lead nowhere.
+bool MaskBuilder::surely(StateId s, uint8_t byte) {
+  if (context_free_) return parser_.live(s).has(byte);
+  RegexArena& regexes = parser_.regexes();
+  if (lengths_ || parser_.unproven() || regexes.effort().omits()) return false;
+  for (const Item& i : parser_.items(s)) {
+    if (i.regex == RegexArena::poison()) continue;
+    const RegexId d = regexes.step(i.regex, byte);
+    if (d == RegexArena::empty()) continue;
+    if (d == RegexArena::epsilon() ? i.capture.v == 0 : regexes.node(d).kind != RegexKind::kDone) return true;
+  }
+  return false;
 }
 
 // Below the node any JSON string goes on: what is inside is a look at a row, and the walk goes on behind the
@@ -243,17 +259,21 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   for (uint32_t i = 0; i < n;) {
     const Suffixes::Node& node = suffixes.nodes[i];
     charge();
-    if (context_free_ && node.end == i + 1) {  // nothing after it: no state is needed
-      if (parser_.live(suffix_states_[node.depth - 1]).has(node.byte))
-        for (uint32_t e = node.first; e < suffixes.nodes[i + 1].first; ++e) {
-          out->sure.push_back(suffixes.entries[e].token);
-          out->sure_counts.push_back(suffixes.entries[e].count);
-        }
+    const StateId above = suffix_states_[node.depth - 1];
+    if (!parser_.live(above).has(node.byte)) {
+      i = node.end;
+      continue;
+    }
+    if (node.end == i + 1 && surely(above, node.byte)) {
+      for (uint32_t e = node.first; e < suffixes.nodes[i + 1].first; ++e) {
+        out->sure.push_back(suffixes.entries[e].token);
+        out->sure_counts.push_back(suffixes.entries[e].count);
+      }
       out->worst = Lengths::kFar;
       ++i;
       continue;
     }
-    const StateId next = blind(parser_.step(suffix_states_[node.depth - 1], node.byte));
+    const StateId next = blind(parser_.step(above, node.byte));
     if (next == Parser::dead()) {
       i = node.end;
       continue;

@@ -126,6 +126,7 @@ class MaskBuilder {
   const Mask* gathered(StateId s);
   const Ending& ending(const Suffixes& suffixes, StateId from);
   bool sure(StateId s) const;
+  bool surely(StateId s, uint8_t byte);
   void set_part(const Item& item, Part& out);
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);
