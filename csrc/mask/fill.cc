@@ -53,6 +53,8 @@ constexpr uint32_t kCountedRun = 8;  // bounded runs from this length are taken 
 constexpr uint32_t kManyExits = 7;   // new bytes that leave a run, from which it is taken as a terminal
 constexpr uint32_t kSimple = 3;      // patterns together that may be tried as a cover of others
 constexpr std::size_t kShared = 64;  // tokens below a node from which what lexemes share is used
+constexpr std::size_t kOpened = 8;   // tokens behind an open string from which those inside are told at once
+constexpr std::size_t kMostOpened = 4'096;
 constexpr std::size_t kDenseLimit = 6'000;  // listed tokens from which a row is stored instead
 }  // namespace
 
@@ -171,10 +173,12 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
       if (next == Parser::dead()) return;
       take(child, next);
       if (trie.leaf(child)) return;
-      const bool many = trie.subtree_tokens(child).size() >= kShared;
-      if (many && out.row && any_wide(next))
+      const std::size_t below = trie.subtree_tokens(child).size();
+      if (below >= kShared && out.row && any_wide(next))
         gather(child, next, out);
-      else if (!many || out.plain || !skim(child, next, out))
+      else if (below >= kOpened && below <= kMostOpened && !out.plain && open(next))
+        read_inside(slices_.opened(child), next, out, nullptr);
+      else
         todo_.emplace_back(child, next);
     });
   }
@@ -196,37 +200,40 @@ bool MaskBuilder::surely(StateId s, uint8_t byte) {
   return false;
 }
 
-// Below the node any JSON string goes on: what is inside is a look at a row, and the walk goes on behind the
-// quote.
-bool MaskBuilder::skim(uint32_t node, StateId s, Collected& out) {
-  const State& st = parser_.state(s);
-  if (st.n != 1 || st.accepting || st.items[0].capture.v != 0) return false;
+// Whether any text of a JSON string's characters can go on in one of the items, whatever has been read: it
+// reads all of them, but for finitely many texts, up to the closing quote.
+bool MaskBuilder::open(StateId s) {
   RegexArena& regexes = parser_.regexes();
-  RegexId element, tail;
-  uint32_t min, max;
-  if (!as_run(regexes, st.items[0].regex, element, min, max, tail) || min != 0 || max != kUnbounded ||
-      element != regexes.any_character() || tail != regexes.byte('"'))
-    return false;
-  RunClass* run = slices_.run(element);
-  if (!run || !run->boundary(node)) return false;
-  const TokenTrie& trie = vocabulary_.trie();
-  const Words& inside = run->up_to(kUnbounded);
-  if (lengths_) note(st.items[0], out.worst);
-  for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size()))
-    if (get_bit(inside, t)) out.sure.push_back(t);
-  const std::vector<Exit>& exits = run->exits('"').children;
-  const StateId into = blind(parser_.step(s, '"'));
-  const uint32_t end = trie.node(node).end;
-  auto at = std::upper_bound(exits.begin(), exits.end(), node,
-                             [](uint32_t x, const Exit& e) { return x < e.node; });
-  for (; at != exits.end() && at->node < end; ++at) {
-    const auto tokens = trie.tokens(at->node);
-    std::vector<TokenId>& to = sure(into) ? out.sure : out.unsure;
-    to.insert(to.end(), tokens.begin(), tokens.end());
-    note(into, out);
-    if (!trie.leaf(at->node)) todo_.emplace_back(at->node, into);
+  const RegexId any = regexes.any_character();
+  if (any == RegexArena::empty() || regexes.effort().omits()) return false;
+  const auto plain = [&](RegexId r) {
+    RegexId element, tail;
+    uint32_t min, max;
+    return as_run(regexes, r, element, min, max, tail) && min == 0 && max == kUnbounded && element == any &&
+           tail == regexes.byte('"');
+  };
+  for (const Item& i : parser_.items(s)) {
+    const RegexNode& n = regexes.node(i.regex);
+    if (n.kind == RegexKind::kCat && plain(i.regex)) return true;
+    if (n.kind != RegexKind::kAnd) continue;
+    bool all = true;
+    for (uint32_t k = 0; k < n.n && all; ++k) {
+      const RegexNode& kid = regexes.node(RegexId{n.kids[k]});
+      all = kid.kind == RegexKind::kNot ? regexes.node(RegexId{kid.a}).finite : plain(RegexId{n.kids[k]});
+    }
+    if (all) return true;
   }
-  return true;
+  return false;
+}
+
+// The tokens behind a place where a string is open: those inside were told once for all states.
+void MaskBuilder::read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts) {
+  for (const Suffixes::Entry& e : opened.inside) {
+    out.sure.push_back(e.token);
+    if (counts) counts->sure.push_back(e.count);
+  }
+  if (!opened.inside.empty()) note(s, out);
+  if (!opened.beyond.entries.empty()) read(opened.beyond, s, true, out, counts);
 }
 
 StateId MaskBuilder::blind(StateId s) {
@@ -248,47 +255,12 @@ bool MaskBuilder::sure(StateId s) const {
   return !st.poisoned || st.n > 1 || st.accepting;
 }
 
-// Linear over the suffixes in depth-first order, with the state of each depth at hand.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
   if (slot && measured(slot->worst)) return *slot;
   auto out = std::make_unique<Ending>();
-  if (suffix_states_.size() <= suffixes.depth) suffix_states_.resize(suffixes.depth + 1);
-  suffix_states_[0] = from;
-  const uint32_t n = static_cast<uint32_t>(suffixes.nodes.size()) - 1;
-  for (uint32_t i = 0; i < n;) {
-    const Suffixes::Node& node = suffixes.nodes[i];
-    charge();
-    const StateId above = suffix_states_[node.depth - 1];
-    if (!parser_.live(above).has(node.byte)) {
-      i = node.end;
-      continue;
-    }
-    if (node.end == i + 1 && surely(above, node.byte)) {
-      for (uint32_t e = node.first; e < suffixes.nodes[i + 1].first; ++e) {
-        out->sure.push_back(suffixes.entries[e].token);
-        out->sure_counts.push_back(suffixes.entries[e].count);
-      }
-      out->worst = Lengths::kFar;
-      ++i;
-      continue;
-    }
-    const StateId next = blind(parser_.step(above, node.byte));
-    if (next == Parser::dead()) {
-      i = node.end;
-      continue;
-    }
-    suffix_states_[node.depth] = next;
-    if (node.first < suffixes.nodes[i + 1].first) note(next, *out);
-    const bool is_sure = sure(next);
-    auto& tokens = is_sure ? out->sure : out->unsure;
-    auto& counts = is_sure ? out->sure_counts : out->unsure_counts;
-    for (uint32_t e = node.first; e < suffixes.nodes[i + 1].first; ++e) {
-      tokens.push_back(suffixes.entries[e].token);
-      counts.push_back(suffixes.entries[e].count);
-    }
-    ++i;
-  }
+  const Counts counts{out->sure_counts, out->unsure_counts};
+  read(suffixes, from, false, *out, &counts);
   if (!lengths_) out->worst = kUnmeasured;
   if (slot) {  // masks point to it
     slot->worst = out->worst;
@@ -297,6 +269,57 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   bytes_ += 170 + 8 * (out->sure.capacity() + out->unsure.capacity());
   slot = std::move(out);
   return *slot;
+}
+
+// Linear over the suffixes in depth-first order, with the state of each depth at hand. `looked`: what is
+// inside of a string that is open in `from` is done.
+void MaskBuilder::read(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
+                       const Counts* counts) {
+  if (!looked && suffixes.entries.size() >= kOpened && open(from))
+    return read_inside(slices_.opened(suffixes, Slices::kStart), from, out, counts);
+  const std::size_t base = suffix_states_.size();
+  const Undo rest([&] { suffix_states_.resize(base); });
+  suffix_states_.resize(base + suffixes.depth + 1);
+  suffix_states_[base] = from;
+  const uint32_t n = static_cast<uint32_t>(suffixes.nodes.size()) - 1;
+  for (uint32_t i = 0; i < n;) {
+    const Suffixes::Node& node = suffixes.nodes[i];
+    charge();
+    const StateId above = suffix_states_[base + node.depth - 1];
+    if (!parser_.live(above).has(node.byte)) {
+      i = node.end;
+      continue;
+    }
+    const std::span<const Suffixes::Entry> here{suffixes.entries.data() + node.first,
+                                                suffixes.entries.data() + suffixes.nodes[i + 1].first};
+    const auto take = [&](bool is_sure) {
+      for (const Suffixes::Entry& e : here) {
+        (is_sure ? out.sure : out.unsure).push_back(e.token);
+        if (counts) (is_sure ? counts->sure : counts->unsure).push_back(e.count);
+      }
+    };
+    if (node.end == i + 1 && surely(above, node.byte)) {
+      take(true);
+      out.worst = Lengths::kFar;
+      ++i;
+      continue;
+    }
+    const StateId next = blind(parser_.step(above, node.byte));
+    if (next == Parser::dead()) {
+      i = node.end;
+      continue;
+    }
+    suffix_states_[base + node.depth] = next;
+    if (!here.empty()) note(next, out);
+    take(sure(next));
+    const std::size_t below = suffixes.nodes[node.end].first - suffixes.nodes[i + 1].first;
+    if (below >= kOpened && open(next)) {
+      read_inside(slices_.opened(suffixes, i), next, out, counts);
+      i = node.end;
+    } else {
+      ++i;
+    }
+  }
 }
 
 // A literal set is read as literals: the tokens inside it make no states. Read from its start, its whole

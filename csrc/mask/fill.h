@@ -116,7 +116,12 @@ class MaskBuilder {
   bool few_exits(const RunClass& run, RegexId element, const Item& item, RegexId tail);
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
-  bool skim(uint32_t node, StateId s, Collected& out);
+  bool open(StateId s);
+  struct Counts {
+    std::vector<uint32_t>&sure, &unsure;
+  };
+  void read(const Suffixes& suffixes, StateId from, bool looked, Collected& out, const Counts* counts);
+  void read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts);
   void walk(uint32_t node, StateId from, Collected& out);
   bool lexed(StateId s);
   bool any_wide(StateId s);

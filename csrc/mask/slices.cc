@@ -31,6 +31,8 @@
 // Masks are lists against a shared row, up to kSparseLimit tokens.
 #include "mask/slices.h"
 
+#include <list>
+
 #include "base/depth.h"
 #include "base/error.h"
 
@@ -336,6 +338,54 @@ void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
       if (!trie.leaf(child)) todo.emplace_back(child, s);
     });
   }
+}
+
+const Opened& Slices::opened(uint32_t node) {
+  std::unique_ptr<Opened>& slot = opened_[node];
+  if (slot) return *slot;
+  const TokenTrie& trie = vocabulary_.trie();
+  std::vector<SuffixText> texts;
+  for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size()))
+    texts.push_back({vocabulary_.bytes(t).substr(trie.node(node).depth), {t, 0}});
+  return open(slot, texts);
+}
+
+const Opened& Slices::opened(const Suffixes& suffixes, uint32_t node) {
+  std::unique_ptr<Opened>& slot = opened_in_[&suffixes][node];
+  if (slot) return *slot;
+  const uint32_t first = node == kStart ? 0 : node + 1;
+  const uint32_t end =
+      node == kStart ? static_cast<uint32_t>(suffixes.nodes.size()) - 1 : suffixes.nodes[node].end;
+  const uint32_t above = node == kStart ? 0 : suffixes.nodes[node].depth;
+  std::string path(suffixes.depth, '\0');
+  std::list<std::string> held;
+  std::vector<SuffixText> texts;
+  for (uint32_t i = first; i < end; ++i) {
+    const Suffixes::Node& n = suffixes.nodes[i];
+    path[n.depth - above - 1] = static_cast<char>(n.byte);
+    if (n.first == suffixes.nodes[i + 1].first) continue;
+    held.push_back(path.substr(0, n.depth - above));
+    for (uint32_t e = n.first; e < suffixes.nodes[i + 1].first; ++e)
+      texts.push_back({held.back(), suffixes.entries[e]});
+  }
+  return open(slot, texts);
+}
+
+const Opened& Slices::open(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts) {
+  auto out = std::make_unique<Opened>();
+  const RegexId inside = regexes_.star(regexes_.any_character());
+  std::vector<SuffixText> beyond;
+  for (const SuffixText& t : texts) {
+    charge(1 + static_cast<int64_t>(t.text.size() / 4));
+    if (regexes_.run(inside, t.text) != RegexArena::empty())
+      out->inside.push_back(t.entry);
+    else
+      beyond.push_back(t);
+  }
+  build_suffixes(std::move(beyond), out->beyond);
+  bytes_ += sizeof(Opened) + 8 * texts.size() + 16 * out->beyond.nodes.size();
+  slot = std::move(out);
+  return *slot;
 }
 
 std::string Slices::path(uint32_t node) const {

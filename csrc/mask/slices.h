@@ -47,6 +47,12 @@ struct TableMask {
   std::vector<Done> done;
 };
 
+// What tokens hold behind a place where a JSON string begins.
+struct Opened {
+  std::vector<Suffixes::Entry> inside;  // tokens that stay inside the string's characters
+  Suffixes beyond;                      // what the others hold
+};
+
 class Slices {
  public:
   Slices(RegexArena& regexes, const Vocabulary& vocabulary) : regexes_(regexes), vocabulary_(vocabulary) {}
@@ -59,6 +65,11 @@ class Slices {
   // tokens inside are left out. Null where it is none of those.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
+  // Behind a node of the vocabulary's trie.
+  const Opened& opened(uint32_t node);
+  // Behind a node of a trie of suffixes, which stays where it is; behind kStart: of all of them.
+  const Opened& opened(const Suffixes& suffixes, uint32_t node);
+  static constexpr uint32_t kStart = 0xFFFFFFFFu;
   // The same from any state of a set, kept nowhere; its subset is observed, so that every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
   std::size_t byte_size() const { return bytes_; }
@@ -86,6 +97,7 @@ class Slices {
   bool less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,
                      TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
+  const Opened& open(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
   struct Held {
@@ -96,6 +108,8 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
+  std::unordered_map<uint32_t, std::unique_ptr<Opened>> opened_;  // by node
+  std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Opened>>> opened_in_;
   std::unordered_map<uint64_t, uint32_t> completes_;  // by (regex, element)
   std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>>
       counted_;                                       // by (lower, upper); null: they differ
