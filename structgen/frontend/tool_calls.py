@@ -25,9 +25,8 @@ likeliest first: `12` is 12, then "12". The product of all readings is tried aga
 Invariants.
 - The grammar made the text, so a complete call is well-formed. In a text that was cut off, an incomplete call
   stays text, except in a stream, where its beginning was told already.
-- In the style of Python, and with arguments alone, an answer is calls or text as a whole. A call is then
-  given
-  at the end of the text; arguments alone may be streamed.
+- In the style of Python, and with arguments alone, an answer is calls or text as a whole. A call is given at
+  the end of the text; arguments alone may be streamed.
 
 Rejected. One pattern for each name: 500 names took a server half a second in each request.
 """
