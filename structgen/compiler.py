@@ -1,8 +1,8 @@
 """Compiler: schemas, patterns and choices to grammars over one vocabulary.
 
-In: a schema (dict, bool, JSON text, Python type), a pattern, texts. Out: ``CompiledGrammar``. Cost: one pass
-over the schema's text; everything else happens when a text gets there. A schema compiled before is returned
-from a cache.
+In: a schema (dict, bool, JSON text, Python type), a pattern, texts. Out: ``CompiledGrammar``.
+Cost: one pass over the schema's text; everything else happens when a text gets there. A schema compiled
+before is returned from a cache.
 
 The problem. Many dialects lead to one engine. A constraint is given in several forms (a schema is a text, a
 dict or a Python type), and a host compiles the same one again and again.

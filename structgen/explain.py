@@ -31,8 +31,7 @@ and strings in another spelling, text that is not JSON.
 
 Invariants.
 - With all causes taken out the text gets further; with fewer of them taken out it stops where it did. If
-  tries
-  or time run out, the part that contains the causes is told instead.
+  tries or time run out, the part that contains the causes is told instead.
 - Keywords that assert nothing are never taken out (`_SILENT`).
 - A reference that leads back into itself is followed once.
 """

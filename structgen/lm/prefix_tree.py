@@ -13,9 +13,8 @@ a branch begins a span of its own, with the first as parent. After `s = lm.start
 `a = s.extend(8)` and `b = s.extend(9)`:
 
     lm.logprobs([s])       one forward of 3 tokens; s has a span of the positions 0 to 3
-    lm.logprobs([a, b])    one forward of 2 rows with a token each; a goes into the span of s, which now ends
-    at 4;
-                           b begins a span of the positions 3 to 4, whose parent is that of s
+    lm.logprobs([a, b])    one forward of 2 rows with a token each; a goes into the span of s, which now
+                           ends at 4; b begins a span of the positions 3 to 4, whose parent is that of s
 
 If a call asks for a context and for a prefix of it, one row serves both (`_rows`): the forward reads the
 longer one and gives the scores after the shorter one, too.
@@ -25,7 +24,7 @@ something kept. An evicted prefix is run again when it is next needed. The budge
 one call needs comes on top of it.
 
 Invariants.
-- A node's vector never changes once it is set, and is NaN nowhere.
+- A node's vector does not change while it is kept, and is NaN nowhere.
 - A span is alive if and only if it is in `_Store.spans`, and then its ancestors are alive.
 - Equal paths are one node while anybody holds it (`_nodes` is weak).
 - Buffers are arrays of numpy or tensors of torch: only operations that both spell alike touch them, and
@@ -291,9 +290,8 @@ class PrefixTreeLM(ABC):
     def release(self, contexts: Sequence[Context]) -> None:
         """Forgets the vectors of contexts that will not be asked for again. Their keys stay.
 
-        A server calls this: with 131,000 ids a vector takes half a megabyte for each token of an answer. A
-            vector
-        that is asked for again is computed anew, and may differ by rounding.
+        A server calls this, because with 131,000 ids a vector takes half a megabyte for each token of an
+        answer. A vector that is asked for again is computed anew, and may differ by rounding.
         """
         with self._lock:
             for context in contexts:

@@ -9,10 +9,10 @@ own. Neither fits into the engine's step of one token for each answer.
 The idea. `check` refuses what cannot be combined. `_turn` waits in a line of at most `_WAITING` requests for
 the one place, and keeps the engine from releasing vectors meanwhile. In it
 
-    sample       runs `sg.sample`; all texts of the job are there at once, with weights (`weights`) and a note
-    (`told`) speculate    runs the loop of speculation/engine.py in a thread; `_Teller` turns emitted tokens
-    into the same pieces
-                 as the engine's, while they are made
+    sample       runs `sg.sample`. All texts of the job are there at once, with weights (`weights`) and a
+                 note (`told`).
+    speculate    runs the loop of speculation/engine.py in a thread. `_Teller` turns emitted tokens into
+                 the same pieces as the engine's, while they are made.
     trace        reads finished texts again, to tell how each token came about
 
 `weights` normalises log-weights: texts with the log-weights -1 and -1 weigh 0.5 each.

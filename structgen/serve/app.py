@@ -9,9 +9,9 @@ another site, or a wrong key must cost little, and be refused before the body is
 
 The idea. `_Gate` is a middleware before all routes. In this order it checks
 
-    Host             against --allowed-host, because a page of another site can make its name lead to this
-    machine key              if there are keys, below `_GUARDED`; every key is compared in constant time body
-    read as a whole, within a size, a time, and a number of bytes for all live requests together
+    Host     against --allowed-host, because a page of another site can make its name lead to this machine
+    key      if there are keys, below `_GUARDED`; every key is compared in constant time
+    body     read as a whole, within a size, a time, and a number of bytes for all live requests together
 
 Then a route has three steps, the same for each endpoint: `wanted` turns the body into a `Wanted`
 (service.py), `_start` makes a `Run`, and `answer` or a stream of events reads its pieces. `_start` sends the

@@ -24,7 +24,8 @@ Answers that share a beginning share its keys, which the prefix tree of `lm` see
 
 Invariants.
 - Only this thread uses live answers, except that a worker fills a mask while `Answer.filling` is set.
-- An error of one answer ends its job. An error of the model ends the jobs of the step. The thread goes on.
+- An error of one answer ends its job. An error of the model ends the jobs that are read or live. The
+  thread goes on.
 - Pieces of a job arrive in order, on its own event loop.
 - A grammar with slow masks takes processors and memory from other such grammars alone.
 """
@@ -167,8 +168,8 @@ class Engine:
         self._join()
         begin = time.perf_counter()
         rows = [a for a in self._live if a.ready]
-        # `ready` is asked before `filling`: `Answer.fill` sets them in the opposite order, so no answer gets
-        # lost.
+        # `filling` is asked before `ready`, and `Answer.fill` sets `filled` before it clears `filling`. So a
+        # mask that was made just now is not begun again.
         soon = self._masks.begin([a for a in self._live if not a.filling and not a.ready])
         rows += soon
         read = self._read()

@@ -10,8 +10,8 @@ The idea. One model for each endpoint. Unknown fields are allowed, and `_checked
 pydantic does:
 
     user, store, metadata       taken; they change nothing
-    suffix, documents, ...      refused with what to do instead (`_REFUSED`), unless the value asks for
-    nothing text in a chat              refused: "it is a field of /v1/responses: use 'response_format'"
+    suffix, documents, ...      refused with what to do instead (`_REFUSED`), unless the value is empty
+    text in a chat              refused: "it is a field of /v1/responses: use 'response_format'"
     response_fromat             refused: "... is no constraint that this server knows; did you mean
                                 'response_format'?" (`_constrains`, `_meant`)
 
@@ -22,7 +22,7 @@ Invariants.
 - Validating happens on the event loop, so its work has bounds. Lists stop at their first error (`fail_fast`),
   objects are counted before they are looked at (`_few`, `_counted`), and lists and objects have a length at
   most.
-- The options of JSON have the names, types and defaults of `JsonOptions` (`_json_fields`).
+- The options of JSON have the names and types of `JsonOptions` (`_json_fields`).
 
 Rejected. Pydantic's own check of long lists: it words every mistake, and 1,000,000 wrong items took 16 to 58
 s, in which the server answered nobody.

@@ -10,9 +10,10 @@ The idea. A `Job` is a prompt with a `Plan` and some answers; a request has one 
 `Answer` has the state of one text: context, matcher, mask, stream. For each token:
 
     fill       a worker, or the engine itself if the mask is known (`fill_known`), fills `mask` and sets
-    `filled` forward    the engine computes the row of `context` draw       the engine draws a token from row
-    and mask (engine.py) advance    the matcher accepts the token, the stream gives text that may be shown, a
-    `Piece` goes out
+               `filled`
+    forward    the engine computes the row of `context`
+    draw       the engine draws a token from row and mask (engine.py)
+    advance    the matcher accepts the token, the stream gives text that may be shown, and a `Piece` is made
 
 An answer ends with "stop" at the end of the grammar, an end token, a stop string or a stop token, and with
 "length" when `room` is used up. `TextStream` keeps what may begin a stop string.

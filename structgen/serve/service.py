@@ -1,7 +1,7 @@
 """From a request to the pieces of its answers: what all endpoints share.
 
-Enters: prompts, a constraint, how to draw. Leaves: `Run`s, whose pieces arrive as they are made. Cost:
-reading the prompts and compiling the constraint happen in workers, never on the event loop.
+Enters: prompts, a constraint, how to draw. Leaves: `Run`s, whose pieces arrive as they are made.
+Cost: reading the prompts and compiling the constraint happen in workers, never on the event loop.
 
 The problem. Anyone may send a schema that takes seconds to compile, and nobody knows which schema that is
 before it is compiled. Requests with cheap schemas, and those with none, must not wait behind it.

@@ -13,8 +13,9 @@ With T = 1.0, 1.1, 1.2, 1.3, 1.4, 1.5 seconds for widths 1 to 6:
 
     nodes               0      1      2      3      4      5
     c of the last              0.9    0.8    0.6    0.4    0.2
-    tokens a second     1.0    1.73   2.25   2.54   2.64   2.60      four nodes are best; five are within
-    `_SLACK`
+    tokens a second     1.0    1.73   2.25   2.54   2.64   2.60
+
+Four nodes are best, and five are within `_SLACK` of that.
 
 Three classes measure what goes in. `CostTable` has T: a line through all forwards, and on it the mean of each
 width. `Calibration` has c: acceptance by drafter and offered probability. `Bench` says which drafters are
@@ -165,9 +166,8 @@ class CostTable:
     def plan(self, rows: int, taken: int) -> tuple[list[float], list[float]]:
         """For n = 0 .. 127 nodes a row: the seconds, and the price of a further node.
 
-        T may have steps: the next node may be dear and those after it free. So the price is the smallest mean
-            over
-        the next 1, 2, ... `_REACH` nodes.
+        T may have steps, so that the next node is dear and those after it are free. Therefore the price is
+        the smallest mean over the next 1, 2, ... `_REACH` nodes.
         """
         found = self._plans.get((rows, taken))
         if found is None:

@@ -14,8 +14,9 @@ children (token tree merging: Miao et al., SpecInfer, 2024). With the grammar `[
     drafter 0    1: 0.6, x: 0.3; after 1 it offers 2: 0.5            drafter 1    1: 0.5, 2: 0.4
 
     x is refused, and its 0.3 goes to its siblings: drafter 0 offers 1 with 0.6 / 0.7 = 0.857
-    node 0    1, below the root, 0.857, offered by both              node 1    2, below node 0, 0.857 * 0.5 =
-    0.429 node 2    2, below the root, 0.4, offered by drafter 1
+    node 0    1, below the root, 0.857, offered by both
+    node 1    2, below node 0, 0.857 * 0.5 = 0.429, offered by drafter 0
+    node 2    2, below the root, 0.4, offered by drafter 1
 
 A node's probability is the largest that a drafter gives, as calibrated by acceptance (goodput.py). `Goodput`
 ends the growth and cuts the tree to its best size.
