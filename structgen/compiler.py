@@ -18,8 +18,7 @@ key made of the text and all options:
     a._recipe    (Compiler, "json_schema", ('{"type":"integer"}',), {"on_limit": "error"})
 
 A recipe serves three callers: pickle, `save`, and a grammar whose automata grew too large and that is made
-anew. `json_schema` has a short way for ASCII text with default options, because hosts take it for every
-request.
+anew. `json_schema` has a short way for ASCII text with default options: the text itself is the key.
 
 Invariants.
 - What is kept depends on nothing but its key. A grammar made with a registry, a Python type, other grammars

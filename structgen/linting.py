@@ -11,9 +11,9 @@ value satisfies the schema" does not say which keywords are to blame.
 The idea. `_Lint.keywords` and `_Lint.names` read off the schema what a look can tell. For the rest the engine
 is asked. A branch is unreachable if the schema that it makes with its siblings has no value. A contradiction
 is a smallest set of keywords that still has no value; `_Lint.smallest` leaves out one keyword after the other
-and puts back those without which there is a value. For `{"type": "integer", "minimum": 5, "maximum": 3,
-"multipleOf": 2}`:
+and puts back those without which there is a value:
 
+    {"type": "integer", "minimum": 5, "maximum": 3, "multipleOf": 2}
     without type          has a value (a string): type stays
     without minimum       has a value: minimum stays
     without maximum       has a value: maximum stays

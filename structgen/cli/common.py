@@ -3,12 +3,12 @@
 Enters: flags and files. Leaves: a `Constraint`, a model, a vocabulary, or a `Failure` in one line. Cost: that
 of the files; torch and transformers are loaded only for a model that needs them.
 
-The problem. A dozen commands take the same constraints, and a mistake in any of them has to be one line and
-no traceback. Flags and the arguments of Python must not drift apart.
+The problem. Many commands take the same constraints, and a mistake in any of them has to be one line and no
+traceback. Flags and the arguments of Python must not drift apart.
 
 The idea. `add_constraint_options` adds the flags, and `constraint` reads them into the `Constraint` that
-`sg.generate` uses. For `structgen generate --prompt "..." --regex "[0-9]+" --max-bytes
-4` it is a pattern with the condition `max_bytes(4)`.
+`sg.generate` uses. For the flags `--regex "[0-9]+" --max-bytes 4` it is a pattern with the condition
+`max_bytes(4)`.
 
 The flags of JSON are made from the fields of `JsonOptions` (`add_schema_options`): a new option of JSON is a
 flag without a line here.

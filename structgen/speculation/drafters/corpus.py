@@ -282,7 +282,7 @@ def texts_of(path: str | os.PathLike[str]) -> list[str]:
     if not name.endswith(".jsonl"):
         return [text]
     texts = []
-    for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): strings have U+2028
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): strings may have U+2028
         if not line.strip():
             continue
         try:
