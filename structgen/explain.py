@@ -1,10 +1,39 @@
 """Why a text is refused: the place, the keywords that forbid it, what could stand there.
 
-In: a schema with the options it was compiled with, and a text. Out: an `Explanation`. The engine itself is
-asked: keywords are taken out of the schema, and those without which the text gets further are the cause. A
-minimal set is found by halving (QuickXplain: Junker, AAAI 2004) and then refined from each schema to its
-parts, so that huge schemas cost a few compiles a level. Cost: a tenth of a millisecond a compile of a small
-schema, at most `_TRIES` of them and `_SECONDS`.
+In: a schema with the options it was compiled with, and a text. Out: an `Explanation`. Cost: a tenth of a
+millisecond a compile of a small schema, at most `_TRIES` of them and `_SECONDS`.
+
+The problem. The engine says where a text stops being an instance, and not why: a mask is made of a formula in
+which the keywords are no longer apart.
+
+The idea. The engine itself is asked again, about smaller schemas. A keyword is taken out, and if the text
+then gets further (`_Search.goes_on`), the keyword was a cause. A minimal set of causes is found by halving
+(QuickXplain: Junker, AAAI 2004) and refined from each schema to its parts, so that huge schemas cost a few
+compiles a level. For
+
+    {"properties": {"a": {"type": "integer", "maximum": 20}, "b": {"minLength": 1}}}      and  {"a":21}
+
+the text stops at byte 6, the digit 1, and these schemas are compiled:
+
+    properties with open members       goes on: the cause is in `properties`
+    both members open                  goes on: it is in a member
+    `a` open                           goes on: it is in `a`; members named on the way to the place come first
+    `a` without type and maximum       goes on
+    `a` without type                   stops
+    `a` without maximum                goes on: `maximum` is the cause
+
+A part is taken out in one of three ways: a keyword is dropped, a schema is opened (`{}`, which allows
+everything), a map or list is made hollow (all its schemas are opened). Open schemas stay where they are,
+because `additionalProperties` and `unevaluatedProperties` depend on the names beside them.
+
+Before that, cheaper reasons are looked for: a key that stands twice, the order of keys, whitespace, numbers
+and strings in another spelling, text that is not JSON.
+
+Invariants.
+- With all causes taken out the text gets further; with fewer of them taken out it stops where it did. If
+  tries or time run out, the part that contains the causes is told instead.
+- Keywords that assert nothing are never taken out (`_SILENT`).
+- A reference that leads back into itself is followed once.
 """
 
 from __future__ import annotations
@@ -31,15 +60,15 @@ if TYPE_CHECKING:
     from .grammar import CompiledGrammar
 
 _TRIES = 1500  # compilations for one explanation
-_SECONDS = 3.0  # after which causes are told as far as they are known
-_BRANCHES = 4  # of an anyOf or oneOf that are explained
+_SECONDS = 3.0  # then the search ends with the causes known so far
+_BRANCHES = 4  # the most branches of an anyOf or oneOf that are explained
 _SHOWN = 100  # characters of a keyword's value
 
 _COMMA = re.compile(rb'\s*,\s*"')
 
 Path = tuple[str | int, ...]
 
-# What a keyword holds, as far as its parts can be the cause on their own.
+# Keywords by what they hold: their parts can be causes on their own.
 _MAPS = tuple(name for name, how in HOLDS.items() if how == "map")
 _BRANCHING = ("anyOf", "oneOf")
 _LISTS = tuple(name for name, how in HOLDS.items() if how == "list" and name not in _BRANCHING)
@@ -56,8 +85,8 @@ _SILENT = frozenset(KNOWN) - frozenset(ASSERTING)
 class Cause:
     """A keyword that forbids the text.
 
-    `pointer` is the JSON pointer of the keyword in the schema. Of a union (`anyOf`, `oneOf`) `branches`
-    holds, for each branch looked at, the causes inside that branch.
+    `pointer` is the JSON pointer of the keyword in the schema. For a union (`anyOf`, `oneOf`) `branches`
+    has the causes inside each branch that was looked at.
     """
 
     pointer: str
@@ -79,10 +108,10 @@ class Cause:
 class Explanation:
     """Where a text stops being an instance, and why.
 
-    `offset` counts bytes; `line` and `column` count from 1. `instance` is the JSON pointer of the value
-    that was being read, the object's where it stops in a key. `kind` is one of keyword, order, duplicate
-    key, not JSON, whitespace, number, condition, ends early (the text is the beginning of an instance).
-    `problem` says it in one line; `allowed` says what could stand there.
+    `offset` counts bytes; `line` and `column` count from 1. `instance` is the JSON pointer of the value that
+    was being read; inside a key it is the pointer of the object. `kind` is one of keyword, order, duplicate
+    key, not JSON, whitespace, number, string, condition, ends early (the text is the beginning of an
+    instance). `problem` is the reason in one line; `allowed` says what could stand there.
     """
 
     offset: int
@@ -121,7 +150,8 @@ def explain(
 ) -> Explanation | None:
     """Says why a text is no instance; None if it is one. The options are those of `Compiler.json_schema`.
 
-    `kind` is `Compiler`, handed in because grammars explain their texts and the compiler makes grammars.
+    `kind` is the class `Compiler`. It is an argument, because an import would be circular: grammars explain
+    their texts, and the compiler makes grammars.
 
     Raises:
         GrammarError and its subclasses: the schema itself does not compile.
@@ -139,10 +169,10 @@ def explain(
 def explain_condition(
     grammar: CompiledGrammar, plain: CompiledGrammar, condition: Condition, text: str | bytes
 ) -> Explanation | None:
-    """Says why a text of `plain` is none of `grammar`, which is ``plain & condition``; None if it is one.
+    """Says why a text is not in `grammar`, which is ``plain & condition``; None if it is.
 
     Returns:
-        The place behind which no text of the grammar goes on, and the parts of the condition that fail.
+        The place after which no text of the grammar goes on, and the parts of the condition that fail.
     """
     whole = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
     matcher = grammar.matcher()
@@ -173,8 +203,8 @@ def reading_at(before: bytes) -> tuple[str, bool]:
     """Where in a JSON document the text so far ends.
 
     Returns:
-        The pointer of the value that is being read, or of the object where its next key is; whether the place
-        is inside a key.
+        The pointer of the value that is being read, or of the object if a key is being read or comes next;
+        whether the place is inside a key.
     """
     path, _, in_key = _scanned(before)
     return pointer_of(path), in_key
@@ -197,8 +227,8 @@ def _shown(value: Any) -> str:
 
 # ---- parts of a schema that can be taken out ----------------------------------------------------
 
-# How a part is taken out: a keyword is dropped; a subschema allows everything, but stays, because the keys
-# and items it names stay evaluated; a map or list of subschemas is emptied that way all at once.
+# How a part is taken out: "drop" removes a keyword, "open" replaces a schema by one that allows everything,
+# "hollow" opens all schemas of a map or a list.
 _DROP, _OPEN, _HOLLOW = "drop", "open", "hollow"
 
 
@@ -213,7 +243,7 @@ class _Part:
 
 
 def _without(document: Any, parts: list[_Part]) -> Any:
-    """The document with parts taken out; what is not touched is shared."""
+    """A copy of the document without the parts. Whatever does not change is shared with it."""
     if any(not part.path for part in parts):
         return {}
     tree: dict[Any, Any] = {}
@@ -248,7 +278,7 @@ def _pruned(value: Any, tree: dict[Any, Any]) -> Any:
 def _rank(keyword: str, schema: dict[str, Any]) -> int:
     if keyword in ("contains", "if"):
         return 3
-    if keyword in ("minimum", "maximum"):  # draft 4's boolean beside it is the narrower cause
+    if keyword in ("minimum", "maximum"):  # draft 4: the boolean beside the bound is tried first
         return 2 if schema.get("exclusive" + keyword.capitalize()) is True else 0
     return 1 if keyword in (*_MAPS, *_LISTS, *_SCHEMAS, *_BRANCHING, "$ref", "$dynamicRef") else 0
 
@@ -261,7 +291,7 @@ _REST_OF_NUMBER = re.compile(rb"[0-9+\-.eE]*")
 
 
 class _Search:
-    """One explanation."""
+    """The search for one explanation."""
 
     def __init__(
         self, kind: type[Compiler], schema: Any, document: Any, options: dict[str, Any], text: bytes
@@ -309,7 +339,7 @@ class _Search:
         if not self.goes_on({}):
             return self.no_schema()
         rest = _REST_OF_NUMBER.match(self.text, self.at)
-        # A byte behind the number: `1.5` goes on to `1.5e1`, which is an integer.
+        # The text has to get past the number: `1.5` alone could go on as `1.5e1`, which is an integer.
         until = rest.end() + 1 if rest and rest.group() else 0
         if self.options["numbers"] != "any" and self.goes_on(self.schema, until, numbers="any"):
             return self.other_number()
@@ -326,7 +356,7 @@ class _Search:
         )
 
     def no_schema(self) -> tuple[str, str, tuple[Cause, ...]]:
-        """Not even the schema that allows everything takes the text."""
+        """The reason if not even the schema that allows everything takes the text."""
         if self.goes_on({}, whitespace="flexible"):
             return "whitespace", f"no such gap with whitespace={self.options['whitespace']!r}", ()
         if self.goes_on({}, whitespace="flexible", numbers="any"):
@@ -349,7 +379,10 @@ class _Search:
     # ---- the minimal set ----
 
     def goes_on(self, document: Any, until: int = 0, **options: Any) -> bool:
-        """Does the text get further than it did, and as far as `until`? Past its end: is it complete?"""
+        """Does the text get further than it did, and as far as `until`?
+
+        A text that stopped at its end has to be complete, and so has one whose `until` is past its end.
+        """
         self.tries += 1
         try:
             matcher = self.compiler.json_schema(document, **{**self.options, **options}).matcher()
@@ -368,11 +401,11 @@ class _Search:
             return False
         try:
             return self.goes_on(_without(self.document, parts))
-        except (LookupError, TypeError):  # a part inside another that is gone already
+        except (LookupError, TypeError):  # the part is inside another that was taken out
             return False
 
     def minimal(self, base: list[_Part], parts: list[_Part]) -> list[_Part]:
-        """A smallest sublist without which, and without `base`, the text goes on."""
+        """A smallest sublist of `parts` that has to be taken out, besides `base`, to let the text go on."""
         if self.without(base):
             return []
         if len(parts) == 1:
@@ -383,7 +416,7 @@ class _Search:
         return of_left + of_right
 
     def refined(self, base: list[_Part], part: _Part, passed: frozenset[Path]) -> list[Cause]:
-        """The causes inside a part; `base` is what else is taken out, `passed` the references on the way."""
+        """The causes inside a part. `base` is taken out as well; `passed` are the references on the way."""
         found = self.at_path(part.path)
         if part.keyword in _BRANCHING and self.is_keyword(part) and isinstance(found, list):
             return [self.union(base, part, found, passed)]
@@ -395,7 +428,7 @@ class _Search:
         if not inner or not self.without(base + inner):
             return [self.cause(part, found)]
         chosen = self.minimal(base, inner)
-        if self.spent():  # what was found last may be more than needed
+        if self.spent():  # the search was cut short, so `chosen` may have more than the causes
             return [self.cause(part, found)]
         out: list[Cause] = []
         for one in chosen:
@@ -409,7 +442,7 @@ class _Search:
             branch = _Part((*part.path, i), _OPEN)
             if self.without([*base, branch]):
                 looked.append(tuple(self.refined(base, branch, passed)))
-        # The branches that least is missing from are the likeliest to be meant.
+        # Branches with few causes are the likeliest to be meant.
         looked.sort(key=len)
         if not looked and part.keyword == "oneOf":
             return Cause(pointer_of(part.path), "oneOf", "more than one branch of `oneOf` would hold")
@@ -434,7 +467,7 @@ class _Search:
             return
         keyword = part.keyword
         if keyword in _MAPS or keyword in _LISTS or (keyword == "items" and isinstance(found, list)):
-            if isinstance(found, dict):  # the members nearest to the place first
+            if isinstance(found, dict):  # names on the way to the place come first
                 near = {name: i for i, name in enumerate(self.instance)}
                 names = sorted(found, key=lambda name: -near.get(name, -1))
                 yield from (_Part((*part.path, name), _OPEN) for name in names)
@@ -455,8 +488,8 @@ class _Search:
     def keywords(self, path: Path, schema: Any) -> Iterator[_Part]:
         if not isinstance(schema, dict):
             return
-        # Of several that would do alone the first is told: what asserts comes before what holds schemas, and
-        # what others hang on comes last.
+        # If each of several keywords would do alone, the first one is the cause. So assertions come before
+        # keywords that hold schemas, and keywords that others depend on come last.
         for keyword in sorted(schema, key=lambda k: _rank(k, schema)):
             held = schema[keyword]
             if keyword in _SILENT:
@@ -575,8 +608,12 @@ def _said(keyword: str, found: Any) -> str:
 
 
 def _scanned(before: bytes) -> tuple[Path, set[str], bool]:
-    """The path of what is being read where `before` ends, the keys that its object has (none in an array),
-    and whether the place is inside a key."""
+    """Where `before` ends.
+
+    Returns:
+        The path of the value that is being read, the keys that its object has so far (none in an array), and
+        whether the place is inside a key.
+    """
     scan = Scan(before.decode("utf-8", "replace"))
     keys: list[set[str]] = [set()]  # of each open container
     in_key = False
@@ -589,12 +626,12 @@ def _scanned(before: bytes) -> tuple[Path, set[str], bool]:
             in_key = not part.whole
             if part.whole:
                 keys[-1].add(part.text)
-    path = scan.path[:-1] if None in scan.path[-1:] else scan.path  # the next key is about the object
+    path = scan.path[:-1] if None in scan.path[-1:] else scan.path  # before a key the path is the object's
     return tuple(step for step in path if step is not None), keys[-1], in_key
 
 
 def _key_again(text: bytes, at: int, keys: set[str], in_key: bool) -> str | None:
-    """The key the place stands in, or that comes after the comma there, if its object has it already."""
+    """The key at the place, or after the comma at the place, if its object has it already; else None."""
     start = at
     if in_key:
         while start > 0 and text[start - 1 : start] != b'"':

@@ -4,9 +4,35 @@ Enters: a schema. Leaves: `Finding`s, each with its place. Cost: a walk over the
 every branch of a union and every part whose satisfiability is asked, at most `_PROBES` of them and
 `_SECONDS`.
 
-The engine itself is asked: a branch is unreachable if the schema that it makes with its siblings has no
-value, and a contradiction is a smallest set of keywords that still has none (found by leaving keywords out,
-one after the other; removing any keyword of the result gives a schema with a value).
+The problem. A valid schema may still say something else than its author means. A misspelled keyword
+constrains nothing, two keywords exclude each other, a branch of a union is never reached. And an error "no
+value satisfies the schema" does not say which keywords are to blame.
+
+The idea. `_Lint.keywords` and `_Lint.names` read off the schema what a look can tell. For the rest the engine
+is asked. A branch is unreachable if the schema that it makes with its siblings has no value. A contradiction
+is a smallest set of keywords that still has no value; `_Lint.smallest` leaves out one keyword after the other
+and puts back those without which there is a value:
+
+    {"type": "integer", "minimum": 5, "maximum": 3, "multipleOf": 2}
+    without type          has a value (a string): type stays
+    without minimum       has a value: minimum stays
+    without maximum       has a value: maximum stays
+    without multipleOf    has none: multipleOf is left out
+    told                  #/minimum: 5 and #/maximum: 3 exclude each other
+
+`type` is not told, because it only makes its neighbours apply.
+
+A recursion without an end is told apart from a contradiction (`_Lint.endless`). The smallest schema is
+copied, each copy refers to the next one, and the last has no references. If that has a value, only the
+recursion excluded it.
+
+Invariants.
+- A schema without any one keyword of a contradiction has a value, unless time or probes ran out.
+- `surely` and `warn` never ask the engine, so every call of `generate` can afford them.
+- Where a probe is too costly, nothing is found.
+- The keywords, and what each is about, come from the core (`keywords.py`).
+
+Rejected. Lists of keywords of its own: explain, lint and closing each had one, and they differed.
 """
 
 from __future__ import annotations
@@ -36,11 +62,12 @@ __all__ = ["Finding", "SchemaWarning", "contradiction", "lint", "warn"]
 Level = Literal["error", "warning", "hint"]
 _PROBES = 400
 _SECONDS = 2.0
-_SEARCHES, _CANDIDATES, _NAME = 100, 300, 60  # for names that are close; their length
-_LOOKED = 20_000  # schemas in a schema that a call looks at before it generates, and
-_WARNED = 10  # warnings of one call or grammar
-_PATTERN = 2000  # characters of a pattern that is looked at
-_LONG = 2000  # bytes of a shortest text from which on it is told
+# Close names: searches for one schema, names compared in a search, characters of a name that is compared.
+_SEARCHES, _CANDIDATES, _NAME = 100, 300, 60
+_LOOKED = 20_000  # inner schemas that `surely` looks at, and
+_WARNED = 10  # the most warnings that it gives
+_PATTERN = 2000  # characters; a longer pattern is not looked at
+_LONG = 2000  # bytes: a shortest text that is longer is a finding
 _ROOT = "urn:structgen:lint"
 
 _FORMATS = tuple(_core.format_names())
@@ -50,7 +77,7 @@ _OPENAPI = {
     "example": "examples",
     "discriminator": "oneOf with const",
 }
-# What another dialect writes, which ECMA-262 reads as something else.
+# Syntax of other dialects of patterns that ECMA-262 reads as something else.
 _DIALECT = (
     (re.compile(r"\[\[:\^?(\w+):\]\]"), "a POSIX class, a set of letters in ECMA: write [A-Za-z] or so"),
     (re.compile(r"\\Z|\\z|\\A"), "an anchor of another dialect, read as what it means there: write ^ or $"),
@@ -61,16 +88,16 @@ _ANSWERS = ("answer", "result", "label", "decision", "verdict", "score", "catego
 _THOUGHTS = ("reasoning", "reason", "explanation", "rationale", "thoughts", "thought", "analysis", "steps")
 
 
-# How the report begins to tell of a keyword that does not do what it says (csrc/schema/read/resolve.cc).
+# How reasons of the report begin for keywords that have no effect (csrc/schema/read/resolve.cc).
 _ODD = (
     "ignored", "below 0", "not a whole number", "reference ", "an empty list", "'any' is",
     "names no known draft",
 )  # fmt: skip
-_IDLE = ("unknown ", "not a keyword of this draft")  # what a client of a server may not expect
+_IDLE = ("unknown ", "not a keyword of this draft")  # reasons that a server tells its clients, too
 
 
 def not_meant(reason: str) -> bool:
-    """Whether the reason of a report's entry tells of a keyword that is surely not meant so."""
+    """Whether the reason of a report's entry is about a keyword that is surely not meant so."""
     return reason.startswith(_ODD)
 
 
@@ -80,12 +107,12 @@ class SchemaWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is probably not meant.
+    """Something in a schema that is probably not meant.
 
     Attributes:
-        pointer: JSON pointer of the schema that it is in; keyword: its keyword there, "" for the whole.
+        pointer: JSON pointer of the inner schema; keyword: the keyword in it, "" for the whole schema.
         level: "error" (it cannot be used), "warning" (surely not meant), "hint" (worth a look).
-        message: what it is, and what to do.
+        message: what is wrong, and what to do.
     """
 
     pointer: str
@@ -106,7 +133,7 @@ def lint(
 
     Args:
         schema: a dict, bool or JSON text. draft, registry: as in `Compiler.json_schema`.
-        compiler: asks the engine; by default one of bytes.
+        compiler: the compiler of the probes; by default one with a vocabulary of bytes.
 
     Returns:
         The findings by place; empty where there are none.
@@ -132,12 +159,12 @@ def lint(
 def not_enforced(
     report: Iterable[ReportEntry], told: Sequence[str] = (), whose: str = "", *, unknown: bool = False
 ) -> list[str]:
-    """Keywords that do not do what their author surely expects, of places that are not told of yet.
+    """Sentences about keywords that have no effect, without the places that `told` names already.
 
     Args:
         report: `CompiledGrammar.report`. told: sentences of `surely`, each with its place.
-        whose: what stands before a place.
-        unknown: also keywords and formats that the draft does not know.
+        whose: a prefix of each place, such as the name of a tool.
+        unknown: True includes keywords and formats that the draft does not know.
     """
     found: list[str] = []
     for entry in report:
@@ -153,13 +180,12 @@ def not_enforced(
 
 
 def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> list[str]:
-    """Python warnings of what is surely not meant, without asking the engine: cheap enough for every call.
-    The sentences of them."""
+    """Gives a Python warning for each sentence of `surely`, and returns the sentences."""
     return warned(surely(schema, draft=draft, registry=registry), name)
 
 
 def warned(sentences: list[str], name: str = "") -> list[str]:
-    """The sentences with the schema's name in front, each given as a Python warning."""
+    """Puts the schema's name before each sentence, gives it as a Python warning, and returns all."""
     told = [f"{name}: {text}" if name else text for text in sentences]
     for text in told:
         warnings.warn(text, SchemaWarning, stacklevel=outside())
@@ -167,7 +193,7 @@ def warned(sentences: list[str], name: str = "") -> list[str]:
 
 
 def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
-    """What is surely not meant, ten sentences at most; the engine is not asked."""
+    """What is surely not meant, at most `_WARNED` sentences. The engine is not asked."""
     if not isinstance(schema, dict):
         try:
             schema = json.loads(schema) if isinstance(schema, str) else None
@@ -190,7 +216,7 @@ def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None)
 
 
 def outside() -> int:
-    """The stack level of whoever called this package."""
+    """The `stacklevel` of the first caller outside this package."""
     import sys
 
     frame, level = sys._getframe(1), 1
@@ -207,12 +233,13 @@ def enlarge(
     registry: Any = None,
     seconds: float = _SECONDS,
 ) -> None:
-    """Adds to the message of a compile's error what a look at the schemas tells: the keywords that exclude
-    each other, or the word that is nearest to one that is not known.
+    """Adds to the message of a compile's error what its schemas tell.
+
+    That is the keywords that exclude each other, or the known name that is closest to an unknown one.
 
     Args:
-        schemas: those of the constraint, as dict, bool or JSON text; others are passed over.
-        seconds: for the search of what excludes each other, at most.
+        schemas: the schemas of the constraint, as dict or JSON text; others are passed over.
+        seconds: the most that the search for a contradiction may take.
     """
     until = time.monotonic() + seconds
     for schema in schemas:
@@ -239,7 +266,7 @@ def enlarge(
 
 
 def _type_of(value: Any) -> str:
-    """The narrowest type: 1.0 is an integer."""
+    """The narrowest JSON Schema type of a value: 1.0 is an integer."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"
     if isinstance(value, float):
@@ -252,10 +279,10 @@ def _place(error: GrammarError) -> tuple[str | None, str | None]:
 
 
 def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> str:
-    """Why a schema has no value, as one clause; empty where it has one or nothing was found in time.
+    """Why a schema has no value, as one clause; empty if it has one or nothing was found in time.
 
-    It names a smallest set of keywords, as `#/pointer: value`: leaving any one of them out gives a schema
-    with a value. They exclude each other, or their references lead back to themselves without an end.
+    The clause names a smallest set of keywords, each as `#/pointer: value`. They exclude each other, or their
+    references lead back to themselves without an end. Without any one of them the schema has a value.
     """
     return _Lint(schema, draft, registry, None).why()
 
@@ -268,7 +295,7 @@ class _Lint:
         self._compiler = compiler
         self.probes = 0
         self.searches = 0
-        self.core: Any = None  # what is left of a schema without a value, and
+        self.core: Any = None  # the smallest schema without a value, and
         self.kept: list[list[str | int]] = []  # the places of its keywords
         self.until = time.monotonic() + _SECONDS
 
@@ -311,8 +338,11 @@ class _Lint:
     # ---- what a look at the schema tells ----
 
     def close(self, name: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:
-        """The nearest known name, of the first `_CANDIDATES`; None after `_SEARCHES` names: each costs as
-        much as there are names, and a schema may have thousands of both."""
+        """The known name closest to `name`; None if none is close.
+
+        A search compares `name` with every known name, and a schema may have thousands of both. So only the
+        first `_CANDIDATES` are compared, and after `_SEARCHES` searches the answer is None.
+        """
         self.searches += 1
         if self.searches > _SEARCHES or len(name) > _NAME:
             return None
@@ -399,7 +429,7 @@ class _Lint:
     # ---- what the engine tells ----
 
     def parts(self) -> Iterator[Finding]:
-        """Branches that no value reaches, and parts that no value satisfies."""
+        """Finds branches that no value reaches, and properties that no value satisfies."""
         for pointer, node in _schemas(self.root, ""):
             if not isinstance(node, dict):
                 continue
@@ -430,7 +460,7 @@ class _Lint:
                     )
 
     def empty(self, node: Any) -> bool:
-        """Whether no value satisfies a part of the schema; False where that was not found out."""
+        """Whether no value satisfies a part of the schema; False also if the probe does not tell."""
         if self.probes >= _PROBES or time.monotonic() > self.until:
             return False
         self.probes += 1
@@ -455,11 +485,11 @@ class _Lint:
         return f"{listed} exclude each other"
 
     def endless(self) -> str:
-        """The reference that makes each value hold another one without end; empty if that is not the reason.
+        """The reference by which each value holds another one without an end; empty if there is none.
 
-        The smallest schema without a value is written out as often as it has references, and one time more.
-        In the last copy the references are left out. If that has a value, only the recursion excluded it: by
-        then each reference was followed once, with what stands at its target.
+        The smallest schema is copied into `#/definitions/0`, `/1`, ..., two times more than it has
+        references. The references of each copy lead into the next one, and the last copy has none. If `/0`
+        has a value, only the recursion excluded it: each reference was followed at least once.
         """
         places = [place for place in self.kept if place[-1] == "$ref"]
         found = [_at(self.core, place) for place in places]
@@ -489,15 +519,17 @@ class _Lint:
         return "" if self.dead(whole) else found[loop]
 
     def smallest(self) -> list[str]:
-        """The keywords of a smallest schema without a value; empty where there is a value."""
+        """The keywords of a smallest schema without a value; empty if the whole schema has one."""
         document = json.loads(json.dumps(self.root))
         if not isinstance(document, dict) or not self.dead(document):
             return []
         kept: list[tuple[list[str | int], Any]] = []
 
         def shrink(place: list[str | int]) -> None:
-            """Leaves out what can be left out below a place. An item of a list becomes `true`, so that the
-            others keep their places."""
+            """Leaves out below a place whatever can go while there is still no value.
+
+            An item of a list becomes `true`, so that the other items keep their places.
+            """
             holder = _at(document, place)
             steps: list[Any] = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
             for step in steps:
@@ -521,7 +553,7 @@ class _Lint:
         return [
             f"#{''.join('/' + _step(str(s)) for s in place)}: {_short(value)}"
             for place, value in kept
-            if place[-1] != "type" or tuple(place[:-1]) not in about  # there to make its neighbour apply
+            if place[-1] != "type" or tuple(place[:-1]) not in about  # `type` makes others apply
         ]
 
     def dead(self, document: Any) -> bool:
@@ -537,8 +569,8 @@ class _Lint:
         return False
 
 
-_COPIES = 12  # references of a contradiction that are followed
-_WHOLE = ("const", "enum", "required", "type")  # keywords that are told as they are
+_COPIES = 12  # the most references in a contradiction that `endless` follows
+_WHOLE = ("const", "enum", "required", "type")  # keywords whose values are not made smaller
 _TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 
@@ -556,7 +588,7 @@ def _dialect(pointer: str, pattern: str) -> Iterator[Finding]:
 
 
 def _schemas(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
-    """Every schema in a schema with its pointer."""
+    """Every schema in a schema, itself included, with its pointer."""
     if not isinstance(node, dict):
         return
     yield pointer, node
@@ -566,14 +598,14 @@ def _schemas(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
 
 
 def _with_text_keys(node: dict[Any, Any]) -> dict[str, Any]:
-    """A compile reads a key that is no text as `json.dumps` writes it; of a tuple it says that it is none."""
+    """The node with text keys, as `json.dumps` writes other keys."""
     if all(isinstance(key, str) for key in node):
         return node
     return {key if isinstance(key, str) else json.dumps(key, default=str): v for key, v in node.items()}
 
 
 def _absolute(node: Any) -> Any:
-    """The node with references into its document as references to `_ROOT`."""
+    """The node with its references into the same document made absolute, to `_ROOT`."""
     if isinstance(node, list):
         return [_absolute(value) for value in node]
     if not isinstance(node, dict):
@@ -598,7 +630,7 @@ def _below(place: list[str | int], reference: str) -> bool:
 
 
 def _reached(leads: dict[int, list[int]], start: int) -> set[int]:
-    """What a graph's node leads to."""
+    """The nodes that can be reached from `start`."""
     found: set[int] = set()
     queue = list(leads[start])
     while queue:
@@ -610,7 +642,7 @@ def _reached(leads: dict[int, list[int]], start: int) -> set[int]:
 
 
 def _names(value: Any) -> set[str] | None:
-    """The names of a list of names; None of anything else."""
+    """The names in a list of names; None if `value` is something else."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return set(value)
     return None

@@ -1,14 +1,37 @@
-"""Text with gaps that a model fills: `sg.template`, `sg.gen`, `sg.each`, `sg.select`.
+r"""Text with gaps that a model fills: `sg.template`, `sg.gen`, `sg.each`, `sg.select`.
 
 Enters: a text with names in braces, and what may stand there. Leaves: one grammar with captures, so that
 masks hold across the borders of parts, and the values by name. Cost: one compile; reading the values is
 linear in the text.
 
-    order = sg.template("Name: {name}\\nAge: {age}\\n", name=sg.gen(regex="[A-Z][a-z]+"), age=int)
+    order = sg.template("Name: {name}\nAge: {age}\n", name=sg.gen(regex="[A-Z][a-z]+"), age=int)
     sg.generate(model, prompt, order).value     # {"name": "Ada", "age": 36}
 
 A part is a Python type, a `gen`, a template of its own, `each` (a part some times over) or `select` (one of
 several). There is no language but that of `str.format`.
+
+The problem. A text that is filled gap by gap is cut into tokens at each border. A model would write `: A` as
+one token, and a mask that ends with the gap forbids it. And where a value ends has to be known afterwards.
+
+The idea. The whole text is one grammar, so tokens may cross borders. `_Builder` makes a rule for each part
+and captures it under its path. `_Reader` turns the captures of a finished text into values: what a part
+contains are the captures of longer paths within its span. With
+
+    sg.template("Name: {name}\nTags: {tags}.", name=sg.gen(regex="[A-Z][a-z]+"),
+                tags=sg.each(str, separator=", ", most=3))
+
+    text        Name: Ada\nTags: x, y.
+    captures    .name (6, 9)     .tags (16, 20)     .tags.each (16, 17), (19, 20)
+    value       {"name": "Ada", "tags": ["x", "y"]}
+
+A gap of `str` is the rest of a line. It does not contain the text that follows it, because its end could not
+be told then; in an `each` that is the separator.
+
+Invariants.
+- A name is one gap. A path, with the number of the alternative in a `select`, is one part.
+- A template has at most `_MOST_RULES` parts.
+- A Python type is plain text if it has an obvious one (`str`, `int`, `float`, `bool`, an enum of texts), else
+  JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +59,7 @@ __all__ = ["Each", "Gen", "Select", "Template", "each", "gen", "select", "templa
 _INTEGER = "0|-?[1-9][0-9]{0,17}"
 _NUMBER = r"(?!-0(\.0+)?$)-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?"
 _LINE = r"[^\n\r]+"
-_MOST_RULES = 2000  # parts of a template, all in all
+_MOST_RULES = 2000  # the most parts of a template, at all depths
 
 Spans = Mapping[str, Sequence["Capture"]]
 
@@ -72,7 +95,7 @@ class Select:
 
 @dataclass(frozen=True)
 class Template:
-    """A text with gaps. `pieces` are texts, and (name, part) pairs in their places.
+    """A text with gaps. `pieces` are texts, and a (name, part) pair for each gap.
 
     It is a constraint: `sg.generate(model, prompt, template)`. Its value is a dict of the parts by name.
     """
@@ -80,7 +103,7 @@ class Template:
     pieces: tuple[str | tuple[str, Any], ...]
 
     def __and__(self, condition: Condition) -> NoReturn:
-        """TypeError: a template is no grammar before it has a vocabulary; the message says what to write."""
+        """Raises a TypeError that says what to write: without a vocabulary a template is no grammar yet."""
         if not isinstance(condition, Condition):
             return NotImplemented
         raise TypeError(
@@ -96,7 +119,11 @@ class Template:
         return tuple(piece[0] for piece in self.pieces if not isinstance(piece, str))
 
     def compile(self, compiler: Compiler) -> CompiledGrammar:
-        """The grammar. GrammarError: a part that cannot be compiled; its name is in front."""
+        """The grammar.
+
+        Raises:
+            GrammarError: a part does not compile. The message begins with the part's name.
+        """
         build = _Builder()
         rule = build.b.rule("template")
         build.b.define(rule, build.template(self, ""))
@@ -111,7 +138,7 @@ class Template:
         return _Reader(data, matcher.captures()).template(self, "", 0, len(data))
 
     def document(self) -> dict[str, Any]:
-        """What a model that reads schemas is told: an object of the parts."""
+        """A schema for models that read schemas: an object with the parts as properties."""
         return {"type": "object", "properties": {name: _about(part) for name, part in _pairs(self)}}
 
 
@@ -119,14 +146,14 @@ def template(text: str, /, **parts: Any) -> Template:
     """A text with gaps, to be filled by a model.
 
     Args:
-        text: names in braces are gaps, doubled braces are braces. A name may stand once.
-        parts: what each gap holds: a Python type (`str` is the rest of a line, `int`, `float` and `bool` are
-            written plainly, an Enum or a Literal of texts is one of these, any other type is JSON), a `gen`,
-            a `template`, an `each` or a `select`.
+        text: names in braces are gaps, doubled braces are braces. A name may occur once.
+        parts: for each gap a Python type (`str` is the rest of a line, `int`, `float` and `bool` are written
+            plainly, an Enum or a Literal of texts is one of its texts, any other type is JSON), a `gen`, a
+            `template`, an `each` or a `select`.
 
     Raises:
-        ValueError: a gap without a part, a part without a gap, a name twice, a format.
-        TypeError: a part that is none.
+        ValueError: a gap without a part, a part without a gap, a name that occurs twice, a format.
+        TypeError: something that is no part.
     """
     if not isinstance(text, str):
         raise TypeError(f"a template is a text with names in braces, not {text!r:.60}")
@@ -175,9 +202,9 @@ def gen(
         type: a Python type, as `template` takes it; or one of
         regex: a pattern.
         choice: texts.
-        schema: a JSON Schema (dict, JSON text): the gap holds JSON.
-        stop: any text, also over several lines, that does not contain this one.
-        max_tokens: tokens of the gap at most.
+        schema: a JSON Schema (dict, JSON text). The gap is JSON.
+        stop: a text. The gap is any text, also over several lines, that does not contain it.
+        max_tokens: the most tokens of the gap.
     """
     named = {"type": type, "regex": regex, "choice": choice, "schema": schema}
     given = [name for name, value in named.items() if value is not None]
@@ -211,11 +238,11 @@ def gen(
 
 
 def each(part: Any, *, least: int = 1, most: int = 20, separator: str = "\n") -> Each:
-    """A part some times over; its value is a list.
+    """A part that is repeated. Its value is a list.
 
     Args:
-        part: as `template` takes it. separator: the text between two of them.
-        least, most: how often.
+        part: as `template` takes it. separator: the text between two repetitions.
+        least, most: how often the part occurs.
     """
     for name, value in (("least", least), ("most", most)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -245,7 +272,7 @@ def _part(part: Any, name: str) -> Any:
 
 
 def _of_type(kind: Any) -> Gen:
-    """A gap of a Python type: plain text where the type has one, else JSON."""
+    """The gap of a Python type: plain text if the type has an obvious one, else JSON."""
     if kind is str:
         return Gen()
     if kind is int:
@@ -269,7 +296,7 @@ def _of_type(kind: Any) -> Gen:
 
 
 class _OfType:
-    """Reads a text into a type. Validators cannot be pickled, so a copy makes its own."""
+    """Reads a text into a type. A validator cannot be pickled, so an unpickled copy makes a new one."""
 
     def __init__(self, kind: Any, parse: Callable[[str], Any] | None = None) -> None:
         self._kind, self._parse = kind, parse
@@ -304,7 +331,7 @@ def _about(part: Any) -> dict[str, Any]:
 
 
 class _Builder:
-    """Parts to nodes. Each part is captured under its path, such as `.items.each.name`."""
+    """Turns parts into nodes. Each part is captured under its path, such as `.items.each.name`."""
 
     def __init__(self) -> None:
         self.b = _core.GrammarBuilder()
@@ -322,7 +349,7 @@ class _Builder:
         return self.b.sequence(nodes)
 
     def named(self, part: Any, path: str, after: str) -> int:
-        """A part that is captured; `after` is the text behind it."""
+        """The node of a part, captured under its path. `after` is the text that follows the part."""
         self.count += 1
         if self.count > _MOST_RULES:
             raise GrammarError(f"a template has at most {_MOST_RULES} parts")
@@ -366,13 +393,16 @@ class _Builder:
         if part.stop is not None:
             return without(b, [part.stop])
         line = b.pattern(_LINE)
-        # The rest of a line ends before the text that follows: else the two could not be told apart.
+        # A line that contained the text behind the gap could be cut in several ways.
         first = after.split("\n")[0]
         return b.both([line, without(b, [first])]) if first else line
 
 
 class _Reader:
-    """Captures to values: what a part holds are the captures of its path within its span."""
+    """Turns captures into values.
+
+    The inner parts of a part are the captures of their paths within its span.
+    """
 
     def __init__(self, data: bytes, spans: Spans) -> None:
         self.data = data

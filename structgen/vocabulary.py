@@ -4,8 +4,31 @@ Enters: a list of byte strings, a live tokenizer, or a tokenizer file. Leaves: a
 and shared by every grammar. Cost: 0.1 s for 131k tokens on top of loading the tokenizer, and the core's
 own copy (a sort) the first time that a grammar is compiled.
 
-What each id stands for is the text that it adds *after other text*. A SentencePiece tokenizer drops the
-space in front of the very first token when it decodes a whole text; here that token keeps it.
+The problem. A grammar is about bytes, a model about ids, and every family of tokenizers has its own form:
+merges of bytes, pieces with a mark for a space, ranks in a file. A text has many spellings in tokens; a model
+expects the one of its tokenizer.
+
+The idea. Each reader in ``_tokenizers/`` gives the same `Parts`: the bytes of each id, names of special
+tokens, end ids, and the tokenizer's own encoder. What an id stands for is the text that it adds *after other
+text*. A SentencePiece tokenizer drops the space in front of the very first token when it decodes a whole
+text; here that token keeps it.
+
+    v = Vocabulary.from_bytes([b"a", b"ab", b"b", b"", b"<end>"], eos_token_ids=3, special_token_ids=[4])
+    v.special_tokens       {"<end>": 4}; the token itself has the bytes b"" and never matches text
+    v.encode("aab")        [0, 1]: the longest matches from the left, since there is no tokenizer
+    v.decode([0, 1, 4])    b"aab"
+
+With a tokenizer `encode` asks it. Some tokenizers put a space before a text; `_canonical` then encodes the
+text behind a sentinel and cuts the sentinel's ids off.
+
+The core's copy, with its trie, is made at the first use. `save` writes the finished trie, and `load` maps
+that file into memory, so that processes share its pages.
+
+Invariants.
+- `decode(encode(text)) == text` for every text, or `encode` raises a VocabularyError.
+- Special and end tokens, and ids that the tokenizer leaves out, have the bytes b"".
+- A loaded file is checked as a whole before anything of it is used.
+- `tokens[i]` may be text that no mask allows (`never_allowed`); other tokens spell that text.
 """
 
 from __future__ import annotations
@@ -31,14 +54,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Vocabulary"]
 
-# Put before a text so that a tokenizer does not add its space to the text itself.
+# Texts to put before a text. A tokenizer then adds its space to them and not to the text.
 _SENTINELS = ("\n", ":", "a")
 
 
 class _Texts(Sequence[bytes]):
-    """The bytes of a loaded vocabulary, read from the mapped file when they are asked for.
+    """The tokens of a loaded vocabulary. Each is read from the mapped file when it is asked for.
 
-    `unread` holds the tokens that are never allowed (`Vocabulary.never_allowed`): the core has none.
+    `unread` has the tokens that are never allowed (`Vocabulary.never_allowed`), whose bytes the core does not
+    keep.
     """
 
     __slots__ = ("_core", "_unread")
@@ -99,7 +123,7 @@ class Vocabulary:
     kind: str
 
     def __init__(self, parts: _tokenizers.Parts) -> None:
-        """From the parts of a tokenizer, which are checked here and owned from now on."""
+        """Takes over the parts of a tokenizer, and checks them."""
         tokens, size = parts.tokens, len(parts.tokens)
         if not any(tokens):
             raise VocabularyError("the vocabulary is empty: no id has text")
@@ -172,11 +196,11 @@ class Vocabulary:
     ) -> Vocabulary:
         """A tokenizer of transformers (fast or slow), tokenizers, tiktoken or mistral-common.
 
-        `vocab_size` is the width of the model's logits where it differs from the tokenizer's: ids beyond the
-        tokenizer are never allowed, tokens beyond the logits are left out. `model` (a model or its
-        configuration) supplies it, and the end ids. Without `eos_token_ids` those are, in this order: the
-        model's generation configuration, the one beside the tokenizer's files, the tokenizer's own.
-        A path or the name of a hub model is loaded first.
+        `vocab_size` is the width of the model's logits, if it differs from the tokenizer's. Ids beyond the
+        tokenizer are never allowed, and tokens beyond the logits are left out. `model` (a model or its
+        configuration) gives this width and the end ids. Without `eos_token_ids` the end ids come from the
+        first of these: the model's generation configuration, the one beside the tokenizer's files, the
+        tokenizer. A path or the name of a hub model is loaded first.
         """
         if isinstance(tokenizer, (str, os.PathLike)):
             tokenizer = _load(os.fspath(tokenizer))
@@ -260,7 +284,7 @@ class Vocabulary:
         return self.tokens[token_id]
 
     def _named(self, text: bytes) -> bytes:
-        """A text of the core's with special tokens, each the byte 0xFF and its id, as their names."""
+        """A text of the core with special tokens as their names. The core writes each as 0xFF and its id."""
         names = {i: name for name, i in self.special_tokens.items()}
 
         def name(match: re.Match[bytes]) -> bytes:
@@ -276,8 +300,8 @@ class Vocabulary:
     def encode(self, text: str | bytes) -> list[int]:
         """Ids whose bytes, joined, are exactly this text: `decode(encode(text)) == text`.
 
-        They are the tokenizer's own ids where it is at hand and does not change the text, else those of the
-        longest match from the left. VocabularyError: some byte is in no token.
+        They are the tokenizer's own ids, if there is a tokenizer and it does not change the text; otherwise
+        those of the longest match from the left. VocabularyError: some byte is in no token.
         """
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
         if not data:
@@ -287,9 +311,9 @@ class Vocabulary:
         return self._longest_match(data)
 
     def canonical(self, text: bytes) -> list[int] | None:
-        """The tokenizer's own ids of a text; None where it changes the text or no token spells it.
+        """The tokenizer's own ids of a text; None if it changes the text or a byte is in no token.
 
-        Without a tokenizer those are the longest matches from the left.
+        Without a tokenizer they are those of the longest matches from the left.
         """
         if not text:
             return []
@@ -301,7 +325,7 @@ class Vocabulary:
             return None
 
     def _canonical(self, data: bytes) -> list[int] | None:
-        """The tokenizer's ids, None where they are not this text. See `_SENTINELS`."""
+        """The tokenizer's ids of a text; None if they spell another text. See `_SENTINELS`."""
         assert self._encode is not None
         try:
             text = data.decode("utf-8")
@@ -320,7 +344,7 @@ class Vocabulary:
         return None
 
     def _spell(self, ids: Sequence[int]) -> bytes:
-        """Like `decode`, but an id outside the vocabulary spells a text that nothing equals."""
+        """As `decode`, but an unknown id or one without text spells bytes that no text contains."""
         size, tokens = self.vocab_size, self.tokens
         return b"".join(tokens[i] or b"\xff\xff" if 0 <= i < size else b"\xff\xff" for i in ids)
 
@@ -341,7 +365,7 @@ class Vocabulary:
 
     @cached_property
     def _index(self) -> tuple[dict[bytes, int], list[int]]:
-        """The lowest id of every text, and the lengths that occur, longest first."""
+        """The lowest id of each token's text, and the lengths of such texts, longest first."""
         ids_of = {
             text: i for i, text in zip(range(self.vocab_size - 1, -1, -1), reversed(self.tokens), strict=True)
         }
@@ -364,10 +388,11 @@ class Vocabulary:
 
     @cached_property
     def never_allowed(self) -> dict[int, str]:
-        """Tokens with text that no mask allows, and why; other tokens spell the same text.
+        """Tokens with text that no mask allows, each with the reason. Other tokens spell the same text.
 
-        They hold a byte that no UTF-8 has, or are too long: a mask may read every byte of every token.
-        A token may have 1,024 bytes, and those of more than 256 bytes 65,536 together, in the order of ids.
+        They contain a byte that no UTF-8 has, or they are too long: a mask may read every byte of every
+        token. A token may have 1,024 bytes. All tokens of more than 256 bytes may have 65,536 bytes together;
+        those with the lowest ids are kept.
         """
         read = self._core.token
         return {i: _why_unread(text) for i, text in enumerate(self.tokens) if text and not read(i)}
@@ -417,7 +442,7 @@ def _ids(name: str, value: int | Iterable[int]) -> list[int]:
 def _fit(
     parts: _tokenizers.Parts, vocab_size: int | None, eos_token_ids: int | Iterable[int] | None
 ) -> _tokenizers.Parts:
-    """Pad or cut to the width of the logits, and put the caller's end ids in place."""
+    """Pads or cuts the tokens to the width of the logits, and sets the end ids that the caller gave."""
     if eos_token_ids is not None:
         parts.eos = _ids("eos_token_ids", eos_token_ids)
         if max(parts.eos, default=-1) < 1 << 24:  # an end id may lie beyond a file's own tokens

@@ -1,4 +1,24 @@
-"""What the sub-commands share: reading input, options of a schema, vocabularies, readable bytes."""
+"""What the sub-commands share: reading input, options of a schema, vocabularies, readable bytes.
+
+Enters: flags and files. Leaves: a `Constraint`, a model, a vocabulary, or a `Failure` in one line. Cost: that
+of the files; torch and transformers are loaded only for a model that needs them.
+
+The problem. Many commands take the same constraints, and a mistake in any of them has to be one line and no
+traceback. Flags and the arguments of Python must not drift apart.
+
+The idea. `add_constraint_options` adds the flags, and `constraint` reads them into the `Constraint` that
+`sg.generate` uses. For the flags `--regex "[0-9]+" --max-bytes 4` it is a pattern with the condition
+`max_bytes(4)`.
+
+The flags of JSON are made from the fields of `JsonOptions` (`add_schema_options`): a new option of JSON is a
+flag without a line here.
+
+Invariants.
+- A mistake of the user is a `Failure`; it names the file, `-` as standard input.
+- Standard input is read once, for one purpose (`Inputs`).
+- Results go to standard output; `note` writes progress and remarks to standard error.
+- A warning is printed once for each command that runs (`warn_once`).
+"""
 
 from __future__ import annotations
 
@@ -37,20 +57,20 @@ __all__ = [
 
 
 class Failure(Exception):
-    """A mistake of the user, told in one line."""
+    """A mistake of the user, in one line."""
 
 
 def one_line(text: str) -> str:
-    """The first line; the lines under it (a source line and its caret) need the width of a terminal."""
+    """The first line. The lines under it are a source line and a caret, which need a terminal."""
     return text.strip().split("\n")[0].strip()
 
 
 def note(text: str) -> None:
-    """Progress and remarks: standard error."""
+    """Prints progress or a remark to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
-_warned: set[str] = set()  # by the command that runs
+_warned: set[str] = set()  # the warnings that the running command has printed
 
 
 def forget_warnings() -> None:
@@ -58,25 +78,25 @@ def forget_warnings() -> None:
 
 
 def warn_once(text: str, place: str = "") -> None:
-    """Prints a warning that this command has not printed yet. Results repeat those of their schema."""
+    """Prints a warning, unless this command has printed it: each result repeats those of its schema."""
     if text not in _warned and place + text not in _warned:
         _warned.add(place + text)
         note(f"structgen: warning: {place}{text}")
 
 
 def called(name: str) -> str:
-    """A file's name as messages say it."""
+    """A file's name for messages."""
     return "standard input" if name == "-" else name
 
 
 class Inputs:
-    """Files by name, `-` as standard input, which can be read once."""
+    """Reads files by name. `-` is standard input, which can be read once."""
 
     def __init__(self) -> None:
         self._taken = ""
 
     def read(self, name: str, what: str) -> str:
-        """The text of a file. Failure: missing, a folder, not UTF-8, standard input used twice."""
+        """The text of a file. Failure: it is missing, a folder or not UTF-8, or `-` is used twice."""
         shown = called(name)
         try:
             if name != "-":
@@ -95,7 +115,7 @@ class Inputs:
 
 
 def add_asking_options(parser: argparse.ArgumentParser) -> None:
-    """One prompt, and the model that reads it."""
+    """Adds the flags for one prompt and the model that reads it."""
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
     add_model_option(parser)
 
@@ -110,7 +130,7 @@ def add_constraint_options(
     numbers: str | None = "any",
     strings: str | None = "any",
 ) -> None:
-    """What a text must be: one of these, with the options of JSON. `constraint` reads them."""
+    """Adds the flags for constraints, with the options of JSON. `constraint` reads them."""
     group = parser.add_argument_group("what the text must be (one of these)")
     group.add_argument("--schema", metavar="FILE", help="a JSON Schema: a file, -, or the JSON itself")
     group.add_argument("--type", metavar="MODULE:NAME", help="a Python type, such as orders:Order")
@@ -133,7 +153,7 @@ def add_constraint_options(
 
 
 def condition(options: argparse.Namespace) -> Condition | None:
-    """What --without, --containing, --max-bytes and --min-bytes ask for together; None: nothing."""
+    """The condition of --without, --containing, --max-bytes and --min-bytes together; None: none is given."""
     parts: list[Condition] = []
     if options.without:
         parts.append(without(*options.without))
@@ -150,13 +170,13 @@ _FILES = ("schema", "gbnf", "lark", "grammar", "tools", "response_format")
 
 
 def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None = None) -> Constraint | None:
-    """The constraint that the options name; None: none of them does.
+    """The constraint that the options name; None: they name none.
 
     Args:
-        schema: a file that stands for --schema.
+        schema: a file that takes the place of --schema.
 
     Raises:
-        Failure: two constraints, a file that cannot be read, a type that is not there.
+        Failure: two constraints, a file that cannot be read, an unknown type.
     """
     given: dict[str, Any] = {name: getattr(options, name) for name in (*_FILES, "regex", "choice", "type")}
     if schema is not None:
@@ -170,7 +190,7 @@ def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None =
     except (TypeError, ValueError) as error:
         raise Failure(str(error)) from None
     if not wanted and (hasattr(options, "file") or hasattr(options, "files")):
-        return None  # the schema is a file that the command names
+        return None  # the schema is a positional argument of the command
     if wanted == ["type"]:
         return constraint_of({"schema": python_type(given["type"]), "condition": met})
     name = ""
@@ -201,7 +221,7 @@ def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None =
 
 
 def plain(value: Any) -> Any:
-    """A value of a Python type as `json.dumps` wants it (`default=`)."""
+    """A value of a Python type in a form that JSON has, for `json.dumps(default=)`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if hasattr(value, "model_dump"):
@@ -220,7 +240,7 @@ def parsed(text: str, name: str) -> Any:
 
 
 def python_type(name: str) -> Any:
-    """The object that MODULE:NAME names, the working folder searched first. Failure: there is none."""
+    """The object that MODULE:NAME names. The working folder is searched first. Failure: there is none."""
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise Failure(f"a Python object is named MODULE:NAME, such as orders:Order, not {name!r}")
@@ -253,7 +273,7 @@ def add_registry_option(parser: Any) -> None:
 
 
 def registry(options: argparse.Namespace) -> dict[str, Any] | None:
-    """The documents of --registry; None without. Failure: one cannot be read."""
+    """The documents of --registry; None if it is not given. Failure: a document cannot be read."""
     found: dict[str, Any] = {}
     for name in options.registry or ():
         try:
@@ -271,9 +291,9 @@ def add_schema_options(
     numbers: str | None = "any",
     strings: str | None = "any",
 ) -> None:
-    """The options of `Compiler.json_schema`, but for those that only a program needs.
+    """Adds flags for the options of `Compiler.json_schema` that have a help text.
 
-    None as a default: the command chooses, as `sg.edit` does from the document.
+    None as a default lets the command choose, as `sg.edit` chooses from the document.
     """
     group = parser.add_argument_group("schema options")
     defaults = {"whitespace": whitespace, "numbers": numbers, "strings": strings}
@@ -298,7 +318,7 @@ def add_schema_options(
 
 
 def load_model(name: str | None) -> LanguageModel:
-    """The model. Failure or LanguageModelError: there is none, or it is damaged."""
+    """The model. LanguageModelError: there is none, or it is damaged."""
     from structgen.lm.load import language_model
 
     if name is not None and name != "embedded":
@@ -307,25 +327,28 @@ def load_model(name: str | None) -> LanguageModel:
 
 
 def _quiet() -> None:
-    """Keep the advice and the progress bars of transformers off the terminal."""
+    """Keeps the advice and the progress bars of transformers off the terminal."""
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         from transformers.utils import logging as theirs
     except ImportError:
-        return  # what loads the model says what is missing
+        return  # loading the model gives the error
     theirs.set_verbosity_error()  # type: ignore[no-untyped-call, unused-ignore]
     theirs.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def byte_vocabulary() -> Vocabulary:
-    """A token a byte: what is allowed then depends on no tokenizer."""
+    """A vocabulary with one token for each byte, so that results do not depend on a tokenizer."""
     from structgen import Vocabulary
 
     return Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
 
 
 def vocabulary(name: str | None) -> Vocabulary:
-    """None or `bytes`: bytes; `embedded`: the embedded model's; else a tokenizer file, folder or hub name."""
+    """The vocabulary of a name.
+
+    `bytes` (or None), `embedded`, or a tokenizer file, a folder or a hub name.
+    """
     from structgen import Vocabulary
 
     if name is None or name == "bytes":

@@ -1,16 +1,41 @@
-"""GBNF and EBNF: llama.cpp's grammars and xgrammar's, which differ in details and are read as one language.
+r"""GBNF and EBNF: llama.cpp's grammars and xgrammar's, which differ in details and are read as one language.
 
 In: text such as ``root ::= "(" [0-9]+ ("," [0-9]+){0,3} ")"``. Out: rules in a ``_core.GrammarBuilder``.
 Cost: linear in the text.
 
 Every rule is scannerless: characters are matched one by one, blanks only where the grammar says so.
-    "text"  [a-z^]  [^\\n]  .          literals, classes, any character; escapes \\n \\x41 \\u4E2D \\" \\]
+    "text"  [a-z^]  [^\n]  .          literals, classes, any character; escapes \n \x41 \u4E2D \" \]
     a b   a | b   ( a )  a* a+ a? a{2} a{2,} a{2,5} a{,5}   # comment
     <name>  <[12]>  !<name>           a special token by name or id, anything but that token
     (= a)                             xgrammar's look-ahead: it speeds xgrammar up and constrains nothing
     Token(12)  ExcludeToken(12)  TagDispatch(("<t>", rule), stop_str=..., excludes=...)    of xgrammar, as are
     Regex("[a-z]+")  Substring("one ", "two")  TokenTagDispatch((12, rule), excludes=(13,))  a{2,-1}
     name[capture="x", lazy, max_tokens=5, max_chars=9, temperature=1] ::= ...
+
+The problem. Two programs have a dialect each, hosts hand over either, and the text does not say which. A
+grammar may come from a stranger.
+
+The idea. The union of both is one language, so one parser reads both: recursive descent, one method for each
+level (`rules`, `rule`, `choice`, `sequence`, `repeated`, `item`), which hands nodes straight to the builder.
+There is no syntax tree. A rule that is used before it is defined gets its number at the first use (`number`),
+and `rules` checks at the end that each has a definition. A rule has no end mark: `next_rule` looks ahead for
+a name and `::=`.
+
+`dispatch` makes free text with tags in it; structural tags use it, too. With
+
+    root ::= TagDispatch(("<f>", num))         num ::= [0-9]+ ";"
+
+the texts are `a < b`, `see <f>12; ok` and `<f>1;<f>2;`, but not `see <f>x`: after a tag its rule is the only
+way on. For each tag there is the regex "text in which no tag or stop ends before this one does", and the
+tag's node behind it.
+
+Invariants.
+- An error names the place in the text and, where there is one, the close name that was meant.
+- Parentheses nest `source.DEPTH` levels at most, arguments of macros ten, and repetitions have a limit.
+- Tokens that a grammar names are those tokens and not their texts (whole_tokens.py).
+
+Rejected. Evaluating arguments of macros with Python's parser alone: it overflows the stack of a small thread
+at 300 levels, so `_flat` looks at them first.
 """
 
 from __future__ import annotations
@@ -57,7 +82,7 @@ def build(text: str, vocabulary: Vocabulary, root: str = "root") -> tuple[_core.
 
 
 class Parser:
-    """Recursive descent over the text, straight into the builder."""
+    """Recursive descent over the text. Its methods return nodes of the builder."""
 
     def __init__(self, text: str, vocabulary: Vocabulary, builder: _core.GrammarBuilder) -> None:
         self.text = text
@@ -67,8 +92,8 @@ class Parser:
         self.at: int = 0
         self.depth: int = 0
         self.numbers: dict[str, int] = {}
-        self.defined: dict[str, int] = {}  # name -> where
-        self.used: dict[str, int] = {}  # name -> where first
+        self.defined: dict[str, int] = {}  # name -> place of its definition
+        self.used: dict[str, int] = {}  # name -> place of its first use
 
     def rules(self, root: str) -> int:
         self.blank()
@@ -112,7 +137,7 @@ class Parser:
         self.b.define(self.number(name), self.attributed(name, body, given))
 
     def attributes(self, at: int, end: int) -> dict[str, tuple[str, int]]:
-        """name -> its value as written, '' without one, and its place."""
+        """For each name its value as written ('' if there is none) and its place."""
         found: dict[str, tuple[str, int]] = {}
         while at < end:
             match = _ATTRIBUTE.match(self.text, at, end)
@@ -290,7 +315,7 @@ class Parser:
             out.append(self.escape() if c == "\\" else c)
 
     def escape(self) -> str:
-        """What follows a backslash, as a character."""
+        """The character that an escape stands for; the backslash was read already."""
         start = self.at - 1
         c = self.text[self.at : self.at + 1]
         self.at += 1
@@ -383,7 +408,7 @@ class Parser:
         return self.tokens.but(ids, f"!{match[0]}")
 
     def call(self, name: str, end: int) -> int:
-        """xgrammar's macros. Their arguments are Python literals and names of rules."""
+        """Reads a macro of xgrammar. Its arguments are Python literals and names of rules."""
         start = self.at
         depth, at = 0, end
         quote = ""
@@ -458,7 +483,7 @@ class Parser:
         return dispatch(self.b, pairs, excludes=excludes, loop=loop, stops=stops, may_end=ends or not stops)
 
     def token_tag_dispatch(self, call: ast.Call, at: int) -> int:
-        """Any tokens; after one of the triggers its rule, then any tokens again."""
+        """Any tokens. After a trigger its rule follows, then any tokens again."""
         b = self.b
         pairs: list[tuple[int, int]] = []
         for argument in call.args:
@@ -507,14 +532,14 @@ class Parser:
         source.fail(message, self.text, self.at)
 
 
-# What a macro's arguments are made of.
+# One piece of a macro's arguments: a string, a word, a sign or blanks.
 _ARGUMENT = re.compile(
     r"""[bBrRuU]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\w+|[()\[\]{},=:-]|\s+""", re.DOTALL
 )
 
 
 def _flat(text: str) -> bool:
-    """Whether arguments are only literals, names and brackets around them, ten levels at most.
+    """Whether arguments are only literals, names and brackets, at most ten levels deep.
 
     Python's parser recurses on the stack of the thread, and one of 256 kB overflows at 300 levels.
     """
@@ -547,7 +572,7 @@ def _texts(value: object) -> list[str]:
     return [str(v) for v in value] if isinstance(value, (list, tuple)) else []
 
 
-_MOST_MARKS = 1_000  # each is told from all others: 1,000 take half a second
+_MOST_MARKS = 1_000  # each is compared with all others, and 1,000 take half a second
 
 
 def dispatch(
@@ -561,17 +586,17 @@ def dispatch(
     may_end: bool = True,
     spell: source.Spell | None = None,
 ) -> int:
-    """Free text; where one of the tags occurs, its node follows; then free text again.
+    """Free text. After a tag that occurs in it the tag's node follows, then free text again.
 
     Args:
-        pairs: tag and what follows it. The first tag that occurs counts, the longest where several end there.
-        excludes: texts that must not occur in the free text, nor begin in it and end in a tag; a tag or a
-            stop may hold one.
-        loop: False ends after the first tag's node.
-        at_least_one: the text cannot end before some tag occurred.
-        stops: texts that end the free text and the whole.
+        pairs: each tag and its node. The tag that ends first counts; if several end there, the longest.
+        excludes: texts that must not occur in the free text, nor begin in it and end in a tag. A tag or a
+            stop may contain one.
+        loop: False ends the text after the first tag's node.
+        at_least_one: True forbids the end before some tag occurred.
+        stops: texts that end the free text and the whole text.
         may_end: whether the free text may end without a stop.
-        spell: how tags, stops and excluded texts are written; as they stand by default.
+        spell: makes the node of a tag, a stop or an excluded text; a literal by default.
     """
     tags = list(dict.fromkeys(tag for tag, _ in pairs))
     stops = stops or []

@@ -3,11 +3,36 @@
 In: a pydantic ``TypeAdapter``. Out: a schema document whose texts the adapter parses. Cost: pydantic's own
 generation and one walk over its result. Imported only where pydantic is there.
 
-Pydantic's JSON Schemas are weaker than its validators: a ``date-time`` may have a leap second, a URL any
-scheme, a UUID any version, and an unknown format says nothing. So the methods below look at the core schema
-and leave, under a key that no keyword has, what its validator takes; `document` puts that in the place of
-what pydantic wrote. What no grammar can say stays in the document as a keyword that the report explains
-(``remarks.REMARKS``).
+The problem. Pydantic's JSON Schemas are weaker than its validators. A ``date-time`` may have a leap second, a
+URL may have any scheme, a UUID any version, and an unknown format says nothing. A text that such a schema
+allows may then fail to parse.
+
+The idea. Pydantic also has a *core schema*, which says what its validator checks. `_Generator` overrides the
+methods of pydantic's generator. Each calls the original, reads the core schema, and adds a mark: what
+pydantic wrote (``base``), and what the validator takes (``exact``). For
+``Annotated[int, Field(ge=3, title="Age")]``:
+
+    generated   {"minimum": 3, "title": "Age", "type": "integer",
+                 "x-structgen-exact": {
+                     "base": {"minimum": 3, "type": "integer"},
+                     "exact": {"maximum": 9223372036854775807, "minimum": 3, "type": "integer"}}}
+    settled     {"maximum": 9223372036854775807, "minimum": 3, "type": "integer", "title": "Age"}
+
+`_settled` replaces ``base`` by ``exact`` afterwards. The mark is needed because pydantic adds annotations of
+the user (a title, a description, more keywords) after the method has returned. What stands in the schema and
+not in ``base`` is such an annotation, and it stays.
+
+Formats of validators that are plain functions have no method in the generator; `_FORMATS` gives their
+patterns.
+
+Invariants.
+- No mark is left in a document that `document` returns.
+- What no grammar can say stays in the document as a keyword that the report explains (``remarks.REMARKS``).
+- ``exact`` may allow less than the validator (a strict time, a simple regular expression), never more, unless
+  such a keyword stands beside it.
+
+Rejected. Writing the JSON text in a string (``Json[T]``) as a pattern: that read JSON Schema once more, in
+part. The engine's keyword ``x-structgen-content`` says it now.
 """
 
 from __future__ import annotations
@@ -35,11 +60,12 @@ _EXACT = "x-structgen-exact"  # {"base": what pydantic wrote, "exact": what stan
 _CONTENT = "x-structgen-content"  # the engine's keyword: the schema of the JSON text that a string holds
 
 
-# Formats that pydantic gives to validators in Python, which have no core schema of their own.
 def _told(body: Callable[[], str], said: str) -> Callable[[], Document]:
     return lambda: _text(text_patterns.anchored(body()), said)
 
 
+# Formats of validators that pydantic wrote in Python. The core schema of such a validator names a function
+# and no type.
 _FORMATS: dict[str, Callable[[], Document]] = {
     "ipv4": _told(text_patterns.ipv4, "an IPv4 address"),
     "ipv6": _told(text_patterns.ipv6, "an IPv6 address"),
@@ -58,21 +84,20 @@ _FORMATS: dict[str, Callable[[], Document]] = {
     "name-email": _told(text_patterns.email, "an e-mail address"),
     "zoneinfo": lambda: {"type": "string", "enum": sorted(zoneinfo.available_timezones())},
     "color": _told(lambda: "#(?:[0-9a-f]{3}){1,2}", "a colour as #rgb or #rrggbb"),
-    # letters, digits, dots and stars: what Python's `re` and every other dialect read alike
+    # Only what Python's `re` and every other dialect read alike.
     "regex": _told(lambda: r"(?:(?:[A-Za-z0-9 _-]|\.|\\[dswDSW.])[*+?]?)*", "a simple regular expression"),
     "file-path": lambda: {"type": "string", FILE: True},
     "directory-path": lambda: {"type": "string", FILE: True},
     "new-path": lambda: {"type": "string", FILE: True},
     "socket-path": lambda: {"type": "string", FILE: True},
 }
-# Formats that the patterns stand for.
+# Formats that a pattern or a type replaces, so they are not written beside it.
 _WRITTEN = {
     *("uri", "multi-host-uri", "uuid", "date", "time", "date-time", "duration", "binary", "fraction"),
     *("base64", "base64url", *(f"uuid{n}" for n in range(1, 9)), *_FORMATS),
 }
 
-
-# Formats that say how a string is shown or what it is for.
+# Formats that only say how a string is shown or used. They are dropped.
 _NOTES = ("password", "path")
 
 
@@ -80,8 +105,8 @@ def document(adapter: Any, closed: bool = True, digits: int | None = None) -> Do
     """The schema whose texts `adapter` parses; see ``remarks.REMARKS`` for what is left to parsing.
 
     Args:
-        closed: keys that a validator throws away may not be written.
-        digits: of an `int` without bounds; None: what 64 bits hold.
+        closed: True forbids keys that a validator would ignore and drop.
+        digits: the most digits of an `int` without bounds; None: an int fits 64 bits.
 
     Raises:
         GrammarError: a field that is read from a path inside other fields (``AliasPath``).
@@ -102,22 +127,22 @@ def _exact(base: Document, exact: Document) -> Document:
 
 
 def _rule(pattern: str, said: str | None) -> Document:
-    """A pattern, and what `explain` says in its place."""
+    """A pattern, and the words that `explain` shows instead of it."""
     return (
         {"pattern": pattern} if said is None else {"pattern": pattern, "$comment": text_patterns.SAID + said}
     )
 
 
 def _text(pattern: str, said: str | None = None, *more: Document, **notes: Any) -> Document:
-    """Strings of a pattern, and of the documents in `more`."""
+    """Strings that match a pattern and satisfy every document in `more`."""
     rules = [_rule(pattern, said), *more]
     if len(rules) == 1:
         return {"type": "string", **rules[0], **notes}
     return {"type": "string", "allOf": rules, **notes}
 
 
-# What pydantic checks in Python where the type itself does not take it, by the name of the argument. It also
-# writes some of these names as keywords, which they are not.
+# Conditions that pydantic checks in Python where the type has no such argument. Pydantic also writes some of
+# these names into its JSON Schemas. They are no keywords, so they are dropped there.
 _CONDITIONS = {
     "gt",
     "ge",
@@ -132,7 +157,7 @@ _CONDITIONS = {
 
 
 def _settled(schema: Any) -> Any:
-    """`schema` with every mark and every format of the table replaced, in the schemas inside as well."""
+    """Replaces every mark and every format of `_FORMATS`, in `schema` and in the schemas inside it."""
     if not isinstance(schema, dict):
         return schema
     out: Document = rewritten(schema, lambda _, inner: _settled(inner))
@@ -143,14 +168,15 @@ def _settled(schema: Any) -> Any:
     mark = schema.get(_EXACT)
     named = schema.get("format")
     known = _FORMATS.get(named) if isinstance(named, str) else None
-    if known is not None and mark is not None:  # a validator of a string that has conditions of its own
+    if known is not None and mark is not None:  # the string under the validator has conditions, too
         return _replaced(schema, out, mark["base"], _both(known(), _settled(mark["exact"])))
     if known is not None:
         return _replaced(schema, out, {"type": "string"}, known())
     if mark is not None:
         return _replaced(schema, out, mark["base"], _settled(mark["exact"]))
     if "uniqueItems" in out and _CONTENT in (out.get("items") or {}):
-        # a set is read from texts that repeat, too; whether they do is no grammar's question
+        # A set may also be read from items that are equal, and the strings here hold JSON text. How many of
+        # the values differ is left to parsing.
         del out["uniqueItems"]
         if out.get("minItems", 0) > 1:
             out[VALIDATOR] = "the size of a set"
@@ -158,15 +184,16 @@ def _settled(schema: Any) -> Any:
 
 
 def _both(a: Document, b: Document) -> Document:
-    """The strings of two documents of strings."""
+    """The strings that both documents allow."""
     more = {k: v for k, v in b.items() if k != "type"}
     return {**a, "allOf": [*a.get("allOf", []), more]} if more else a
 
 
 def _replaced(schema: Document, out: Document, base: Document, exact: Document) -> Document:
-    """`exact` in the place of `base`, beside what the user's own annotations added.
+    """Puts `exact` in the place of `base` and keeps what the user's annotations added.
 
-    `out` is `schema` settled; `base` is not, so it is compared with `schema`.
+    An annotation is a keyword of `schema` that is not in `base`, or has another value there. `out` is
+    `schema` after `_settled`, and `base` is as it was before, so `base` is compared with `schema`.
     """
     rest = {
         k: v
@@ -180,17 +207,20 @@ def _replaced(schema: Document, out: Document, base: Document, exact: Document) 
 
 
 def _ecma(pattern: Any, engine: str) -> str:
-    """A compiled pattern is Python's whatever the engine."""
+    """A pattern of a string type in ECMA's dialect.
+
+    A `re.Pattern` is read by Python's `re`, whichever engine the type's configuration names.
+    """
     text = getattr(pattern, "pattern", pattern)
     return text_patterns.from_unicode(text, sets=engine == "rust-regex" and text is pattern)
 
 
-# Pydantic's own validators that look at more than the text.
+# Validators of pydantic itself that check more than their pattern says.
 _CHECKED = {"import_string", "PaymentCardNumber"}
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's schemas with what the validators take beside them."""
+    """Pydantic's generator. Its methods mark each schema with what the validator takes (`_EXACT`)."""
 
     closed = True
     digits: int | None = None
@@ -270,7 +300,7 @@ class _Generator(GenerateJsonSchema):
         return super().literal_schema(rest)
 
     def _written(self, schema: Any, members: list[Any]) -> list[Any]:
-        """The members that JSON writes and the validator reads back."""
+        """The members that can be written as JSON and that the validator reads back from it."""
         reads = self._reader(schema)
         kept = [m for m in members if (text := _json_of(m)) is not None and reads(text)]
         if not kept:
@@ -279,13 +309,13 @@ class _Generator(GenerateJsonSchema):
         return kept
 
     def _reader(self, schema: Any) -> Callable[[str], bool]:
-        """Whether the validator of a schema without references takes a text."""
+        """A function that says whether the validator of `schema` takes a text; `schema` has no references."""
         validator = SchemaValidator(schema, {"strict": self._config.strict})
 
         def reads(text: str) -> bool:
             try:
                 validator.validate_json(text)
-            except Exception:  # an enum's own `_missing_` may raise what it likes
+            except Exception:  # an enum's own `_missing_` may raise anything
                 return False
             return True
 
@@ -299,12 +329,12 @@ class _Generator(GenerateJsonSchema):
         least, most = schema.get("min_length") or 0, schema.get("max_length")
         written = self._config.val_json_bytes
         if written == "base64":
-            # url-safe letters are read beside the others, never both in one text
+            # The validator reads the URL-safe alphabet, too, but never both alphabets in one text.
             return _exact(base, _text(text_patterns.base64("+/", least, most), "base64"))
         if written == "hex":
             return _exact(base, _text(text_patterns.hexadecimal(least, most), "pairs of hexadecimal digits"))
         if least or most is not None:
-            # lengths count bytes: characters of one byte each
+            # Lengths count bytes. Only ASCII is allowed, where each character is one byte.
             upper = "" if most is None else most
             return _exact(
                 base,
@@ -331,7 +361,7 @@ class _Generator(GenerateJsonSchema):
         said = "a URL" if schemes is None else f"a URL that begins with {' or '.join(schemes)}"
         exact = _text(text_patterns.url(schemes, hosts), said)
         if schema.get("max_length") is not None:
-            exact["maxLength"] = schema["max_length"] - 1  # a path is added where there is none
+            exact["maxLength"] = schema["max_length"] - 1  # the validator adds "/" to a URL without a path
         return _exact(base, exact)
 
     def json_schema(self, schema: Any) -> Document:
@@ -348,7 +378,7 @@ class _Generator(GenerateJsonSchema):
             bound = limit.date() if isinstance(limit, datetime.datetime) else limit
             rules.append(_rule(_ordered(name, (bound + step * day).isoformat(), ""), _said(name, limit)))
         if (when := schema.get("now_op")) is not None:
-            # whatever the time zone, and however the day goes on
+            # Two days of slack: the zone of the validator is not known, and a day may pass before it runs.
             bound = datetime.date.today() + (2 * day if when == "future" else -2 * day)
             order = "ge" if when == "future" else "le"
             rules.append(_rule(_ordered(order, bound.isoformat(), ""), _said(order, bound)))
@@ -416,7 +446,7 @@ class _Generator(GenerateJsonSchema):
         limits = _limits(schema)
         if not limits:
             return _exact(base, _text(text_patterns.duration(), "an ISO 8601 duration as P1DT2H3M4.5S"))
-        if schema.get("strict") or self._config.strict:  # which takes no numbers
+        if schema.get("strict") or self._config.strict:  # such a validator takes no numbers
             raise GrammarError("bounds on a strict timedelta are not supported")
         for name, limit, _ in limits:  # whole seconds: durations with bounds are written as numbers
             seconds = limit.total_seconds()
@@ -443,7 +473,7 @@ class _Generator(GenerateJsonSchema):
         return _exact(base, {**exact, "propertyNames": allowed})
 
     def _key(self, schema: Any) -> Document | None:
-        """What a key of this type is written as; None: any string."""
+        """The schema of the strings that are read as keys of this type; None: any string."""
         kind = schema["type"]
         if kind in ("any", "str") and set(schema) <= {"type", "metadata", "strict"}:
             return None
@@ -482,7 +512,7 @@ class _Generator(GenerateJsonSchema):
         return self._other_names(out, schema["fields"])
 
     def dataclass_args_schema(self, schema: Any) -> Document:
-        """Without fields of `init=False`: the validator drops what is written for them."""
+        """Leaves out fields of `init=False`: the validator drops what is written for them."""
         schema = {**schema, "fields": [f for f in schema["fields"] if f.get("init", True)]}
         out = self._closed(super().dataclass_args_schema(schema), schema, self._config.extra)
         return self._other_names(out, {f["name"]: f for f in schema["fields"]})
@@ -494,12 +524,16 @@ class _Generator(GenerateJsonSchema):
         return self._other_names(out, schema["fields"])
 
     def _closed(self, out: Document, schema: Any, configured: str | None) -> Document:
-        """An object without the keys that its validator throws away."""
+        """Closes an object whose validator drops unknown keys."""
         kept = (schema.get("extra_behavior") or configured) == "allow"
         return out if kept or not self.closed else {"additionalProperties": False, **out}
 
     def _other_names(self, out: Document, fields: Any) -> Document:
-        """Names that would be read as a field and are not its name in the schema may not be written."""
+        """Forbids the other names of each field.
+
+        A validator may read a field under several names, of which the schema lists one. In an open object the
+        others would be extra keys of any value, and the validator would read those values as the field.
+        """
         config = self._config
         properties = out.get("properties", {})
         by_name = config.validate_by_name or config.populate_by_name
@@ -519,7 +553,7 @@ class _Generator(GenerateJsonSchema):
         return out
 
     def tagged_union_schema(self, schema: Any) -> Document:
-        """The tag has to be there, also where the models give it a default."""
+        """Requires the tag, even if the models give it a default: the validator chooses the model by it."""
         out = super().tagged_union_schema(schema)
         tag = schema["discriminator"]
         if isinstance(tag, str):
@@ -538,7 +572,7 @@ class _Generator(GenerateJsonSchema):
 
     def generate_inner(self, schema: Any) -> Document:
         out = super().generate_inner(schema)
-        # also where the type wrote its own schema
+        # Done here, because a type with a JSON Schema of its own skips the method of its kind.
         return _remarked(out, schema) if schema["type"] == "function-plain" and "$ref" not in out else out
 
     def function_before_schema(self, schema: Any) -> Document:
@@ -566,7 +600,11 @@ class _Generator(GenerateJsonSchema):
         return _remarked(super().function_wrap_schema(schema), schema)
 
     def chain_schema(self, schema: Any) -> Document:
-        """The first step's texts; pydantic writes conditions on what a function gave as further steps."""
+        """The texts that the first step takes.
+
+        Pydantic writes conditions on a function's result as further steps. Those on strings are added, others
+        are left to parsing.
+        """
         out = super().chain_schema(schema)
         for step in schema["steps"][1:]:
             function = step.get("function", {}).get("function")
@@ -581,7 +619,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _remarked(out: Document, schema: Any) -> Document:
-    """`out`, and what the function of a validator asks beyond it."""
+    """Adds to `out` what the function of a validator checks, or a remark if that is not known."""
     function = schema["function"]["function"]
     called = getattr(function, "func", function)  # of functools.partial
     found = python_predicates.asked(function)
@@ -613,9 +651,9 @@ _LENGTHS = {
 
 
 def _conditioned(out: Document, conditions: Any, inner: Any) -> Document:
-    """The keywords of lengths and bounds, as far as `out` takes them; a remark about the others.
+    """Adds the keywords for lengths and bounds that `out` can have, and a remark about the others.
 
-    `inner` is the core schema whose values the conditions are about.
+    `inner` is the core schema of the values that the conditions are about.
     """
     while inner["type"].startswith("function-") and "schema" in inner:
         inner = inner["schema"]
@@ -625,7 +663,7 @@ def _conditioned(out: Document, conditions: Any, inner: Any) -> Document:
             more: Document = {keyword: value}
         elif name in ("gt", "ge", "lt", "le") and inner["type"] in ("int", "float"):
             more = python_numbers.floating({}, {name: value})
-        else:  # of a URL or a path what was read is counted, not what was written
+        else:  # for a URL or a path the validator measures the parsed value, not the text
             out = {**out, VALIDATOR: name}
             continue
         out = {**out, "allOf": [*out.get("allOf", []), more]}
@@ -641,7 +679,7 @@ def _called(function: Any) -> str:
 
 
 def _also(out: Document, strings: Document, said: str) -> Document:
-    """The strings of `out` that are also those of `strings`."""
+    """The strings that both `out` and `strings` allow."""
     rule = {**strings, "$comment": text_patterns.SAID + said}
     return {**out, "allOf": [*out.get("allOf", []), rule]}
 
@@ -650,7 +688,7 @@ def _also(out: Document, strings: Document, said: str) -> Document:
 
 
 def _limits(schema: Any) -> list[tuple[str, Any, int]]:
-    """(keyword, bound, step of the smallest unit that makes it inclusive)."""
+    """(keyword, bound, step): bound + step smallest units is the nearest value that is allowed."""
     steps = {"gt": 1, "ge": 0, "lt": -1, "le": 0}
     return [(n, schema[n], s) for n, s in steps.items() if schema.get(n) is not None]
 
@@ -664,7 +702,11 @@ def _said(name: str, bound: Any) -> str:
 
 
 def _seconds(name: str, limit: datetime.datetime, step: int) -> datetime.datetime:
-    """The whole second that stands for a bound: all its fractions are above it, none below an upper one."""
+    """The whole second that stands for a bound.
+
+    Above a lower bound lie this second and all its fractions. Below an upper bound lies this second without
+    them.
+    """
     second = limit.replace(microsecond=0)
     if name in ("gt", "ge"):
         return second + datetime.timedelta(seconds=1 if limit.microsecond or step else 0)
@@ -674,7 +716,7 @@ def _seconds(name: str, limit: datetime.datetime, step: int) -> datetime.datetim
 def _ordered(name: str, text: str, rest: str) -> str:
     if name in ("gt", "ge"):
         return f"^{text_patterns.at_least(text)}{rest}$"
-    # at the bound itself no fraction of a second: 08:00:00.5 is behind 08:00:00
+    # At an upper bound no fraction may follow: 08:00:00.5 is later than 08:00:00.
     if not rest:
         return f"^{text_patterns.at_most(text)}$"
     at = text_patterns.alternatives([text])
@@ -686,7 +728,7 @@ def _escaped_sign(sign: str) -> str:
 
 
 def _json_of(member: Any) -> str | None:
-    """The JSON text of a member of an enum or a literal, None where there is none."""
+    """The JSON text of a member of an enum or a literal; None if JSON cannot write it."""
     try:
         return json.dumps(to_jsonable_python(getattr(member, "value", member)), allow_nan=False)
     except (ValueError, TypeError):  # PydanticSerializationError is a ValueError
@@ -694,7 +736,7 @@ def _json_of(member: Any) -> str | None:
 
 
 def _keys_of(member: Any) -> list[str]:
-    """What a key that stands for a member may be written as."""
+    """The strings that a key may be, to be read as this member."""
     value = getattr(member, "value", member)
     if isinstance(value, str):
         return [str(value)]

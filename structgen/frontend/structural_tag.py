@@ -6,6 +6,32 @@ Cost: linear in the JSON; what a trigger does to free text is a regex per trigge
 
 Free text in which a trigger occurs goes on with one of the tags that begin with it; there is no way around a
 trigger. Where a mark contains the name of a special token of the vocabulary, that token may stand for it.
+
+The problem. A model talks freely, and from `<tool_call>` on it has to write a call. Free text must then not
+contain that mark, nor end in the middle of a tag, and the text around a tag must not read past the tag's end.
+
+The idea. A format is an object with a ``type``. `KINDS` has a method for each type, which returns a node, and
+`FIELDS` has the names of its fields. `_Formats.format` checks the fields and calls the method; formats nest.
+With
+
+    {"type": "triggered_tags", "triggers": ["<f"],
+     "tags": [{"begin": "<f>", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "</f>"}]}
+
+    allowed      a < b      see <f>12</f> ok      <f>1</f><f>2</f>
+    not allowed  see <fx (no tag begins so)       <f>x</f>
+
+Ends. The content of a tag may be free text, and that text ends at the first end of the tag. `rest_of_tag`
+therefore hands the ends to `closed`, which builds a format together with the end behind it. It goes down
+through sequences, choices and options to the format that stands last. A format further inside finds the ends
+in `self.ends` and leaves them out of its free text.
+
+Invariants.
+- A field that a format does not know is an error: ignored, it would be a constraint that is not kept.
+- Every error has the path to the part at fault, such as ``#/format/tags/0``.
+- Schemas get the caller's `JsonStyle` unless the format says otherwise.
+
+Rejected. A reader of JSON Schema of its own for arguments as elements (519 lines): it refused what it did not
+know. The engine writes elements (elements.py).
 """
 
 from __future__ import annotations
@@ -25,8 +51,8 @@ from .whole_tokens import WholeTokens
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-_MOST = source.NO_LIMIT  # a larger bound says nothing
-BLANKS = 4  # at most, between elements, where nothing else is said
+_MOST = source.NO_LIMIT  # a larger bound is no bound
+BLANKS = 4  # the most blanks between elements, by default
 PLAIN = JsonStyle(numbers="plain", strings="plain")
 
 
@@ -35,9 +61,9 @@ def build(spec: Any, vocabulary: Vocabulary, style: JsonStyle = PLAIN) -> tuple[
     """The grammar's nodes and the number of its first rule.
 
     Args:
-        style: how JSON is written where a format does not say otherwise (`any_order`, `max_whitespace_cnt`).
-            Where a text is kept out of strings (`excludes`, styles of elements), escapes are how such a
-            text is written, so strings have them there.
+        style: how JSON is written. A format may say otherwise (`any_order`, `max_whitespace_cnt`). Some
+            formats forbid texts in strings (`excludes`, styles of elements). Strings then need escapes to
+            write such a text, so `strings` is "any" there.
 
     Raises:
         GrammarError: with the path to the part at fault, as in ``#/format/tags/0``.
@@ -86,7 +112,7 @@ class _Formats:
         self.tokens = WholeTokens(b, vocabulary)
         self.spell = source.spelled(b, vocabulary)
         self.depth = 0
-        self.ends: list[str] = []  # of the tag around: no free text in it goes past one of these
+        self.ends: list[str] = []  # ends of the tag around: free text in it contains none of them
         self.end_tokens: list[int] = []
 
     def fail(self, message: str, path: str) -> NoReturn:
@@ -111,7 +137,7 @@ class _Formats:
     # ---- fields ----
 
     def known(self, spec: dict[str, Any], names: tuple[str, ...], path: str) -> None:
-        """A field that means nothing here would otherwise be a constraint that is not kept."""
+        """Refuses unknown fields. An ignored field would be a constraint that is not kept."""
         for name in spec:
             if name != "type" and name not in names and spec[name] is not None:
                 hint = source.meant(str(name), names)
@@ -187,7 +213,7 @@ class _Formats:
                 self.fail(f"'uniqueItems' cannot be written in {style}", path)
             schema = closing.closed_parameters(schema)
         python = row is not None and row.python
-        if row is not None or excludes:  # Python reads other escapes than JSON, but for those of JSON writers
+        if row is not None or excludes:  # plain strings have only escapes that Python reads as JSON does
             how = replace(how, strings="plain" if python else "any")
         part = self.schema(schema, how, excludes, python)
         if row is None:
@@ -232,7 +258,7 @@ class _Formats:
         return self.counted(source.without(self.b, [*ends, *excludes]), spec, path)
 
     def counted(self, node: int, spec: dict[str, Any], path: str) -> int:
-        """The texts of a node within the bounds of a format of free text."""
+        """The texts of a node within `max_chars` and `max_tokens` of a format of free text."""
         most = self.count(spec, "max_chars", "characters", path)
         if most is not None:
             node = source.at_most(self.b, node, most)
@@ -292,7 +318,7 @@ class _Formats:
         self.known(tag, FIELDS["tag"], path)
 
     def rest_of_tag(self, spec: dict[str, Any], path: str) -> int:
-        """The content and the end. Free text in the content ends at the first end, which closes the tag."""
+        """The content and the end of a tag. Free text in the content stops at the first end."""
         end, content = spec.get("end", ""), spec.get("content", {"type": "any_text"})
         texts = end if isinstance(end, list) else [end]
         tokens = [self.token(end, path)] if isinstance(end, dict) else []
@@ -312,7 +338,10 @@ class _Formats:
         return node
 
     def closed(self, spec: Any, path: str, ends: list[str]) -> int:
-        """A format and one of the ends behind it: the first one, where free text stands before it."""
+        """A format and one of the ends behind it.
+
+        If free text stands before it, that is the first end that occurs.
+        """
         b = self.b
         last = b.choice([self.spell(e) for e in ends])
         kind = spec.get("type") if isinstance(spec, dict) else None
@@ -324,7 +353,7 @@ class _Formats:
                 ways = []
                 for e in ends:
                     if any(other in e[:-1] for other in ends):
-                        continue  # another one is complete before it
+                        continue  # another end is complete before this one
                     early = [b.literal(p.encode()) for p in source.early(e, ends)]
                     text = free
                     if early:
@@ -378,7 +407,7 @@ class _Formats:
             pairs.append((fitting[0], self.b.sequence([self.spell(begin[len(fitting[0]) :]), rest])))
             whole.append(self.b.sequence([self.spell(begin), rest]))
         first, last = bool(spec.get("at_least_one")), bool(spec.get("stop_after_first"))
-        if first and last:  # the text begins with a tag, as in xgrammar
+        if first and last:  # the text is one tag, as in xgrammar
             closing = [self.b.choice([self.spell(e) for e in ends])] if ends else []
             return self.b.sequence([self.b.choice(whole), *closing])
         free = self.dispatch(spec, pairs, not last, path, ends)
@@ -392,7 +421,7 @@ class _Formats:
         path: str,
         ends: list[str] | None,
     ) -> int:
-        """Free text with tags in it; with `ends` it includes the one that closes it."""
+        """Free text with tags in it. With `ends` the node includes the end that closes the text."""
         b = self.b
         outer = ends or self.ends
         excludes = [e for e in self.texts(spec, "excludes", path) if e not in outer]
@@ -429,7 +458,7 @@ class _Formats:
         return some if spec.get("at_least_one") else self.b.repeat(some, 0, 1)
 
     def by_token(self, spec: dict[str, Any], path: str) -> int:
-        """Free text and special tokens until one of some tokens, then what belongs to it."""
+        """Any tokens up to one of the triggers, then the content of that trigger."""
         pairs: list[tuple[int, int]] = []
         if spec["type"] == "token_dispatch":
             for i, rule in enumerate(self.items(spec, "rules", path)):

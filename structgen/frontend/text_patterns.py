@@ -1,8 +1,33 @@
-"""Patterns (ECMA-262, anchored) of the texts of dates, numbers, addresses and URLs in JSON strings.
+r"""Patterns (ECMA-262, anchored) of the texts of dates, numbers, addresses and URLs in JSON strings.
 
 In: bounds, versions, schemes. Out: pattern text for the keyword ``pattern``. Cost: linear in the digits of
 the bounds. Every pattern is sound: a text that it matches is taken by the reader it is written for (pydantic,
 and through it Python's own types). Where a reader also takes rarer spellings, the common one is kept.
+
+The problem. A validator computes: it compares numbers, knows how many days February has, and splits networks.
+A grammar only has patterns.
+
+The idea. Texts of equal shape (the same length, digits in the same places) are ordered as their digits are. A
+text is above a bound if it has the bound's first digits, then a larger one, then anything; so an order is one
+alternative for each digit:
+
+    at_least("47")      (?:[5-9][0-9]{1}|4[8-9]|47)
+    at_most("47")       (?:[0-3][0-9]{1}|4[0-6]|47)
+    integers(8, 120)    (?:[1-9][0-9]{1,1}|(?:[9-9]|8)|(?!0)(?:[0-0][0-9]{2}|1[0-1][0-9]{1}|120))
+
+ISO dates and times have one shape, so `at_least` and `at_most` order them, too. Whole numbers are split by
+their number of digits first. Leap years and networks are lists of the digits that are possible.
+
+Patterns of users. `from_unicode` turns a pattern of Rust or Python into one of ECMA's dialect. Its classes
+mean Unicode's there and ASCII's here, so a class that allows is made narrower and one that denies is made
+wider:
+
+    \d\W     [0-9][^\p{Alphabetic}\p{M}\p{N}\p{Pc}\u200c\u200d]
+    [^\d]    [^\p{Nd}]
+
+Invariants.
+- A text that a pattern matches is taken by its reader. The converse does not hold.
+- The pattern of a user may only become narrower.
 """
 
 from __future__ import annotations
@@ -14,10 +39,10 @@ from ..errors import GrammarError
 
 # Unicode's White_Space, which Rust's and Python's `strip` remove. ECMA's \s has U+FEFF and lacks U+0085.
 SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-# What Rust's \w (UTS 18) or Python's (alphanumeric) may mean.
+# Every character that \w may match in Rust (UTS 18) or in Python (alphanumeric).
 WORD = r"\p{Alphabetic}\p{M}\p{N}\p{Pc}\u200c\u200d"
 
-# What a "$comment" begins with that says a pattern in words; `explain` shows the rest in the pattern's place.
+# A "$comment" that begins so says in words what the pattern beside it matches. `explain` shows those words.
 SAID = "structgen: "
 
 HEX = "[0-9A-Fa-f]"
@@ -32,7 +57,7 @@ def anchored(body: str) -> str:
 
 
 def _shape(text: str) -> str:
-    """Any text with digits where `text` has digits."""
+    """Texts of the shape of `text`, with any digits."""
     return re.sub(r"[0-9]+", lambda m: f"[0-9]{{{len(m[0])}}}", _escaped(text))
 
 
@@ -41,7 +66,7 @@ def _escaped(text: str) -> str:
 
 
 def at_least(text: str) -> str:
-    """Texts of the shape of `text` (the same length, digits in the same places) that are not before it."""
+    """Texts of the shape of `text` (the same length, digits in the same places) that are equal or greater."""
     parts = [
         _escaped(text[:i]) + f"[{int(c) + 1}-9]" + _shape(text[i + 1 :])
         for i, c in enumerate(text)
@@ -51,7 +76,7 @@ def at_least(text: str) -> str:
 
 
 def at_most(text: str) -> str:
-    """Texts of the shape of `text` that are not behind it."""
+    """Texts of the shape of `text` that are equal or smaller."""
     parts = [
         _escaped(text[:i]) + f"[0-{int(c) - 1}]" + _shape(text[i + 1 :])
         for i, c in enumerate(text)
@@ -124,7 +149,7 @@ def _zone(offset: str) -> str:
 
 
 def duration() -> str:
-    """ISO 8601 durations whose parts have at most six digits, so that their sum is within Python's range."""
+    """ISO 8601 durations. Their parts have at most six digits, so that the sum is within Python's range."""
     part = "[0-9]{1,6}"
     days = f"(?:{part}Y)?(?:{part}M)?(?:{part}W)?(?:{part}D)?"
     hours = rf"T(?=[0-9])(?:{part}H)?(?:{part}M)?(?:{part}(?:\.[0-9]{{1,6}})?S)?"
@@ -156,15 +181,15 @@ def fraction() -> str:
 def base64(letters: str, least: int = 0, most: int | None = None, ascii_only: bool = False) -> str:
     """Padded base64 (RFC 4648) of `least` to `most` bytes. `letters` are the last two of the alphabet.
 
-    `ascii_only`: every byte is below 0x80, so that the bytes are text in UTF-8.
+    `ascii_only`: every byte is below 0x80, so the bytes are text in UTF-8.
     """
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + letters
 
-    def places(*clear: int) -> str:  # the letters in whose number these bits are 0
+    def places(*clear: int) -> str:  # the letters whose value has 0 at these bits
         kept = "".join(c for n, c in enumerate(alphabet) if not any(n >> bit & 1 for bit in clear))
         return "[" + kept.replace("-", r"\-") + "]"
 
-    # where the highest bit of each byte stands
+    # The place of each byte's highest bit in the values of the four letters.
     high: list[tuple[int, ...]] = [(5,), (3,), (1,)] if ascii_only else [(), (), ()]
     one, two, three, four = places(*high[0]), places(*high[1]), places(*high[2]), places()
     whole = f"{one}{two}{three}{four}" if ascii_only else f"{four}{{4}}"
@@ -190,7 +215,7 @@ def hexadecimal(least: int = 0, most: int | None = None) -> str:
 
 
 def uuid(version: int | None) -> str:
-    """RFC 9562; a version also asks for the variant of that specification."""
+    """A UUID. With a version it also has the variant of RFC 9562."""
     third = f"{HEX}{{4}}" if version is None else f"{version}{HEX}{{3}}"
     fourth = f"{HEX}{{4}}" if version is None else f"[89ABab]{HEX}{{3}}"
     return anchored(f"{HEX}{{8}}-{HEX}{{4}}-{third}-{fourth}-{HEX}{{12}}")
@@ -210,7 +235,7 @@ def ipv6() -> str:
 
 
 def ipv4_network() -> str:
-    """Networks without bits behind their prefix; the shape that ``ipaddress.IPv4Network`` takes."""
+    """Networks that ``ipaddress.IPv4Network`` takes: all bits behind the prefix are 0."""
     parts = [ipv4()]
     for length in range(33):
         octets = []
@@ -226,7 +251,7 @@ def ipv4_network() -> str:
 
 
 def ipv6_network() -> str:
-    """Networks in groups of four digits, the rest ``::``, without bits behind their prefix."""
+    """IPv6 networks: the groups of the prefix, then ``::``. All bits behind the prefix are 0."""
     parts = [ipv6(), "::/0"]
     for length in range(1, 113):
         whole, bits = divmod(length, 16)
@@ -256,7 +281,7 @@ _SPECIAL = "(?!(?:[Hh][Tt][Tt][Pp][Ss]?|[Ww][Ss][Ss]?|[Ff][Tt][Pp]|[Ff][Ii][Ll][
 
 
 def url(schemes: Sequence[str] | None, hosts: bool = False) -> str:
-    """URLs of RFC 3986 that the URL standard reads; `hosts`: several, with commas between them."""
+    """URLs of RFC 3986 that the URL standard reads. `hosts` allows several hosts with commas between them."""
     host = f"{_USER}{_HOST}{_PORT}" + (f"(?:,{_USER}{_HOST}{_PORT})*" if hosts else "")
     if schemes is None:
         plain = rf"{_SPECIAL}[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{{2}})+"
@@ -285,18 +310,18 @@ _POSITIVE = {"d": "0-9", "w": "A-Za-z0-9_", "s": SPACE}
 _UNICODE = {"d": r"\p{Nd}", "w": WORD, "s": SPACE}
 
 
-# A border has a letter of every dialect's words on one side, and none of any dialect's on the other.
+# \b: a character that is a word character in every dialect on one side, and one that is in none on the other.
 _INSIDE, _OUTSIDE = f"[{_POSITIVE['w']}]", f"[{WORD}]"
 _BORDER = f"(?:(?<={_INSIDE})(?!{_OUTSIDE})|(?<!{_OUTSIDE})(?={_INSIDE}))"
 _NO_BORDER = f"(?:(?<={_INSIDE})(?={_INSIDE})|(?<!{_OUTSIDE})(?!{_OUTSIDE}))"
 
 
 def from_unicode(pattern: str, sets: bool = False) -> str:
-    r"""A pattern of Rust's or Python's dialect, whose classes are Unicode's, for a reader of ECMA's.
+    r"""A pattern of Rust's or Python's dialect, whose classes are Unicode's, in ECMA's dialect.
 
-    ``\d`` keeps the ASCII digits, a part of what the dialect means; where it is denied (``\D``, ``[^\d]``)
-    all Unicode digits are. So every text that the result matches is matched by the original. `sets`: the
-    dialect has sets in classes (Rust's ``[a-z&&[^aeiou]]``).
+    ``\d`` becomes the ASCII digits, and ``\D`` and ``[^\d]`` exclude all Unicode digits. So the original
+    matches every text that the result matches. `sets`: the dialect has sets in classes (Rust's
+    ``[a-z&&[^aeiou]]``).
 
     Raises:
         GrammarError: a set in a class.
@@ -320,7 +345,7 @@ def from_unicode(pattern: str, sets: bool = False) -> str:
         elif pattern.startswith("(?P<", i):
             out.append("(?<")
             i += 4
-        elif pattern.startswith("{,", i):  # from none on, which ECMA reads as text
+        elif pattern.startswith("{,", i):  # "up to n times"; ECMA reads it as text
             out.append("{0,")
             i += 2
         else:
@@ -330,7 +355,7 @@ def from_unicode(pattern: str, sets: bool = False) -> str:
 
 
 def _class(pattern: str, i: int, sets: bool) -> tuple[str, int]:
-    """What stands between brackets, from behind the opening one, and the place behind the closing one."""
+    """Reads a class from the character after `[`. Returns its pattern and the place after `]`."""
     denied = pattern.startswith("^", i)
     i += denied
     first, plain, complements = True, "", []
@@ -349,7 +374,7 @@ def _class(pattern: str, i: int, sets: bool) -> tuple[str, int]:
             i += 1
         first = False
     i += 1
-    if denied:  # none of the plain ones, and every complement denied
+    if denied:  # [^a\D] is a character that is no `a` and that \D does not match
         here = "".join(f"(?=[{x}])" for x in complements) + (f"[^{plain}]" if plain else r"[\s\S]")
         return (f"(?:{here})" if complements else here), i
     parts = [f"[{plain}]"] if plain or not complements else []

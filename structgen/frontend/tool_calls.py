@@ -1,12 +1,34 @@
-"""Tool calls read back from the text that a model wrote in one of the styles of `tools.py`.
+r"""Tool calls read back from the text that a model wrote in one of the styles of `tools.py`.
 
 Enters: the text as it grows, special tokens in it as their names. Leaves: free text and calls, in order; for
 streams the beginnings of calls and their arguments, as far as they are JSON.
 Cost: linear in the text for JSON arguments. Where a style does not say what kind a value is, its readings are
 tried against the schema of the function, 256 of them at most.
 
-The grammar made the text, so a call that is complete is well-formed. Without that (a text that was cut off),
-what is no whole call stays text.
+The problem. A server has to stream an answer while it grows, and a piece may end in the middle of a mark.
+Free text that was handed out cannot be taken back. Some styles write `12` for the number and for the string.
+
+The idea. `CallReader.feed` hands out what is certain and keeps the rest. With the style "hermes":
+
+    Hi <tool                                       "Hi "; `<tool` may begin a mark (`_overlap`)
+    _call>\n{"name": "f", "argum                   nothing: this can still become a call (`_possible`)
+    ents": {"x": 1}                                nothing: the end of the call is missing
+    }\n</tool_call> bye                            Call("f", '{"x": 1}'), " bye"
+
+With `stream=True` the third piece already gives `Begun("f")` and `Part('{"x": 1}')`: `_Growing` counts
+brackets outside strings, so it knows where the object ends without the end mark.
+
+Arguments as elements are read with a pattern made from the style's row. Each value has readings, the
+likeliest first: `12` is 12, then "12". The product of all readings is tried against the function's schema
+(`accepts`), and the first one that it takes counts. If it takes none, the first reading does.
+
+Invariants.
+- The grammar made the text, so a complete call is well-formed. In a text that was cut off, an incomplete call
+  stays text, except in a stream, where its beginning was told already.
+- In the style of Python, and with arguments alone, an answer is calls or text as a whole. A call is given at
+  the end of the text; arguments alone may be streamed.
+
+Rejected. One pattern for each name: 500 names took a server half a second in each request.
 """
 
 from __future__ import annotations
@@ -55,7 +77,7 @@ class Part:
 Item = str | Call | Begun | Part
 
 
-# What a chat template contains, and the style that its model then writes; the first that fits counts.
+# A mark in a chat template, and the style that its model writes. The first mark that occurs counts.
 _TEMPLATES = (
     ("func_name1(params_name1", "pythonic"),
     ("]<]minimax[>[", "minimax-m3"),
@@ -93,9 +115,10 @@ class CallReader:
 
     Args:
         style: a key of `tools.STYLES`; or `tools.ARGUMENTS`, where `names` has one name.
-        names: of the functions that may be called; None: whatever stands where a name does.
-        accepts: decides between the readings of a text that has several.
-        stream: tell calls whose arguments are a JSON object as they grow. What is cut off is then no text.
+        names: the functions that may be called; None: any name.
+        accepts: whether a function's schema takes arguments; it decides between readings.
+        stream: tell a call with JSON arguments while it grows. A call that is cut off is then not given as
+            text.
     """
 
     def __init__(self, style: str, names: list[str] | None, accepts: Accepts, stream: bool = False) -> None:
@@ -106,26 +129,26 @@ class CallReader:
         self._mark = row.open or row.trigger
         self._names = None if names is None else tuple(sorted(names, key=len, reverse=True))
         self._text = ""
-        self._inside = False  # of a section
-        self._words = False  # free text of a style of which a whole answer is calls or text
+        self._inside = False  # between the marks of a section
+        self._words = False  # the answer is free text, in a style where a whole answer is calls or text
         self._stream = stream and row.parameters == "json"
         self._open: _Growing | None = None
         self.calls: int = 0
 
     def feed(self, text: str) -> Iterator[Item]:
-        """What is certain by now: free text, and calls that are complete."""
+        """Adds text. Gives what is certain by now: free text, and calls that are complete."""
         self._text += text
         return self._read(last=False)
 
     def finish(self) -> Iterator[Item]:
-        """The rest, at the end of the text."""
+        """Ends the text and gives the rest of it."""
         yield from self._read(last=True)
         if self._text:
             rest, self._text = self._text, ""
             yield rest
 
     def _python(self, last: bool) -> Iterator[Item]:
-        """Calls as Python writes them: a whole answer, or none."""
+        """Reads calls as Python writes them: the whole answer is calls, or it is text."""
         begins = self._text.lstrip()[:1]
         self._words = self._words or begins not in ("", "[")
         if self._words:
@@ -139,7 +162,7 @@ class CallReader:
                 yield Call(name, arguments)
 
     def _arguments(self, last: bool) -> Iterator[Item]:
-        """The arguments of the only function, which are the whole answer."""
+        """Reads an answer that is the arguments of the only function."""
         if self._open is None and not self.calls and self._names is not None and len(self._names) == 1:
             self._open = _Growing(self._names[0])
         if self._open is None:
@@ -206,7 +229,7 @@ class CallReader:
                 yield out
 
     def _skip_between(self) -> bool:
-        """Past the end of the section or a separator; False where a call stands."""
+        """Skips the end of the section or a separator; False if neither stands here."""
         row = self._style
         if row.close and self._text.startswith(row.close):
             self._text = self._text[len(row.close) :]
@@ -227,7 +250,7 @@ class CallReader:
         return any(fixed.replace("{name}", name).startswith(self._text) for name in self._names)
 
     def _starts(self) -> bool:
-        """Whether a call with an object begins the text; it is then open."""
+        """Opens the call at the beginning of the text, if its arguments are an object; else False."""
         match = self._begin.match(self._text)
         if match is None or self._text[match.end() : match.end() + 1] != "{":
             return False
@@ -240,7 +263,10 @@ class CallReader:
         return _beginning(self._style.begin, self._names)
 
     def _grow(self, last: bool) -> Iterator[Item]:
-        """What the open call got; closed with its object and the mark behind it, or with the text."""
+        """Gives what the open call got, and the call itself once its object and the end mark were read.
+
+        The end of the text closes the call, too.
+        """
         call = self._open
         assert call is not None
         if not call.begun:
@@ -314,7 +340,7 @@ class CallReader:
 
 
 class _Growing:
-    """An object of JSON that is read as it comes."""
+    """A JSON object that is read piece by piece."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -329,7 +355,7 @@ class _Growing:
         return bool(self.parts) and self._depth == 0
 
     def read(self, text: str) -> int:
-        """Characters of the text that belong to the object, which are noted."""
+        """Takes the characters of the text that belong to the object, and returns their number."""
         if self.complete:
             return 0
         count = len(text)
@@ -358,10 +384,9 @@ _ANY_NAME = r'[^"\\<>\s\x00-\x1f]+?'
 
 @functools.lru_cache(maxsize=64)
 def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
-    """How a call of one of the functions begins, longest names first; None: of any, whose name has neither
-    blanks nor what marks are made of.
+    """The pattern of the beginning of a call.
 
-    One pattern for all names: one for each took a server half a second for 500 of them, in each request.
+    `names` are sorted, longest first; None: any name without blanks, quotes, backslashes and angle brackets.
     """
     written = _ANY_NAME if names is None else "|".join(map(re.escape, names))
     pattern = re.escape(begin).replace(r"\{name\}", f"(?P<name>{written})")
@@ -369,7 +394,7 @@ def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
 
 
 def _overlap(text: str, mark: str) -> int:
-    """Length of the longest end of the text that begins the mark."""
+    """The length of the longest suffix of the text that is a prefix of the mark."""
     for length in range(min(len(text), len(mark) - 1), 0, -1):
         if mark.startswith(text[-length:]):
             return length
@@ -377,7 +402,7 @@ def _overlap(text: str, mark: str) -> int:
 
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
-    """Each member's key and its readings; the likeliest first. None: not written in this style."""
+    """The key and the readings of each member, the likeliest reading first; None: another style."""
     row = elements.STYLES[style]
     before, _, after = row.after.partition("{kind}")
     has_kind = "{kind}" in row.after
@@ -412,7 +437,7 @@ def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
 
 
 def _loose(after: str) -> str:
-    """What stands after a key; a line break at its beginning may be left out."""
+    """The pattern of the text after a key. A line break at its beginning may be left out."""
     return "\n?" + re.escape(after[1:]) if after.startswith("\n") else re.escape(after)
 
 
@@ -424,7 +449,7 @@ def _json(text: str) -> tuple[Any, bool]:
 
 
 def _nested_values(body: str) -> Iterator[Any]:
-    """The readings of the elements of MiniMax M3: members and items in one another."""
+    """The readings of nested elements of MiniMax M3, which stand for members and items."""
     tokens = re.split(rf"({re.escape(_M3)}</?[^>]*>)", body)
     try:
         tree, _ = _tree([t for t in tokens if t], 0, None)

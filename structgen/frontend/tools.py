@@ -1,6 +1,31 @@
-"""Tool calls as the common model families write them: a table, one row a format.
+r"""Tool calls as the common model families write them: a table, one row a format.
 
 In: OpenAI's list of tools and ``tool_choice``. Out: a structural tag (see `structural_tag`). Cost: linear.
+
+The problem. Each family of models was trained to write its own marks around a call. There are more than
+twenty styles, and new families bring new ones.
+
+The idea. A style is a row of `STYLES`, a `Style`: the text before and after the arguments of a call, the
+marks around all calls, and how arguments are spelled (``parameters``: JSON, Python, or a row of elements.py).
+`structural_tag` is the same for all rows. It makes one tag for each function and puts them together:
+
+    section, call required    a tag from `open` to `close` that contains calls joined by `separator`
+    section, call optional    free text, in which `open` triggers that tag
+    no section, one required  a choice of the tags
+    no section, otherwise     free text, in which `trigger` triggers one of the tags
+
+For a function `f` in the style "hermes" the tag begins with `<tool_call>\n{"name": "f", "arguments": `,
+contains JSON of the schema of `f`, and ends with `}\n</tool_call>`. `tool_calls.py` reads such a text back.
+
+Invariants.
+- A call of a function has the arguments that the function lists, unless ``extra_keys="allow"``.
+- In styles of elements a string contains neither the mark that ends a call nor the one that closes the
+  section: a parser would cut the call there.
+- A name never has a character that JSON escapes.
+- A misspelled key of a tool is refused: it would constrain nothing.
+
+Rejected. A module for each nested style, with a reader of JSON Schema of its own: it refused what it did not
+know.
 """
 
 from __future__ import annotations
@@ -23,8 +48,9 @@ from .python_types import tools as tools_document
 class Style:
     """How one call is written, and what stands around all calls.
 
-    ``{name}`` is the function's name, ``{index}`` any number. `trigger` begins every call where there is
-    no section; a section is entered at `open` and holds calls joined by `separator`.
+    A call is `begin`, the arguments, `end`. ``{name}`` is the function's name, ``{index}`` any number. A
+    style with a section has `open`, calls joined by `separator`, and `close`. In a style without one,
+    `trigger` is the text with which every call begins. `think` are the marks of a section of reasoning.
     """
 
     begin: str
@@ -162,8 +188,8 @@ for _other, _same in {
 }.items():
     STYLES[_other] = STYLES[_same]
 
-# Not one of them: the arguments of the one function that must be called, and nothing around them. A model
-# that was trained to write values, and no calls, writes that.
+# Not a row: the arguments of the one function that must be called, with nothing around them. It is for models
+# that were trained to write values and no calls.
 ARGUMENTS = "arguments"
 
 
@@ -181,12 +207,13 @@ def structural_tag(
     Args:
         tools: ``[{"type": "function", "function": {"name", "parameters"}}, ...]``, or the functions alone.
         tool_choice: "auto", "none", "required", a name, or ``{"type": "function", "function": {"name"}}``.
-        style: a key of `STYLES`; or `ARGUMENTS`, where a function is named whose parameters are an object.
+        style: a key of `STYLES`; or `ARGUMENTS`, if `tool_choice` names a function whose parameters are an
+            object.
         parallel: whether several calls may be made.
-        reasoning: whether a section of reasoning comes first; the constraint starts after it.
-        extra_keys: "allow" leaves the parameters as open as their schema is; else a call has the arguments
-            that its function lists.
-        digits: of an `int` of Python functions, as in `Compiler.json_schema`.
+        reasoning: whether a section of reasoning comes first. The constraint starts after it.
+        extra_keys: "allow" leaves the parameters as open as their schema is; otherwise a call has only the
+            arguments that its function lists.
+        digits: the most digits of an `int` of a Python function, as in `Compiler.json_schema`.
     """
     row = Style("", "") if style == ARGUMENTS else STYLES.get(style)
     if row is None:
@@ -258,7 +285,7 @@ def structural_tag(
 def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
     begin, index, rest = row.begin.partition("{index}")
     content: dict[str, Any] = {"type": "json_schema", "json_schema": schema, "style": row.parameters}
-    if row.parameters not in ("json", "python"):  # elements hold texts as they are
+    if row.parameters not in ("json", "python"):  # elements have no escapes
         content["excludes"] = [mark for mark in (*row.end.split("\n"), row.close.strip()) if mark]
     if index:
         after = {"type": "const_string", "value": rest.replace("{name}", name)}
@@ -276,7 +303,10 @@ _FIELDS = ("name", "description", "parameters", "strict", "type", "function")
 
 
 def misspelled(tool: Any, i: int) -> str:
-    """What is wrong with a key of a tool's object that is a slip of a known one; empty where none is."""
+    """A sentence about a key of a tool's object that is a misspelling of a known one.
+
+    Empty if there is none.
+    """
     inner = tool.get("function") if isinstance(tool, dict) else None
     levels = [level for level in (tool, inner) if isinstance(level, dict)]
     bare = all(level.get("parameters") is None for level in levels)
@@ -334,7 +364,7 @@ def _forced(choice: Any) -> str | None:
 
 
 def callable_tools(tools: list[Any], tool_choice: Any) -> list[Any]:
-    """The tools that may be called: the one that is named, or all."""
+    """The tools that may be called: the one that `tool_choice` names, or all."""
     forced = _forced(tool_choice)
     if forced is None:
         return tools
@@ -342,8 +372,10 @@ def callable_tools(tools: list[Any], tool_choice: Any) -> list[Any]:
 
 
 def arguments_alone(tools: list[Any], tool_choice: Any) -> bool:
-    """Whether the answer may be written as the arguments: one function must be called, and they are an
-    object."""
+    """Whether an answer may be the arguments alone.
+
+    That needs a function that must be called and whose parameters are an object.
+    """
     if _forced(tool_choice) is None:
         return False
     called = callable_tools(tools, tool_choice)
@@ -355,8 +387,10 @@ def _is_object(schema: Any) -> bool:
 
 
 def answer_document(tools: list[Any], tool_choice: Any, style: str) -> Any:
-    """The schema that a prompt tells the embedded model: a call of one of the tools, or the arguments of the
-    one that must be called where they are written alone."""
+    """The schema that a prompt shows the embedded model.
+
+    It is that of a call of one of the tools, or with `ARGUMENTS` that of the arguments.
+    """
     called = callable_tools(tools, tool_choice)
     if style == ARGUMENTS:
         return described(called[0])["function"]["parameters"] if called else None
@@ -364,7 +398,7 @@ def answer_document(tools: list[Any], tool_choice: Any, style: str) -> Any:
 
 
 def described(tool: Any) -> dict[str, Any]:
-    """OpenAI's object of a tool, with the function's documentation where it is one of Python."""
+    """OpenAI's object of a tool. A Python function's docstring becomes its description."""
     name, parameters = _function(tool, 0, False)
     if isinstance(tool, dict):
         inner = tool.get("function", tool)

@@ -4,9 +4,30 @@ Enters: a model, a document, where, a constraint on the whole. Leaves: `Edited`,
 byte for byte but for the place, and belongs to the grammar. Cost: a compile, `CompiledGrammar.infill`, and a
 forward a token of what is written.
 
-A model reads what stands in front of the hole last, so that it goes on from there; the document and the
-instruction stand before that. A model with marks for fill-in-the-middle (``<|fim_prefix|>`` and the like)
-reads both sides in its own form.
+The problem. The new value has to fit the constraint on the whole document, and what fits depends on both
+sides of the place. A model reads from left to right.
+
+The idea. The place is a hole. `CompiledGrammar.infill(before, after)` gives the grammar of all middles, and
+the model writes one of them (`_written`). In `{"a": [1, {"b": "x"}], "c": 2}` the pointer `/a/1/b` is the
+span 16 to 19, `"x"`.
+
+A middle alone could also be `"y", "d": 3`, if objects may have a key `d`. For a pointer a second matcher
+therefore reads a single JSON value, and each token needs both.
+
+Spelling. A document may have any blanks, numbers and strings, but a model should write plain ones.
+`_grammars` finds the order of keys and the layout of the document, and gives grammars from plain to any
+spelling. `_middle` takes the first one that has a middle.
+
+Prompt. A model reads what stands in front of the hole last, so that it goes on from there; the document and
+the instruction stand before that. A model with marks for fill-in-the-middle (``<|fim_prefix|>`` and the like)
+reads both sides in its own form (`_prompt`).
+
+Invariants.
+- The text is the old document outside the span, byte for byte.
+- The document belongs to the constraint before the edit, or it is refused, and it belongs to it afterwards.
+
+Rejected. Keeping arrays and objects plain where the text around needs other spellings: a budget then searches
+the product of grammar and condition, which took seconds a token.
 """
 
 from __future__ import annotations
@@ -43,18 +64,18 @@ from ..matcher import Matcher
 
 __all__ = ["Edited", "edit", "span_of"]
 
-#: Marks of prefix, suffix and middle, in the order in which models read them.
+#: Marks before the prefix, the suffix and the middle, as families of models have them.
 _MARKS = (
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
     ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
     ("<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"),
     ("<PRE>", "<SUF>", "<MID>"),
 )
-#: A value that is no array and no object, with plain numbers and strings.
+#: A value that is neither an array nor an object, with plain numbers and strings.
 _PLAIN = Regex(
     r'true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?|"([^"\\\x00-\x1f]|\\["\\bfnrt]|\\u00[01][0-9a-f])*"'
 )
-#: How blanks of a document may stand, the narrowest first.
+#: Layouts of a document, from the narrowest to the widest.
 _LAYOUTS = ("compact", "spaced", "one-blank", "pretty", "flexible")
 
 
@@ -63,11 +84,11 @@ class Edited:
     """What `sg.edit` returns.
 
     Attributes:
-        text: the whole document. value: what the constraint makes of it.
-        written: what stands in the hole now. old: what stood there.
-        span: where the hole is in the old document, in characters.
-        tokens: of what is written.
-        warnings: what is in doubt, each also a Python warning.
+        text: the whole new document. value: its value, as the constraint reads it.
+        written: the new text of the hole. old: the old text.
+        span: the place of the hole in the old document, in characters.
+        tokens: the tokens of `written`.
+        warnings: sentences about doubts. Each is also a Python warning.
     """
 
     text: str
@@ -82,11 +103,11 @@ class Edited:
 def span_of(document: str, pointer: str) -> tuple[int, int]:
     """Where the value of a JSON pointer begins and ends in a JSON text, in characters.
 
-    Of a name that an object has twice the last is meant, which is the one that readers keep.
+    If an object has a name twice, the last one counts, as for readers of JSON.
 
     Raises:
-        LookupError: nothing is there; the message says how far the pointer leads.
-        ValueError: no pointer, or no JSON.
+        LookupError: the pointer leads nowhere; the message says how far it leads.
+        ValueError: `pointer` is no pointer, or `document` no JSON.
     """
     if pointer and not pointer.startswith("/"):
         raise ValueError(f"a JSON pointer is empty or begins with /, not {pointer!r:.60}")
@@ -94,7 +115,7 @@ def span_of(document: str, pointer: str) -> tuple[int, int]:
     names = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
     spans: list[
         tuple[int, int]
-    ] = []  # of the document, of the first name's value, of the second's in it, ...
+    ] = []  # the spans of the document, of the first name's value, of the second name's value in it, ...
     scan = Scan(document)
     for part in scan:
         depth = len(scan.path)
@@ -114,11 +135,11 @@ def span_of(document: str, pointer: str) -> tuple[int, int]:
 def _grammars(
     wanted: Any, lm: LanguageModel, document: bytes, given: dict[str, Any]
 ) -> list[CompiledGrammar]:
-    """The constraint as grammars, the one to write with first; all of them belong to the constraint.
+    """The constraint as several grammars, from plain spellings to any.
 
-    A document is read in every spelling of JSON, and a model writes numbers and strings plainly, in the order
-    of keys and with the blanks that the document has. What stands around the hole may need more spellings:
-    then one of the later grammars has the middle. `given` holds options of JSON, which are kept to.
+    A document is read in every spelling of JSON. A model writes numbers and strings plainly, with the
+    document's order of keys and layout. The text around the hole may need more spellings: then a later
+    grammar has the middle. `given` are options of JSON that the caller has set; they stay as they are.
 
     Raises:
         ValueError: the document is no text of the grammar.
@@ -155,14 +176,14 @@ def _grammars(
 def _middle(
     grammars: list[CompiledGrammar], before: str, after: str, scalar: bool
 ) -> tuple[CompiledGrammar, CompiledGrammar]:
-    """The first of the grammars that has a middle, and the middle.
+    """The first grammar that has a middle, and the grammar of the middle.
 
-    Where the text around needs more spellings and the hole is a whole `scalar`, the middle is still written
-    plainly if it can be (`_PLAIN`). Arrays and objects are not: a budget searches the product of the grammar
-    and the condition, which took seconds a token for an object of any members.
+    If the text around needs more spellings and the hole is a whole `scalar`, the middle is still plain if it
+    can be (`_PLAIN`). Arrays and objects are not made plain: a budget searches the product of the grammar and
+    the condition, which took seconds a token for an object with any members.
 
     Raises:
-        GrammarError: none has one.
+        GrammarError: no grammar has a middle.
     """
     for last, grammar in enumerate(grammars, 1 - len(grammars)):
         try:
@@ -193,7 +214,7 @@ def _prompt(lm: LanguageModel, instruction: str, before: str, old: str, after: s
 
 
 def _fill(matcher: Matcher, mask: Any, left: int) -> None:
-    """The tokens after which the text can be finished in time; if that cannot be told, all of the mask."""
+    """Fills the mask under a budget of `left` tokens; without the budget if that is too much to decide."""
     try:
         matcher.fill_bitmask(mask, max_tokens=left)
     except UnsatisfiableBudget:
@@ -203,8 +224,11 @@ def _fill(matcher: Matcher, mask: Any, left: int) -> None:
 
 
 def _too_few(matcher: Matcher, max_tokens: int, written: int) -> UnsatisfiableBudget | None:
-    """The error of a value that does not fit, in the tokens that `edit` counts: without the end. None where
-    nothing at all completes the text."""
+    """The error of a value that does not fit. None if nothing at all completes the text.
+
+    `edit` counts tokens without the end, so the number in the message is one less than that of
+    `token_bounds`.
+    """
     try:
         least, enough = matcher.token_bounds()
     except BudgetExceeded:
@@ -224,12 +248,14 @@ def _written(
     temperature: float,
     seed: int,
 ) -> tuple[list[int], float]:
-    """The tokens of a middle and of one JSON value where that is what is edited, and the model's
-    log-probability of them and the end.
+    """Writes a middle, which is also one JSON value if `value` is given.
 
-    A middle alone might go on behind the value, with further members that the rest of the document leaves
-    room for. So a second matcher reads one value, and a token needs both. That is decided token by token: a
-    schema that asks for more members because of the value that is written ends in an error.
+    A middle alone might go on behind the value with further members, if the rest of the document allows them.
+    So a second matcher reads one value, and a token needs both. That is decided token by token. If a schema
+    asks for more members because of the value that was written, no token is left, and that is an error.
+
+    Returns:
+        The tokens, and the model's log-probability of them and the end.
     """
     matchers = [grammar.matcher() for grammar in (middle, value) if grammar is not None]
     masks = [allocate_bitmask(1, middle.vocabulary.vocab_size) for _ in matchers]
@@ -278,8 +304,8 @@ def edit(
 ) -> Edited:
     """One value of a JSON document, or a stretch of any text, written anew by a model.
 
-    Everything else stays as it is, byte for byte, and the whole belongs to the constraint: the new value is
-    written under the grammar of what fits there (`CompiledGrammar.infill`).
+    Everything else stays as it is, byte for byte. The whole belongs to the constraint, because the new value
+    is written under the grammar of what fits there (`CompiledGrammar.infill`).
 
     Args:
         model: as `sg.generate` takes it.
@@ -287,17 +313,17 @@ def edit(
         where: a JSON pointer ("/customer/city"), or (begin, end) in characters.
         schema: a JSON Schema or a Python type of the whole; or another constraint by its name (`lark=`,
             `regex=`, `grammar=`, ...).
-        instruction: what is to become of it, in words.
-        max_tokens: of what is written. temperature: 0 is greedy. seed: of the draws.
-        options: those of `JsonOptions`. By default every JSON text is taken, and
-            the value is written with plain numbers and strings, in the order of keys and with the blanks that
-            the document has (`generate`'s are compact). Other spellings are written where the text around the
-            place leaves no plain one, and in arrays and objects of a document that has them elsewhere.
+        instruction: says in words how to change the value.
+        max_tokens: the most tokens of the new value. temperature: 0 is greedy. seed: the seed of the draws.
+        options: those of `JsonOptions`. By default a document in any spelling of JSON is read. The value is
+            written with plain numbers and strings, and with the document's order of keys and layout
+            (`generate` is compact). Other spellings are written if the text around the place leaves no plain
+            one, and in arrays and objects of a document that has other spellings elsewhere.
 
     Raises:
-        LookupError: the pointer leads nowhere. ValueError: the document does not fit the constraint, and
-            where; a span outside of it. GrammarError: the grammar has no holes. BudgetExceeded: max_tokens is
-            too small.
+        LookupError: the pointer leads nowhere. ValueError: the document does not fit the constraint (the
+            message says where), or the span is outside of it. GrammarError: the grammar has no holes.
+            BudgetExceeded: max_tokens is too small.
     """
     names = ("schema", "regex", "choice", "gbnf", "lark", "grammar", "response_format")
     given = {name: options.pop(name) for name in names if name in options}
@@ -310,7 +336,7 @@ def edit(
     how = {name: options.pop(name) for name in JSON_NAMES if name in options}
     if options:
         raise TypeError(f"edit() has no argument {next(iter(options))!r}")
-    # Blanks around a JSON document are no part of the grammar's texts.
+    # The grammar's texts have no blanks around them.
     core = document.strip(" \t\r\n") if isinstance(where, str) else document
     lead = document.index(core) if core else 0
     tail = document[lead + len(core) :]

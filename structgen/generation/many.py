@@ -3,10 +3,29 @@
 Enters: prompts, one constraint or one each. Leaves: a result a prompt, in order; what fails is a `Failed` in
 its place. Cost: a forward a step for all texts under way, so as many tokens a forward as texts.
 
-Prompts join as others end, at most `batch` texts at once. A prompt is planned (compiled, tokenized) when
-there is room for it, and at most a few batches ahead of the oldest result that is not handed out yet: an
-endless iterator is read no further. An error of one text is its own; where a forward of all fails, each is
-tried alone.
+The problem. Texts have different lengths, so a batch of fixed prompts runs ever emptier. The prompts may be
+an endless iterator, results have to come in order, and one bad prompt must not end the others.
+
+The idea. `made` keeps a run of at most `batch` live texts (run.py). A prompt is planned (compiled, tokenized)
+and joins as soon as a text ends. `waiting` has all requests that are begun and not handed out, the oldest
+first. With ``batch=2``, prompts A, B, C, and A the longest text:
+
+    live      waiting      handed out
+    A B       A B
+    A C       A B C        B ended and C joined; B waits for A
+    A         A B C        C ended
+              (none)       A ended: A, B, C
+
+So that `waiting` stays short, no prompt is read while `_AHEAD` batches of requests are in it.
+
+A Python type may refuse a text. `_ended` then plans another attempt (retry.py), which joins like a new
+prompt.
+
+Invariants.
+- Outcomes come in the order of the prompts, one for each.
+- A result is that of `sg.generate` with the same arguments.
+- An error of one text is its own. If a forward of all texts fails, each text is tried alone, and those that
+  fail alone keep the error.
 """
 
 from __future__ import annotations
@@ -38,7 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Failed", "Progress", "Request", "generate_many", "made"]
 
 T = TypeVar("T")
-_AHEAD = 4  # batches of finished texts that wait for an older one
+_AHEAD = 4  # batches of requests that may be begun and not handed out
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +65,9 @@ class Failed:
     """A prompt without a result.
 
     Attributes:
-        index: its number among the prompts, from 0.
+        index: the number of the prompt, from 0.
         prompt: the prompt.
-        error: what was raised.
+        error: the exception.
     """
 
     index: int
@@ -59,12 +78,12 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a call of `generate_many` is.
+    """The progress of a call of `generate_many`.
 
     Attributes:
-        done, failed: prompts that have an outcome, and those of them that failed.
-        total: all prompts; None where they come from an iterator.
-        tokens, seconds: drawn, and taken, so far.
+        done, failed: the number of prompts with an outcome, and of those that failed.
+        total: the number of all prompts; None if they come from an iterator.
+        tokens, seconds: tokens drawn and time taken so far.
     """
 
     done: int
@@ -81,7 +100,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Request:
-    """A prompt with the arguments of its call; `error` where it could not even be read."""
+    """A prompt with the arguments of its call. `error` is set if its input could not be read."""
 
     prompt: Any
     given: Mapping[str, Any]
@@ -91,7 +110,7 @@ class Request:
 
 @dataclass(slots=True)
 class _Slot:
-    """A request under way: its texts, and those of them that are finished."""
+    """A request that was begun: its texts, and the results of those that ended."""
 
     request: Request
     plan: Plan | None = None
@@ -109,7 +128,7 @@ class _Slot:
 
 
 def made(lm: LanguageModel, requests: Iterator[Request], batch: int) -> Iterator[tuple[Request, Any]]:
-    """Each request with its outcome, in order: a `Result`, a list of them with `n`, or an exception."""
+    """Each request with its outcome, in order: a `Result`, a list of results (with `n`), or an exception."""
     run = Run(lm, lone=False)
     waiting: deque[_Slot] = deque()  # begun and not handed out, oldest first
     owner: dict[int, _Slot] = {}
@@ -162,7 +181,7 @@ def _begun(lm: LanguageModel, request: Request) -> _Slot:
 
 
 def _stepped(run: Run) -> list[Text]:
-    """One token for every live text; those that ended."""
+    """Gives every live text one token, and returns the texts that ended."""
     before = run.live
     try:
         run.step()
@@ -171,7 +190,7 @@ def _stepped(run: Run) -> list[Text]:
             run.live = []
             before[0].error = error
             return before
-        # One of them may be at fault: each is tried alone.
+        # Perhaps only one text is at fault, so each is tried alone.
         live: list[Text] = []
         for text in before:
             run.live = [text]
@@ -186,7 +205,7 @@ def _stepped(run: Run) -> list[Text]:
 
 
 def _ended(run: Run, owner: dict[int, _Slot], text: Text) -> None:
-    """A text is over: its result, or another attempt."""
+    """Takes a text that ended: notes its result, or begins another attempt."""
     slot = owner.pop(id(text))
     if slot.error is not None:
         return
@@ -279,18 +298,18 @@ def generate_many(
             print(found.error if isinstance(found, sg.Failed) else found.value)
 
     Args:
-        prompts: a list or an iterator of prompts, each as in `sg.generate`. An iterator is read as results
+        prompts: a list or an iterator of prompts, each as in `sg.generate`. An iterator is read while results
             are taken, and a little ahead.
-        schema, and the other constraints and options: as in `sg.generate`, for all prompts; but `n`.
-        schemas: one for each prompt instead, None where a text may be anything.
-        batch: texts under way at once.
-        progress: True writes a line to standard error that keeps itself up to date; a function is called with
-            a `Progress` whenever a prompt has its outcome.
+        schema, and the other constraints and options: as in `sg.generate`, for all prompts, except `n`.
+        schemas: instead of `schema` one for each prompt; None allows any text.
+        batch: the most texts that are generated at once.
+        progress: True keeps a line on standard error up to date. A function is called with a `Progress` for
+            each outcome.
 
     Returns:
-        An iterator over the outcomes in the order of the prompts: a `Result`, which is `ok`, or a `Failed`,
-        which is not, with the error (`isinstance` tells them apart for every type checker, `ok` for some).
-        Each result is that of `sg.generate` with the same arguments.
+        An iterator over the outcomes in the order of the prompts. An outcome is a `Result`, whose `ok` is
+        True, or a `Failed` with the error, whose `ok` is False. (All type checkers tell them apart by
+        `isinstance`, some by `ok`.) Each result is that of `sg.generate` with the same arguments.
 
     Raises:
         TypeError, ValueError: options that are wrong for every prompt; LanguageModelError: there is no such

@@ -4,12 +4,26 @@ Enters: a model and `Text`s, which may belong to different prompts and grammars.
 what each step brought (`Step`). Cost: a step is one batched forward, a mask a text, and a sort of V numbers
 with `top_k` or `top_p`.
 
-Each step, in this order: the model's log-probabilities; penalties and bias; the mask; the penalty on
-structure; temperature; min-p; top-k; top-p; the draw. The mask comes before what cuts the distribution, so
-that a cut chooses among allowed tokens and never leaves none. The law of the result is *local*: each token
-follows the model's distribution over the tokens allowed there, which is not the model's distribution over
-whole texts of the language. Forced tokens are drawn like others: each costs a forward, and each has a
-log-probability.
+The problem. Penalties, masks, cuts of the distribution and draws each change a row of scores, and their order
+decides what is drawn. Texts of a batch have different settings, and one of them may fail.
+
+The idea. Each step, in this order: the model's log-probabilities; penalties and bias; the mask; the penalty
+on structure; temperature; min-p; top-k; top-p; the draw. The mask comes before what cuts the distribution, so
+that a cut chooses among allowed tokens and never leaves none. With the probabilities a 0.6, b 0.3, c 0.1, a
+mask that allows b and c, and top_k=1: b is drawn. The cut first would leave a alone, which is not allowed.
+
+The law of the result is *local*: each token follows the model's distribution over the tokens allowed there,
+which is not the model's distribution over whole texts of the language. Forced tokens are drawn like others:
+each costs a forward, and each has a log-probability.
+
+If a model's rows lie on another device and all texts need nothing but a draw, the masks go there and tokens
+come back (`_step_there`).
+
+Invariants.
+- Draws depend on their place alone (`Noise`), not on the batch that a text is in.
+- A text with a budget has a mask under which it ends in time. `bound` says whether the budget forbade a token
+  that the mask without it allows.
+- With ``lone=False`` an error of one text is kept in `Text.error`, and the others go on.
 """
 
 from __future__ import annotations
@@ -45,7 +59,7 @@ _Rows = npt.NDArray[np.float32]
 
 @dataclass(slots=True)
 class Step:
-    """What one step brought to one text: a token and the characters that are certain by it."""
+    """The result of one step for one text: a token, and the characters that it made certain."""
 
     text: Text
     token: int
@@ -55,14 +69,14 @@ class Step:
 
 @dataclass(slots=True)
 class Text:
-    """One text in the making; `matcher` is None without a grammar.
+    """One text while it is written. `matcher` is None without a grammar.
 
     Attributes:
-        room: tokens at most. budget: tokens within which it must end; None: no promise.
-        names: special tokens that are spelled out, with their text.
+        room: the most tokens. budget: the text must end within so many tokens; None: it may be cut off.
+        names: special tokens that are shown in the text, each with its name.
         index: its number among the texts of its call.
-        error: what ended it.
-        trace: of its masks, where repeated structure is penalised.
+        error: the exception that ended it.
+        trace: the trace of its masks, if repeated structure is penalised.
     """
 
     context: Context
@@ -82,11 +96,11 @@ class Text:
     counts: dict[int, int] = field(default_factory=dict)
     parts: list[str] = field(default_factory=list)
     finish: Literal["stop", "length"] | None = None
-    done: bool = False  # the grammar's end, or an end-of-sequence token
-    bound: bool = False  # the budget refused a token of a mask
+    done: bool = False  # ended by the grammar, or by an end-of-sequence token
+    bound: bool = False  # the budget refused a token that a mask allows
     error: Exception | None = None
     trace: Trace | None = None
-    seen: list[Seen] | None = None  # how each token came about, where somebody watches
+    seen: list[Seen] | None = None  # how each token came about, if the caller watches
 
     @property
     def over(self) -> bool:
@@ -94,7 +108,7 @@ class Text:
 
     @property
     def drawn_alone(self) -> bool:
-        """Whether a step needs nothing of the row but the draw, and the draw nothing but the temperature."""
+        """Whether a step needs only a draw from the row, and the draw only the temperature."""
         how = self.sampling
         watched = bool(self.tops) or self.seen is not None or self.trace is not None
         return how.plain and how.top_k is None and how.top_p is None and not watched
@@ -105,7 +119,10 @@ class Text:
         return "".join(self.parts)
 
     def unlike(self, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> _Rows:
-        """The masked row with the penalty on repeated structure; the row itself where there is none."""
+        """The masked row with the penalty on repeated structure.
+
+        The row itself if there is no such penalty.
+        """
         if self.trace is None or mask is None:
             return allowed
         self.trace.enter(mark(mask))
@@ -115,7 +132,7 @@ class Text:
         return row
 
     def take(self, data: bytes, ended: bool) -> str:
-        """The characters that a drawn token makes certain; sets `finish` where the text is over."""
+        """The characters that a drawn token makes certain. Sets `finish` if the text is over."""
         added = "" if ended else self.stream.feed(data)
         if self.stream.stopped_by is not None:
             self.finish = "stop"
@@ -128,7 +145,7 @@ class Text:
 
 
 class Clock:
-    """Seconds by part of the work."""
+    """Measures the seconds of each part of the work."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -147,7 +164,7 @@ class Run:
     """Texts that share forwards. Texts join at any time; `step` gives each live one a token.
 
     Args:
-        lone: raise what befalls one text, instead of keeping it in `Text.error`.
+        lone: True raises an error of one text; False keeps it in `Text.error`.
     """
 
     def __init__(self, lm: LanguageModel, clock: Clock | None = None, *, lone: bool = True) -> None:
@@ -161,7 +178,7 @@ class Run:
         self.live.append(text)
 
     def step(self) -> list[Step]:
-        """One token for every live text; those that ended are live no longer."""
+        """Gives every live text one token. Texts that ended leave `live`."""
         live, clock = self.live, self.clock
         clock.lap("sample")
         rows = self._resident()
@@ -180,7 +197,7 @@ class Run:
         return self._each(one)
 
     def _each(self, one: Callable[[int], Step]) -> list[Step]:
-        """The step of each live text, by its row. What befalls one is kept in it, unless it is alone."""
+        """Does the step of each live text, given its row. Keeps the error of a text in it, unless `lone`."""
         steps = []
         for row, text in enumerate(self.live):
             if text.error is not None:
@@ -196,7 +213,7 @@ class Run:
         return steps
 
     def _resident(self) -> Resident | None:
-        """The model's rows where they lie, if that is not the CPU and nobody needs more than the draws."""
+        """The model's rows on its device, if that is not the CPU and all texts need only draws; else None."""
         resident = getattr(self.lm, "resident", None)
         if resident is None or not all(text.drawn_alone for text in self.live):
             return None
@@ -204,7 +221,7 @@ class Run:
         return rows
 
     def _step_there(self, rows: Resident) -> list[Step]:
-        """`step` with draws on the model's device: a mask goes there, a token comes back."""
+        """`step` with draws on the model's device: masks go there, tokens come back."""
         live, clock = self.live, self.clock
         clock.lap("forward" if live[0].tokens else "prompt")
         mask = self._mask()
@@ -231,7 +248,7 @@ class Run:
         return self._write(text, token, float(raw[token]))
 
     def _write(self, text: Text, token: int, logprob: float) -> Step:
-        """A drawn token, written."""
+        """Adds a drawn token to its text."""
         text.tokens.append(token)
         text.logprobs.append(logprob)
         if text.sampling.counts_tokens:
@@ -249,7 +266,7 @@ class Run:
         return Step(text, token, logprob, added)
 
     def _weighed(self, raw: _Rows) -> _Rows:
-        """The rows with penalties and bias; `raw` itself where there are none."""
+        """The rows with penalties and bias; `raw` itself if there are none."""
         changed = [i for i, t in enumerate(self.live) if t.sampling.counts_tokens or t.sampling.logit_bias]
         if not changed:
             return raw
@@ -265,7 +282,7 @@ class Run:
         return (work, None) if mask is None else (apply_bitmask(work, mask), mask)
 
     def _mask(self) -> npt.NDArray[np.int32] | None:
-        """A mask for each live text, None where no text has a grammar; notes where a budget forbids more."""
+        """A mask for each live text; None if no text has a grammar. Sets `bound` of texts."""
         held = [(row, t) for row, t in enumerate(self.live) if t.matcher is not None]
         if not held:
             return None

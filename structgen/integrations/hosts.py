@@ -4,17 +4,31 @@ Enters: a host's tokenizer and the width of its logits; constraints as a kind an
 request as the host hands them over. Leaves: masks in the host's rows, verdicts on drafts, the end, errors by
 request. Cost: one call of the matcher each; no state beyond it but the error that ended a request.
 
-An adapter is a thin file over this one: it imports its host where it runs, renames methods, and turns errors
-into the host's own. What hosts have in common is here, and tests/test_hosts.py holds it for each of them:
+The problem. Serving engines differ in names and classes, but not in what they need. An error that is raised
+in the decoding loop of a host ends all of its requests.
+
+The idea. An adapter is a thin file over this one: it imports its host where it runs, renames methods, and
+turns errors into the host's own. For the pattern `[0-9]{2}`, with one token for each character:
+
+    accept([1])       True; fill() allows the ten digits
+    accept([x])       False; `error` names the token, `ended` stays False
+    accept([2])       True; fill() allows the end alone
+    accept([end])     True; is_terminated()
+    accept([A])       True: tokens after the end are ignored
+    rollback(2)       takes back A and the end: fill() allows the end alone
+
+Invariants, which tests/test_hosts.py checks for each adapter:
 
 - Tokens after the end are taken silently, because hosts hand over what they sampled behind a stop token.
 - A rollback takes back exactly what was accepted, the end included.
 - A request whose mask cannot be made ends by itself: its row allows end tokens alone, its `error` says why,
-  and `accept` then answers False. Nothing is raised in the host's decoding loop, where it would end all
-  requests. Tokens that the grammar refuses are told by `error` as well, and end nothing: a host may go on.
+  and `accept` then answers False. A token that the grammar refuses also sets `error`, but it ends nothing.
 - A row is written whole, whatever stood there.
 - What an operator should know is counted and logged (telemetry.py).
 - A constraint that has a keyword with a value of a wrong kind is refused, with the keyword and its place.
+
+The compile thread makes the first masks of a new grammar (`HostEngine.compile`), because a new regex would
+otherwise cost its first masks in the host's loop.
 """
 
 from __future__ import annotations
@@ -40,7 +54,8 @@ if TYPE_CHECKING:
 __all__ = ["HostEngine", "HostRequest", "compiled", "fill_rows", "request_of", "vocabulary_of"]
 
 
-# What is made of a new grammar in the compile thread beyond its first mask: masks of a random text.
+# The compile thread also makes masks of a random text under a new grammar: so many steps, within so many
+# seconds.
 _FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
 
 
@@ -52,14 +67,15 @@ class HostEngine:
     """One compiler for all requests of a serving engine. Thread-safe.
 
     Args:
-        tokenizer: what the host has: a tokenizer of transformers, tokenizers, tiktoken or mistral-common,
-            or a `Vocabulary`.
-        vocab_size: columns of the host's logits; None: the tokenizer's.
-        end_token_ids: ids that end every text; None: the tokenizer's.
-        options: of JSON (`Compiler.json_schema`), for all requests; by default those of `Compiler.compile`.
+        tokenizer: the host's tokenizer (of transformers, tokenizers, tiktoken or mistral-common), or a
+            `Vocabulary`.
+        vocab_size: the number of columns of the host's logits; None: that of the tokenizer.
+        end_token_ids: ids that end every text; None: those of the tokenizer.
+        options: options of JSON (`Compiler.json_schema`) for all requests; by default those of
+            `Compiler.compile`.
         cache_bytes: as in `Compiler`.
-        limits, on_limit: as in `Compiler`. By default a mask takes about 20 ms at most, and what is too much
-            to tell is left out of it, so that no request holds up or ends the others.
+        limits, on_limit: as in `Compiler`. By default a mask takes at most about 20 ms, and tokens that
+            cannot be decided in that time are left out of it, so that no request holds up or ends the others.
         log: the name of a logger that the host prints.
 
     Attributes:
@@ -92,7 +108,7 @@ class HostEngine:
             importlib.import_module(reader)
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
-        """A grammar with the masks of its first tokens made, for a host's compile threads.
+        """A grammar whose first masks are made, for a host's compile threads.
 
         Raises:
             GrammarError: as `compiled`.
@@ -122,11 +138,11 @@ class HostEngine:
 
 
 def compiled(compiler: Compiler, kind: str, text: Any, **options: Any) -> CompiledGrammar:
-    """The grammar of a host's constraint, all of whose keywords are kept.
+    """The grammar of a host's constraint. Every keyword of it has an effect.
 
     Raises:
         GrammarError: as `Compiler.compile`. UnsupportedSchema: a keyword has a value of a wrong kind, such as
-            ``"minItems": "3"``, so that it would constrain nothing.
+            ``"minItems": "3"``, and would constrain nothing.
     """
     grammar = compiler.compile(kind, text, **options)
     if dropped := grammar.dropped:
@@ -150,9 +166,9 @@ def request_of(
 ) -> HostRequest:
     """The state of one request under a grammar, as `CompiledGrammar.matcher` has it for hosts.
 
-    End ids outside the logits are left out, since the model cannot write them; with none left the
-    vocabulary's count. Where no text is found that `max_tokens` can hold, the host's own limit cuts the text
-    off, as it does for every other backend.
+    End ids outside the logits are left out, because the model cannot write them. If none is left, those of
+    the vocabulary count. If no text is known to fit in `max_tokens`, the host's own limit cuts the text off,
+    as it does with every other backend.
     """
     vocabulary = grammar.vocabulary
     ends = None
@@ -172,8 +188,8 @@ class HostRequest:
     """One request's place in its grammar. Belongs to one thread at a time.
 
     Attributes:
-        error: why the request cannot go on, or why the last `accept` took nothing; None where neither is so.
-        ended: whether the request cannot go on. A refused token alone leaves it where it was.
+        error: why the request cannot go on, or why the last `accept` took nothing; None: neither happened.
+        ended: whether the request cannot go on. After a refused token it can.
         end_token_ids: the tokens that end its text.
     """
 
@@ -189,8 +205,10 @@ class HostRequest:
         self.end_token_ids: tuple[int, ...] = tuple(end_token_ids)
 
     def accept(self, tokens: Sequence[int]) -> bool:
-        """Takes the tokens. False: one is refused and none is taken; the host should end the request, and
-        `error` says why."""
+        """Takes the tokens. False: one is refused, so none is taken, and `error` says why.
+
+        The host should then end the request.
+        """
         if self.ended:
             return False
         try:
@@ -211,21 +229,21 @@ class HostRequest:
         )
 
     def validate(self, draft: Sequence[int]) -> int:
-        """How many tokens of a draft the grammar takes; nothing changes. 0 once the request has failed."""
+        """The number of tokens of a draft that the grammar takes. Changes nothing. 0 after a failure."""
         if self.ended:
             return 0
         try:
             return self.matcher.validate_tokens(draft)
         except StructgenError:
-            return 0  # a draft may be dropped; what is sampled will tell
+            return 0  # a dropped draft costs only time; an error is told when a token is accepted
 
     def rollback(self, n: int) -> None:
-        """Takes back the last n tokens, the end included. A request that failed stays so."""
+        """Takes back the last n tokens, the end included. A request that failed stays failed."""
         if not self.ended:
             self.matcher.rollback(n)
 
     def fill(self, mask: Any, row: int) -> None:
-        """Writes the row, int32, (rows, ceil(V / 32)). Raises nothing but for a mask of the wrong shape."""
+        """Writes a row of an int32 mask, (rows, ceil(V / 32)). Raises only if the mask has a wrong shape."""
         if not self.ended:
             begun = time.perf_counter()
             try:
@@ -240,23 +258,23 @@ class HostRequest:
         self.end_alone(mask, row)
 
     def fail(self, error: Exception) -> None:
-        """The request ends here."""
+        """Ends the request with an error."""
         self.error, self.ended = error, True
         if self.telemetry is not None:
             self.telemetry.failed(error)
 
     def is_terminated(self) -> bool:
-        """After an end token."""
+        """Whether an end token was accepted."""
         return not self.ended and self.matcher.is_terminated()
 
     def fork(self) -> HostRequest:
-        """A request of its own at the same place."""
+        """A copy of the request at the same place."""
         other = HostRequest(self.matcher.fork(), self.end_token_ids, self.telemetry)
         other.error, other.ended = self.error, self.ended
         return other
 
     def reset(self) -> None:
-        """Back to the beginning of the text."""
+        """Moves the request back to the beginning of the text."""
         self.error, self.ended = None, False
         self.matcher.reset()
 
@@ -271,17 +289,18 @@ class HostRequest:
 
 
 def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[int] | None = None) -> None:
-    """Fills the rows of a batch in one call of the core; None and terminated requests get rows of ones.
+    """Fills the rows of a batch in one call of the core. None and terminated requests get rows of ones.
 
-    What befalls one request ends it alone, as in `HostRequest.fill`.
+    An error of one request ends that request alone, as in `HostRequest.fill`.
 
     Args:
-        requests: the batch, each of them once; None is a free row.
+        requests: the batch, each request once; None is a free row.
         mask: int32, numpy or CPU tensor, (rows, ceil(V / 32)).
-        rows: where each request's row is; None: in order.
+        rows: the row of each request; None: in order.
 
     Raises:
-        ValueError: a mask of the wrong shape, a row or a request that stands twice, more rows than requests.
+        ValueError: the mask has a wrong shape, a row or a request occurs twice, or there are more rows than
+            requests.
     """
     places = range(len(requests)) if rows is None else rows
     going: list[HostRequest] = []
@@ -313,10 +332,10 @@ def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[
 def vocabulary_of(
     tokenizer: Any, vocab_size: int | None = None, end_token_ids: Iterable[int] | None = None
 ) -> Vocabulary:
-    """The vocabulary of what a host has.
+    """The vocabulary of a host's tokenizer, or the `Vocabulary` itself.
 
     Raises:
-        VocabularyError: it cannot be read, or it is a `Vocabulary` of another width.
+        VocabularyError: the tokenizer cannot be read, or the `Vocabulary` has another width.
     """
     if not isinstance(tokenizer, Vocabulary):
         return Vocabulary.from_huggingface(tokenizer, vocab_size, end_token_ids)

@@ -3,14 +3,32 @@
 Enters: prompts, then token ids. Leaves: frozen vectors of log-probabilities; a subclass runs the forwards.
 Cost: a call runs the tokens that no cached ancestor covers: one forward for up to `batch_size` contexts.
 
-Keys and values lie in *spans*, runs of tokens in one growing buffer. A token appended at the tip of a span
-goes into its buffer; a branch begins a span of its own, with the first as parent. Spans are kept by last
-use, a parent always later than its children, so what is evicted is never the prefix of something kept.
-An evicted prefix is run again when it is next needed. The budget holds between calls; what one call needs
-comes on top of it.
+The problem. Samplers, searches and servers ask for many contexts that share beginnings: answers to one
+prompt, branches of a search, texts that go back a few tokens. A forward over a prefix that was read before is
+wasted, and keys of all prefixes do not fit in memory.
 
-Buffers are arrays of numpy or tensors of torch: only operations that both spell alike touch them, and
-`_empty` makes new ones.
+The idea. A context is a node of a tree, made by `start` and `extend` without a forward. Keys and values lie
+in *spans*, runs of tokens in one growing buffer. A token appended at the tip of a span goes into its buffer;
+a branch begins a span of its own, with the first as parent. After `s = lm.start([5, 6, 7])`,
+`a = s.extend(8)` and `b = s.extend(9)`:
+
+    lm.logprobs([s])       one forward of 3 tokens; s has a span of the positions 0 to 3
+    lm.logprobs([a, b])    one forward of 2 rows with a token each; a goes into the span of s, which now
+                           ends at 4; b begins a span of the positions 3 to 4, whose parent is that of s
+
+If a call asks for a context and for a prefix of it, one row serves both (`_rows`): the forward reads the
+longer one and gives the scores after the shorter one, too.
+
+Spans are kept by last use, a parent always later than its children, so what is evicted is never the prefix of
+something kept. An evicted prefix is run again when it is next needed. The budget holds between calls; what
+one call needs comes on top of it.
+
+Invariants.
+- A node's vector does not change while it is kept, and is NaN nowhere.
+- A span is alive if and only if it is in `_Store.spans`, and then its ancestors are alive.
+- Equal paths are one node while anybody holds it (`_nodes` is weak).
+- Buffers are arrays of numpy or tensors of torch: only operations that both spell alike touch them, and
+  `_empty` makes new ones.
 """
 
 from __future__ import annotations
@@ -36,13 +54,14 @@ if TYPE_CHECKING:
 __all__ = ["Node", "PrefixTreeLM", "Row", "Span", "ancestor", "path"]
 
 Vector = npt.NDArray[np.float32]
-# Padded tokens of one forward; beyond this, contexts with few new tokens do not wait for long prompts.
+# The most tokens of a forward, padding included. Contexts with few new tokens then need not wait for long
+# prompts.
 _FORWARD_TOKENS = 4096
 _FIRST_CAPACITY = 32
 
 
 class Node:
-    """A context of a model. Make one with `start` and `extend`."""
+    """A context of a model. `PrefixTreeLM.start` and `extend` make one."""
 
     __slots__ = ("__weakref__", "_length", "_lm", "_serial", "_span", "_vector", "parent", "token")
 
@@ -63,11 +82,11 @@ class Node:
 
     @property
     def tokens(self) -> list[int]:
-        """The ids of the prefix, prompt included."""
+        """The ids of the prefix, with the prompt."""
         return [node.token for node in path(self, 0)]
 
     def extend(self, token: int) -> Self:
-        """The prefix with one id more; no forward. LanguageModelError: no such id."""
+        """The context of one id more. Runs no forward. LanguageModelError: there is no such id."""
         return cast(Self, self._lm._child(self, token))
 
     def __repr__(self) -> str:
@@ -76,10 +95,10 @@ class Node:
 
 @dataclass(eq=False, slots=True)
 class Span:
-    """Keys and values of the positions start..stop of one prefix; those before lie in `parent`.
+    """Keys and values of the positions start..stop of one prefix. Those of earlier positions are in `parent`.
 
-    Each buffer is (..., heads, capacity, size): keys and values of one layer or of several. Alive iff the
-    span is in `_Store.spans`; then its ancestors are too.
+    Each buffer is (..., heads, capacity, size): keys or values of one layer or of several. A span is `alive`
+    if and only if it is in `_Store.spans`; then its ancestors are alive, too.
     """
 
     parent: Span | None
@@ -92,7 +111,7 @@ class Span:
 
 
 class _Store:
-    """All spans, least recently used first, and the bytes that they hold (their nodes' vectors too)."""
+    """All spans, least recently used first, and their bytes, with the vectors of their nodes."""
 
     def __init__(self, budget: int, empty: Callable[[Any, tuple[int, ...]], Any]) -> None:
         self.budget = budget
@@ -101,7 +120,7 @@ class _Store:
         self.spans: OrderedDict[int, Span] = OrderedDict()
 
     def cached(self, node: Node) -> int:
-        """How many leading tokens of this prefix have keys."""
+        """The number of leading tokens of this prefix whose keys are kept."""
         at: Node | None = node
         while at is not None and at.parent is not None:
             if at._span is not None and at._span.alive:
@@ -110,7 +129,7 @@ class _Store:
         return 0
 
     def slices(self, node: Node) -> list[tuple[Span, int, int]]:
-        """The spans that hold a prefix, first positions first: (span, from, to) in its buffer."""
+        """The spans of a prefix in the order of positions, each as (span, from, to), places in its buffer."""
         found: list[tuple[Span, int, int]] = []
         stop, span = len(node), node._span
         while span is not None and stop:
@@ -125,7 +144,7 @@ class _Store:
             span = span.parent
 
     def write(self, node: Node, new: Sequence[Any], past: int) -> None:
-        """Keep the keys of a prefix's tokens past.. (`new` holds them), but for those that are kept."""
+        """Keeps the keys of a prefix's tokens past.., which are `new`, unless they are kept already."""
         have = max(self.cached(node), past)
         if have >= len(node):
             return
@@ -148,7 +167,8 @@ class _Store:
         at, count = span.stop - span.start, new[0].shape[-2]
         before = sum(b.nbytes for b in span.buffers)
         if not span.buffers:
-            # A single token is the first of many; a prompt is mostly followed by branches.
+            # A single token begins an answer, so there is room for more. After a prompt mostly branches
+            # follow.
             room = max(count, _FIRST_CAPACITY) if count == 1 else count
             span.buffers = [self._sized(part, room) for part in new]
         elif at + count > (capacity := span.buffers[0].shape[-2]):
@@ -170,7 +190,7 @@ class _Store:
         self.bytes += count
 
     def shrink(self, budget: int | None = None) -> None:
-        """Drop the least recently used spans until the budget holds."""
+        """Drops the least recently used spans until the budget holds."""
         limit = self.budget if budget is None else budget
         while self.bytes > limit and self.spans:
             _, span = self.spans.popitem(last=False)
@@ -184,7 +204,7 @@ class _Store:
 
 @dataclass(slots=True)
 class Row:
-    """One row of a forward: the tokens past.. of `node`, and the nodes that want their vector."""
+    """One row of a forward: the tokens past.. of `node`, and the nodes whose vectors are wanted."""
 
     node: Node
     past: int
@@ -196,13 +216,13 @@ class Row:
 
 
 class PrefixTreeLM(ABC):
-    """A `LanguageModel` but for the forward. Thread-safe.
+    """A `LanguageModel` without the forward, which a subclass adds. Thread-safe.
 
     Args:
         vocabulary: the bytes of the ids, as wide as the logits.
-        kv_bytes: bytes of keys, values and kept vectors; 0 keeps nothing.
-        max_context: tokens of prompt and answer together.
-        batch_size: contexts of one forward at most.
+        kv_bytes: the most bytes of keys, values and kept vectors; 0 keeps nothing.
+        max_context: the most tokens of prompt and answer together.
+        batch_size: the most contexts of one forward.
         pads: whether rows of different lengths may share a forward.
     """
 
@@ -232,15 +252,18 @@ class PrefixTreeLM(ABC):
 
     @abstractmethod
     def _forward(self, rows: list[Row]) -> None:
-        """One forward: `_freeze` the vectors of the rows' wanted nodes, `_store.write` their new keys."""
+        """Runs one forward.
+
+        Gives the wanted nodes their vectors (`_freeze`) and writes new keys to `_store`.
+        """
 
     @staticmethod
     @abstractmethod
     def _empty(like: Any, shape: tuple[int, ...]) -> Any:
-        """An uninitialised buffer like another one, of this shape."""
+        """An uninitialised buffer of this shape, otherwise like `like`."""
 
     def _first_token(self) -> int | None:
-        """What an empty prompt becomes."""
+        """The token that stands for an empty prompt; None: an empty prompt is an error."""
         return None
 
     @property
@@ -254,21 +277,21 @@ class PrefixTreeLM(ABC):
         return self._store.bytes
 
     def clear(self) -> None:
-        """Forget all keys and values. Contexts that somebody holds keep their vectors."""
+        """Forgets all keys and values. Contexts that are still held keep their vectors."""
         with self._lock:
             self._store.shrink(-1)
 
     def cached_tokens(self, context: Context) -> int:
-        """How many leading tokens of a prefix have keys: a forward reads the others."""
+        """The number of leading tokens whose keys are kept. A forward reads the other tokens."""
         node = self._checked(context)
         with self._lock:
             return self._store.cached(node)
 
     def release(self, contexts: Sequence[Context]) -> None:
-        """Forget the vectors of contexts that nobody will ask for again; their keys stay.
+        """Forgets the vectors of contexts that will not be asked for again. Their keys stay.
 
-        A server calls this: at 131,000 tokens a vector takes half a megabyte for each token of an answer.
-        Asked for again, it is computed anew, and may differ by rounding.
+        A server calls this, because with 131,000 ids a vector takes half a megabyte for each token of an
+        answer. A vector that is asked for again is computed anew, and may differ by rounding.
         """
         with self._lock:
             for context in contexts:
@@ -283,7 +306,7 @@ class PrefixTreeLM(ABC):
 
         Raises:
             ContextTooLong: the prompt has more tokens than the model reads.
-            LanguageModelError: it is empty and no token begins a text, or an id has no logit.
+            LanguageModelError: the prompt is empty and the model has no first token, or an id has no logit.
         """
         tokens = self.encode(prompt) if isinstance(prompt, str) else [int(t) for t in prompt]
         if not tokens:
@@ -313,7 +336,7 @@ class PrefixTreeLM(ABC):
         return out
 
     def _vectors(self, contexts: Sequence[Context]) -> list[Any]:
-        """The frozen vectors of contexts, after the forwards that they need; the lock is held."""
+        """The frozen vectors of contexts. Runs the forwards that they need. The caller has the lock."""
         nodes = [self._checked(context) for context in contexts]
         for group in self._groups(self._rows(nodes)):
             self._forward(group)
@@ -324,7 +347,7 @@ class PrefixTreeLM(ABC):
 
     @staticmethod
     def _as_array(vector: Any) -> Vector:
-        """A vector as numpy has it; a subclass may keep others."""
+        """A vector as an array of numpy. A subclass may keep vectors of another kind."""
         found: Vector = vector
         return found
 
@@ -352,14 +375,18 @@ class PrefixTreeLM(ABC):
         return context
 
     def _rows(self, nodes: Sequence[Node]) -> list[Row]:
-        """What must run: longest first, so that a prefix of another row's new tokens rides along."""
+        """The rows that must run.
+
+        The longest contexts come first. A context that ends within the new tokens of another row joins that
+        row.
+        """
         missing = {id(n): n for n in nodes if n._vector is None}
         rows: list[Row] = []
         covered: dict[int, Row] = {}
         for node in sorted(missing.values(), key=len, reverse=True):
             row = covered.get(id(node))
             if row is None:
-                # The last token runs in any case: its keys may be known, its logits are not.
+                # The last token always runs: its keys may be kept, but its logits are not.
                 row = Row(node, min(self._store.cached(node), len(node) - 1), [])
                 rows.append(row)
                 for item in path(node, row.past):
@@ -368,7 +395,7 @@ class PrefixTreeLM(ABC):
         return rows
 
     def _groups(self, rows: list[Row]) -> Iterator[list[Row]]:
-        """Rows that share a forward: any where padding works, else those of equal lengths."""
+        """Groups rows for forwards. Without padding only rows of equal lengths share one."""
         rows = sorted(rows, key=lambda row: (row.new, row.past))
         group: list[Row] = []
         for row in rows:
@@ -382,7 +409,7 @@ class PrefixTreeLM(ABC):
             yield group
 
     def _freeze(self, node: Node, vector: Vector) -> None:
-        """A node's log-probabilities, from now on. LanguageModelError: NaN."""
+        """Sets a node's log-probabilities for good. LanguageModelError: one is NaN."""
         if np.isnan(vector).any():
             raise LanguageModelError("the model's logits are not a distribution: they are NaN or all -inf")
         own = np.array(vector)
@@ -396,7 +423,7 @@ class PrefixTreeLM(ABC):
 
 
 def path(node: Node, start: int) -> list[Node]:
-    """The nodes of positions start.., in order."""
+    """The nodes on the way to `node`, from position `start` on."""
     found: list[Node] = []
     at: Node | None = node
     while at is not None and len(at) > start:

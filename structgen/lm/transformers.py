@@ -2,9 +2,30 @@
 
 Enters: any `AutoModelForCausalLM` and its tokenizer. Leaves: frozen vectors of log-probabilities.
 Cost: a call runs the tokens that no cached ancestor covers: one forward for up to `batch_size` contexts.
-Contexts of different lengths share a forward: cached keys are padded on the left and new tokens on the
-right, so that no query ever attends to nothing (a fully masked query may be NaN, and NaN times zero
-spreads).
+
+The problem. A batch of the tree has contexts of different lengths, of which different numbers of tokens are
+cached. Models differ in what their forward takes: positions, which logits to keep, a plain cache of keys or a
+recurrent state.
+
+The idea. Cached keys are padded on the left and new tokens on the right, so that no query ever attends to
+nothing (a fully masked query may be NaN, and NaN times zero spreads). For a row with 3 cached and 1 new token
+beside a row with 1 cached and 2 new tokens the mask and the ids are
+
+    cached    new           positions
+    1 1 1     1 1  x -      3 3      - is padding after the last token; no real query attends to it
+    0 0 1     1 1  y z      1 2
+
+Only the vectors that somebody wants are computed, if the model takes `logits_to_keep`, and the new keys of
+each row are handed to the tree's spans. What the model's forward takes is read off its signature once
+(`__init__`).
+
+A model without a plain cache runs every context as a whole. Vectors of a model on a GPU may stay there
+(`resident`). Draft trees are scored by trees.py with a cache of their own (`score_tree`, `tree_scorer`).
+
+Invariants.
+- The vocabulary is as wide as the logits. A tokenizer of another model is refused (`_vocabulary`).
+- A vector with NaN is never kept: it is a LanguageModelError.
+- A small model on a CPU computes in one thread, and torch's own number is put back after each forward.
 """
 
 from __future__ import annotations
@@ -35,19 +56,19 @@ if TYPE_CHECKING:
 __all__ = ["Node", "TransformersLM"]
 
 _Vector = npt.NDArray[np.float32]
-_SMALL = 10_000_000  # parameters: more threads than one only cost time
+_SMALL = 10_000_000  # parameters: up to so many, a second thread only costs time
 
 
 class TransformersLM(PrefixTreeLM):
     """A causal model of transformers with its tokenizer. Thread-safe.
 
     Args:
-        model: a loaded model; it is put into evaluation mode and stays where it is.
+        model: a loaded model. It is put into evaluation mode and stays on its device.
         tokenizer: the model's tokenizer; None if `vocabulary` is given and prompts are ids.
         vocabulary: the bytes of the ids, as wide as the logits; made from the tokenizer by default.
-        kv_bytes: bytes of keys, values and kept vectors; 0 keeps nothing.
-        max_context: tokens of prompt and answer together; by default what the configuration says.
-        batch_size: contexts of one forward at most.
+        kv_bytes: the most bytes of keys, values and kept vectors; 0 keeps nothing.
+        max_context: the most tokens of prompt and answer together; by default as the configuration says.
+        batch_size: the most contexts of one forward.
 
     Raises:
         VocabularyError: the tokenizer is another model's.
@@ -108,8 +129,8 @@ class TransformersLM(PrefixTreeLM):
         packages gguf and accelerate.
 
         Args:
-            device: where the model goes; a GPU if there is one.
-            dtype: of the weights; by default float32 on a CPU and what the files hold elsewhere.
+            device: the device of the model; by default a GPU if there is one.
+            dtype: the type of the weights; by default float32 on a CPU, and that of the files elsewhere.
             arguments: further arguments of `AutoModelForCausalLM.from_pretrained`.
 
         Raises:
@@ -139,7 +160,7 @@ class TransformersLM(PrefixTreeLM):
             files |= hub_options(source)
             tokenizer = AutoTokenizer.from_pretrained(source, **files)
             model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **{**files, **arguments})
-        except Exception as error:  # transformers and safetensors raise of many kinds
+        except Exception as error:  # transformers and safetensors raise many types
             reason = str(error).strip().splitlines()
             raise LanguageModelError(
                 f"cannot load the model {name!r}: {reason[0] if reason else type(error).__name__}"
@@ -154,15 +175,15 @@ class TransformersLM(PrefixTreeLM):
 
     @property
     def runs_here(self) -> bool:
-        """Whether forwards compute in the caller's thread, so that its own clock tells what they cost."""
+        """Whether forwards compute in the caller's thread. Its clock then measures their cost."""
         return bool(self.model.device.type == "cpu")
 
     def threads(self) -> AbstractContextManager[None]:
-        """What a forward runs in: one thread of torch for a small model on a CPU, else all there are."""
+        """A context for a forward: one thread of torch for a small model on a CPU, otherwise all threads."""
         return _one_thread() if self._small and self.runs_here else nullcontext()
 
     def clear(self) -> None:
-        """Forget all keys and values. Contexts that somebody holds keep their vectors."""
+        """Forgets all keys and values. Contexts that are still held keep their vectors."""
         with self._lock:
             super().clear()
             self._tree = None
@@ -185,17 +206,20 @@ class TransformersLM(PrefixTreeLM):
     def tree_scorer(self) -> TreeScorer:
         """A batch of rows whose draft trees are scored in one forward; see `structgen.lm.trees`.
 
-        Its keys are its own, apart from those that `logprobs` keeps.
+        It keeps keys of its own, apart from those of `logprobs`.
 
         Raises:
-            LanguageModelError: the model cannot take refused drafts back.
+            LanguageModelError: the model cannot remove refused drafts from its cache.
         """
         from .trees import TreeScorer
 
         return TreeScorer(self)
 
     def check_tree_scoring(self) -> None:
-        """LanguageModelError, with the reason, where trees cannot be scored; the first call tries it out."""
+        """Raises a LanguageModelError with the reason if trees cannot be scored.
+
+        The first call tries it out.
+        """
         from .trees import check_by_trial, check_tree_scoring
 
         check_tree_scoring(self.model)
@@ -206,7 +230,7 @@ class TransformersLM(PrefixTreeLM):
     def score_tree(self, context: Context, tokens: Sequence[int], parents: Sequence[int]) -> _Vector:
         """Log-probabilities after a context and after every node of a tree below it, in one forward.
 
-        Keys of the last context are kept, and reused where the next one begins alike.
+        The keys of the last context are kept. The next call reuses them for a common prefix.
 
         Args:
             tokens: the nodes, parents before children.
@@ -229,7 +253,7 @@ class TransformersLM(PrefixTreeLM):
             if not kept.rows:
                 kept.add()
             common = min(_common(known, prefix), len(prefix) - 1)
-            self._tree = None  # whatever fails below leaves no half-written keys behind
+            self._tree = None  # if anything below fails, the half-written keys are dropped
             kept.truncate(common)
             logits = kept.score([Block(prefix[common:], tokens, parents)])[0]
             with torch.inference_mode():
@@ -241,7 +265,7 @@ class TransformersLM(PrefixTreeLM):
         return cast(_Vector, found)
 
     def _forward(self, rows: list[Row]) -> None:
-        """One forward; the wanted vectors are frozen, the new keys kept."""
+        """Runs one forward, freezes the wanted vectors and keeps the new keys."""
         import torch
 
         past, new = max(row.past for row in rows), max(row.new for row in rows)
@@ -250,7 +274,7 @@ class TransformersLM(PrefixTreeLM):
         positions = np.zeros((len(rows), new), np.int64)
         for i, row in enumerate(rows):
             ids[i, : row.new] = [node.token for node in path(row.node, row.past)]
-            mask[i, past - row.past :] = 1  # padding on the right is after every real query
+            mask[i, past - row.past :] = 1  # padding on the right comes after every real query
             positions[i] = np.minimum(np.arange(row.past, row.past + new), len(row.node) - 1)
         kept = sorted({len(n) - 1 - row.past for row in rows for n in row.wanted})
         device = self.model.device
@@ -273,7 +297,7 @@ class TransformersLM(PrefixTreeLM):
                 self._keep(rows, output.past_key_values, past)
 
     def _cache(self, rows: list[Row], past: int) -> Any:
-        """The cached keys of the rows as one cache, (rows, heads, past, size), zeros on the left."""
+        """The cached keys of the rows as one cache, (rows, heads, past, size), padded on the left."""
         from transformers import DynamicCache
 
         if not past:
@@ -311,7 +335,10 @@ class TransformersLM(PrefixTreeLM):
 
     @property
     def _stays(self) -> bool:
-        """Whether vectors stay on the model's device; that of Apple has no double precision."""
+        """Whether vectors stay on the model's device.
+
+        Apple's has no double precision, so they do not stay there.
+        """
         return not self.runs_here and self.model.device.type != "mps"
 
     @staticmethod
@@ -319,7 +346,7 @@ class TransformersLM(PrefixTreeLM):
         return vector if isinstance(vector, np.ndarray) else cast(_Vector, vector.cpu().numpy())
 
     def resident(self, contexts: Sequence[Context]) -> Resident | None:
-        """The rows of `logprobs` where the model computed them; None where that is the CPU.
+        """The rows of `logprobs` on the device that computed them; None if that is the CPU.
 
         Raises:
             As `logprobs`.
@@ -365,7 +392,7 @@ def _text_config(model: Any) -> Any:
 
 
 def _width(model: Any) -> int | None:
-    """The number of logits: the head's where there is one, else the configuration's."""
+    """The number of logits, from the head if there is one, else from the configuration."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     weight = getattr(head, "weight", None)
     if weight is not None:
@@ -386,8 +413,9 @@ def _positions(model: Any) -> int | None:
 def _vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
     """The tokenizer's vocabulary at the width of the logits; VocabularyError if they do not belong together.
 
-    A head wider than the tokenizer is usual (padding), and so are special tokens beyond the head (images).
-    Text beyond the head, or a head of more than twice the tokenizer, is a tokenizer of another model.
+    A head may be wider than the tokenizer (padding), and special tokens may lie beyond the head (images). But
+    if ordinary tokens lie beyond the head, or the head has more than twice as many ids, the tokenizer is
+    another model's.
     """
     width = _width(model)
     own = Vocabulary.from_huggingface(tokenizer)
@@ -403,12 +431,12 @@ def _vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
 
 
 def _has_plain_cache(model: Any) -> bool:
-    """Whether each layer's past is keys and values by position (not a recurrent state)."""
+    """Whether each layer keeps keys and values by position, and not a recurrent state."""
     from transformers import cache_utils
 
     try:
         layers = cache_utils.DynamicCache(config=model.config).layers
-    except Exception:  # a configuration that names no layers
+    except Exception:  # the configuration names no layers
         return False
     plain = (cache_utils.DynamicLayer, cache_utils.DynamicSlidingWindowLayer)
     return all(type(layer) in plain for layer in layers)

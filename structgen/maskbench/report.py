@@ -3,6 +3,22 @@
 Enters: runs. Leaves: a `Report` of plain tables and curves. Where several runs measured the same schemas, a
 figure is the median of theirs and verdicts are the last one's; other runs add up. Cost: one pass over the
 rows; 1.2 million steps an engine take a second.
+
+The problem. Runs cover different schemas, repeat each other, or broke off. An engine that refuses hard
+schemas has better times than one that takes them.
+
+The idea. `_layers` puts the n-th measurement of each schema and engine into layer n. Runs over different
+schemas add up to one layer; runs over the same schemas are a layer each. For the runs {s1: 5, s2: 7}, {s3: 9}
+and {s1: 6, s2: 8, s3: 9} of one engine the layers are {s1: 5, s2: 7, s3: 9} and {s1: 6, s2: 8, s3: 9}. A
+figure is computed in each layer, and the median of the layers is told.
+
+Times are told twice: over all that an engine takes, and for pairs of engines over what both take. An engine
+that took less than `_COUNTS` of what the fullest took gets no mark for the best time.
+
+Invariants.
+- A later layer of an engine counts only if it is as complete as the first.
+- A report has a part for each kind of run (masks, cases, end to end). A part that no run has is empty.
+- A busy machine at the start of a run is a warning in the report.
 """
 
 from __future__ import annotations
@@ -26,15 +42,15 @@ __all__ = ["Curve", "Report", "Table", "build", "duration"]
 Row = dict[str, Any]
 SUBJECT = "structgen"
 _CASES = "structgen's own cases"
-_WORST = 5
-_CAUSES = 25
-_COUNTS = 0.75  # an engine that took less of what the fullest took has no best figures
-_BUSY = 0.5  # load per core at the start of a run
+_WORST = 5  # the slowest schemas of each engine that are listed
+_CAUSES = 25  # the most causes in the table
+_COUNTS = 0.75  # of the most schemas that an engine took: one that took fewer has no best figures
+_BUSY = 0.5  # load per core at the start of a run; with more the report has a warning
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Text cells. `best` are (row, column) of the best number of a column where that has a meaning."""
+    """Text cells. `best` has the (row, column) of the best number of each column that has one."""
 
     caption: str
     columns: list[str]
@@ -53,7 +69,7 @@ class Curve:
 
 @dataclass(slots=True)
 class Report:
-    """Everything both formats show; a part that no run has is empty."""
+    """Everything that both formats show. A part that no run has is empty."""
 
     title: str
     lead: list[str] = field(default_factory=list)
@@ -75,7 +91,7 @@ class Report:
 
 
 def build(runs: list[Run], title: str) -> Report:
-    """RunError: no rows at all."""
+    """The report of some runs. RunError: the runs have no rows."""
     report = Report(title)
     abouts: dict[str, dict[str, Any]] = {}
     groups: dict[str, list[tuple[Run, list[Row]]]] = {"masks": [], "cases": [], "generate": []}
@@ -101,7 +117,7 @@ def build(runs: list[Run], title: str) -> Report:
 
 
 def duration(us: float) -> str:
-    """A time with three digits and its unit."""
+    """A time in microseconds as text, with three digits and a unit."""
     if math.isnan(us):
         return "–"
     for scale, unit in ((1e6, "s"), (1e3, "ms"), (1.0, "µs")):
@@ -122,7 +138,7 @@ def _median(found: list[dict[str, float]]) -> dict[str, float]:
 def _best(
     rows: list[list[float]], columns: Iterable[int], offset: int, counted: list[bool] | None = None
 ) -> set[tuple[int, int]]:
-    """The smallest number of each column, among the rows that are `counted`."""
+    """The places of the smallest number of each column, among rows that are `counted`."""
     found = set()
     for column in columns:
         values = [row[column] if counted is None or counted[i] else math.nan for i, row in enumerate(rows)]
@@ -165,9 +181,9 @@ def _masks(report: Report, repetitions: list[list[Row]]) -> None:
 
 
 def _layers(runs: list[list[Row]]) -> list[dict[str, dict[str, Row]]]:
-    """Repetitions: the n-th measurement of every schema and engine, as far as it is complete.
+    """Layers of measurements. Layer n has the n-th one of each schema and engine, if the layer is complete.
 
-    Runs over different schemas add up to one layer, runs over the same schemas are one layer each.
+    Runs over different schemas add up to one layer. Runs over the same schemas are a layer each.
     """
     layers: list[dict[str, dict[str, Row]]] = []
     for rows in runs:
@@ -330,13 +346,16 @@ def _case_tables(rows: list[Row], names: list[str]) -> list[Table]:
 
 
 def _growth(steps: list[float]) -> float:
-    """The median of the last tenth of the steps over that of the first: 1 where length costs nothing."""
+    """The median of the last tenth of the steps, divided by that of the first tenth.
+
+    1: length costs nothing.
+    """
     tenth = max(1, len(steps) // 10)
     return float(np.median(steps[-tenth:]) / np.median(steps[:tenth]))
 
 
 def _endtoend(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[str, dict[str, Any]]) -> None:
-    """Runs in which engines were told the limit and runs in which they were not: one table, a line each."""
+    """One table of runs in which engines were told the limit and runs in which they were not, a line each."""
     able = {name for name, about in abouts.items() if about.get("ends_in_time")}
     untold = [run for run, _ in runs if not run.config.get("tell_limit")]
     engines: dict[str, dict[str, Row]] = {}
@@ -381,7 +400,7 @@ def _endtoend(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[st
 
 
 def _told(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[str, dict[str, Any]]) -> None:
-    """Who could be told the limit, in words: a lack is named, not left out."""
+    """Says in words which engines can be told the limit, and which cannot."""
     seen = [engine for engine in report.engines if engine in abouts and engine != known_engines.BASELINE]
     seen = [e for e in seen if any(e in run.config["engines"] for run, _ in runs)]
     able = [engine for engine in seen if abouts[engine].get("ends_in_time")]

@@ -3,11 +3,32 @@
 Enters: a `Prefix` (token ids and the bytes they spell). Leaves: a natural-log weight; -inf forbids.
 Cost: an implementation's own; the samplers ask once a prefix and in batches.
 
-A potential phi turns the target into  P(s) * 1[s in L] * phi.complete(s) / Z.  Only `complete` decides
-what is sampled. `prefix` guides the way there: its values are divided out again, but for -inf, which ends
-a text early and therefore promises that every extension is -inf too (`contract.py` checks this when it
-runs). `logw_next` is an exact factor a token, mixed into the proposal itself, so that its normaliser is
-exact. The names are those of Loula et al. 2025 and genlm-control.
+The problem. A condition on whole texts (a test passes, a second model likes it) is no grammar. Asked only at
+the end, it throws finished texts away; asked on the way, it may forbid a text that would become fine.
+
+The idea. A potential phi turns the target into  P(s) * 1[s in L] * phi.complete(s) / Z.  Three questions may
+be asked:
+
+    complete(s)     the weight of a whole text. Only this decides what is sampled.
+    prefix(u)       a guess on the way. It is divided out again, except -inf, which ends a text early and
+                    therefore promises that every extension is -inf, too (`contract.py` checks this when it
+                    runs).
+    logw_next(u)    an exact factor for each next token. It is mixed into the proposal, so that its
+                    normaliser is exact.
+
+For ``Predicate(lambda t: "x" not in t, at="token", monotone=True)`` the values of `prefix` are 0.0 for `ab`
+and -inf for `abx`. Without ``monotone=True`` a function is asked at the end alone.
+
+Potentials multiply: log weights add up, and -inf wins. A `Product` asks a later factor only about texts that
+earlier factors left alive.
+
+The names are those of Loula et al. 2025 and genlm-control.
+
+Invariants. The laws stand at `Potential`; `contract.check_laws` tests them for any implementation.
+- A bounded potential has no value above 0. CARS, ASAp and the certified bracket need that; `weight` checks
+  each value.
+- Different potentials without a name have different identities (`identity`), so that a trie of one is never
+  used for the other.
 """
 
 from __future__ import annotations
@@ -50,16 +71,16 @@ __all__ = [
 
 
 _ROUNDING = 1e-5  # nats; float32 rows of 200,000 probabilities sum to 1 up to a tenth of this
-_MATCHERS = 1024  # that a GrammarPotential remembers
+_MATCHERS = 1024  # the most matchers that a GrammarPotential keeps
 
 
 class PotentialError(StructgenError):
-    """A potential that breaks its contract: samples drawn with it would be biased."""
+    """A potential breaks its contract, so samples drawn with it would be biased."""
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """A text in the making: the ids after the prompt, without end-of-sequence, and their bytes."""
+    """A text so far: the ids after the prompt, without end-of-sequence, and their bytes."""
 
     tokens: tuple[int, ...]
     data: bytes
@@ -71,20 +92,22 @@ class Prefix:
 
 
 class Potential:
-    """A weight on texts. Override what differs; everything not overridden weighs 1.
+    """A weight on texts. Methods that are not overridden give the weight 1.
 
-    Laws, which `contract.check_laws` tests: prefix = -inf implies that prefix and complete of every
-    extension are -inf; where `shapes`, prefix(ub) = prefix(u) + logw_next(u)[b] and, with e the
-    end-of-sequence id, complete(u) = prefix(u) + logw_next(u)[e]; a batch gives what single calls give.
+    Laws, which `contract.check_laws` tests:
+
+    - prefix = -inf implies that prefix and complete of every extension are -inf.
+    - With `shapes`, prefix(ub) = prefix(u) + logw_next(u)[b]. With e the end-of-sequence id,
+      complete(u) = prefix(u) + logw_next(u)[e].
+    - A batch gives the values of single calls.
 
     Attributes:
-        name: stands for the potential in the key of a trie. Without one a trie serves the same object (for a
-            predicate: the same function) in the same process, and no other.
+        name: stands for the potential in the key of a trie. Without a name a trie serves only the same object
+            (for a predicate: the same function) in the same process.
         boolean: every value is 0 or -inf.
-        bounded: no value is above 0, and logw_next has none above 0; what CARS, ASAp and the certified
-            bracket need.
-        shapes: has `logw_next`; it is then folded into the proposal.
-        guides: `prefix` says something before the end; False lets samplers skip the calls.
+        bounded: no value is above 0, and none of `logw_next`. CARS, ASAp and the certified bracket need that.
+        shapes: the potential has `logw_next`, which is mixed into the proposal.
+        guides: `prefix` may differ from 0 before the end. False lets samplers skip the calls.
     """
 
     name: str | None = None
@@ -94,7 +117,7 @@ class Potential:
     guides: bool = True
 
     def prefix(self, text: Prefix) -> float:
-        """Log weight of a text that goes on; -inf: nothing that begins like this has weight."""
+        """Log weight of a text that goes on. -inf: no text that begins so has weight."""
         return 0.0
 
     def complete(self, text: Prefix) -> float:
@@ -102,7 +125,10 @@ class Potential:
         return 0.0
 
     def logw_next(self, text: Prefix) -> Doubles:
-        """Log weight of each next token, float64, shape (V,); end-of-sequence ids all carry the same."""
+        """Log weight of each next token, float64, shape (V,).
+
+        All end-of-sequence ids have the same weight.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no logw_next")
 
     def prefix_batch(self, texts: Sequence[Prefix]) -> list[float]:
@@ -149,7 +175,7 @@ class Product(Potential):
         return self._batch(texts, self.factors, "complete_batch")
 
     def _batch(self, texts: Sequence[Prefix], factors: list[Potential], name: str) -> list[float]:
-        """Later factors see only the texts that earlier ones left alive."""
+        """Asks each factor in turn, about the texts that earlier factors left alive."""
         values = [0.0] * len(texts)
         for factor in factors:
             alive = [i for i, value in enumerate(values) if value > NEVER]
@@ -172,12 +198,13 @@ class Predicate(Potential):
     """A condition as a Python function: text (or bytes) in, True or False out.
 
     Args:
-        fn: is asked for the text; for its bytes with `takes="bytes"`.
-        at: where it is asked. "token": after every token; "unit": wherever the text ends in one of
-            `ends`, and at the end; "end": of whole texts alone.
-        monotone: False once, False for every extension. What is not monotone is asked at the end alone,
-            whatever `at` says: an early False would forbid texts that are fine in the end.
-        ends: what closes a unit.
+        fn: the function. It gets the text, or its bytes with `takes="bytes"`.
+        at: when it is asked. "token": after every token. "unit": when the text ends with one of `ends`, and
+            at the end. "end": about whole texts alone.
+        monotone: whether a text that fails has only extensions that fail. If not, the function is asked at
+            the end alone, whatever `at` is, because an early False would forbid texts that are fine in the
+            end.
+        ends: the texts that close a unit.
     """
 
     boolean = True
@@ -248,10 +275,10 @@ class JsonSchemaValid(Potential):
 
 
 class Canonical(Potential):
-    """Texts spelled as the vocabulary spells them: of all token strings with these bytes, its own one.
+    """Token strings that are the vocabulary's own spelling of their bytes.
 
-    A target is a law over token strings, and a model gives some probability to odd spellings. Asked of whole
-    texts alone, because what is odd so far may be canonical with the next token.
+    A target is a law over token strings, and a model gives some probability to other spellings. Only whole
+    texts are asked about, because an odd spelling may become canonical with the next token.
     """
 
     name: str = "canonical"  # the vocabulary is in the key of a trie already
@@ -267,10 +294,10 @@ class Canonical(Potential):
 
 
 class GrammarPotential(Potential):
-    """A second grammar over the same vocabulary; the texts of both languages remain.
+    """A second grammar over the same vocabulary. The texts of both languages remain.
 
-    It is a mask (`logw_next` is 0 or -inf), so it costs no extra variance where it is folded into the
-    proposal, but the intersection may have dead ends, which sampling then learns.
+    It is a mask (`logw_next` is 0 or -inf). Mixed into the proposal it adds no variance, but the intersection
+    may have dead ends, which sampling learns.
     """
 
     boolean = True
@@ -303,10 +330,10 @@ class GrammarPotential(Potential):
         return out
 
     def _matcher(self, tokens: tuple[int, ...]) -> Matcher | None:
-        """The matcher after these tokens, not to be moved; None where they are refused.
+        """The matcher after these tokens, which must not be moved; None if the grammar refuses them.
 
-        Made from that of the tokens but the last where it is known: a text of n tokens is read once, not n
-        times.
+        It is forked from the matcher of all tokens but the last, if that is kept. So a text of n tokens is
+        read once and not n times.
         """
         known = self._known
         if tokens in known:
@@ -349,7 +376,7 @@ class LanguageModelPotential(Potential):
         return self.prefix(text) + float(end)
 
     def weigh(self, rows: Doubles) -> Doubles:
-        """The log factors of every next token, from rows of the second model's log-probabilities."""
+        """The log factor of every next token, from the second model's log-probabilities."""
         rows *= self.power
         return rows
 
@@ -376,24 +403,24 @@ class LanguageModelPotential(Potential):
         return self._rows(nodes)
 
     def _rows(self, nodes: Sequence[Context]) -> Doubles:
-        """Log factors after prefixes; all ends carry that of their summed probability."""
+        """Log factors after prefixes. All ends have that of their summed probability."""
         rows: Doubles = self.lm.logprobs(nodes).astype(np.float64)
         rows[:, self._ends] = np.logaddexp.reduce(rows[:, self._ends], axis=1, keepdims=True)
         return self.weigh(_rounded(rows))
 
 
 def _rounded(logprobs: Doubles) -> Doubles:
-    """Log-probabilities without the rounding that makes one of them larger than 0, changed in place.
+    """Sets log-probabilities that rounding made larger than 0 to 0, in place.
 
     Float32 rows sum to 1 only up to rounding, so a token with nearly all probability, or the sum of several
-    ends, can come out above 1. What is further above is no rounding, and `weight` refuses it.
+    ends, may come out above 1. A value further above 0 is no rounding, and `weight` refuses it.
     """
     logprobs[(logprobs > 0.0) & (logprobs < _ROUNDING)] = 0.0
     return logprobs
 
 
 def weight(value: float, text: Prefix, bounded: bool = False) -> float:
-    """A potential's word as a log weight. PotentialError: it is NaN or infinite, or breaks its own bound."""
+    """A potential's value, checked. PotentialError: it is NaN or infinite, or breaks its own bound."""
     value = float(value)
     if not value < math.inf:
         raise PotentialError(f"a potential gave {text.text[-60:]!r} the log weight {value}")
@@ -409,7 +436,7 @@ _serials: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def identity(potential: Potential | None) -> str:
-    """What tells potentials apart in the key of a trie."""
+    """A text that differs for different potentials, for the key of a trie."""
     if potential is None:
         return ""
     if potential.name is not None:
@@ -422,12 +449,12 @@ def identity(potential: Potential | None) -> str:
 
 
 def _serial(thing: Any) -> str:
-    """A name that no other object of any process has, as long as this one lives."""
+    """A name that no other object of any process has while this one lives."""
     try:
         if thing not in _serials:
             _serials[thing] = uuid.uuid4().hex
         return _serials[thing]
-    except TypeError:  # cannot be remembered: never the same again
+    except TypeError:  # no weak reference or no hash: a new name each time
         return uuid.uuid4().hex
 
 

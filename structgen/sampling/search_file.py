@@ -3,14 +3,29 @@
 Enters: an engine, a path. Leaves: a JSON file of about 150 bytes a place of the tree, or the engine as it
 was. Cost: one pass; to load, two forwards that recognise the model.
 
-Vectors are not in the file: half a megabyte each at 131,072 tokens. The file lists the prefixes that had one.
-Where a later run needs such a prefix again, the model computes it again, but the search counts no forward: it
-was counted when it was first computed. So a search in parts is the search in one go, also in what it counts,
-and each run spends its forwards on what is new, however few they are. (Thin vectors of 5 kB were the
-alternative: pieces are drawn from the whole row, and potentials need it.) `save_trie` keeps vectors.
+The problem. A search that was interrupted has to go on as if it had not been, with the same counts, in
+another process. The model may be another one by then, and the file may be damaged or come from a stranger.
 
-A digest in the file stands for its content, so damage is seen; what has a digest of its own making is
-checked number by number.
+The idea. The file has the tree of places, the texts, the frontier and the counts, but no vectors: they have
+half a megabyte each at 131,072 ids. It lists the prefixes that had one, as a tree of [parent, token]:
+
+    [[-1, -1], [0, 5], [1, 7], [0, 6]]        the prefixes (), (5), (5, 7), (6)
+
+If a later run needs such a prefix again, the model computes it again, but the search counts no forward: it
+was counted when it was first computed. So a search in parts is the search in one go, also in what it counts,
+and each run spends its forwards on what is new, however few they are.
+
+`probes` are some vectors in brief; `check_model` compares them with what the model gives now.
+
+Invariants.
+- The file appears whole or not at all.
+- A digest in the file stands for its content, so damage is seen. A file whose digest was made for it is
+  checked number by number (`_restore`): each kind of value has a check in `_KINDS`.
+- A search goes on only with equal parts of the target, settings, seed and scores. An error names what
+  differs.
+
+Rejected. Thin vectors of 5 kB in the file: pieces are drawn from the whole row, and potentials need it.
+(`save_trie` keeps vectors.)
 """
 
 from __future__ import annotations
@@ -42,14 +57,14 @@ _FORMAT = 2
 _KEPT = ("tokens", "logprob", "score", "prior", "rank", "ended", "depth", "opened", "rest", "visits", "total",
          "best", "closed")  # fmt: skip
 _SAID = {"law": "temperature, top_k or top_p", "ends": "set of end tokens", "potentials": "potential"}
-_FAR = 300.0  # nats; no log weight of a token is so far above 0
-_PROBED = 64  # tokens of a vector by which a model is recognised
-# What reading a damaged file raises.
+_FAR = 300.0  # nats: every log weight of a token is below
+_PROBED = 64  # the tokens of a vector that are compared to recognise a model
+# Errors that reading a damaged file may raise.
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
 def save_search(engine: Engine, path: str | os.PathLike[str]) -> None:
-    """Write a search. The file appears whole or not at all."""
+    """Writes a search. The file appears whole or not at all."""
     body = _state(engine)
     path = Path(path)
     partial = path.with_name(path.name + ".part")
@@ -60,10 +75,10 @@ def save_search(engine: Engine, path: str | os.PathLike[str]) -> None:
 
 
 def load_search(engine: Engine, path: str | os.PathLike[str]) -> None:
-    """Make a new engine the saved one.
+    """Gives a new engine the state of the saved one.
 
     Raises:
-        StructgenError: the file is damaged, or of another search; it says what differs.
+        StructgenError: the file is damaged, or belongs to another search; the message says what differs.
     """
     name = f"the search in {os.fspath(path)!r}"
     data = Path(path).read_bytes()
@@ -103,7 +118,7 @@ def _digest(body: Any) -> str:
 
 
 def _state(engine: Engine) -> dict[str, Any]:
-    """The search as JSON; floats come back as they were."""
+    """The search as JSON. Floats are read back exactly."""
     numbers = {id(place): at for at, place in enumerate(engine.places)}
     places = [
         [-1 if place.parent is None else numbers[id(place.parent)], *(getattr(place, name) for name in _KEPT)]
@@ -128,7 +143,7 @@ def _state(engine: Engine) -> dict[str, Any]:
 
 
 def _identity(engine: Engine) -> dict[str, Any]:
-    """What must be the same for a search to go on."""
+    """The parts that must be equal for a search to go on."""
     scores = engine.scores
     return {
         "target": engine.walker.target.parts(),
@@ -139,7 +154,7 @@ def _identity(engine: Engine) -> dict[str, Any]:
 
 
 def _differences(engine: Engine, body: dict[str, Any]) -> list[str]:
-    """What the file has otherwise than the call: parts of the target by their names."""
+    """The names of what differs between the file and the call."""
     wanted = _identity(engine)
     parts = wanted.pop("target")
     names = {"plan": "setting of the method", "seed": "seed", "scores": "set of scores"}
@@ -149,12 +164,12 @@ def _differences(engine: Engine, body: dict[str, Any]) -> list[str]:
 
 
 def other_parts(parts: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
-    """What two targets have otherwise, as users call it."""
+    """The parts in which two targets differ, in the words of users."""
     return [_SAID.get(part, part) for part, value in parts.items() if others[part] != value]
 
 
 def _known(engine: Engine) -> tuple[list[list[int]], dict[tuple[int, ...], int]]:
-    """The prefixes that were paid for, as a tree: [number of the parent, token] each; and their numbers."""
+    """The prefixes whose forwards were counted, as a tree of [parent's number, token], and their numbers."""
     trie = engine.walker.trie
     paths = {tuple(trie.tokens(node)) for node in trie.nodes()} | engine.paid
     tree: list[list[int]] = []
@@ -167,7 +182,7 @@ def _known(engine: Engine) -> tuple[list[list[int]], dict[tuple[int, ...], int]]
 
 
 def probes(engine: Engine) -> list[tuple[tuple[int, ...], Vector]]:
-    """The vectors of some prefixes in brief: the model is recognised by them."""
+    """The vectors of some prefixes in brief. They recognise the model."""
     found = []
     for node in telling(engine.walker.trie, 2):
         if node.known and len(node.row):
@@ -182,7 +197,7 @@ def probes(engine: Engine) -> list[tuple[tuple[int, ...], Vector]]:
 
 
 def check_model(target: Target, seen: Sequence[tuple[tuple[int, ...], Vector]]) -> None:
-    """StructgenError: a model gives other vectors than a search has seen."""
+    """Raises a StructgenError if a model gives other vectors than the search has seen."""
     walks = []
     for tokens, _ in seen:
         walk = Walk(Node(None, -1), Source(np.random.default_rng(0)))
@@ -225,7 +240,7 @@ def _paths(tree: Any, width: int) -> list[tuple[int, ...]]:
 
 
 def _restore(engine: Engine, body: dict[str, Any]) -> None:
-    """The engine as it was. ValueError and its kind: numbers that belong to no search."""
+    """Gives the engine its state. Raises one of `_DAMAGED` if the numbers do not belong to a search."""
     target = engine.walker.target
     width, end = target.vocabulary.vocab_size, target.end
     for at, (parent, *values) in enumerate(body["places"]):

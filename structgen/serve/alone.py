@@ -2,6 +2,26 @@
 
 Enters: a prepared job. Leaves: its pieces, as the engine's would be; of sampling also what is known about
 all of them. Cost: one such request at a time, in a thread beside the engine; both take turns at the model.
+
+The problem. Methods of sampling draw whole texts and go back, and speculation has batches and keys of its
+own. Neither fits into the engine's step of one token for each answer.
+
+The idea. `check` refuses what cannot be combined. `_turn` waits in a line of at most `_WAITING` requests for
+the one place, and keeps the engine from releasing vectors meanwhile. In it
+
+    sample       runs `sg.sample`. All texts of the job are there at once, with weights (`weights`) and a
+                 note (`told`).
+    speculate    runs the loop of speculation/engine.py in a thread. `_Teller` turns emitted tokens into
+                 the same pieces as the engine's, while they are made.
+    trace        reads finished texts again, to tell how each token came about
+
+`weights` normalises log-weights: texts with the log-weights -1 and -1 weigh 0.5 each.
+
+Invariants.
+- One such request runs at a time; waiting counts towards its time.
+- Pieces of speculation arrive in order, on the job's event loop. If somebody watches, those of a step arrive
+  together, with its draft tree.
+- A run ends if its client left or its time is over.
 """
 
 from __future__ import annotations
@@ -31,12 +51,12 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "finite", "options_of", "sample", "speculate", "told", "trace", "weights"]
 
-_WAITING = 16
+_WAITING = 16  # the most requests in line, the running one included
 _TRACED = 32  # contexts of a forward
 
 
 def check(job_plan: Any, extension: OwnOptions, tools: bool) -> None:
-    """ApiError: what these two cannot do beside what the request asks for."""
+    """Raises an ApiError if a request asks for something that sampling or speculation cannot do."""
     drawing = job_plan.drawing
     what = "sampling" if extension.sampling is not None else "speculate"
     if extension.sampling is not None and extension.speculate is not None:
@@ -60,7 +80,10 @@ def check(job_plan: Any, extension: OwnOptions, tools: bool) -> None:
 
 @contextlib.asynccontextmanager
 async def _turn(service: Service, job: Job) -> AsyncIterator[None]:
-    """One at a time, not too many in line, and all of it within the job's time."""
+    """Waits in line for the one place, within the job's time.
+
+    ApiError: the line is full, or the time is over.
+    """
     if service.in_line >= _WAITING:
         raise busy(f"{_WAITING} requests wait for sampling or speculation already: try again")
     service.in_line += 1
@@ -75,7 +98,7 @@ async def _turn(service: Service, job: Job) -> AsyncIterator[None]:
 
 
 async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
-    """All texts of a job, by `sg.sample`. ApiError: arguments that make no sense together, or no time."""
+    """Draws all texts of a job with `sg.sample`. ApiError: its arguments contradict, or the time is over."""
     from ..sampling.api import sample_async
 
     drawing = job.plan.drawing
@@ -104,7 +127,7 @@ async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
 
 
 async def trace(service: Service, job: Job, texts: Sequence[Sequence[int]]) -> list[list[Seen]]:
-    """How the tokens of finished texts came about: the model's probabilities, and the masks."""
+    """How each token of finished texts came about: the model's probabilities, and the masks."""
 
     def work() -> list[list[Seen]]:
         return [_traced(service, job, tokens) for tokens in texts]
@@ -138,7 +161,7 @@ def _traced(service: Service, job: Job, tokens: Sequence[int]) -> list[Seen]:
 
 
 def told(found: Samples) -> dict[str, Any]:
-    """What is known about all texts together, for the answer's field `structgen`."""
+    """A note about all texts together, for the answer's field `structgen`."""
     d = found.diagnostics
     bracket = found.log_bracket
     return {
@@ -167,7 +190,7 @@ def weights(found: Samples) -> list[float]:
 
 
 def finite(value: float) -> float | None:
-    """JSON has no infinite numbers."""
+    """The value; None if it is not finite, because JSON has no such numbers."""
     return value if math.isfinite(value) else None
 
 
@@ -175,7 +198,10 @@ def finite(value: float) -> float | None:
 
 
 def options_of(service: Service, asked: Any) -> Speculation:
-    """ApiError: there is no such drafter, or the model cannot take drafts back."""
+    """The options of speculation.
+
+    ApiError: a drafter is unknown, or the model cannot remove refused drafts.
+    """
     from ..speculation.options import resolve
 
     try:
@@ -198,7 +224,7 @@ def _named(service: Service, asked: Sequence[str]) -> Speculation:
 
 
 async def speculate(service: Service, job: Job, options: Speculation) -> None:
-    """Make the answers of a job; pieces arrive while they are made."""
+    """Makes the answers of a job. Pieces arrive while they are made."""
     stop = threading.Event()
     try:
         async with _turn(service, job):
@@ -249,10 +275,9 @@ def _speculate(service: Service, job: Job, options: Speculation, stop: threading
 
 
 class _Teller:
-    """Emitted tokens of one row to pieces.
+    """Turns the emitted tokens of one row into pieces.
 
-    Where somebody watches, a step's pieces are held back until the step is over, and its tree goes with the
-    first of them.
+    With `watch` the pieces of a step are kept until the step ends, and the first one has its draft tree.
     """
 
     def __init__(self, job: Job, index: int, ends: frozenset[int], names: Sequence[str]) -> None:
@@ -264,7 +289,7 @@ class _Teller:
         self.position = 0
         self.held: list[Piece] = []
         grammar = job.plan.grammar
-        # The run moves the row's own matcher past the places that are told about.
+        # A matcher of its own: when a step is told, the row's matcher is past the places of its tokens.
         self.matcher = grammar.matcher() if job.plan.watch and grammar is not None else None
         self.mask = None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
 
@@ -295,7 +320,7 @@ class _Teller:
         return piece.finish is not None
 
     def step(self, tree: DraftTree, path: Sequence[int], emitted: Sequence[int], scores: Scores) -> None:
-        """The end of a step: how its tokens, one a piece, came about."""
+        """Ends a step: adds to each piece, which has one token, how that token came about."""
         plan = self.job.plan
         found = drafted(tree, path, emitted, self.names)
         self.held[0].drafted = found

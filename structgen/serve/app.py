@@ -4,8 +4,24 @@ Enters: HTTP. Leaves: OpenAI's answers. Cost: JSON, beside what the model takes.
 
     uvicorn --factory structgen.serve.app:create_app     # the embedded model
 
-Every failure has the shape of OpenAI's errors; what a client sent wrongly is a 4xx, and nobody sees a
-traceback.
+The problem. Clients of three interfaces and hostile ones reach one process. A body that never ends, a page of
+another site, or a wrong key must cost little, and be refused before the body is parsed.
+
+The idea. `_Gate` is a middleware before all routes. In this order it checks
+
+    Host     against --allowed-host, because a page of another site can make its name lead to this machine
+    key      if there are keys, below `_GUARDED`; every key is compared in constant time
+    body     read as a whole, within a size, a time, and a number of bytes for all live requests together
+
+Then a route has three steps, the same for each endpoint: `wanted` turns the body into a `Wanted`
+(service.py), `_start` makes a `Run`, and `answer` or a stream of events reads its pieces. `_start` sends the
+jobs to the engine, or to alone.py if the request asks for sampling or speculation.
+
+Invariants.
+- Every failure has the shape of OpenAI's errors. A fault of the client is a 4xx, and nobody sees a traceback.
+- A client that leaves ends its run (`while_there`, `unless_gone`).
+- The bytes that a request holds are freed when it ends, however it ends (`_Held`).
+- A request is counted once in /metrics, with its status; 499 is a client that left.
 """
 
 from __future__ import annotations
@@ -47,8 +63,8 @@ __all__ = ["create_app"]
 
 _ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/models", "/health", "/metrics")
 _GUARDED = ("/v1", "/metrics", playground.API + "/")
-_DISCARDED = 64 << 20  # bytes of a body that is too large, read so that its sender hears why
-_BODIES = 16  # of the largest size, whose bytes all live requests together may have sent
+_DISCARDED = 64 << 20  # bytes beyond the limit that are read and dropped, so that the client gets the error
+_BODIES = 16  # all live requests together may hold as many bytes as so many bodies of the largest size
 
 
 def create_app(model: Any = None, options: Options | None = None, **settings: Any) -> FastAPI:
@@ -82,7 +98,7 @@ def create_app(model: Any = None, options: Options | None = None, **settings: An
         default_response_class=Json,
         docs_url=None,  # FastAPI's pages load their scripts from elsewhere; page.py has one of ours
         redoc_url=None,
-        redirect_slashes=False,  # `_Gate` takes a slash away: a client that follows no redirect would be lost
+        redirect_slashes=False,  # `_Gate` removes a slash at the end; not all clients follow redirects
     )
     app.state.service = service
     _routes(app, service)
@@ -163,7 +179,7 @@ def _model(service: Service) -> dict[str, Any]:
 
 
 async def _start(service: Service, wanted: Wanted, extension: OwnOptions, request: Request) -> Run:
-    """The run of a request, by the common engine or on its own."""
+    """Starts the run of a request, in the engine or, with sampling and speculation, beside it."""
     own = extension.sampling is not None or extension.speculate is not None
     if not own:
         return await while_there(request, service.start(wanted))
@@ -213,7 +229,7 @@ async def _api_error(_: Request, error: Exception) -> Response:
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
-    """What pydantic refused: the places and the reasons, without the values."""
+    """The answer to a body that pydantic refused: places and reasons, without the values."""
     assert isinstance(error, RequestValidationError)
     found = in_words(error.errors())
     return _error(ApiError("; ".join(text for _, text in found), param=found[0][0], code="invalid_request"))
@@ -234,7 +250,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _nobody(_: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # nobody reads it; the counts of /metrics do
+    return Response(status_code=499)  # the client is gone; the status is for /metrics
 
 
 async def _failed(_: Request, error: Exception) -> Response:
@@ -245,7 +261,7 @@ async def _failed(_: Request, error: Exception) -> Response:
 
 
 class _Held:
-    """What one request holds of the bytes of all bodies."""
+    """The bytes that the body of one request holds."""
 
     def __init__(self, gate: _Gate) -> None:
         self._gate = gate
@@ -261,7 +277,7 @@ class _Held:
 
 
 class _Gate:
-    """Hosts, keys, the size of bodies, and the count of requests."""
+    """Checks hosts, keys and bodies, and counts requests."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app = app
@@ -300,7 +316,7 @@ class _Gate:
                 return
             try:
                 await self.app(scope, receive, counted)
-            except asyncio.CancelledError:  # the time to finish at a shutdown is over
+            except asyncio.CancelledError:  # a shutdown waits no longer
                 if status != 499:
                     raise
                 await _error(busy("the server is shutting down", 503))(scope, receive, counted)
@@ -327,13 +343,16 @@ class _Gate:
                 given = value[7:].strip()
             elif name in (b"x-api-key", b"api-key"):
                 given = given or value.strip()
-        # Every key is compared, so that the time tells nothing about which one came close.
+        # Every key is compared, so that the time does not tell which one matched.
         if not sum([hmac.compare_digest(given, key) for key in self.keys]):
             raise ApiError("no API key, or a wrong one", status=401, code="invalid_api_key")
 
     async def _body(self, scope: Scope, receive: Receive, held: _Held) -> Receive:
-        """The whole body, read within its limits, to be received again. ApiError: it is too large or too
-        slow, or those of all requests are too large."""
+        """Reads the whole body, and returns a `receive` that gives it again.
+
+        Raises:
+            ApiError: the body is too large or too slow, or all bodies together are too large.
+        """
         try:
             async with asyncio.timeout(self.service.options.request_seconds):
                 return await self._read(scope, receive, held)
@@ -349,7 +368,7 @@ class _Gate:
         while more:
             message = await receive()
             if message["type"] != "http.request":
-                break  # the client is gone: the route hears it from a short body
+                break  # the client left; the route gets a short body
             size += len(message.get("body", b""))
             more = message.get("more_body", False)
             if size <= limit:

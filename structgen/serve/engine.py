@@ -4,9 +4,30 @@ Enters: jobs, from any thread. Leaves: pieces of their answers, on the event loo
 Cost: a step is one forward for all answers, with their masks beside it, and at most one more that reads a
 bounded number of prompt tokens.
 
-Each step: jobs join and leave; prompts are read, a few hundred tokens in all; every answer whose mask is
-there gets a token. Answers that share a beginning share its keys, which the prefix tree of `lm` sees to. An
-error of one answer ends its job; an error of the model ends the jobs of the step; the thread goes on.
+The problem. Requests come and go at any time, and a forward over all answers costs little more than one over
+a single answer. But one request may have a long prompt, many answers, or a grammar whose masks are slow, and
+the others must not wait for it.
+
+The idea. One thread repeats a step (`_step`):
+
+    leave    jobs go whose client left or whose time is over; so do the largest grammars if memory is short
+    join     waiting jobs come in; requests with the fewest places first
+    read     a bounded number of prompt tokens, divided among the prompts
+    forward  one row for each answer whose mask is there or may be soon; masks are filled meanwhile (masks.py)
+    draw     each answer whose mask is there by now gets a token; the others wait for a later step
+
+Places. With 8 places and a request of 8 answers in them, a request of 2 still comes in: a request leaves
+others half as many places as there are (4), so up to 12 answers may be live. A large request that waited long
+comes in when at most half of the places are taken, and nothing overtakes it until then.
+
+Answers that share a beginning share its keys, which the prefix tree of `lm` sees to.
+
+Invariants.
+- Only this thread uses live answers, except that a worker fills a mask while `Answer.filling` is set.
+- An error of one answer ends its job. An error of the model ends the jobs that are read or live. The
+  thread goes on.
+- Pieces of a job arrive in order, on its own event loop.
+- A grammar with slow masks takes processors and memory from other such grammars alone.
 """
 
 from __future__ import annotations
@@ -35,13 +56,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
-_PATIENCE = 0.005  # seconds that a step waits after its forward for masks that were all quick so far
-_SLEEP = 0.05  # seconds at most without a look at what came and who left
-_ECHO = 32  # prompt tokens of a step whose log-probabilities are all wanted
-_STARVING = 5.0  # seconds after which a job has waited long
-_IDLE = 0.002
+_PATIENCE = 0.005  # seconds that a step waits after its forward for masks that were quick so far
+_SLEEP = 0.05  # seconds: the longest pause while answers wait for masks
+_ECHO = 32  # the most prompt tokens of a job in a step, if their log-probabilities are wanted
+_STARVING = 5.0  # seconds after which a waiting job counts as starving
+_IDLE = 0.002  # seconds of a pause without live answers
 _LOOK = 0.05  # seconds between looks at the memory of live grammars
-_SMALL = 1 << 15  # scores for which three calls of numpy are quicker than the checks of `apply_bitmask`
+_SMALL = 1 << 15  # scores: for so few, three calls of numpy are quicker than `apply_bitmask` with its checks
 _NEVER = np.float32(-np.inf)
 
 _Rows = npt.NDArray[np.float32]
@@ -68,23 +89,26 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="structgen-engine", daemon=True)
 
     def start(self) -> None:
-        """Begin, unless it has: an application that is mounted in another one is not told to start."""
+        """Starts the thread, if it has not started.
+
+        `submit` calls this, too: an application that is mounted in another one gets no start event.
+        """
         with self._wake:
             if self._thread.ident is None and not self._closing:
                 self._thread.start()
 
     @property
     def load(self) -> tuple[int, int]:
-        """Answers in the making, and jobs that wait."""
+        """The number of live answers (and prompts being read), and of waiting jobs."""
         return len(self._live) + len(self._reading), len(self._waiting)
 
     @property
     def alive(self) -> bool:
-        """Whether it works, or will when the first job comes."""
+        """Whether the thread runs, or will start with the first job."""
         return self._thread.is_alive() or (self._thread.ident is None and not self._closing)
 
     def submit(self, jobs: list[Job]) -> None:
-        """Queue the jobs of one request. ApiError: there is no room, or the server is shutting down."""
+        """Queues the jobs of one request. ApiError: the queue is full, or the server is shutting down."""
         self.start()
         with self._wake:
             if self._closing:
@@ -98,7 +122,7 @@ class Engine:
 
     @contextlib.contextmanager
     def keeping(self) -> Any:
-        """While somebody else uses the model, its vectors are left where they are."""
+        """A context for another user of the model. In it the engine does not release vectors."""
         with self._wake:
             self._keepers += 1
         try:
@@ -108,7 +132,7 @@ class Engine:
                 self._keepers -= 1
 
     def close(self, seconds: float) -> None:
-        """Take no more jobs, finish those under way for so long, then end them."""
+        """Takes no more jobs, gives the others `seconds` to finish, then ends them."""
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -133,7 +157,7 @@ class Engine:
                     break
             try:
                 self._step()
-            except Exception as error:  # the model's: those who took part in the step
+            except Exception as error:  # an error of the model ends all jobs that were read or live
                 self._end_all(error)
             self._deliver()
         self._end_all(busy("the server is shutting down", 503))
@@ -144,7 +168,8 @@ class Engine:
         self._join()
         begin = time.perf_counter()
         rows = [a for a in self._live if a.ready]
-        # In this order: a thread that fills a mask says so before it says that it is done.
+        # `filling` is asked before `ready`, and `Answer.fill` sets `filled` before it clears `filling`. So a
+        # mask that was made just now is not begun again.
         soon = self._masks.begin([a for a in self._live if not a.filling and not a.ready])
         rows += soon
         read = self._read()
@@ -179,7 +204,7 @@ class Engine:
                 token = job.plan.drawing.draw(allowed[i], answer.noise, answer.position)
                 before = answer.context
                 piece = answer.advance(token, raw[i], allowed[i], self._ends)
-            except (BudgetExceeded, SchemaTooComplex) as error:  # reading a token has limits, as masks have
+            except (BudgetExceeded, SchemaTooComplex) as error:  # accepting a token has limits, too
                 failed[job] = of_constraint(error, job.plan.param)
                 continue
             except Exception as error:
@@ -202,7 +227,7 @@ class Engine:
         if ended:
             self._live = [a for a in self._live if a not in ended]
             for answer in ended:
-                answer.matcher = None  # its states may be large
+                answer.matcher = None  # a matcher may keep large states alive
         for job, failure in failed.items():
             self._fail(job, failure)
         if used and not self._keepers:
@@ -211,7 +236,7 @@ class Engine:
                 release(used)
 
     def _allowed(self, rows: list[Answer], raw: _Rows) -> _Rows:
-        """The rows as they are drawn from: penalties, bias, ends that come too early, mask."""
+        """The scores to draw from: after penalties, bias, `min_tokens` and the mask."""
         work = raw
         changed = [
             i for i, a in enumerate(rows) if not a.job.plan.drawing.plain or a.position < a.job.plan.least
@@ -234,9 +259,9 @@ class Engine:
         return apply_bitmask(work, mask, inplace=work is not raw, indices=indices)
 
     def _read(self) -> bool:
-        """Read the next tokens of prompts; True: there were some.
+        """Reads the next tokens of prompts. Returns whether there were any.
 
-        Every prompt gets an equal share, and what short ones leave goes to the long ones.
+        Every prompt gets an equal share. Tokens that short prompts do not need go to longer ones.
         """
         left = self.options.prefill
         wanted: list[tuple[Job, int, int]] = []  # job, from, to
@@ -269,7 +294,7 @@ class Engine:
         return True
 
     def _begin(self, job: Job) -> None:
-        """A job whose prompt is read."""
+        """Makes the answers of a job whose prompt was read."""
         self.metrics.prompt_tokens.inc(len(job.prompt) - job.cached)
         self.metrics.cached_tokens.inc(job.cached)
         try:
@@ -285,7 +310,7 @@ class Engine:
             self._live += answers
 
     def _join(self) -> None:
-        """Waiting jobs come in while there are places; those of requests that have the fewest come first."""
+        """Takes waiting jobs in while there are places, first those whose requests have the fewest places."""
         cached = getattr(self.lm, "cached_tokens", None)
         while True:
             held = Counter(a.job.request for a in self._live)
@@ -303,12 +328,12 @@ class Engine:
             self._reading.append(chosen)
 
     def _next(self, held: Counter[Job]) -> Job | None:
-        """The waiting job that comes in now. `held`: places of each request.
+        """The waiting job that comes in now, or None. `held` has the places of each request.
 
-        One request, whatever it asks for, leaves others half as many places as there are: they come in
-        beside it. A large one that has waited long comes in as soon as no more than half of the places are
-        taken. Until then nothing overtakes it, unless another large one is in its way, which small ones do
-        not lengthen.
+        A job comes in if it fits. Beside the largest request, others may have half as many places as there
+        are, whatever the largest one takes. A starving job comes in once at most half of the places are
+        taken. Until then no job overtakes it, unless it waits for another large request: small jobs do not
+        make that wait longer.
         """
         first: dict[int, Job] = {}
         for job in self._waiting:
@@ -326,7 +351,7 @@ class Engine:
         return None
 
     def _leave(self) -> None:
-        """Jobs whose client is gone, that took too long, or whose mask does."""
+        """Removes jobs whose client left, whose time is over, or whose mask takes too long."""
         now = time.monotonic()
         slow = {a.job for a in self._live if (begun := a.begun) and now - begun > self.options.mask_seconds}
         for job in slow:
@@ -348,7 +373,7 @@ class Engine:
                 self._fail(job, late(self.options.request_seconds))
 
     def _bound(self) -> None:
-        """The grammars of all answers have a share of memory: the largest goes while there is more."""
+        """Ends the jobs with the largest grammars until the grammars of all answers fit in `live_bytes`."""
         plans = {id(a.job.plan.grammar): a.job for a in self._live if a.matcher is not None}
         taken = {job: job.plan.taken() for job in plans.values()}
         while taken and sum(taken.values()) > self.options.live_bytes:
@@ -382,7 +407,7 @@ class Engine:
             self._fail(job, error)
 
     def _deliver(self) -> None:
-        """Everything that a step brought, with one call for each event loop."""
+        """Hands over all pieces of a step, with one call for each event loop."""
         out, self._out = self._out, []
         loops = Counter(job.loop for job, _ in out)
         for loop in loops:

@@ -2,6 +2,27 @@
 
 Enters: a `ResponsesRequest`. Leaves: one response, or the events of a stream, in the order that OpenAI's
 client expects. Cost: the answer's.
+
+The problem. An answer is a list of items here, messages and function calls, and a stream tells each item from
+its beginning to its end, with numbered events. The engine gives pieces of text, and the reader of calls gives
+items as soon as they are certain.
+
+The idea. `messages_of` turns the input's items into chat messages, so that prompts are those of the chat.
+`events` keeps at most one item open, a message or a call (`_Growing`), and closes it when another kind of
+item comes. For an answer `Hi` and a call `f({"x":1})`:
+
+    response.created, response.in_progress
+    output_item.added (message), content_part.added, output_text.delta "Hi"
+    output_text.done, content_part.done, output_item.done
+    output_item.added (function_call), function_call_arguments.delta '{"x":1}'
+    function_call_arguments.done, output_item.done
+    response.completed
+
+Invariants.
+- `sequence_number` counts all events of a stream from 0.
+- Deltas of an item, put together, are the text or the arguments that its last event has.
+- An answer always has an item: an empty one is an empty message.
+- An error in the middle of a stream is an event `response.failed`, with the items so far.
 """
 
 from __future__ import annotations
@@ -27,7 +48,7 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
 def wanted(service: Service, request: ResponsesRequest) -> Wanted:
-    """ApiError: fields that are refused."""
+    """What a request asks for. ApiError: a field is refused."""
     tools = service.tools(request)
     told = None if tools is None or tools.choice == "none" else tools
     messages = messages_of(request)
@@ -56,7 +77,7 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
 
 
 def messages_of(request: ResponsesRequest) -> list[Message]:
-    """The input's items as chat messages. ApiError: an item that is no text and no call."""
+    """The input's items as chat messages. ApiError: an item is neither text nor a call."""
     messages: list[Message] = []
     if request.instructions:
         messages.append(Message(role="system", content=request.instructions))
@@ -84,7 +105,7 @@ def messages_of(request: ResponsesRequest) -> list[Message]:
             output = _content(item.get("output"), where)
             messages.append(Message(role="tool", content=output, tool_call_id=str(item.get("call_id") or "")))
         elif kind == "reasoning":
-            continue  # models read no reasoning of earlier turns
+            continue  # the reasoning of earlier turns is not shown to the model
         else:
             raise ApiError(f"'{where}' is a {kind!r:.80}, which this server cannot read", param=where)
     if not messages:
@@ -197,7 +218,7 @@ async def answer(service: Service, request: ResponsesRequest, run: Run) -> dict[
 
 
 class _Growing:
-    """A function call whose arguments are on their way."""
+    """A function call whose arguments are still being written."""
 
     def __init__(self, name: str, at: int) -> None:
         self.name, self.at = name, at
@@ -208,7 +229,7 @@ class _Growing:
     def ended(
         self, event: Callable[..., dict[str, Any]], status: str, output: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Its last events; the item joins the output."""
+        """The last events of the call. Its item is added to the output."""
         item = _function(self.ident, self.called, Call(self.name, self.arguments), status)
         output.append(item)
         return [

@@ -1,8 +1,28 @@
-"""One answer in the making: its context, matcher, text and how it is drawn; and the request that it belongs
-to.
+"""One answer in the making, and the request that it belongs to.
 
 Enters: rows of log-probabilities, one after another. Leaves: `Piece`s: text that may be shown,
 log-probabilities, the reason why it ended. Cost: microseconds a token beside the draw.
+
+The problem. The engine's thread draws tokens, workers fill masks, and event loops wait for text. Text that
+was sent cannot be taken back, so the beginning of a stop string or half of a character has to be kept.
+
+The idea. A `Job` is a prompt with a `Plan` and some answers; a request has one job for each prompt. An
+`Answer` has the state of one text: context, matcher, mask, stream. For each token:
+
+    fill       a worker, or the engine itself if the mask is known (`fill_known`), fills `mask` and sets
+               `filled`
+    forward    the engine computes the row of `context`
+    draw       the engine draws a token from row and mask (engine.py)
+    advance    the matcher accepts the token, the stream gives text that may be shown, and a `Piece` is made
+
+An answer ends with "stop" at the end of the grammar, an end token, a stop string or a stop token, and with
+"length" when `room` is used up. `TextStream` keeps what may begin a stop string.
+
+Invariants.
+- Only the engine's thread touches an answer; `fill` runs in another thread while `filling` is set, and then
+  nothing else touches it.
+- An error of `fill` is kept in `error`: it ends this job alone.
+- All jobs of a request share the counters of the first one (`Job.request`).
 """
 
 from __future__ import annotations
@@ -39,7 +59,7 @@ _Row = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The log-probabilities of one token: the model's own, and among the allowed tokens where asked for.
+    """The log-probabilities of one token in the model, and if asked for those among the allowed tokens.
 
     `logprob` is None for the first token of a prompt.
     """
@@ -53,18 +73,18 @@ class Entry:
 
 @dataclass(slots=True)
 class Piece:
-    """What one step brought to one answer.
+    """The part of one answer that one step added.
 
     Attributes:
         index: the answer's number in its job.
-        text: what may be shown; often empty.
-        tokens: ids drawn since the last piece.
-        entries: of these tokens, where log-probabilities are asked for.
+        text: text that may be shown; often empty.
+        tokens: the number of tokens since the last piece.
+        entries: the log-probabilities of these tokens, if they are asked for.
         finish: why the answer ended; None: it goes on.
-        stopped_by: the stop string, or the id of the token, that ended it.
-        error: what ended the whole job.
-        prompt: entries of the prompt (echo).
-        seen: of these tokens, where somebody watches, and the draft tree that they came from.
+        stopped_by: the stop string, or the id of the token, that ended the answer.
+        error: the error that ended the whole job.
+        prompt: log-probabilities of the prompt's tokens (echo).
+        seen: how each token came about, if the plan says `watch`; drafted: the draft tree of these tokens.
     """
 
     index: int
@@ -84,16 +104,16 @@ class Plan:
     """How each answer of a job is made.
 
     Attributes:
-        room: tokens of an answer at most.
-        budget: whether the grammar promises an end within `room`.
-        names: special tokens that are spelled out, with their text.
-        tops: alternatives beside each token; None: no log-probabilities.
-        param: the field that asks for the grammar.
+        room: the most tokens of an answer.
+        budget: whether masks keep an end within `room` reachable.
+        names: the texts of special tokens that are shown in the answer.
+        tops: the number of alternatives told with each token; None: no log-probabilities.
+        param: the field of the request that asks for the grammar.
         watch: whether pieces tell how each token came about.
-        least: tokens before which neither an end token nor one of `stop_ids` is drawn.
+        least: before so many tokens neither an end token nor one of `stop_ids` is drawn.
         ignore_ends: whether an end token is a token like others.
-        doubt: tells, of an answer's log-probability and its tokens, what the client should hear of.
-        taken: bytes of the grammar's states and masks. bytes_at_most: beyond which it ends its request.
+        doubt: from an answer's log-probability and number of tokens makes a warning for the client, or None.
+        taken: gives the bytes of the grammar's states and masks. More than `bytes_at_most` end the request.
     """
 
     drawing: Sampling
@@ -117,8 +137,7 @@ class Plan:
 
 
 class Answer:
-    """One text of a job. Belongs to the engine's thread; `fill` runs in another while nothing else touches
-    it."""
+    """One text of a job. Only the engine's thread uses it, except for `fill`, which runs in a worker."""
 
     __slots__ = (
         "begun", "context", "counts", "error", "filled", "filling", "generated", "index", "job", "mask",
@@ -136,25 +155,25 @@ class Answer:
         self.noise: Noise | None = plan.drawing.noise(index)
         self.stream: TextStream = TextStream(plan.stops, plan.keep_stop)
         self.position: int = 0
-        self.total: float = 0.0  # of its tokens' log-probabilities
+        self.total: float = 0.0  # the sum of its tokens' log-probabilities
         self.counts: dict[int, int] = {}
         self.generated: bool = False
         self.mask: npt.NDArray[np.int32] | None = (
             None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
         )
         self.filled: bool = False
-        self.filling: bool = False  # whether its mask is in the making, or in line for it
-        self.begun: float = 0.0  # when that began; 0: it has not
+        self.filling: bool = False  # whether a worker fills its mask, or will
+        self.begun: float = 0.0  # the time when a worker began; 0: none has
         self.taken: float = 0.0  # seconds of the last mask
         self.error: Exception | None = None
 
     @property
     def ready(self) -> bool:
-        """Whether a token can be drawn as soon as there is a row."""
+        """Whether the mask is there, so that a token can be drawn once the row is."""
         return self.matcher is None or self.filled
 
     def fill_known(self) -> bool:
-        """The mask of the next token, if it was made before: a copy. False: `fill` has to make it."""
+        """Copies the mask of the next token, if it is known. False: `fill` has to make it."""
         assert self.matcher is not None and self.mask is not None
         begin = time.perf_counter()
         self.filled = self.matcher._core.fill_known(self.mask)
@@ -162,7 +181,7 @@ class Answer:
         return self.filled
 
     def fill(self) -> None:
-        """The mask of the next token. An error is kept for the engine: it is this request's alone."""
+        """Makes the mask of the next token. An error is kept in `error` for the engine."""
         assert self.matcher is not None and self.mask is not None
         begin, work = time.perf_counter(), time.thread_time()
         try:
@@ -176,12 +195,12 @@ class Answer:
         except Exception as error:
             self.error = error
         self.taken = time.perf_counter() - begin
-        # Of the processor: a machine that is busy makes no grammar slow.
+        # Time of the processor, because on a busy machine every grammar would look slow.
         self.job.masked(time.thread_time() - work)
         self.begun, self.filled, self.filling = 0.0, True, False  # in this order: see `Engine._step`
 
     def advance(self, token: int, raw: _Row, allowed: _Row, ends: Collection[int]) -> Piece | None:
-        """Take a drawn token. StructgenError: the grammar refuses it, which is a bug."""
+        """Adds a drawn token. StructgenError: the grammar refuses it, which is a bug."""
         plan = self.job.plan
         self.position += 1
         self.total += float(raw[token])
@@ -253,9 +272,9 @@ class Job:
     """One prompt and its answers, from its arrival to its end.
 
     Args:
-        prefixes: the contexts of the prompt's beginnings, the whole prompt last.
-        loop: where the pieces are wanted.
-        seconds: until the job is given up.
+        prefixes: the contexts of the prompt's prefixes, the whole prompt last.
+        loop: the event loop that gets the pieces.
+        seconds: the time after which the job is ended.
     """
 
     def __init__(
@@ -285,26 +304,26 @@ class Job:
         self.read = 0
         self.cached = 0
         self.first_token: float = 0.0
-        self.request: Job = self  # the same one for all jobs of a request
-        self.slowest: float = 0.0  # seconds of the processor that a mask of this request took
-        self.spent: float = 0.0  # and all its masks
-        self.subset_masks = 0  # of this request, from which something too much to tell was left out
-        self.over = False  # whether nobody wants its answers any more
+        self.request: Job = self  # the first job of the request, whose counters all its jobs share
+        self.slowest: float = 0.0  # seconds of the processor for the slowest mask of the request
+        self.spent: float = 0.0  # seconds of the processor for all masks of the request
+        self.subset_masks = 0  # masks of the request that lack tokens because a limit was reached
+        self.over = False  # whether the job was dropped
         self.entries: list[Entry] = []
-        self.doubts: set[str] = set()  # about its answers that ended
+        self.doubts: set[str] = set()  # warnings about answers that ended
 
     def begin(self) -> list[Answer]:
-        """The answers, once the prompt is read."""
+        """Makes the answers. The prompt has been read."""
         answers = [Answer(self, i) for i in range(self.count)]
         self.prefixes = self.prefixes[-1:]
         return answers
 
     def masked(self, seconds: float) -> None:
-        """A mask of this job took so long."""
+        """Notes the processor time of a mask of this job."""
         request = self.request
         request.spent += seconds
         request.slowest = max(request.slowest, seconds)
 
     def cancel(self) -> None:
-        """The client is gone, or had enough: the engine drops the job before its next step."""
+        """Asks the engine to drop the job before its next step."""
         self.cancelled.set()

@@ -2,6 +2,34 @@
 
 Enters: prompts, a constraint, how to draw. Leaves: `Run`s, whose pieces arrive as they are made.
 Cost: reading the prompts and compiling the constraint happen in workers, never on the event loop.
+
+The problem. Anyone may send a schema that takes seconds to compile, and nobody knows which schema that is
+before it is compiled. Requests with cheap schemas, and those with none, must not wait behind it.
+
+The idea. `Service.start` has three lines of workers, and a request takes the first one that can serve it:
+
+    readers    no constraint, or one whose grammar is kept: read the prompt, go on
+    lookers    a constraint that nobody has seen: compile it with little work (`_LOOK`, about 30 ms)
+    workers    where the look said "too much" (`_TooMuch`): compile it with the server's limits
+
+A look does all that a request needs: the compile, the first mask, and whether the limit on tokens suffices.
+If nothing was left out of the result, the grammar is kept as it is and gets the server's limits; it is not
+compiled twice. A result of which something was left out would be another grammar, so it is thrown away.
+
+Every grammar has a compiler of its own. Grammars of one compiler wait for each other's masks and share its
+memory; apart, a large one can be dropped without harm to the others.
+
+A run has one job for each prompt, and a job has `count` answers. `Run.pieces` numbers the answers over all
+jobs: with 2 prompts and 3 answers each, answer 1 of the second prompt has the index 4.
+
+Invariants.
+- Nothing that takes time runs on the event loop. The engine gets a grammar after its first mask was made.
+- `_known` has only grammars that were ready within `_QUICK` seconds. An expensive one waits in line each
+  time.
+- A grammar that outgrew `grammar_bytes` is made anew for the next request.
+- Each error of a client is an `ApiError` that names the field at fault.
+
+Rejected. Compiling with little work only to learn whether a grammar is quick, and then compiling it again.
 """
 
 from __future__ import annotations
@@ -52,13 +80,14 @@ from .sequence import Job, Piece, Plan
 
 __all__ = ["Run", "Service", "Wanted"]
 
-_WARNED = 10  # what is told of a grammar
-_LINT = 0.25  # seconds that a look for two keywords that exclude each other may take
-_KNOWN = 256  # grammars that are ready at once
-_KEY = 100_000  # characters of a constraint that is remembered
-_QUICK = 0.05  # seconds
-_LOOK = Limits(compile=300_000, mask=20_000)  # some 30 ms: an expensive compile does not hold up cheap ones
-# What more work may tell otherwise. That a schema has no value may be said of what a look left of it.
+_WARNED = 10  # warnings about one grammar
+_LINT = 0.25  # seconds of the search for keywords that exclude each other
+_KNOWN = 256  # grammars that are kept
+_KEY = 100_000  # characters: a longer constraint is not kept
+_QUICK = 0.05  # seconds: a grammar that took longer is not kept
+_LOOK = Limits(compile=300_000, mask=20_000)  # of a first look: about 30 ms
+# Errors of a first look that more work may avoid. Even "no value satisfies the schema" is one: the look may
+# have left out the part of the schema that has values.
 _MORE_MAY_TELL = (SchemaTooComplex, BudgetExceeded, UnsatisfiableSchema)
 
 MakePrompt = Callable[[Any], "str | list[int]"]
@@ -69,12 +98,13 @@ class Wanted:
     """One request, whichever endpoint it came to.
 
     Attributes:
-        prompts: each makes a prompt from the schema of the answer.
+        prompts: functions that make a prompt from the schema of the answer (None: there is no schema).
         count: answers for each prompt.
-        limit: tokens of an answer; None: as many as the server and the context allow.
-        plan: stop strings, log-probabilities; `room`, `grammar` and `budget` are filled in here.
-        warnings: what the client should hear of with the answer.
-        limit_param, prompt_param: the fields that errors name.
+        limit: the most tokens of an answer; None: as many as the server and the context allow.
+        plan: stop strings, log-probabilities; `start` fills in `room`, `grammar` and `budget`.
+        complete: whether an answer must be a whole text of the grammar within its limit.
+        warnings: sentences for the client, sent with the answer.
+        limit_param, prompt_param: the fields of the request that errors name.
     """
 
     prompts: list[MakePrompt]
@@ -91,30 +121,30 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A grammar, and the compiler that it has for itself."""
+    """A grammar and its compiler, which has no other grammar."""
 
     grammar: CompiledGrammar
     compiler: Compiler
     warnings: tuple[str, ...]
 
     def taken(self) -> int:
-        """Bytes of all that it has learnt."""
+        """Bytes of the automata, states and masks made so far."""
         return self.compiler.byte_size
 
 
 class _TooMuch(Exception):
-    """A first look does not tell: the grammar has to wait in line."""
+    """The work of a first look does not suffice: the request has to wait for a worker."""
 
 
 @dataclass(slots=True)
 class Run:
-    """The jobs of a request. Whoever needs no more of its answers calls `end`, once or more.
+    """The jobs of a request. Whoever needs no more of its answers calls `end`, once or more often.
 
     Attributes:
-        notes: what is known about all answers of each job, and choice_notes of each answer (sampling).
-        tasks: what makes the answers, where the engine does not.
-        compiled: seconds of the compile and of the first mask; None: the grammar was known, or there is none.
-        either: whether a text that looks like a call may turn out to be another answer.
+        notes: of each job, a note about all its answers (sampling); choice_notes: a note about each answer.
+        tasks: the tasks that make the answers, if the engine does not.
+        compiled: seconds of the compile and of the first mask; None: the grammar was kept, or there is none.
+        either: whether a text that looks like a call may also be an answer that the constraint allows.
     """
 
     jobs: list[Job]
@@ -126,7 +156,7 @@ class Run:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     compiled: tuple[float, float] | None = None
     either: bool = False
-    large_gone: Callable[[], None] | None = None  # for a grammar that took much memory
+    large_gone: Callable[[], None] | None = None  # called at the end if the grammar took much memory
     warnings: list[str] = field(default_factory=list)
 
     def end(self) -> None:
@@ -163,7 +193,7 @@ class Run:
         return sum(job.count for job in self.jobs)
 
     async def pieces(self) -> AsyncIterator[Piece]:
-        """Every piece of all jobs, numbered over all answers. Raises what ended a job."""
+        """All pieces of all jobs. Their `index` counts the answers of all jobs. Raises the error of a job."""
         left = self.count
         if len(self.jobs) == 1:
             job = self.jobs[0]
@@ -199,10 +229,10 @@ class Run:
                 task.cancel()
 
     def reader(self, stream: bool = False) -> CallReader | None:
-        """What reads the tool calls of one answer; None: the text is the answer.
+        """A reader of the tool calls in one answer; None: the whole text is the answer.
 
         Args:
-            stream: tell calls as they grow, where that is certain.
+            stream: report a call while it is written, once it is certain that it is one.
         """
         if self.tools is None or self.tools.choice == "none" or self.compiler is None:
             return None
@@ -222,7 +252,7 @@ class Run:
 
 
 class Service:
-    """The model and everything around it; one a process."""
+    """The model, its engine and the pools of workers; one for each process."""
 
     def __init__(self, lm: LanguageModel, options: Options, source: str | None = None) -> None:
         self.lm = lm
@@ -248,7 +278,7 @@ class Service:
             corpus = CorpusDrafter(options.corpus)
             corpus.prepared(lm.vocabulary)
             self.drafters["corpus"] = lambda: corpus
-        self.alone: asyncio.Semaphore = asyncio.Semaphore(1)  # sampling and speculation: one at a time
+        self.alone: asyncio.Semaphore = asyncio.Semaphore(1)  # sampling and speculation run one at a time
         self.in_line = 0
         self.created: int = int(time.time())
         style = options.tool_style
@@ -261,7 +291,7 @@ class Service:
         self.special_names: Mapping[int, bytes] = special_names(lm)
 
     def check_model(self, name: str | None) -> None:
-        """ApiError: a request for another model."""
+        """Raises an ApiError if a request names another model."""
         if name and name not in self.aliases and name.rpartition("/")[2] != self.name:
             raise ApiError(
                 f"the model {name!r:.200} is not served here: this is {self.name!r}",
@@ -298,7 +328,7 @@ class Service:
             if not 0 <= token < self.lm.vocabulary.vocab_size:
                 raise ApiError(f"'logit_bias' names {name!r:.40}, which is no token id", param="logit_bias")
             bias[token] = value
-        samples = request.structgen.sampling is not None  # a distribution, whose temperature cannot be 0
+        samples = request.structgen.sampling is not None  # which needs a temperature above 0
         return self.law(
             1.0 if request.temperature is None and samples else request.temperature,
             request.top_p,
@@ -326,8 +356,11 @@ class Service:
         )
 
     def ends(self, request: Generation, limit: int | None, constrained: bool) -> dict[str, Any]:
-        """The fields of a `Plan` that say when a text may end. ApiError: a constraint says so already, or
-        there is no such token."""
+        """The fields of a `Plan` that say when a text may end.
+
+        Raises:
+            ApiError: a constraint decides that already, or a stop token is not in the vocabulary.
+        """
         least, ignore = request.min_tokens or 0, bool(request.ignore_eos)
         stop_ids = frozenset(request.stop_token_ids or ())
         if stop_ids and not 0 <= min(stop_ids) <= max(stop_ids) < self.lm.vocabulary.vocab_size:
@@ -374,12 +407,16 @@ class Service:
         compiled: list[tuple[float, float]] = []
 
         def prepare(look: bool = False) -> tuple[list[Job], _Compiled | None]:
-            """`look`: with little work. _TooMuch: it takes more, or something would be left out."""
+            """The jobs and the grammar.
+
+            `look`: with little work; raises _TooMuch if that does not suffice.
+            """
             begin = time.perf_counter()
             known = made = None
             if constraint is not None:
                 known = None if key is None else self._known.get(key)
-                # What has grown large for one answer is made anew: the next one begins with all its memory.
+                # A grammar that has grown too large is compiled anew, so that this request has all of its
+                # memory.
                 if known is not None and known.taken() >= self.options.grammar_bytes:
                     known = None
                 made = self._compiled(constraint, look) if known is None else known
@@ -418,14 +455,13 @@ class Service:
             return jobs, made
 
         def quickly() -> tuple[list[Job], _Compiled | None] | None:
-            """None: it takes more than a first look allows."""
+            """As `prepare` with the work of a first look; None: that did not suffice."""
             try:
                 return prepare(look=True)
             except _TooMuch:
                 return None
 
         try:
-            # Three lines: what was quick before, what is found to be quick, and the rest.
             param = None if constraint is None else constraint.param
             what = "compiling the constraint" if constraint is not None else "reading the prompt"
             done: tuple[list[Job], _Compiled | None] | None = None
@@ -449,7 +485,7 @@ class Service:
         return run
 
     def _remember(self, key: str | None, made: _Compiled, seconds: float) -> None:
-        """Keep a grammar that was ready at once; one that was not has to wait in line again."""
+        """Keeps a grammar that was ready within `_QUICK` seconds, and drops one that was not this time."""
         if key is None or len(key) > _KEY:
             return
         with self._lock:
@@ -461,28 +497,30 @@ class Service:
                 del self._known[key]
 
     def _forget(self) -> None:
-        """Of the grammars that are kept those that were used longest ago; under the lock."""
+        """Drops the grammars used longest ago until the rest is within the limits.
+
+        The caller has the lock.
+        """
         kept = sum(one.taken() for one in self._known.values())
         while self._known and (len(self._known) > _KNOWN or kept > self.options.cache_bytes):
             _, oldest = self._known.popitem(last=False)
             kept -= oldest.taken()
 
     def _large_gone(self) -> None:
-        """A request ended whose grammar grew: what is kept was small when it came."""
+        """A request with a grown grammar ended. The grammar was smaller when it was kept, so count anew."""
         with self._lock:
             self._forget()
         self.memory.freed()
 
     def compiled(self, constraint: Constraint) -> CompiledGrammar:
-        """ApiError: the constraint is refused."""
+        """The grammar of a constraint, compiled anew. Raises an ApiError if the constraint is refused."""
         return self._compiled(constraint).grammar
 
     def _compiled(self, constraint: Constraint, look: bool = False) -> _Compiled:
-        """With a compiler of its own: grammars of one wait for each other's masks, and share its memory. It
-        costs a tenth of a millisecond.
+        """Compiles a constraint with a new compiler, which costs a tenth of a millisecond.
 
         Args:
-            look: with the work of a first look. _TooMuch: it takes more.
+            look: with the work of a first look; raises _TooMuch if that does not suffice.
         """
         o = self.options
         limits = replace(o.limits, compile=_LOOK.compile, mask=_LOOK.mask) if look else o.limits
@@ -507,7 +545,8 @@ class Service:
         if not constraint.parameters:
             words += not_enforced(grammar.report, words, unknown=True)
         elif not_enforced(grammar.report, unknown=True):
-            # whose schema it is, the report of them together does not say
+            # The report of the whole does not say which tool a keyword belongs to, so each schema is asked
+            # alone.
             for name, schema in constraint.parameters.items():
                 alone = _compiled_alone(compiler, schema)
                 if isinstance(alone, CompiledGrammar):
@@ -516,7 +555,7 @@ class Service:
         return _Compiled(grammar, compiler, (*words[:_WARNED], *more))
 
     def _first_mask(self, grammar: CompiledGrammar, constraint: Constraint, look: bool) -> None:
-        """It tells most of what a grammar is made of, so that no step of the engine waits for it."""
+        """Makes the first mask here. It builds most of the grammar, and no step of the engine has to wait."""
         try:
             matcher = grammar.matcher()
             matcher.fill_bitmask(allocate_bitmask(1, self.lm.vocabulary.vocab_size))
@@ -528,17 +567,17 @@ class Service:
             raise _TooMuch
 
     def context(self, make: MakePrompt, schema: Any, param: str) -> Context:
-        """The whole prompt alone."""
+        """The context of a whole prompt, without its prefixes."""
         return self._contexts(make, schema, param)[1][-1]
 
     def _contexts(self, make: MakePrompt, schema: Any, param: str) -> tuple[list[int], list[Context]]:
-        """The tokens of a prompt, and the context of each of its beginnings."""
+        """The tokens of a prompt, and the context of each of its prefixes."""
         try:
             prompt = make(schema)
             most = None if self.lm.max_context is None else self.lm.max_context * self._longest
             if (
                 isinstance(prompt, str) and most is not None and len(prompt) > most
-            ):  # before it is cut into tokens
+            ):  # checked first, because tokenizing a long text takes long
                 raise ContextTooLong(
                     f"the prompt has {len(prompt)} characters, which are more tokens than the "
                     f"{self.lm.max_context} that the model reads: shorten it"
@@ -555,7 +594,7 @@ class Service:
         return tokens, prefixes
 
     def _room(self, wanted: Wanted, prompt: int) -> int:
-        """Tokens of an answer."""
+        """The most tokens that an answer may have."""
         asked = self.options.max_tokens if wanted.limit is None else wanted.limit
         if self.lm.max_context is None or asked == 0:
             return asked
@@ -571,12 +610,16 @@ class Service:
     def _fits(
         self, grammar: CompiledGrammar, room: int, wanted: Wanted, constraint: Constraint | None, look: bool
     ) -> bool:
-        """ApiError: no text of the grammar has so few tokens; it names the least number."""
+        """Whether a budget of `room` tokens can be kept.
+
+        Raises:
+            ApiError: no text of the grammar is known to have so few tokens. It names a number that suffices.
+        """
         try:
             return can_end_within(grammar, room)
         except UnsatisfiableBudget as error:
-            least: int | None = None  # tokens that fewer of never suffice, and
-            enough: int | None = None  # tokens that do
+            least: int | None = None  # no text has fewer tokens
+            enough: int | None = None  # some text has no more tokens
             with contextlib.suppress(StructgenError):
                 least, enough = grammar.matcher().token_bounds()
             if look and (enough is None or not grammar.matcher().mask_exact):
@@ -620,7 +663,7 @@ class Service:
 
 
 def _compiled_alone(compiler: Compiler, schema: Any) -> CompiledGrammar | Exception:
-    """A schema that is a part of a constraint, or why there is none."""
+    """The grammar of one schema of a constraint, or the error of its compile."""
     try:
         return compiler.json_schema(schema)
     except (StructgenError, RecursionError, ValueError) as error:

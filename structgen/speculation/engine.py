@@ -3,7 +3,11 @@
 Enters: rows (a prompt, a matcher, noise) and a scorer of the target. Leaves: each row's tokens, equal to
 those of plain decoding, and statistics. Cost: one forward of the target a step, shared by all rows.
 
-Of a step of one row:
+The problem. A forward of the target over a few tokens costs little more than one over a single token, but
+plain decoding knows only one token at a time. Guesses of what comes next can share a forward, if a wrong
+guess changes nothing and a useless drafter does not cost more than it saves.
+
+The idea. Of a step of one row:
 
     build    cursors of the drafters -> tree, pruned by the grammar, sized by goodput     tree.py, goodput.py
     score    one forward over [tokens taken last, tree]                                   score.py
@@ -11,8 +15,26 @@ Of a step of one row:
     keep     keys of the accepted path stay, all others go
     learn    drafters see what was emitted; acceptance and costs are counted
 
-The matcher is moved while a tree is built and put back, and after that only by tokens that are emitted; what
-was drafted and refused leaves no trace in it.
+For the text `{"name":"A"` and the tree `,` - `"age"` - `:` with a second child `}` below the root: the target
+draws a token after the text. If it is `,`, that token is emitted and the row goes on to the node `,`, whose
+scores are there already. If it is something that the tree does not have, it is emitted, too, and the step
+ends. So a step emits at least one token: one more than the accepted nodes, unless the text ends on a node.
+
+The draws are those of plain decoding. The noise of a draw depends on its place alone (_draws.py), so the
+target draws the same token whether the tree has it or not.
+
+Whom to ask. A bench (`goodput.Bench`) compares what drafting costs with what accepted tokens save. Drafters
+that take more than `_DEAR` of a forward are judged one by one, all others together.
+
+Invariants.
+- The matcher is moved while a tree is built and put back. After that only emitted tokens move it, so a draft
+  that was refused leaves no trace in it.
+- Every live row gets at least one token in a step.
+- A session is told each emitted token once. What it misses while it sits out is kept (`waiting`) and told
+  before it is asked again or closed.
+
+Rejected. Counting the whole step against drafting: it silenced good drafters for a bad one. Judging cheap
+drafters one by one: it silenced them by chance.
 """
 
 from __future__ import annotations
@@ -43,8 +65,8 @@ if TYPE_CHECKING:
 __all__ = ["Row", "Run"]
 
 _ALL = -1  # the bench's number for drafting as a whole
-_PATIENCE = 3.0  # forwards' time that a dear drafter may lose before it sits out
-_DEAR = 0.1  # of a forward's time: a drafter that takes more in a step answers for itself
+_PATIENCE = 3.0  # forwards: a dear drafter that has lost more time than these take sits out
+_DEAR = 0.1  # of a forward: a drafter that takes more time in a step is dear, and is judged alone
 
 
 @dataclass
@@ -53,13 +75,13 @@ class Row:
 
     Attributes:
         prompt: the target's ids, at least one.
-        matcher: at the start of the text, owned by the row; None for free text.
-        noise: of its draws; None for greedy.
-        room: tokens at most.
-        budget: tokens within which the text is to be completed; None: no promise.
+        matcher: stands at the start of the text, and belongs to the row; None for free text.
+        noise: the noise of the draws; None for greedy decoding.
+        room: the most tokens of the text.
+        budget: the number of tokens within which the text has to be complete; None: it may be cut off.
         on_tokens: called with each emitted token; True ends the row.
-        on_step: called after each step with the tree, the accepted nodes, the emitted tokens and the scores,
-            whose place i + 1 is node i. It must keep none of them.
+        on_step: called after each step with the tree, the accepted nodes, the emitted tokens and the scores.
+            The scores of node i stand at i + 1. It must not keep any of them.
     """
 
     prompt: Sequence[int]
@@ -78,7 +100,7 @@ class Row:
 
 
 class _Live:
-    """A row and what only the run knows of it."""
+    """A row, with the state that the run keeps for it."""
 
     def __init__(self, row: Row, run: Run) -> None:
         self.row = row
@@ -87,7 +109,7 @@ class _Live:
         )
         self.taken: list[int] = list(row.prompt)
         self.sessions: list[Session] = [d.open(start) for d in run.options.drafters]
-        # What a benched session has not been told yet.
+        # Per session: emitted tokens that it was not told yet, because it sat out.
         self.waiting: list[list[int]] = [[] for _ in self.sessions]
         self.calibration = Calibration(len(self.sessions), run.options.calibration)
         self.bench = Bench(run.options.bench)
@@ -108,7 +130,10 @@ class _Live:
         self.expense = [0.0] * len(self.sessions)
 
     def afford(self, base: float, number: int, chance: float) -> bool:
-        """Whether a drafter's answer at a node that is reached with this chance may be worth its time."""
+        """Whether to ask a drafter at a node that is reached with this probability.
+
+        Its time has to be less than that part of a forward, which is the most that it can save there.
+        """
         return self.expense[number] < chance * base
 
     @property
@@ -117,7 +142,7 @@ class _Live:
 
 
 class _Look:
-    """`Step.look` of one step: computed once, for whichever drafters ask, and not at all for none."""
+    """`Step.look` of one step. It is computed when the first drafter asks, and at most once."""
 
     def __init__(self, item: _Live, scores: Scores, path: Sequence[int], emitted: int) -> None:
         self._item, self._scores, self._path, self._emitted = item, scores, path, emitted
@@ -152,14 +177,14 @@ class Run:
     """Rows decoded together. Add rows at any time; `step` until none is live.
 
     Args:
-        scorer: of the target; it must have no rows yet.
-        vocabulary: of the target.
-        ends: its end-of-sequence ids.
+        scorer: scores trees with the target. It must have no rows yet.
+        vocabulary: the vocabulary of the target.
+        ends: the end-of-sequence ids of the target.
         how: temperature, top-k, top-p.
         options: drafters and limits; rule "coupled".
-        logprobs: fill `Row.logprobs`. Without, the head may be restricted to allowed rows, and an end that is
-            without alternative costs no forward.
-        compile: compiles the constraint for another vocabulary's compiler.
+        logprobs: True fills `Row.logprobs`. False allows two savings: the head may be restricted to allowed
+            rows, and an end without an alternative costs no forward.
+        compile: compiles the constraint for a drafter that has another vocabulary.
     """
 
     def __init__(
@@ -185,7 +210,7 @@ class Run:
         if not logprobs and options.restricted_head and scorer.restricts:
             self.restricted = options.restricted_head
         self._live: list[_Live] = []
-        # Of the seconds of drafting, those that were this thread's own and not another process's.
+        # The part of the seconds of drafting in which this thread ran. In the rest another process did.
         self._share = 1.0
         self._waits = any(getattr(d, "waits", False) for d in options.drafters)
         for drafter in options.drafters:
@@ -197,7 +222,10 @@ class Run:
         return [item.row for item in self._live]
 
     def add(self, row: Row, *, read: bool = False) -> None:
-        """A row joins; its prompt is read in the next step, but for its last token if the rest is `read`."""
+        """Adds a row.
+
+        Its prompt is read in the next step; with `read` all but its last token was read already.
+        """
         if not row.prompt:
             raise ValueError("speculation needs a prompt of a token or more: this one has none")
         if row.room < 1:
@@ -210,14 +238,14 @@ class Run:
         self._live.append(item)
 
     def add_alike(self, rows: Sequence[Row]) -> None:
-        """The first rows of a run, all with one prompt, which is read once."""
+        """Adds the first rows of a run. They have one prompt, which is read once."""
         prompt = rows[0].prompt
         read = len(rows) > 1 and len(prompt) > 1 and self.scorer.share(prompt[:-1], len(rows))
         for row in rows:
             self.add(row, read=read)
 
     def step(self) -> None:
-        """One forward; every live row gets at least one token."""
+        """Runs one forward. Every live row gets at least one token."""
         begin, building = time.perf_counter(), self.scorer.clock()
         stats = self.statistics
         for item in self._live:
@@ -230,7 +258,7 @@ class Run:
         scores = self.scorer.score(blocks, bool(self.restricted))
         eager = self.options.eager
         if self.scorer.overlaps if eager is None else eager:
-            # The model is still running; its scores are waited for when they are first looked at.
+            # The model may still be running. The masks are made meanwhile.
             for item in self._live:
                 item.masks = self._tree_masks(item)
         self.scorer.wait()
@@ -260,12 +288,12 @@ class Run:
             stats.add(part, spent)
 
     def run(self) -> None:
-        """Until every row is finished."""
+        """Steps until every row is finished."""
         while self._live:
             self.step()
 
     def _draft(self, item: _Live) -> None:
-        """The next tree of a row."""
+        """Builds the next tree of a row, with the drafters that do not sit out."""
         begin = time.perf_counter()
         options, row = self.options, item.row
         numbers = list(range(len(item.sessions)))
@@ -328,7 +356,7 @@ class Run:
         return tree_masks(row.matcher, item.built.tree, self.vocabulary.vocab_size, budget)
 
     def _verify(self, item: _Live, scores: Scores) -> tuple[list[int], list[int]]:
-        """Draw along the tree: the accepted nodes, and the emitted tokens."""
+        """Draws along the tree. Returns the accepted nodes and the emitted tokens."""
         row, tree = item.row, item.built.tree
         emitted: list[int] = []
         path: list[int] = []
@@ -357,7 +385,7 @@ class Run:
         return path, emitted
 
     def _choose(self, item: _Live, scores: Scores, node: int) -> int:
-        """The token after a node (-1: after the text); the row's matcher has accepted it, `done` is set."""
+        """Draws the token after a node (-1: after the text), moves the row's matcher, and sets `done`."""
         row = item.row
         position = len(row.tokens)
         budget = None if row.budget is None else row.budget - position
@@ -369,12 +397,12 @@ class Run:
     def _learn(
         self, item: _Live, scores: Scores, path: list[int], emitted: list[int], rows: int, keeping: float
     ) -> None:
-        """Count what was accepted, tell the drafters, and see who paid."""
+        """Counts accepted tokens, tells the drafters, and compares what each cost with what it saved."""
         begin = time.perf_counter()
         stats, tree, row = self.statistics, item.built.tree, item.row
         stats.tokens += len(emitted)
         stats.drafted += len(tree)
-        # The last token is a node, too, when the text ended on one.
+        # If the text ended on a node of the tree, that node was accepted as well.
         at = path[-1] if path else -1
         ended = tree.child(at, emitted[-1]) if len(emitted) > len(path) else None
         accepted = path if ended is None else [*path, ended]
@@ -387,7 +415,7 @@ class Run:
         look = _Look(item, scores, path, len(emitted))
         for number in item.asked:
             if finished:
-                # Stores learn from the last step as well.
+                # Some drafters keep a store for later texts, which learns from the last step, too.
                 self._tell(item, number)
             start = time.perf_counter()
             nodes = tree.probes.get(number, ())
@@ -404,16 +432,18 @@ class Run:
             if number not in item.asked:
                 item.waiting[number] += emitted
         if self.options.adaptive and item.asked:
-            # The width of forwards is goodput's business, and a dear drafter's time its own: what is left is
-            # the price of asking at all. (Counting everything here silenced good drafters for a bad one, and
-            # judging cheap ones one by one silenced them by chance.)
+            # The price of drafting at all. It excludes the width of forwards, which `Goodput` weighs, and the
+            # time of dear drafters, which are judged alone.
             spent = item.seconds * self._share + keeping + time.perf_counter() - begin - dear
             item.bench.observe(_ALL, spent, len(accepted) * base)
         if not finished and not self.logprobs:
             self._finish_without_choice(item)
 
     def _credit(self, item: _Live, tokens: Sequence[int], accepted: Sequence[int]) -> dict[int, float]:
-        """Accepted tokens by drafter; running acceptance is updated on the way."""
+        """The accepted tokens of each drafter.
+
+        A token that several offered is divided. Calibrates acceptance, too.
+        """
         tree, names = item.built.tree, self.options.drafters
         stats = self.statistics
         for offers in tree.offers:
@@ -437,13 +467,16 @@ class Run:
         return credit
 
     def _tell(self, item: _Live, number: int) -> None:
-        """What a session missed while it sat out."""
+        """Tells a session the tokens that it missed while it sat out."""
         if item.waiting[number]:
             item.sessions[number].accept(Step(item.waiting[number]))
             item.waiting[number] = []
 
     def _finish_without_choice(self, item: _Live) -> None:
-        """An end that has no alternative needs no forward when nobody asks for its probability."""
+        """Ends a text whose only next token is the end, without a forward.
+
+        Only if its probability is not asked for.
+        """
         row = item.row
         if row.matcher is None or len(self.ends) != 1 or not row.matcher.is_accepting():
             return
@@ -457,7 +490,7 @@ class Run:
             self.statistics.skipped += 1
 
     def _leave(self) -> None:
-        """Finished rows make room."""
+        """Removes finished rows."""
         stay = []
         for i, item in enumerate(self._live):
             row = item.row

@@ -3,10 +3,32 @@
 Enters: seconds of forwards by width, and which offers were accepted. Leaves: a path probability below which
 a node is not worth adding, and the best size of a tree. Cost: a few additions a node.
 
-With n nodes of path probabilities c_i, a forward brings 1 + sum c_i tokens on average and takes T(1 + n)
-seconds; the size that maximises the quotient is the goodput-optimal one (SmartSpec: Liu et al. 2024). A
-processor may read 16 tokens in the time of one or in the time of 16: T is measured, never assumed. Where no
-size beats none, nothing is drafted, and looking again gets rarer.
+The problem. A wider forward takes longer, and how much longer depends on the machine: a processor may read 16
+tokens in the time of one, or in the time of 16. A drafter's probabilities need not be those of acceptance.
+And a drafter that guesses badly costs time itself.
+
+The idea. With n nodes of path probabilities c_i, a forward brings 1 + sum c_i tokens on average and takes T(1
++ n) seconds. The size that maximises the quotient is the goodput-optimal one (SmartSpec: Liu et al. 2024).
+With T = 1.0, 1.1, 1.2, 1.3, 1.4, 1.5 seconds for widths 1 to 6:
+
+    nodes               0      1      2      3      4      5
+    c of the last              0.9    0.8    0.6    0.4    0.2
+    tokens a second     1.0    1.73   2.25   2.54   2.64   2.60
+
+Four nodes are best, and five are within `_SLACK` of that.
+
+Three classes measure what goes in. `CostTable` has T: a line through all forwards, and on it the mean of each
+width. `Calibration` has c: acceptance by drafter and offered probability. `Bench` says which drafters are
+asked: one that costs more than it saves sits out, twice as long each time.
+
+Invariants.
+- T never decreases in the width, whatever the noise of the measurements.
+- Costs and acceptance are measured, never assumed. Before the first measurement a weak prior stands in.
+- If no size is better than none, nothing is drafted, and drafting is tried again at growing intervals.
+- Forced tokens (probability 1) are kept at any size.
+
+Rejected. A table with one mean for each width: a few slow forwards of one width ruled that width out for
+good, because it was not tried again.
 """
 
 from __future__ import annotations
@@ -22,27 +44,28 @@ from .._fork import hold_over_forks
 
 __all__ = ["Bench", "Calibration", "CostTable", "Goodput"]
 
-# All rows together; a batch of 32 rows with 16 drafts each is 544 tokens wide.
+# Widths of forwards, all rows together. A batch of 32 rows with 16 drafts each is 544 tokens wide.
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-_NODES = 128
-# Offered probabilities that share one count of acceptance.
+_NODES = 128  # the most nodes of a row that `plan` looks at
+# Borders between offered probabilities. Those between two borders share one count of acceptance.
 _EDGES = (0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# Forwards between two looks at what was measured.
+# After so many forwards the table is made anew.
 _REFRESH = 16
-_REACH = 8
-# A width's own mean counts as much as the line through all widths when it was measured this often.
+_REACH = 8  # nodes that `plan` looks ahead
+# A width that was measured so often has a mean that counts as much as the line through all widths.
 _TRUST = 6.0
-# Of the best rate, for a larger tree.
+# The part of the best rate that is given up for a larger tree.
 _SLACK = 0.05
-# A token more is taken to cost this share of a forward, until widths that differ by `_SPREAD` were measured.
+# The prior: one more token costs this share of a forward. It counts until widths that differ by `_SPREAD`
+# were measured.
 _SLOPE, _SPREAD = 0.02, 4.0
 
 
 class _Line:
-    """Least squares through decayed observations, with a cautious prior of the slope."""
+    """A least-squares line through decayed observations, with a prior for the slope."""
 
     def __init__(self) -> None:
-        # Of 1, x, y, x x, x y.
+        # The sums of 1, x, y, x * x and x * y.
         self._sums = [0.0] * 5
 
     def observe(self, x: float, y: float) -> None:
@@ -50,7 +73,10 @@ class _Line:
         self._sums = [0.99 * old + new for old, new in zip(self._sums, terms, strict=True)]
 
     def fitted(self, slope: float) -> tuple[float, float]:
-        """(y at 0, y a step of x). `slope`, as a share of the mean y, is believed until x has spread."""
+        """The intercept and the slope.
+
+        `slope`, a share of the mean y, is the prior; it counts until x has spread.
+        """
         count, x, y, xx, xy = self._sums
         if not count:
             return 0.0, 0.0
@@ -65,13 +91,13 @@ class _Line:
 class CostTable:
     """Seconds of a forward by its width in tokens; thread-safe, refined by every forward.
 
-    A line through all that was measured, and on it the mean of each width as far as it was measured often.
-    The line is what keeps a few slow forwards of one width from ruling that width out for good: widths that
-    are not tried are judged by those that are.
+    A cost is between a line through all measurements and the mean of its own width. The more often a width
+    was measured, the more its mean counts. The line judges widths that are not tried by those that are, so a
+    few slow forwards of one width do not rule it out for good.
 
     Args:
-        seconds: {width: seconds} to begin with; without it a forward is taken to cost 1 + 0.02 (q - 1).
-        learn: whether `observe` changes it. A fixed table makes tree sizes repeatable.
+        seconds: {width: seconds} to begin with. Without it a forward of q tokens costs 1 + 0.02 (q - 1).
+        learn: whether `observe` changes the table. A fixed table makes tree sizes repeatable.
     """
 
     def __init__(self, seconds: dict[int, float] | None = None, *, learn: bool = True) -> None:
@@ -92,13 +118,13 @@ class CostTable:
             self._line.observe(width, value)
 
     def observe(self, width: int, seconds: float) -> None:
-        """One forward of `width` tokens took this long."""
+        """Notes that a forward of `width` tokens took this long."""
         if not self._learn or width > WIDTHS[-1]:
             return
         with self._lock:
             bucket = _bucket(width)
             known = self._weights.get(bucket, 0.0)
-            # A forward that waited for another process says nothing about its width.
+            # A forward may have waited for another process, so a long time counts only in part.
             if known:
                 seconds = min(seconds, 1.5 * self._sums[bucket] / known)
             elif self._weights:
@@ -113,7 +139,10 @@ class CostTable:
                 self._plans.clear()
 
     def observe_drafting(self, nodes: int, seconds: float) -> None:
-        """Building a tree of `nodes` nodes took this long. What a node more takes is a cost of width."""
+        """Notes that building a tree of `nodes` nodes took this long.
+
+        `extra` is the time of one more node.
+        """
         if self._learn and nodes:
             with self._lock:
                 start, slope = self._drafting.fitted(0.0)
@@ -135,9 +164,10 @@ class CostTable:
         return found
 
     def plan(self, rows: int, taken: int) -> tuple[list[float], list[float]]:
-        """For n = 0 .. 127 nodes a row: seconds, and the least seconds a node of adding some more.
+        """For n = 0 .. 127 nodes a row: the seconds, and the price of a further node.
 
-        The second list looks ahead: a step of T is worth crossing only together with what lies behind it.
+        T may have steps, so that the next node is dear and those after it are free. Therefore the price is
+        the smallest mean over the next 1, 2, ... `_REACH` nodes.
         """
         found = self._plans.get((rows, taken))
         if found is None:
@@ -172,10 +202,10 @@ class CostTable:
 
 
 def _through(points: Sequence[tuple[int, float]]) -> list[float]:
-    """Seconds for widths 0 .. 1024, straight between the points, never decreasing."""
+    """Seconds for widths 0 .. 1024: straight lines between the points, never decreasing."""
     values = [value for _, value in points]
-    # Noise must not make a wider forward look cheaper: a running maximum is monotone, but one slow sample
-    # would raise all that follow, so each point is first held against the next one.
+    # A wider forward must not look cheaper through noise. A running maximum alone would let one slow sample
+    # raise all later points, so each point is first lowered to the next one.
     for i in range(len(values) - 2, -1, -1):
         values[i] = min(values[i], values[i + 1])
     xs = [width for width, _ in points]
@@ -194,11 +224,11 @@ def _bucket(width: int) -> int:
 
 
 class Calibration:
-    """What a drafter's probabilities are worth: acceptance by drafter and offered probability.
+    """Acceptance by drafter and offered probability.
 
     Args:
-        drafters: how many.
-        parent: acceptance over earlier texts, which is where a new text begins.
+        drafters: how many there are.
+        parent: acceptance in earlier texts. It is the prior of a new text.
     """
 
     def __init__(self, drafters: int, parent: Calibration | None = None) -> None:
@@ -207,7 +237,7 @@ class Calibration:
         self._parent = parent
 
     def chance(self, drafter: int, p: float) -> float:
-        """The probability that a draft offered with probability p is accepted where its parent was."""
+        """The probability that a draft offered with p is accepted if its parent is."""
         if p >= 1.0:
             return 1.0
         bucket = bisect(_EDGES, p)
@@ -217,7 +247,7 @@ class Calibration:
         return found if found < 0.995 else 0.995
 
     def observe(self, drafter: int, p: float, accepted: bool) -> None:
-        """A draft whose parent was accepted was accepted or not."""
+        """Notes whether a draft was accepted whose parent was."""
         if p >= 1.0:
             return
         bucket = bisect(_EDGES, p)
@@ -228,11 +258,11 @@ class Calibration:
 
 
 class Goodput:
-    """The size of one tree. `rows` sequences share the forward, and are taken to be alike.
+    """The size of one tree. `rows` sequences share the forward and are assumed to be alike.
 
-    The rate is flat around its maximum, and drafts that are refused still teach the stores what the model
-    finds likely. So the largest tree is taken that gives up at most `_SLACK` of the best rate, and at most
-    a quarter of what drafting brings at all: where that is nothing, nothing is given up.
+    The rate is flat around its maximum, and refused drafts still teach drafters what the model finds likely.
+    So the largest tree is taken whose rate is at most `_SLACK` below the best one and keeps three quarters of
+    the gain over drafting nothing. Without a gain nothing is drafted.
     """
 
     def __init__(self, cost: CostTable, rows: int, taken: int) -> None:
@@ -243,7 +273,7 @@ class Goodput:
         self._certain = 0
 
     def worth(self, chance: float) -> bool:
-        """Whether nodes of this path probability may still be among those to keep."""
+        """Whether a node of this path probability may still be worth keeping."""
         if chance >= 1.0:
             return True
         n = min(len(self._rates) - 1, len(self._slopes) - 1)
@@ -255,7 +285,7 @@ class Goodput:
         count = len(self._rates)
         rate = self._expected / self._costs[min(count, len(self._costs) - 1)]
         self._rates.append(rate)
-        # A token that is certain is worth its place in any forward.
+        # A certain token is always kept.
         if chance >= 1.0:
             self._certain = count
         self._rate = max(self._rate, rate)
@@ -268,20 +298,20 @@ class Goodput:
 
 
 class Bench:
-    """Whom to ask: a drafter that costs more than it saves sits out, twice as long each time.
+    """Decides which drafters are asked. One that costs more than it saves sits out, twice as long each time.
 
-    One object a text. Also used for drafting as a whole, as drafter -1. Who comes back is on trial for a few
-    steps only: what it costs to ask in vain is paid again and again. So is from the start who did not pay
-    in earlier texts.
+    There is one object for each text. Drafting as a whole is judged as drafter -1. A drafter has a trial of
+    `_TRIAL` steps; one that comes back, or that did not pay in earlier texts, has `_AGAIN` steps, because
+    each further trial costs time again.
 
     Args:
-        earlier: what `remember` was told.
+        earlier: the bench whose `remember` was told of earlier texts.
     """
 
     _FIRST, _LONGEST, _TRIAL, _AGAIN = 2, 64, 8, 2
 
     def __init__(self, earlier: Bench | None = None) -> None:
-        # (cost, gain) of this text, in a bench that remembers of earlier ones.
+        # (cost, gain) of each drafter in this text. In a bench that remembers texts: in all of them, decayed.
         self._totals: dict[int, tuple[float, float]] = {}
         self._typical: dict[int, float] = {}
         self._cost: dict[int, float] = {}
@@ -294,13 +324,13 @@ class Bench:
                 self._length[drafter] = self._FIRST
 
     def remember(self, text: Bench) -> None:
-        """A text is finished; later ones begin with what it taught."""
+        """Takes over the costs and gains of a finished text, for later texts."""
         for drafter, (cost, gain) in text._totals.items():
             known = self._totals.get(drafter, (0.0, 0.0))
             self._totals[drafter] = 0.5 * known[0] + cost, 0.5 * known[1] + gain
 
     def asked(self, drafters: Sequence[int]) -> list[int]:
-        """Those that are not sitting out; one step passes."""
+        """The drafters that do not sit out. Each call counts as one step."""
         found = []
         for d in drafters:
             left = self._out.get(d, 0)
@@ -311,12 +341,12 @@ class Bench:
         return found
 
     def observe(self, drafter: int, cost: float, gain: float, patience: float = math.inf) -> None:
-        """Seconds that a step of it took and seconds that its accepted tokens saved.
+        """Notes the seconds that a step of a drafter took, and those that its accepted tokens saved.
 
-        Once it has cost `patience` seconds more than it saved, its trial is over.
+        If the cost exceeds the gain by `patience` seconds, the trial ends at once.
         """
         if drafter in self._typical:
-            # Nor does a step that waited for another process.
+            # The step may have waited for another process.
             cost = min(cost, 3.0 * self._typical[drafter])
         known = self._typical.get(drafter, cost)
         self._typical[drafter] = known + 0.1 * (cost - known)
@@ -334,6 +364,6 @@ class Bench:
             self._out[drafter] = length
             self._length[drafter] = min(self._LONGEST, length * 2)
             self._steps[drafter] = 0
-            # When it comes back, what was before counts little: the text may be another by then.
+            # Earlier steps count little when it comes back, because the text may have changed by then.
             self._cost[drafter] *= 0.25
             self._gain[drafter] *= 0.25

@@ -3,11 +3,32 @@
 Enters: a matcher at the end of the text and one cursor a drafter. Leaves: `DraftTree`.
 Cost: a heap operation and a few membership checks a node; the matcher walks between neighbours of the heap.
 
-Nodes are added in the order of their path probability (OPT-Tree: Wang et al. 2024; DySpec: Xiong et al.
-2024), so any prefix of the list is a tree. Cursors of different drafters that stand on the same node offer
-into the same set of children (token tree merging: Miao et al., SpecInfer, 2024). A token that the grammar
-refuses is dropped when it is offered; its probability goes to its siblings and its place to the next best.
-Pruning is exact: the target never draws such a token.
+The problem. Several drafters guess, each with probabilities of its own and each several tokens ahead. A
+forward has room for some nodes only, and a guess that the grammar refuses would waste one.
+
+The idea. A cursor stands at a node and offers (token, probability) for its children. A heap has the offers of
+all nodes by path probability; the best one becomes the next node, and its cursors offer in turn (OPT-Tree:
+Wang et al. 2024; DySpec: Xiong et al. 2024). Cursors of different drafters at one node offer into one set of
+children (token tree merging: Miao et al., SpecInfer, 2024). With the grammar `[0-9]+` and, after the text,
+
+    drafter 0    1: 0.6, x: 0.3; after 1 it offers 2: 0.5            drafter 1    1: 0.5, 2: 0.4
+
+    x is refused, and its 0.3 goes to its siblings: drafter 0 offers 1 with 0.6 / 0.7 = 0.857
+    node 0    1, below the root, 0.857, offered by both
+    node 1    2, below node 0, 0.857 * 0.5 = 0.429, offered by drafter 0
+    node 2    2, below the root, 0.4, offered by drafter 1
+
+A node's probability is the largest that a drafter gives, as calibrated by acceptance (goodput.py). `Goodput`
+ends the growth and cuts the tree to its best size.
+
+Invariants.
+- Parents come before children, and nodes come in the order of their path probability. So any prefix of the
+  list is a tree, and `cut` may take one.
+- Pruning is exact: the target never draws a token that the grammar refuses.
+- The matcher is where it was when `build` returns, also if a drafter raises.
+- Tokens without an alternative (probability 1) do not count against the budget.
+
+Rejected. A fork of the matcher for each node: it copies the whole history. `Walk` moves the one matcher.
 """
 
 from __future__ import annotations
@@ -31,19 +52,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Built", "DraftTree", "Walk", "build", "tree_masks"]
 
-# Forced tokens do not count against the budget; this bounds a text that is forced without end.
+# Nodes beyond the budget. Forced tokens do not count against it, and a text may be forced without an end.
 _FREE = 64
-_LEAST = 1e-3
+_LEAST = 1e-3  # nodes with a smaller path probability are not added
 
 
 @dataclass(slots=True)
 class DraftTree:
-    """Nodes 0 .. n-1, parents before children; -1 is the last token of the text.
+    """Nodes 0 .. n-1, parents before children. The root is -1, the last token of the text.
 
     Attributes:
-        offers: for each node the (drafter, probability) pairs that stood behind it.
-        chances: the path probability that was expected of each node.
-        probes: nodes that some drafter wants scored for itself: drafter -> nodes. They may be invalid.
+        offers: for each node the (drafter, probability) pairs that proposed it.
+        chances: for each node its path probability, as expected.
+        probes: for a drafter, nodes that it wants scored for its own use. Their text may be invalid.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -58,7 +79,7 @@ class DraftTree:
         return len(self.tokens)
 
     def add(self, parent: int, token: int, offers: tuple[tuple[int, float], ...], chance: float) -> int:
-        """A new node, whose number is returned. `token` must not be a child of `parent` yet."""
+        """Adds a node and returns its number. `parent` must have no child `token` yet."""
         node = len(self.tokens)
         self.tokens.append(token)
         self.parents.append(parent)
@@ -70,7 +91,7 @@ class DraftTree:
         return node
 
     def child(self, node: int, token: int) -> int | None:
-        """The child of a node (-1: of the root) by token."""
+        """The child `token` of a node (-1: of the root); None if there is none."""
         return self.children[node + 1].get(token)
 
     def path(self, node: int) -> list[int]:
@@ -82,7 +103,7 @@ class DraftTree:
         return found[::-1]
 
     def cut(self, count: int) -> None:
-        """Keep the first `count` nodes."""
+        """Removes all nodes but the first `count`."""
         for node in range(len(self.tokens) - 1, count - 1, -1):
             del self.children[self.parents[node] + 1][self.tokens[node]]
         del self.tokens[count:], self.parents[count:], self.depths[count:]
@@ -91,9 +112,10 @@ class DraftTree:
     def add_probes(
         self, drafter: int, tokens: Sequence[int], parents: Sequence[int] | None = None, depth: int = 1 << 30
     ) -> None:
-        """A chain below the root, or a tree by parents (-1: the root), sharing what is there already.
+        """Adds a chain below the root, or a tree if `parents` are given (-1: the root).
 
-        What lies deeper than `depth` is left out, and is missing in `probes`.
+        Nodes that exist are shared. Nodes deeper than `depth` are left out. They are missing in `probes`,
+        too.
         """
         nodes: list[int] = []
         kept: list[int] = []
@@ -111,8 +133,12 @@ class DraftTree:
 
 @dataclass(slots=True)
 class Built:
-    """A tree and what building it took: refused offers, membership checks, seconds by drafter, and of those
-    the calls of `children` with their seconds."""
+    """A tree and the cost of building it.
+
+    Attributes:
+        pruned: offers that the grammar refused. checks: questions to the matcher.
+        seconds: the time of each drafter. asked: its calls of `children` and their part of that time.
+    """
 
     tree: DraftTree
     pruned: int = 0
@@ -122,9 +148,9 @@ class Built:
 
 
 class Walk:
-    """The text's own matcher, moved from node to node and back: a fork would copy the whole history.
+    """Moves the text's own matcher from node to node.
 
-    `at` is asked for paths that the matcher accepts, and for [] in the end.
+    Whoever uses it asks only for paths that the matcher accepts, and for [] at the end, which moves it back.
     """
 
     def __init__(self, matcher: Matcher | None) -> None:
@@ -164,19 +190,18 @@ def build(
     """Grow a tree from the end of a text.
 
     Args:
-        matcher: at the end of the text; moved and put back. None: nothing is pruned.
+        matcher: stands at the end of the text. It is moved and put back. None: nothing is pruned.
         cursors: (number of the drafter, its cursor at the end of the text).
-        budget: nodes at most, tokens without alternative not counted.
-        depth: levels at most.
-        ends: end-of-sequence ids, behind which nothing is drafted.
+        budget: the most nodes, without tokens that have no alternative.
+        depth: the most levels.
+        ends: end-of-sequence ids. Nothing is drafted after one.
         position: tokens of the answer before the root.
-        calibration: what probabilities of each drafter are worth.
-        goodput: stops where another node costs more than it brings, and cuts back to the best size; None
-            fills the budget.
-        vocab_size: ids beyond it are no drafts.
-        afford: (drafter, path probability) -> whether to ask it there; None always asks.
-        width: children of one node at most.
-        prune: False keeps what the grammar refuses (an ablation; the result is the same text).
+        calibration: the acceptance of each drafter's probabilities so far.
+        goodput: decides when to stop, and how many nodes to keep; None: the tree fills the budget.
+        vocab_size: larger ids are ignored.
+        afford: (drafter, path probability) -> whether to ask the drafter there; None: always.
+        width: the most children of one node.
+        prune: False keeps tokens that the grammar refuses. For ablations: the text is the same.
     """
     made = Built(DraftTree())
     walk = Walk(matcher if prune else None)
@@ -215,7 +240,7 @@ def _grow(
     width: int,
 ) -> None:
     tree = made.tree
-    standing: list[Sequence[tuple[int, Cursor]]] = [cursors]  # of node i at i + 1
+    standing: list[Sequence[tuple[int, Cursor]]] = [cursors]  # the cursors at node i, at index i + 1
     # Entries: (-path probability, number, node, token, offers); token -1 asks for the node's children.
     heap: list[tuple[float, int, int, int, tuple[tuple[int, float], ...]]] = [(-1.0, 0, -1, -1, ())]
     serial = 0
@@ -274,7 +299,7 @@ def _offered(
     calibration: Calibration,
     vocab_size: int,
 ) -> list[tuple[int, float, tuple[tuple[int, float], ...]]]:
-    """(token, calibrated probability, offers behind it) of all drafters, what is valid, best first."""
+    """The valid tokens that drafters offer here: (token, calibrated probability, its offers), best first."""
     valid: dict[int, bool] = {}
     found: dict[int, list[tuple[int, float]]] = {}
     chances: dict[int, float] = {}
@@ -314,10 +339,10 @@ def _offered(
 def tree_masks(
     matcher: Matcher, tree: DraftTree, vocab_size: int, budget: int | None
 ) -> npt.NDArray[np.int32]:
-    """The masks of the root and of every node, shape (1 + nodes, ceil(V/32)); one walk, depth first.
+    """The masks of the root and of every node, shape (1 + nodes, ceil(V/32)), made in one walk, depth first.
 
-    For a model that runs elsewhere meanwhile. Rows that are behind a refused token, behind the end or out of
-    budget allow nothing; verification never gets there.
+    They can be made while a model runs on another device. A row after a refused token, after the end or out
+    of budget allows nothing. Verification never uses such a row.
 
     Raises:
         UnsatisfiableBudget: the text cannot be completed within the budget.

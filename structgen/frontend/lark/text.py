@@ -1,4 +1,4 @@
-"""The extensions of Lark's grammar language, found in the text and put out of Lark's way.
+r"""The extensions of Lark's grammar language, found in the text and put out of Lark's way.
 
 In: a grammar's text. Out: text that Lark's own loader reads, in which every extension is a string literal of
 private characters; what the literals stand for; attributes of rules; a map back to the places in the text.
@@ -8,11 +8,35 @@ Cost: linear in the text.
     <|name|>  <[12,15-18]>                   tokens that are no text
     A & B   ~A                               terminals: both, anything but; ``&`` binds closer than ``|``
     a{2} a{2,} a{2,5}                        repetition, besides Lark's own ``~``
-    name[lazy, capture="x", stop="\\n"]: ...  attributes
+    name[lazy, capture="x", stop="\n"]: ...  attributes
     name::_: ... %if ...   name::set_bit(1)  a rule with a parameter; see `parametric`
     @name                                    a grammar that was given under that name
     a-name                                   a hyphen in a name; Lark sees another name
     %llguidance {...}  %grammar_options {...}   options
+
+The problem. The dialect itself is read by Lark's own loader, which refuses all of these.
+
+The idea. `scan` cuts the text into strings, patterns, comments and extensions. An extension becomes a literal
+with its number between U+E000 and U+E001; Lark carries it through as a terminal, and rules.py and
+terminals.py look it up:
+
+    start[lazy, capture="x"]: "a"{2,3} <|im_end|>        start: "#0" "a" "#1" "#2"
+    my-name: ~"b"                                        my_name: "#3" "b"
+
+    #0 the attributes of `start`    #1 the count (2, 3)    #2 the token <|im_end|>    #3 "anything but"
+
+(`#0` stands for the literal number 0.) What is said about a rule in front of its colon comes to stand behind
+the colon. So it stays with the rule, whatever names Lark gives to rules that are imported.
+
+Invariants.
+- A place in the new text leads back to one in the original (`Scanned.place`), so errors name the user's place
+  and name.
+- Strings, patterns and comments are never searched for extensions.
+- A name with a hyphen becomes a name that nothing else in the text has.
+- Brackets nest at most `_NESTING` levels.
+
+Rejected. Handing all lines to Lark: its lexer takes quadratic time for runs of empty lines (64 kB took 4.0
+s), so only one of them goes there.
 """
 
 from __future__ import annotations
@@ -46,7 +70,7 @@ _PART = re.compile(
     re.VERBOSE,
 )
 _BRACKETS = re.compile(r"[(\[{}\])]")
-_NESTING = 100  # brackets in brackets
+_NESTING = 100  # the most levels of brackets
 _HEAD = re.compile(
     r"[ \t]*[?!]{0,2}(?P<name>_?[a-z][_a-z0-9]*(?:-[_a-z0-9]+)*)(?P<priority>\.[+\-]?\d+)?"
     r"(?P<parameter>::_(?=\s*[\[:]))?(?P<open>[ \t]*\[)?"
@@ -58,10 +82,10 @@ _ATTRIBUTE = re.compile(
 )
 _COLON = re.compile(r"\s*:")
 _KNOWN = ("lazy", "capture", "stop", "suffix", "stop_capture", "max_tokens", "max_chars", "temperature")
-# Options of a grammar: name -> the values that are kept.
+# Options of a grammar, each with the values that are accepted.
 _OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "llguidance": {
-        "no_forcing": (True, False),  # how forced text is cut into tokens is no matter of a grammar here
+        "no_forcing": (True, False),  # has no effect: it is about how forced text is cut into tokens
         "allow_invalid_utf8": (False,),
         "skip_repetition": ("once",),
     },
@@ -74,8 +98,8 @@ class Extension:
     # empty, json, regex, lark, token, ids, reference, call, both, negate, count, condition, rule
     kind: str
     value: Any
-    at: int  # where in the text
-    origin: Scanned  # the text
+    at: int  # the place in the original text
+    origin: Scanned  # the grammar that it stands in
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         self.origin.fail(message, self.at if at is None else at)
@@ -83,10 +107,10 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What stands between a rule's name and its colon."""
+    """The text between a rule's name and its colon, as read."""
 
-    name: str  # of the rule, as written
-    attributes: dict[str, tuple[str, str, int]]  # by name: kind of value, its text, its place
+    name: str  # the rule's name, as written
+    attributes: dict[str, tuple[str, str, int]]  # name -> kind of the value, its text, its place
     parametric: bool  # the rule has a parameter
 
 
@@ -94,12 +118,11 @@ class Given:
 class Scanned:
     """The text for Lark, and what was taken out of it.
 
-    What is said about a rule in front of its colon stands in the new text behind the colon, as an extension
-    in the first alternative. So it stays with the rule, whatever names Lark gives to rules that are imported.
+    Attributes and parameters of a rule are an extension in its first alternative.
     """
 
     original: str
-    file: str = ""  # that was imported
+    file: str = ""  # the name of an imported file
     text: str = ""
     extensions: list[Extension] = field(default_factory=list)
     heads: set[str] = field(default_factory=set)  # rules with attributes or a parameter
@@ -121,11 +144,11 @@ class Scanned:
         source.fail(f"{self.file}: {message}" if self.file else message, self.original, at)
 
     def written(self, name: str) -> str:
-        """A name as the grammar's text has it."""
+        """A name as it is written in the grammar's text."""
         return next((w for w, n in self.spelled.items() if n == name), name)
 
     def name(self, written: str) -> str:
-        """A name as Lark reads it: without hyphens, and told apart from all others."""
+        """The name that Lark gets instead: without hyphens, and different from all other names."""
         if "-" not in written:
             return written
         if written not in self.spelled:
@@ -138,11 +161,14 @@ class Scanned:
 
 
 def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
-    """Raises GrammarError for an extension that is not well-formed.
+    """Takes the extensions out of a text.
 
     Args:
-        parent: the grammar that imports this one, which keeps its extensions.
-        file: where this one was found.
+        parent: the grammar that imports this one. Both have one list of extensions.
+        file: the name of the imported file.
+
+    Raises:
+        GrammarError: an extension is not well-formed.
     """
     found = Scanned(text, file)
     if parent is not None:
@@ -165,7 +191,7 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
         found.extensions.append(Extension(kind, value, where, found))
 
     def plain(begin: int, end: int) -> None:
-        """Text for Lark as it is."""
+        """Puts a stretch of the text as it is."""
         nonlocal depth
         for bracket in _BRACKETS.finditer(text, begin, end):
             depth = depth + 1 if bracket[0] in "([{" else max(0, depth - 1)
@@ -174,7 +200,7 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
         put(text[begin:end], begin)
 
     line = True
-    blank = False  # nothing but blanks since a line's end that was put
+    blank = False  # only blanks since the last line break that was put
     while at < len(text):
         if line:
             line = False
@@ -193,7 +219,7 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
                     put(text[at : head.start("name")] + name + (head["priority"] or "") + ":", at)
                     given = Given(head["name"], attributes, head["parameter"] is not None)
                     extend("rule", given, head.start("name"))
-                    for end in ("stop", "suffix"):  # for Lark a terminal of the rule, so that it is kept
+                    for end in ("stop", "suffix"):  # Lark drops terminals without a use
                         if attributes.get(end, ("",))[0] == "terminal":
                             put(f" {found.name(attributes[end][1])} ", attributes[end][2])
                     at, blank = at_end, False
@@ -210,11 +236,11 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
         start = match.start()
         piece = match[0]
         if kind == "string" and piece.startswith('""'):
-            extend("empty", None, start)  # which Lark refuses
+            extend("empty", None, start)  # Lark refuses an empty literal
         elif kind in ("string", "regexp"):
             put(piece, start)
         elif kind == "line":
-            # One of many: Lark's lexer takes quadratic time for lines without text.
+            # Of several empty lines one is put: Lark's lexer takes quadratic time for them.
             if not blank:
                 put(piece, start)
             line = blank = True
@@ -271,7 +297,7 @@ def _percent(found: Scanned, kind: str, start: int, at: int, extend: Any) -> int
     except RecursionError:
         source.fail(f"%{kind} nests too deeply", text, start)
     if kind == "json":
-        value = text[at:end]  # as written: the core reads numbers as text
+        value = text[at:end]  # unparsed, because the core reads numbers as text
     if kind not in _OPTIONS:
         extend(kind, value, start)
         return end
@@ -290,7 +316,10 @@ def _percent(found: Scanned, kind: str, start: int, at: int, extend: Any) -> int
 
 
 def closing(text: str, at: int) -> int:
-    """Where the brace at `at` is closed, texts, patterns and comments aside."""
+    """The place of the brace that closes the one at `at`.
+
+    Braces in strings, patterns and comments do not count.
+    """
     depth, here = 0, at
     pattern = re.compile(
         _PART.pattern.split("|(?P<percent>")[0] + r"|(?P<open>[{])|(?P<close>[}])", re.VERBOSE
@@ -303,11 +332,14 @@ def closing(text: str, at: int) -> int:
     source.fail("this brace is never closed", text, at)
 
 
-Values = dict[str, tuple[str, str, int]]  # of attributes, by name: kind of value, its text, its place
+Values = dict[str, tuple[str, str, int]]  # attributes: name -> kind of the value, its text, its place
 
 
 def _attributes(found: Scanned, head: re.Match[str]) -> tuple[Values, int] | None:
-    """The list ``[...]`` after a rule's name and where the colon behind it ends; None where it is none."""
+    """Reads the list ``[...]`` after a rule's name.
+
+    Returns it and the place after the colon; None if it is none.
+    """
     text, at = found.original, head.end()
     values: Values = {}
     while True:

@@ -5,9 +5,31 @@ corpus its continuations, by how often they follow there. Cost: some 14 microsec
 amortised O(1) look-ups a token to follow a text; at most 2 n states and 3 n transitions for n tokens, in
 arrays of 12 and 8 bytes each, whatever the texts are. It is never changed, so texts and threads share it.
 
+The problem. Answers repeat passages of documents, forms and earlier answers. After each token the longest
+suffix of the text that occurs anywhere in the corpus has to be known, and every continuation of it.
+
+The idea. A suffix automaton has a state for each set of strings that end at the same places of the corpus. A
+link leads from a state to that of the next shorter suffix. `Corpus.read` follows the transition of a token;
+where there is none, it goes along links to a shorter suffix that has one. With the texts `abcab` and `abd`,
+and characters for tokens, there are 7 states, and reading `xab` gives:
+
+    read    longest suffix    it occurs    continuations
+    x       none              8 times      a 3, b 3, c 1
+    a       a                 3 times      b 3
+    b       ab                3 times      c 1, d 1
+
+A continuation is offered with its share of the occurrences, made smaller where the suffix is short: here c
+and d with 1 / 3.5 * 2 / 3 = 0.19 each. The end of a text is an occurrence without a continuation.
+
 Hu et al. 2024, *SAM decoding: speculative decoding via suffix automaton*, of whose two automata this is the
 static one; suffix_automaton.py is the dynamic one. The automaton of several texts: Blumer et al. 1987. The
-paper copies from one occurrence; here every continuation is offered with its share of the occurrences.
+paper copies from one occurrence; here every continuation is offered with its share.
+
+Invariants.
+- A corpus belongs to one vocabulary. Its file has the vocabulary's digest, and another vocabulary is refused.
+- A file is not trusted: `_check` accepts only arrays that can be followed without an endless loop or a bad
+  index.
+- Transitions of a state are sorted by token, so `after` finds one by bisection.
 """
 
 from __future__ import annotations
@@ -35,7 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Corpus", "CorpusDrafter"]
 
 _FORMAT = 1
-_OFFERED = 3
+_OFFERED = 3  # the most continuations
 _LIMIT = 1 << 22  # tokens: a minute to build
 
 Ints = npt.NDArray[np.int32]
@@ -45,8 +67,8 @@ class Corpus:
     """All substrings of some texts. Make one with `build` or `load`; state 0 is the empty string.
 
     Attributes:
-        states, transitions: how many there are.
-        nbytes: of its arrays.
+        states, transitions: their numbers.
+        nbytes: the size of the arrays.
     """
 
     def __init__(self, arrays: dict[str, Ints], digest: str) -> None:
@@ -64,10 +86,10 @@ class Corpus:
     def build(
         texts: Iterable[str | bytes | Sequence[int]], vocabulary: Vocabulary, *, tokens: int = _LIMIT
     ) -> Corpus:
-        """Read texts, or ids of the vocabulary.
+        """Reads texts, or ids of the vocabulary.
 
         Args:
-            tokens: at most, of all texts together.
+            tokens: the most tokens of all texts together.
 
         Raises:
             StructgenError: the texts have more tokens.
@@ -86,16 +108,16 @@ class Corpus:
         return Corpus(builder.arrays(), vocabulary_digest(vocabulary))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file. It appears whole or not at all."""
+        """Writes a file. It appears whole or not at all."""
         meta = json.dumps({"format": _FORMAT, "kind": "corpus", "vocabulary": self._digest})
         save_arrays(path, {"meta": np.frombuffer(meta.encode(), np.uint8), **self._arrays})
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Corpus:
-        """Read a file of `save`.
+        """Reads a file that `save` wrote.
 
         Raises:
-            StructgenError: it is damaged or of another version.
+            StructgenError: the file is damaged or has another version.
         """
         os.stat(path)
         try:
@@ -110,18 +132,18 @@ class Corpus:
             raise StructgenError(f"the corpus {os.fspath(path)} is damaged{why}") from None
 
     def check_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """StructgenError: the corpus is one of another vocabulary."""
+        """Raises a StructgenError if the corpus was built with another vocabulary."""
         if vocabulary_digest(vocabulary) != self._digest:
             raise StructgenError("the corpus was built with another vocabulary: build it with this model's")
 
     def after(self, state: int, token: int) -> int:
-        """The state behind a token; -1 where the corpus has no such string."""
+        """The state after one more token; -1 if the corpus has no such string."""
         first, stop = self._start[state], self._start[state + 1]
         at = bisect_left(self._token, token, first, stop)
         return self._target[at] if at < stop and self._token[at] == token else -1
 
     def read(self, state: int, length: int, token: int) -> tuple[int, int]:
-        """The longest suffix that occurs, one token on: its state and how many tokens it has."""
+        """The longest suffix that occurs after one more token: its state and its length in tokens."""
         while True:
             found = self.after(state, token)
             if found >= 0:
@@ -149,12 +171,12 @@ class CorpusDrafter:
     """Drafts from a corpus.
 
     Args:
-        corpus: one, or the name of a file of `Corpus.save`, or of a text whose lines (of a `.jsonl` file) or
-            whole (of any other) are the corpus; a text is read with the vocabulary of the first model.
-        least: tokens that must match before anything is copied.
+        corpus: a `Corpus`, or the name of a file: one of `Corpus.save`, a `.jsonl` file with a text in each
+            line, or any other file, which is one text. Texts are read with the vocabulary of the first model.
+        least: a suffix has to have so many tokens before anything is copied.
 
     Raises:
-        StructgenError: the file is damaged. When a text begins: the corpus is another vocabulary's.
+        StructgenError: the file is damaged; or, when a text begins, the corpus has another vocabulary.
         OSError: there is no such file.
     """
 
@@ -180,10 +202,10 @@ class CorpusDrafter:
         return _Session(self.prepared(start.vocabulary), self.least, start.prompt)
 
     def prepared(self, vocabulary: Vocabulary) -> Corpus:
-        """The corpus, built from its texts if that was not done yet.
+        """The corpus. It is built from its texts at the first call.
 
         Raises:
-            StructgenError: it is one of another vocabulary, or has too many tokens.
+            StructgenError: the corpus has another vocabulary, or too many tokens.
         """
         with self._lock:
             if self._corpus is None:
@@ -235,14 +257,16 @@ class _Cursor:
 
 
 def is_corpus_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as those of `Corpus.save` do."""
+    """Whether a file begins like a file of `Corpus.save`."""
     with open(path, "rb") as stream:
         return stream.read(4) == b"PK\x03\x04"
 
 
 def texts_of(path: str | os.PathLike[str]) -> list[str]:
-    """The texts of a file. Each line of a `.jsonl` file is one: a string is what it says, a record with a
-    `text` (as `structgen generate --output` writes them) is that, and anything else is compact JSON.
+    """The texts of a file. A `.jsonl` file has one in each line, any other file is one text.
+
+    A line may be a string, which is the text; a record with a `text`, as `structgen generate --output` writes
+    it; or any other JSON, whose compact form is the text.
 
     Raises:
         StructgenError: the file is empty or not UTF-8, or a line is not JSON.
@@ -258,7 +282,7 @@ def texts_of(path: str | os.PathLike[str]) -> list[str]:
     if not name.endswith(".jsonl"):
         return [text]
     texts = []
-    for number, line in enumerate(text.split("\n"), 1):  # other line breaks may stand in strings
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): strings may have U+2028
         if not line.strip():
             continue
         try:
@@ -274,14 +298,14 @@ def texts_of(path: str | os.PathLike[str]) -> list[str]:
 
 
 class _Builder:
-    """The automaton while it grows. Most states have one transition, which needs no dictionary."""
+    """The automaton while it grows. Most states have one transition, so only others have a dictionary."""
 
     def __init__(self) -> None:
         self.tokens = 0
         self._link = array("i", [-1])
         self._length = array("i", [0])
-        self._ends = array("i", [0])  # how often a text's prefix ends here
-        self._token = array("i", [-1])  # of the only transition, or of the first
+        self._ends = array("i", [0])  # how many prefixes of texts end in the state
+        self._token = array("i", [-1])  # the token of the first transition
         self._target = array("i", [-1])
         self._more: dict[int, dict[int, int]] = {}
 
@@ -316,9 +340,9 @@ class _Builder:
         return state
 
     def _extend(self, last: int, token: int) -> int:
-        """The state of a text that is one token longer."""
+        """The state of the text of `last` with one more token."""
         found = self._next(last, token)
-        if found >= 0:  # an earlier text had it
+        if found >= 0:  # the string occurs in an earlier text
             return found if self._length[found] == self._length[last] + 1 else self._split(last, token, found)
         new = self._new(self._length[last] + 1)
         at = last
@@ -331,7 +355,7 @@ class _Builder:
         return new
 
     def _split(self, at: int, token: int, state: int) -> int:
-        """The shorter strings of a state as a state of their own."""
+        """Gives the shorter strings of a state a state of their own, and returns it."""
         clone = self._new(self._length[at] + 1, state)
         self._link[state] = clone
         while at >= 0 and self._next(at, token) == state:
@@ -364,7 +388,7 @@ class _Builder:
 
 
 def _check(arrays: dict[str, Any]) -> None:
-    """ValueError: what was read is no automaton. One that passes can be followed without end or fault."""
+    """Raises a ValueError if arrays are no automaton. One that passes can be followed safely."""
     names = ("start", "token", "target", "link", "length", "count")
     if set(arrays) != set(names) or any(a.dtype != np.int32 or a.ndim != 1 for a in arrays.values()):
         raise ValueError("it has other arrays")

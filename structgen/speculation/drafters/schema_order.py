@@ -3,9 +3,28 @@
 Enters: the schema and the bytes of the answer. Leaves: pieces of JSON that probably come next, in tokens.
 Cost: a few operations a byte, and an encoding by the tokenizer for each new piece, remembered.
 
-Most schemas allow names that they do not declare, so a grammar forces hardly anything; yet models write the
-declared ones, in the order of the schema. Nothing here is a claim about validity: it is a guess, the grammar
-prunes it and the target decides.
+The problem. Most schemas allow names that they do not declare, so a grammar forces hardly anything; yet
+models write the declared ones, in the order of the schema.
+
+The idea. `read` follows the text with a small reader of JSON: open containers, the mode (in a name, after a
+value, ...) and the subschema that applies. `predictions` says what a text that follows the schema would have
+next. For `{"properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}`:
+
+    text so far               predicted
+    (nothing)                 {"name":"    0.85
+    {                         "name":"     0.6       "age":    0.2
+    {"na                      me":"        0.9
+    {"name":"A"               ,"age":      0.6       }         0.1
+    {"name":"A","age":7       }            0.16
+
+A piece becomes tokens by the tokenizer; a cursor offers its first token, and behind it the rest of the piece
+(`_chains`). Blanks after colons follow the habit of the text so far (`spaced`).
+
+Invariants.
+- Nothing here is a claim about validity: the grammar prunes, and the target decides. A wrong prediction costs
+  time.
+- A schema of any shape is read without an error: what is not understood predicts nothing.
+- The probabilities are guesses, which `Calibration` (goodput.py) corrects.
 """
 
 from __future__ import annotations
@@ -20,16 +39,16 @@ from ..base import Cursor, Here, Quiet, Start, Step
 
 __all__ = ["SchemaOrder", "Shape", "State", "predictions", "read"]
 
-_NAMES = 3
-_CHANCES = (0.6, 0.2, 0.1)
-_CLOSING = 0.2
-_DEEP = 3
-_REMEMBERED = 1 << 14
-_LOOKED = 1_000  # subschemas that the shape of one is read from
+_NAMES = 3  # the next declared names that are predicted, and
+_CHANCES = (0.6, 0.2, 0.1)  # their probabilities
+_CLOSING = 0.2  # the probability that a string or a number ends here
+_DEEP = 3  # containers that one prediction opens
+_REMEMBERED = 1 << 14  # pieces of text whose tokens are kept
+_LOOKED = 1_000  # the most subschemas that one shape is read from
 
 
 class Shape(NamedTuple):
-    """What a subschema says about the look of its values. `names` are (name, its subschema)."""
+    """What a subschema says about the text of its values. `names` are pairs of a name and its subschema."""
 
     kinds: tuple[str, ...] = ()
     names: tuple[tuple[str, Any], ...] = ()
@@ -38,7 +57,7 @@ class Shape(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """An open object or array: its shape, and the place in `names` behind the last one written."""
+    """An open object or array: its shape, and the index in `names` after the last name that was written."""
 
     object: bool
     shape: Shape
@@ -46,10 +65,14 @@ class Frame(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where in a JSON text one stands.
+    """A place in a JSON text.
 
-    mode: "value", "first" and "name" (a name may come; "first" also an end), "in name", "colon", "string",
-    "scalar", "after". `held` is the text of the name or value begun; `shape` that of the value.
+    Attributes:
+        mode: "value" (a value comes next), "first" (a name or the end of the object), "name", "in name",
+            "colon", "string" (inside one), "scalar" (inside a number, true, false or null), "after" (a
+            value).
+        shape: of the value that comes next or was begun.
+        held: the text of the name or value that was begun.
     """
 
     mode: str
@@ -72,7 +95,7 @@ class SchemaOrder:
         if isinstance(schema, (str, bytes)):
             try:
                 schema = json.loads(schema)
-            except (ValueError, RecursionError):  # a pattern
+            except (ValueError, RecursionError):  # the source is a pattern or a grammar
                 schema = None
         return _Session(self, start, schema if isinstance(schema, dict) else None)
 
@@ -104,7 +127,7 @@ class _Session(Quiet):
         if self._state is None or self.shapes is None:
             return
         text = self.start.vocabulary.decode(step.tokens)
-        # The habit is what stood behind the last colon behind a quote.
+        # Whether a blank followed the last colon after a quote, which is probably that of a name.
         seen = self._tail + text
         if (colon := seen.rfind(b'":', 0, -1)) >= 0:
             self.spaced = seen[colon + 2 : colon + 3] == b" "
@@ -116,7 +139,11 @@ class _Session(Quiet):
 
 
 class _Cursor:
-    """`chains`: pieces begun at a node above, each with its probability. `state` lags behind by `unread`."""
+    """A place in the tree.
+
+    `chains` are the rests of pieces that were begun at a node above, each with its probability. `state` is
+    that of a node above; the tokens since then are `unread`, and are read when a new prediction is needed.
+    """
 
     __slots__ = ("_chains", "_session", "_state", "_unread")
 
@@ -171,7 +198,7 @@ class Shapes:
         self._left = 0
 
     def of(self, schema: Any) -> Shape:
-        """The shape of a subschema. References within the document are followed, `anyOf` by its first."""
+        """The shape of a subschema. Follows references in the document, and the first branch of a union."""
         known = self._known.get(id(schema))
         if known is None:
             self._left = _LOOKED
@@ -192,7 +219,7 @@ class Shapes:
             kinds = (kinds,)
         elif isinstance(kinds, list):
             kinds = tuple(k for k in kinds if isinstance(k, str))
-        else:  # no types, which the grammar leaves alone
+        else:  # no type, or one that the grammar refuses
             kinds = ()
         properties = schema.get("properties")
         names = list(properties.items()) if isinstance(properties, dict) else []
@@ -226,7 +253,7 @@ def _compact(value: Any) -> str:
 
 
 def read(state: State | None, text: bytes, shapes: Shapes) -> State | None:
-    """The state after some bytes; None where they are no JSON, and behind the end."""
+    """The state after some bytes; None if they are not JSON or go on after the end."""
     for byte in text:
         if state is None:
             return None
@@ -288,7 +315,7 @@ def predictions(state: State, shapes: Shapes, spaced: bool = False) -> list[tupl
     found: list[tuple[str, float]] = []
 
     def value(shape: Shape, depth: int = 0) -> str:
-        """How a value begins, as far as that is not a matter of its content."""
+        """The beginning of a value that its shape determines."""
         if len(shape.literals) == 1:
             return shape.literals[0]
         if shape.literals:
@@ -360,7 +387,7 @@ def predictions(state: State, shapes: Shapes, spaced: bool = False) -> list[tupl
 
 
 def _common(texts: Sequence[str]) -> str:
-    """The longest common beginning."""
+    """The longest common prefix."""
     low, high = min(texts), max(texts)
     for i, char in enumerate(low):
         if high[i] != char:
