@@ -42,7 +42,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks docs test-clients test-page test-hosts test-cpp test-c test-asan test-tsan faults wheel test-wheel wheels check-release recursions fuzz cluster damage \
+.PHONY: help setup demo hf test core format lint hooks docs test-clients test-page test-hosts test-cpp test-c test-asan test-tsan faults wheel test-wheel wheels check-release recursions fuzz cluster damage \
   attack planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -50,8 +50,10 @@ help:  ## this list
 
 setup: $(VENV)/.test $(VENV)/.qwen $(CORE)  ## a virtual environment in .venv with the package and its test dependencies
 
-demo: $(CORE)  ## set everything up, then answer three requests with the embedded model
+demo: $(VENV)/.types $(CORE)  ## set everything up, then answer three requests with the embedded model
 	@$(VENV)/bin/structgen generate --prompts examples/requests.jsonl --limit 3
+
+hf: $(VENV)/.hf  ## torch and transformers, for models of the hub and of folders
 
 test: setup lint  ## set up the test dependencies, then lint and pytest
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal

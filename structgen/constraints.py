@@ -268,7 +268,8 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Sequence[Any] |
             can be read as JSON is.
 
     Raises:
-        ValueError: an unknown style. GrammarError: tools that are none.
+        ValueError: an unknown style. GrammarError: tools that are none, or a call whose arguments a function
+            of Python does not take.
     """
     from .checking import bytes_compiler
     from .frontend.tools import STYLES
@@ -288,7 +289,6 @@ def _known_or_meant(style: str) -> str:
 
 def _reply(text: str, style: str, tools: Sequence[Any] | None, compiler: Compiler) -> ToolReply:
     """`tools` None: every name is a function's."""
-    from .frontend.python_types import parser_of_arguments
     from .frontend.tools import described
 
     known = None if tools is None else {described(tool)["function"]["name"]: tool for tool in tools}
@@ -312,9 +312,22 @@ def _reply(text: str, style: str, tools: Sequence[Any] | None, compiler: Compile
             if known is None:
                 arguments = json.loads(item.arguments, strict=False)
             else:
-                arguments = parser_of_arguments(known[item.name])(item.arguments)
+                arguments = _arguments_of(known[item.name], item)
             calls.append(ToolCall(item.name, arguments))
     return ToolReply(words, calls)
+
+
+def _arguments_of(tool: Any, call: Call) -> dict[str, Any]:
+    from .frontend.python_types import parser_of_arguments
+
+    try:
+        return cast(dict[str, Any], parser_of_arguments(tool)(call.arguments))
+    except StructgenError:
+        raise
+    except ValueError as error:  # pydantic's: of a call that no grammar held to the signature
+        found: list[Any] = getattr(error, "errors", list)()
+        words = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found[:3]) or str(error)
+        raise GrammarError(f"a call of {call.name!r} has arguments that it does not take: {words}") from None
 
 
 def constraint_of(given: Mapping[str, Any]) -> Constraint | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from typing import Any
@@ -235,3 +236,10 @@ def test_types_texts_drafts_and_spellings(compiler: sg.Compiler) -> None:
         compiler.json_schema(deep, extra_keys="forbid")
     found = sg.generate(None, "two blue shirts", {**A, "required": ["a"]}, extra_keys="forbid", max_tokens=40)
     assert set(found.value) == {"a"}
+
+
+def test_properties_that_are_no_object_are_no_error_of_python() -> None:
+    for odd in (1, [], "x", None, True):
+        schema = {"properties": odd, "required": ["x"]}
+        with contextlib.suppress(sg.StructgenError):
+            sg.Compiler(VOCABULARY).json_schema(schema, extra_keys="forbid")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+import random
 import re
 
 import pytest
@@ -18,6 +19,7 @@ import structgen as sg
 from oracles import oracle, random_grammars, random_items
 from oracles.random_grammars import DIALECTS, compiled, compilers, draw
 from oracles.strategies import Seeded
+from structgen.checking import bytes_compiler
 
 TOKENS = [bytes([b]) for b in range(256)] + [b"ab", b'a"', b'":', b"11", b""]
 END = len(TOKENS) - 1
@@ -302,3 +304,47 @@ def test_conditions_on_middles_against_enumeration(rest: str) -> None:
                     for letters in itertools.product(b"ab.", repeat=n):
                         text = bytes(letters)
                         assert inside(both, text) == (text in right), (terminals, prefix, suffix, text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "condition"),
+    [
+        ({"type": "object", "minProperties": 2}, sg.max_bytes(11)),
+        ({"type": "object", "minProperties": 3}, sg.max_bytes(18)),
+        ({"type": "array", "minItems": 3, "uniqueItems": True}, sg.Regex(r"\[[12,]{1,5}\]")),
+        (
+            {
+                "type": "object",
+                "minProperties": 3,
+                "additionalProperties": {"type": "boolean"},
+                "required": ["a"],
+            },
+            sg.max_bytes(26),
+        ),
+    ],
+)
+def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(schema, condition) -> None:
+    """What a condition leaves of keys and items that must differ is not counted ahead. Masks were empty
+    there, or had tokens that lead nowhere, and called themselves exact."""
+    try:
+        grammar = bytes_compiler().json_schema(schema, property_order="any", whitespace="compact") & condition
+    except sg.UnsatisfiableCondition:
+        return
+    for seed in range(20):
+        chance, matcher = random.Random(seed), grammar.matcher()
+        while not matcher.is_terminated():
+            row = sg.allocate_bitmask(1, bytes_compiler().vocabulary.vocab_size)
+            try:
+                matcher.fill_bitmask(row)
+            except sg.BudgetExceeded as error:
+                assert "differ" in str(error)
+                break
+            allowed = [
+                t for t in range(bytes_compiler().vocabulary.vocab_size) if row[0, t >> 5] >> (t & 31) & 1
+            ]
+            assert allowed
+            if matcher.num_steps > 40:
+                break
+            for token in allowed:
+                assert matcher.fork().accept_token(token), (matcher.num_steps, token)
+            matcher.accept_token(chance.choice(allowed))

@@ -173,3 +173,10 @@ def test_what_xgrammar_writes_wrong(text, message) -> None:
     with pytest.raises(errors.GrammarError) as caught:
         COMPILER.gbnf(text)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize("text", ["root ::= [\\u{41x", 'root ::= "\\u{41x', "root ::= [\\u{"])
+def test_a_code_point_that_is_not_closed_is_told(text: str) -> None:
+    """The reader went back to the beginning of the text, and a class grew without end."""
+    with pytest.raises(errors.GrammarError, match="not closed"):
+        harness.compiler().gbnf(text)

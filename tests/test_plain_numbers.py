@@ -310,3 +310,32 @@ def test_no_condition_writes_a_number_that_is_infinite(seed: int, spelling: Any)
         assert value % Fraction(str(schema.get("multipleOf", value or 1))) == 0, (schema, longest)
         for key in ("minimum", "exclusiveMinimum"):
             assert value >= Fraction(str(schema.get(key, value))), (schema, longest)
+
+
+@pytest.mark.parametrize("numbers", ["plain", "canonical"])
+def test_a_complement_of_multiples_has_no_number_beyond_the_limit_of_digits(numbers: str) -> None:
+    """The automaton of a divisor reads 308 digits, so that all longer numbers are in its complement. Where
+    nothing shorter was left, those were written."""
+    longer = ["8" * 309, "7" * 310, "1" + "0" * 309]
+    shorter = [str(n) for n in range(-3, 24)] + ["0.5", "0.25", "2.05", "0.3"]
+    divisors = [0.5, 0.2, 0.25, 0.05, 0.125, 1, 1.5, 2, 3, 10]
+    for denied in divisors:
+        schemas: list[Any] = [
+            {"type": "integer", "not": {"multipleOf": denied}},
+            {"type": "integer", "oneOf": [{"multipleOf": 1}, {"multipleOf": denied}]},
+        ]
+        schemas += [{"type": "number", "multipleOf": d, "not": {"multipleOf": denied}} for d in divisors]
+        for schema in schemas:
+            oracle = JsonOracle(schema)
+            try:
+                grammar = COMPILER.json_schema(schema, numbers=numbers, whitespace="compact")
+            except sg.UnsatisfiableSchema:
+                assert not any(oracle.accepts(text) for text in shorter), schema
+                continue
+            except sg.SchemaTooComplex:
+                continue
+            assert grammar.matcher().live_bytes(), schema
+            for text in longer + shorter:
+                matcher = grammar.matcher()
+                if matcher.accept_bytes(text) and matcher.is_accepting():
+                    assert oracle.accepts(text), (schema, text)

@@ -151,3 +151,13 @@ def test_no_value_holds_a_mark_that_ends_the_call(style: str) -> None:
                 taken += 1
                 assert len(sg.parse_tool_calls(changed, style=style, tools=tools).calls) == 1, changed
     assert taken or style == "minimax-m3"  # whose values hold no mark at all
+
+
+def test_arguments_that_a_function_does_not_take_are_told_by_the_call() -> None:
+    def weather(city: str) -> None: ...
+
+    text = '<tool_call>\n{"name": "weather", "arguments": {"city": 3}}\n</tool_call>'
+    with pytest.raises(
+        sg.GrammarError, match="a call of 'weather' has arguments that it does not take: city"
+    ):
+        sg.parse_tool_calls(text, tools=[weather])

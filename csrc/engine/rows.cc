@@ -74,7 +74,7 @@ std::vector<uint32_t> copy_of(const Sequence& s, const Row& row) {
 class PlainRow : public RowSource {
  public:
   bool known(const Sequence& s, Row& row) const override {
-    if (!s.epoch()->fast) return false;
+    if (!s.epoch()->fast || by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
     if (!m) return false;
     write_row(*m, s.vocabulary(), row.words);
@@ -117,7 +117,45 @@ class PlainRow : public RowSource {
     judge(s, row);
   }
   // Of a mask as it was made: takes out what does not lead on, or throws. Within its work.
-  virtual void judge(const Sequence&, Row&) const {}
+  virtual void judge(const Sequence& s, Row& row) const {
+    if (!unproven(s)) return;
+    if (by_text(s)) keep_read(s, row);
+    if (empty(s, row))
+      throw Error(
+          ErrorKind::kBudgetExceeded,
+          "no text is left that ends from here: the condition leaves too few keys or items that differ");
+  }
+  // Whether the mask has to be looked at token by token. What is omitted for a captured text is omitted where
+  // that text is read, and so is what a condition leaves of it; a mask is made for all texts.
+  static bool by_text(const Sequence& s) {
+    return (s.grammar().partial() || unproven(s)) && s.epoch()->parser.state(s.current()).capturing;
+  }
+  static bool unproven(const Sequence& s) { return s.epoch()->parser.unproven(); }
+  static bool empty(const Sequence& s, const Row& row) {
+    return std::all_of(row.words, row.words + s.vocabulary().words(),
+                       [](uint32_t word) { return word == 0; });
+  }
+  // Takes out the tokens that lead nowhere behind a captured text.
+  static void keep_read(const Sequence& s, Row& row) {
+    const auto reads = [&](std::string_view bytes) {
+      return told([&] {
+               StateId at = s.current();
+               for (char b : bytes) at = s.epoch()->parser.step(at, static_cast<uint8_t>(b));
+               return at != Parser::dead();
+             })
+          .value_or(false);
+    };
+    const Vocabulary& v = s.vocabulary();
+    for (uint32_t w = 0; w < v.words(); ++w)
+      for (uint32_t bits = row.words[w]; bits; bits &= bits - 1) {
+        const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
+        const std::string_view bytes = v.bytes(static_cast<TokenId>(t));
+        if (bytes.find_first_of("\",]}") == std::string_view::npos || reads(bytes)) continue;
+        clear_bit(row.words, static_cast<TokenId>(t));
+        if (s.grammar().partial()) row.exact = false;
+      }
+  }
+
   void mask(Sequence& s, Row& row) const {
     if (!known(s, row)) make(s, row, s.grammar().mask_work(), true);
   }
@@ -126,7 +164,7 @@ class PlainRow : public RowSource {
 class PartRow : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
-    return !by_text(s) && PlainRow::known(s, row) && !starved(s, row);
+    return PlainRow::known(s, row) && !starved(s, row);
   }
 
   void fill(Sequence& s, Row& row) const override {
@@ -222,39 +260,9 @@ class PartRow : public PlainRow {
     s.epoch()->masks.some(at, row.words);
   }
 
-  // Whether the mask has to be looked at token by token. What is omitted for a captured text is omitted where
-  // that text is read, and a mask is made for all texts.
-  static bool by_text(const Sequence& s) {
-    return s.grammar().partial() && s.epoch()->parser.state(s.current()).capturing;
-  }
-
   // Whether nothing is left of a row from which something was omitted. That is no answer: some() finds a
   // token.
-  static bool starved(const Sequence& s, const Row& row) {
-    return s.grammar().partial() && std::all_of(row.words, row.words + s.vocabulary().words(),
-                                                [](uint32_t word) { return word == 0; });
-  }
-
-  // Takes out the tokens that read behind a captured text what was omitted for that text.
-  static void keep_read(const Sequence& s, Row& row) {
-    const auto reads = [&](std::string_view bytes) {
-      return told([&] {
-               StateId at = s.current();
-               for (char b : bytes) at = s.epoch()->parser.step(at, static_cast<uint8_t>(b));
-               return at != Parser::dead();
-             })
-          .value_or(false);
-    };
-    const Vocabulary& v = s.vocabulary();
-    for (uint32_t w = 0; w < v.words(); ++w)
-      for (uint32_t bits = row.words[w]; bits; bits &= bits - 1) {
-        const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
-        const std::string_view bytes = v.bytes(static_cast<TokenId>(t));
-        if (bytes.find_first_of("\",]}") == std::string_view::npos || reads(bytes)) continue;
-        clear_bit(row.words, static_cast<TokenId>(t));
-        row.exact = false;
-      }
-  }
+  static bool starved(const Sequence& s, const Row& row) { return s.grammar().partial() && empty(s, row); }
 
   // Whether the mask has a token that leads nowhere. It was put together from parts of regexes, of which more
   // was known than of what the token leaves of the whole.

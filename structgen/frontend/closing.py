@@ -104,7 +104,9 @@ class _Closer:
         self.turning = self.turning or any(word in schema for word in _TURNING)
         out: Document = rewritten(schema, self._inner)
         # In a schema of their own: `additionalProperties` beside `properties` still looks at these names.
-        more = {name: True for name in _asked_for(schema) if name not in (schema.get("properties") or ())}
+        listed = schema.get("properties")
+        known = listed if isinstance(listed, dict) else {}
+        more = {name: True for name in _asked_for(schema) if name not in known}
         held = out.get("allOf", [])
         if more and isinstance(held, list):
             out["allOf"] = [*held, {"properties": more}]

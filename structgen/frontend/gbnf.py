@@ -323,6 +323,8 @@ class Parser:
             digits = self.text[self.at : self.at + _HEX[c]]
             if c == "u" and digits.startswith("{"):
                 end = self.text.find("}", self.at)
+                if end < 0:
+                    source.fail("\\u{ is not closed with }", self.text, start)
                 digits = self.text[self.at + 1 : end]
                 self.at = end + 1
             else:

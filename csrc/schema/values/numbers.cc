@@ -51,7 +51,9 @@ NumberLanguage& Numbers::lexemes(Domain d) {
 // have few digits in all are met, if at all, by a number below their product and so below the limit: what the
 // arithmetic of witness.cc and lattice.cc finds stays right. The automaton of a divisor counts its digits, so
 // that it tells by itself what can still be completed. Where a condition names numbers of about that size,
-// what satisfies it is no further from zero than the largest double, if some of it is not.
+// what satisfies it is no further from zero than the largest double, if some of it is not. Only there may a
+// language that is empty within the limit be written beyond it: a divisor's automaton knows no number beyond
+// the limit, so its complement has all of those.
 RegexId Numbers::language(TypedId p) {
   const RegexId out = finite(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
@@ -73,8 +75,8 @@ RegexId Numbers::finite(TypedId p) {
     out = within(combine(p, of(written, kHuge)), lexemes(of(kAll, kHuge)).within_doubles());
   else if (counts_digits(p))
     out = combine(p, written);
-  else
-    out = within(combine(p, written), lexemes(written).finite());
+  else if (out = regexes_.both(combine(p, written), lexemes(written).finite()); regexes_.judged_empty(out))
+    out = RegexArena::empty();
   finite_.emplace(p.v, out);
   return out;
 }
