@@ -172,6 +172,7 @@ void below(uint64_t number, std::size_t count) {
   if (number >= count) broken("a number leads to nothing");
 }
 
+// Recipe, option 5: a field of the bytes of a grammar, and the next number of their version.
 template <class Form>
 void schema(Form& form, JsonPart& p) {
   form.field(p.schema);

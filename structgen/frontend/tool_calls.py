@@ -78,6 +78,7 @@ Item = str | Call | Begun | Part
 
 
 # A mark in a chat template, and the style that its model writes. The first mark that occurs counts.
+# Recipe, tool style 3: a mark of its chat templates, in front of marks that occur in it.
 _TEMPLATES = (
     ("func_name1(params_name1", "pythonic"),
     ("]<]minimax[>[", "minimax-m3"),

@@ -14,10 +14,19 @@
 
 namespace structgen {
 
+namespace {
+// Whether some number meets the condition, whatever its constant is. One that is not named here is left to an
+// automaton.
+bool some_number(Op op) {
+  return op == Op::kInteger || op == Op::kMultiple || op == Op::kAtLeast || op == Op::kAtMost ||
+         op == Op::kEqual;
+}
+}  // namespace
+
 bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   check_depth();
   const Formula& f = formulas[p];
-  if (row(f.op).family == Family::kNumber || f.op == Op::kFormat) return true;
+  if (some_number(f.op) || f.op == Op::kFormat) return true;
   if (f.op == Op::kStrings)  // half a surrogate pair, "\ud800", has no spelling
     return std::ranges::any_of(formulas.string_set(f.string_set()),
                                [](const std::string& t) { return valid_utf8(t); });
@@ -34,7 +43,7 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   double low = -1e18, high = 1e18, step = 0;
   for (TypedId k : formulas.kids(p)) {
     const Formula& g = formulas[k];
-    if (row(g.op).family != Family::kNumber || g.op == Op::kEqual) return false;
+    if (!some_number(g.op) || g.op == Op::kEqual) return false;
     const double x = g.op == Op::kInteger ? 1 : formulas.decimal(g.text()).approximate();
     if (!(std::abs(x) < 1e15)) return false;
     if (g.op == Op::kAtLeast) {
