@@ -11,7 +11,17 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["above_zero", "function", "no_option", "not_negative", "number", "one_of", "truth", "whole"]
+__all__ = [
+    "above_zero",
+    "function",
+    "no_option",
+    "not_negative",
+    "number",
+    "one_of",
+    "truth",
+    "utf8",
+    "whole",
+]
 
 
 def whole(name: str, value: Any, least: int) -> None:
@@ -59,3 +69,11 @@ def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> Ty
     close = difflib.get_close_matches(name, [*names, *others], n=1, cutoff=0.6)
     hint = f"; did you mean {close[0]}=?" if close else f"; taken are {', '.join(names)}"
     return TypeError(f"there is no option {name}={hint}")
+
+
+def utf8(text: bytes | str) -> bytes:
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogatepass")  # half a surrogate pair: bytes that no grammar takes
+    if isinstance(text, bytes | bytearray | memoryview):
+        return bytes(text)
+    raise TypeError(f"a text is bytes or str, not {text!r:.60}; token ids go to accept_tokens")

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from . import _core
+from ._checks import utf8
 from ._readable import table_html
 from .canvas import Canvas, made
 from .conditions import Condition
@@ -44,7 +45,7 @@ from .errors import (
 )
 from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
-from .matcher import HIDDEN, Matcher, utf8
+from .matcher import HIDDEN, Matcher
 
 _NOTED = 256  # texts of a grammar that `Compiler.save` writes
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from . import _core
+from ._checks import utf8
 from ._readable import allowed_here, table_html
 from .errors import BudgetExceeded, UnsatisfiableBudget
 from .logits import allocate_bitmask
@@ -44,7 +45,6 @@ __all__ = [
     "cpu_count",
     "error_of_rows",
     "fill_bitmasks",
-    "utf8",
 ]
 
 HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
@@ -430,14 +430,6 @@ def cpu_count() -> int:
 
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(8, mine or 1)
-
-
-def utf8(text: bytes | str) -> bytes:
-    if isinstance(text, str):
-        return text.encode("utf-8", "surrogatepass")  # half a surrogate pair: bytes that no grammar takes
-    if isinstance(text, bytes | bytearray | memoryview):
-        return bytes(text)
-    raise TypeError(f"a text is bytes or str, not {text!r:.60}; token ids go to accept_tokens")
 
 
 def _no_ids(tokens: Any) -> TypeError:

@@ -43,6 +43,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _tokenizers
+from ._checks import utf8
 from ._extras import missing
 from ._fork import renew_in_children
 from ._tokenizers import ends
@@ -303,7 +304,7 @@ class Vocabulary:
         They are the tokenizer's own ids, if there is a tokenizer and it does not change the text; otherwise
         those of the longest match from the left. VocabularyError: some byte is in no token.
         """
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+        data = utf8(text)
         if not data:
             return []
         if self._encode is not None and (found := self._canonical(data)) is not None:
