@@ -71,9 +71,10 @@ def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> Ty
     return TypeError(f"there is no option {name}={hint}")
 
 
-def utf8(text: bytes | str) -> bytes:
+def utf8(text: bytes | str, ids: str = "accept_tokens") -> bytes:
+    """A text as bytes. TypeError: no text; the message says that token ids go to the call `ids`."""
     if isinstance(text, str):
         return text.encode("utf-8", "surrogatepass")  # half a surrogate pair: bytes that no grammar takes
     if isinstance(text, bytes | bytearray | memoryview):
         return bytes(text)
-    raise TypeError(f"a text is bytes or str, not {text!r:.60}; token ids go to accept_tokens")
+    raise TypeError(f"a text is bytes or str, not {text!r:.60}; token ids go to {ids}")

@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from . import _core
 from ._checks import utf8
@@ -47,6 +47,7 @@ __all__ = [
     "fill_bitmasks",
 ]
 
+R = TypeVar("R")
 HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
 
 
@@ -190,12 +191,7 @@ class Matcher:
 
     def accept_tokens(self, tokens: Sequence[int]) -> bool:
         """Appends all tokens or none."""
-        try:
-            return self._core.accept_tokens(tokens)
-        except (TypeError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "bad_cast" not in str(error):
-                raise
-            raise _no_ids(tokens) from None
+        return _with_ids(self._core.accept_tokens, tokens)
 
     def accept_bytes(self, text: bytes | str) -> bool:
         """Appends text, whatever its tokenization; one step of the history. False changes nothing."""
@@ -203,12 +199,7 @@ class Matcher:
 
     def validate_tokens(self, tokens: Sequence[int]) -> int:
         """Length of the longest prefix that would be accepted; the state does not change."""
-        try:
-            return self._core.validate_tokens(tokens)
-        except (TypeError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "bad_cast" not in str(error):
-                raise
-            raise _no_ids(tokens) from None
+        return _with_ids(self._core.validate_tokens, tokens)
 
     def validate_bytes(self, text: bytes | str) -> int:
         """Bytes of the longest prefix that would be accepted; the state does not change."""
@@ -432,5 +423,11 @@ def cpu_count() -> int:
     return min(8, mine or 1)
 
 
-def _no_ids(tokens: Any) -> TypeError:
-    return TypeError(f"tokens are a list of ids, not {tokens!r:.60}; text goes to accept_bytes")
+def _with_ids(call: Callable[[Sequence[int]], R], tokens: Sequence[int]) -> R:
+    """The call's answer. TypeError: what is given are no token ids."""
+    try:
+        return call(tokens)
+    except (TypeError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "bad_cast" not in str(error):
+            raise
+        raise TypeError(f"tokens are a list of ids, not {tokens!r:.60}; text goes to accept_bytes") from None

@@ -304,7 +304,7 @@ class Vocabulary:
         They are the tokenizer's own ids, if there is a tokenizer and it does not change the text; otherwise
         those of the longest match from the left. VocabularyError: some byte is in no token.
         """
-        data = utf8(text)
+        data = utf8(text, "decode")
         if not data:
             return []
         if self._encode is not None and (found := self._canonical(data)) is not None:

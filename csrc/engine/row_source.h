@@ -6,7 +6,9 @@
 //
 // The sources (engine/rows.cc):
 //
-//     PlainRow     the mask of the state; what is too much to tell is an error
+//     PlainRow     the mask of the state; what is too much to tell is an error. Of a grammar with a
+//     condition, or a
+//                  middle, tokens are read behind a captured text, and a row without tokens is an error
 //     PartRow      the same where the world omits (base/effort.h): a row may be a part of the mask
 //     SpelledRow   a vocabulary that may be unable to spell what the grammar asks for (budget/spellable.h)
 //     LimitedRow   a grammar that limits tokens (budget/limits.h)

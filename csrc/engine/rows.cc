@@ -135,15 +135,16 @@ class PlainRow : public RowSource {
     return std::all_of(row.words, row.words + s.vocabulary().words(),
                        [](uint32_t word) { return word == 0; });
   }
-  // Takes out the tokens that lead nowhere behind a captured text.
+  // Takes out the tokens that lead nowhere behind a captured text. What is too much to tell goes out of a row
+  // that may be a part of the mask, and is an error for others.
   static void keep_read(const Sequence& s, Row& row) {
+    const auto steps = [&](std::string_view bytes) {
+      StateId at = s.current();
+      for (char b : bytes) at = s.epoch()->parser.step(at, static_cast<uint8_t>(b));
+      return at != Parser::dead();
+    };
     const auto reads = [&](std::string_view bytes) {
-      return told([&] {
-               StateId at = s.current();
-               for (char b : bytes) at = s.epoch()->parser.step(at, static_cast<uint8_t>(b));
-               return at != Parser::dead();
-             })
-          .value_or(false);
+      return s.grammar().partial() ? told([&] { return steps(bytes); }).value_or(false) : steps(bytes);
     };
     const Vocabulary& v = s.vocabulary();
     for (uint32_t w = 0; w < v.words(); ++w)

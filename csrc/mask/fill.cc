@@ -15,6 +15,11 @@
 //     ending()        walks what follows the quote once, from the state after it: `,` and `]` fit, `x` not
 //     mask            base plus the tokens of that walk; states with the same ending share the list
 //
+// A walk makes a state for a byte only if more of the trie lies behind it. Where a token ends, the regex of
+// an item tells whether the item goes on (goes_on); where a string is open, the tokens that stay inside are a
+// list of the world's (string_open, Slices::opened). Behind the colon of a value that is a string, for
+// example, what follows blanks and a quote is a trie of 258 nodes at 131k tokens, which is no longer read.
+//
 // Text that is captured (keys of objects, items of uniqueItems) would make each token a state of its own. The
 // walk reads it blind: what depends on the text answers poison(), and tokens that get that far are `unsure`
 // and are stepped one by one with their text.
@@ -30,6 +35,7 @@
 // known, up to a walk of the trie for a regex that is met first.
 //
 // Rejected.
+// - One state for a gap of up to 32 blanks, counted beside the walk: the masks were equal and no faster.
 // - A row of V bits for each state: memory, and nothing is shared. Masks hold pointers and short lists.
 // - Counters in the walk: a string of at most 5000 characters would have 5000 states; as a run it has one row
 //   a length (split, `counted`).
@@ -54,7 +60,7 @@ constexpr uint32_t kManyExits = 7;   // new bytes that leave a run, from which i
 constexpr uint32_t kSimple = 3;      // patterns together that may be tried as a cover of others
 constexpr std::size_t kShared = 64;  // tokens below a node from which what lexemes share is used
 constexpr std::size_t kOpened = 8;   // tokens behind an open string from which those inside are told at once
-constexpr std::size_t kMostOpened = 4'096;
+constexpr std::size_t kMostOpened = 4'096;  // beyond, telling them all once takes milliseconds
 constexpr std::size_t kDenseLimit = 6'000;  // listed tokens from which a row is stored instead
 }  // namespace
 
@@ -163,7 +169,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     const TokenTrie::Kids& kids = trie.kids(at);
     (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
       const uint32_t child = trie.child(kids, b);
-      if (!out.plain && trie.leaf(child) && surely(state, b)) {
+      if (!out.plain && trie.leaf(child) && goes_on(state, b)) {
         const auto tokens = trie.tokens(child);
         out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
         out.worst = Lengths::kFar;
@@ -176,7 +182,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
       const std::size_t below = trie.subtree_tokens(child).size();
       if (below >= kShared && out.row && any_wide(next))
         gather(child, next, out);
-      else if (below >= kOpened && below <= kMostOpened && !out.plain && open(next))
+      else if (below >= kOpened && below <= kMostOpened && !out.plain && string_open(next))
         read_inside(slices_.opened(child), next, out, nullptr);
       else
         todo_.emplace_back(child, next);
@@ -187,7 +193,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
 // Whether some item reads the byte and then has more to read, so that a token that ends with the byte is
 // allowed and no state need be made to know it. Where an item ends with the byte, what follows it decides: a
 // label and a captured text may lead nowhere.
-bool MaskBuilder::surely(StateId s, uint8_t byte) {
+bool MaskBuilder::goes_on(StateId s, uint8_t byte) {
   if (context_free_) return parser_.live(s).has(byte);
   RegexArena& regexes = parser_.regexes();
   if (lengths_ || parser_.unproven() || regexes.effort().omits()) return false;
@@ -202,7 +208,7 @@ bool MaskBuilder::surely(StateId s, uint8_t byte) {
 
 // Whether any text of a JSON string's characters can go on in one of the items, whatever has been read: it
 // reads all of them, but for finitely many texts, up to the closing quote.
-bool MaskBuilder::open(StateId s) {
+bool MaskBuilder::string_open(StateId s) {
   RegexArena& regexes = parser_.regexes();
   const RegexId any = regexes.any_character();
   if (any == RegexArena::empty() || regexes.effort().omits()) return false;
@@ -233,7 +239,7 @@ void MaskBuilder::read_inside(const Opened& opened, StateId s, Collected& out, c
     if (counts) counts->sure.push_back(e.count);
   }
   if (!opened.inside.empty()) note(s, out);
-  if (!opened.beyond.entries.empty()) read(opened.beyond, s, true, out, counts);
+  if (!opened.beyond.entries.empty()) walk_suffixes(opened.beyond, s, true, out, counts);
 }
 
 StateId MaskBuilder::blind(StateId s) {
@@ -260,7 +266,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   if (slot && measured(slot->worst)) return *slot;
   auto out = std::make_unique<Ending>();
   const Counts counts{out->sure_counts, out->unsure_counts};
-  read(suffixes, from, false, *out, &counts);
+  walk_suffixes(suffixes, from, false, *out, &counts);
   if (!lengths_) out->worst = kUnmeasured;
   if (slot) {  // masks point to it
     slot->worst = out->worst;
@@ -273,9 +279,9 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
 
 // Linear over the suffixes in depth-first order, with the state of each depth at hand. `looked`: what is
 // inside of a string that is open in `from` is done.
-void MaskBuilder::read(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
-                       const Counts* counts) {
-  if (!looked && suffixes.entries.size() >= kOpened && open(from))
+void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
+                                const Counts* counts) {
+  if (!looked && suffixes.lasting && suffixes.entries.size() >= kOpened && string_open(from))
     return read_inside(slices_.opened(suffixes, Slices::kStart), from, out, counts);
   const std::size_t base = suffix_states_.size();
   const Undo rest([&] { suffix_states_.resize(base); });
@@ -298,7 +304,7 @@ void MaskBuilder::read(const Suffixes& suffixes, StateId from, bool looked, Coll
         if (counts) (is_sure ? counts->sure : counts->unsure).push_back(e.count);
       }
     };
-    if (node.end == i + 1 && surely(above, node.byte)) {
+    if (node.end == i + 1 && goes_on(above, node.byte)) {
       take(true);
       out.worst = Lengths::kFar;
       ++i;
@@ -313,7 +319,7 @@ void MaskBuilder::read(const Suffixes& suffixes, StateId from, bool looked, Coll
     if (!here.empty()) note(next, out);
     take(sure(next));
     const std::size_t below = suffixes.nodes[node.end].first - suffixes.nodes[i + 1].first;
-    if (below >= kOpened && open(next)) {
+    if (below >= kOpened && suffixes.lasting && string_open(next)) {
       read_inside(slices_.opened(suffixes, i), next, out, counts);
       i = node.end;
     } else {

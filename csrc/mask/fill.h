@@ -116,11 +116,12 @@ class MaskBuilder {
   bool few_exits(const RunClass& run, RegexId element, const Item& item, RegexId tail);
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
-  bool open(StateId s);
-  struct Counts {
+  bool string_open(StateId s);
+  struct Counts {  // elements before each token of the lists
     std::vector<uint32_t>&sure, &unsure;
   };
-  void read(const Suffixes& suffixes, StateId from, bool looked, Collected& out, const Counts* counts);
+  void walk_suffixes(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
+                     const Counts* counts);
   void read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts);
   void walk(uint32_t node, StateId from, Collected& out);
   bool lexed(StateId s);
@@ -131,7 +132,7 @@ class MaskBuilder {
   const Mask* gathered(StateId s);
   const Ending& ending(const Suffixes& suffixes, StateId from);
   bool sure(StateId s) const;
-  bool surely(StateId s, uint8_t byte);
+  bool goes_on(StateId s, uint8_t byte);
   void set_part(const Item& item, Part& out);
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);

@@ -314,6 +314,7 @@ void RunClass::add(uint8_t byte, std::unique_ptr<RunExits> exits) {
             exits->ends.capacity() * sizeof(exits->ends[0]) +
             exits->suffixes.nodes.capacity() * sizeof(Suffixes::Node) +
             exits->suffixes.entries.capacity() * sizeof(Suffixes::Entry);
+  exits->suffixes.lasting = true;
   owned_.push_back(std::move(exits));
   exits_[byte].store(owned_.back().get(), std::memory_order_release);
 }

@@ -16,6 +16,9 @@
 // difference() steps two regexes at once and goes down only where they differ. Where all that is excluded are
 // literals it matches those against the trie instead (less_literals, read_literals): no regex is stepped.
 //
+// opened() is about places and no regex: behind `"` or `, "` most tokens stay inside the string whatever
+// value or key it is, so they are told once, and a trie of what the others hold is left to read.
+//
 // Invariants.
 // - A mask depends on the regex and the vocabulary alone, so all grammars of a world share it.
 // - `base` points to rows that are never freed before the world; trim() drops masks, not rows.
@@ -347,7 +350,7 @@ const Opened& Slices::opened(uint32_t node) {
   std::vector<SuffixText> texts;
   for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size()))
     texts.push_back({vocabulary_.bytes(t).substr(trie.node(node).depth), {t, 0}});
-  return open(slot, texts);
+  return parted(slot, texts);
 }
 
 const Opened& Slices::opened(const Suffixes& suffixes, uint32_t node) {
@@ -358,7 +361,7 @@ const Opened& Slices::opened(const Suffixes& suffixes, uint32_t node) {
       node == kStart ? static_cast<uint32_t>(suffixes.nodes.size()) - 1 : suffixes.nodes[node].end;
   const uint32_t above = node == kStart ? 0 : suffixes.nodes[node].depth;
   std::string path(suffixes.depth, '\0');
-  std::list<std::string> held;
+  std::list<std::string> held;  // SuffixText does not own its text
   std::vector<SuffixText> texts;
   for (uint32_t i = first; i < end; ++i) {
     const Suffixes::Node& n = suffixes.nodes[i];
@@ -368,10 +371,11 @@ const Opened& Slices::opened(const Suffixes& suffixes, uint32_t node) {
     for (uint32_t e = n.first; e < suffixes.nodes[i + 1].first; ++e)
       texts.push_back({held.back(), suffixes.entries[e]});
   }
-  return open(slot, texts);
+  return parted(slot, texts);
 }
 
-const Opened& Slices::open(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts) {
+// Those that stay inside the string from those that leave it.
+const Opened& Slices::parted(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts) {
   auto out = std::make_unique<Opened>();
   const RegexId inside = regexes_.star(regexes_.any_character());
   std::vector<SuffixText> beyond;
@@ -383,6 +387,7 @@ const Opened& Slices::open(std::unique_ptr<Opened>& slot, std::span<const Suffix
       beyond.push_back(t);
   }
   build_suffixes(std::move(beyond), out->beyond);
+  out->beyond.lasting = true;
   bytes_ += sizeof(Opened) + 8 * texts.size() + 16 * out->beyond.nodes.size();
   slot = std::move(out);
   return *slot;

@@ -47,7 +47,7 @@ struct TableMask {
   std::vector<Done> done;
 };
 
-// What tokens hold behind a place where a JSON string begins.
+// What tokens hold behind a place where a JSON string is open: after `"`, after `, "`, after `{"`.
 struct Opened {
   std::vector<Suffixes::Entry> inside;  // tokens that stay inside the string's characters
   Suffixes beyond;                      // what the others hold
@@ -65,9 +65,9 @@ class Slices {
   // tokens inside are left out. Null where it is none of those.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // Behind a node of the vocabulary's trie.
+  // Behind a node of the vocabulary's trie; a step of the string for each byte of the tokens below, once.
   const Opened& opened(uint32_t node);
-  // Behind a node of a trie of suffixes, which stays where it is; behind kStart: of all of them.
+  // Behind a node of a trie of suffixes that is `lasting`; behind kStart: of all of them.
   const Opened& opened(const Suffixes& suffixes, uint32_t node);
   static constexpr uint32_t kStart = 0xFFFFFFFFu;
   // The same from any state of a set, kept nowhere; its subset is observed, so that every range is exact.
@@ -97,7 +97,7 @@ class Slices {
   bool less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,
                      TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
-  const Opened& open(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts);
+  const Opened& parted(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
   struct Held {

@@ -28,6 +28,9 @@ struct Suffixes {
   std::vector<Node> nodes;  // a sentinel at the end; no root
   std::vector<Entry> entries;
   uint32_t depth = 0;
+  // Whether it stays where it is as long as the world's slices, so that what is told of it may be kept by its
+  // address. Those of runs do; those of lexemes go with their grammar.
+  bool lasting = false;
 };
 
 struct SuffixText {

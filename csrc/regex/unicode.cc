@@ -147,6 +147,8 @@ CodepointSet case_closure(const CodepointSet& set) {
   return CodepointSet(std::move(out));
 }
 
+// sre compares characters by str.lower() and by pairs that it lists beside (Lib/re/_casefix.py). Of what
+// these make equal, Unicode's simple folding lacks four classes.
 CodepointSet python_case_closure(const CodepointSet& set) {
   static const CodepointSet equal[] = {{{'I', 'I'}, {'i', 'i'}, {0x130, 0x131}},
                                        {{0x390, 0x390}, {0x1FD3, 0x1FD3}},
