@@ -1,24 +1,25 @@
 // Hash-consed formulas; see formula.h.
 //
-// The problem. Solving asks the same question of thousands of derivatives that are almost equal. If equal
-// formulas were different objects, no answer would be found again.
+// The problem. The solver asks the same questions of thousands of derivatives that are almost equal. If
+// equal formulas were different objects, an answer would never be found again.
 //
-// The idea. Every constructor brings its node into a normal form and looks it up, so formulas that these
-// rules make equal are one number:
+// The idea. Every constructor brings its node into a normal form and looks it up, so formulas that the
+// rules below make equal have one id:
 //
-//     both(x, both(y, x))            and(x, y): flat, sorted, each once
+//     both(x, both(y, x))            and(x, y): flat, sorted, each kid once
 //     both(types(a|b), types(b|c))   types(b): conditions on the kind are one mask
 //     both(x, not x)                 no
 //     not all(L, V)                  some(L, not V, 1): negation is pushed to the atoms
-//     one_of(x, x, y)                not x and y: a kid that stands twice can only be false
+//     one_of(x, x, y)                not x and y: if x held, two kids would hold
 //
-// Invariants. Nodes never change, so an id may be kept anywhere. `has` is the union over the subtree. A Not
-// stands over kSchema, kOne, kVal, kUnique, an atom of strings or numbers or an Or of many numbers; in a
-// value formula also over a count; and over nothing else.
+// Invariants. A node never changes, so an id may be kept anywhere. `has` is the union over the subtree.
+// A Not stands over kSchema, kOne, kVal, kUnique, an atom of strings or numbers, or an Or of many
+// numbers; in a ValueId also over a count; and over nothing else.
 //
-// Costs. A look-up a node; sorting for And and Or. Negations are remembered.
+// Costs. A look-up a node; And and Or also sort their kids. Negations are remembered.
 //
-// Rejected. A disjunctive normal form: exponential before any of it is asked for.
+// Rejected: a disjunctive normal form. It is exponential in the size of the formula, and is made before
+// any part of it is needed.
 #include "schema/formula/formula.h"
 
 #include <algorithm>
@@ -30,6 +31,7 @@
 namespace structgen {
 
 namespace {
+// A Boolean combination with more kids is refused (kSchemaTooComplex).
 constexpr uint32_t kMaxKids = 2'000'000;
 constexpr uint32_t kEndOfArray = kUnbounded;
 }  // namespace
@@ -58,6 +60,9 @@ std::size_t FormulaSpace::byte_size() const {
          negated_.byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
 }
 
+// Looks the node up and adds it if it is new. `kids` are nodes; the caller has sorted them if their
+// order does not matter. An Or of eight constants or more is marked as a set of numbers; fewer are
+// cheaper as atoms.
 uint32_t FormulaSpace::add(Formula f, std::span<const uint32_t> kids) {
   constexpr std::size_t kMany = 8;
   if (f.op == Op::kOr && kids.size() >= kMany &&
@@ -92,6 +97,7 @@ uint32_t FormulaSpace::atom_node(Op op, uint32_t a, uint32_t b, uint32_t c, uint
   return add(f, {});
 }
 
+// All kinds are true and no kind is false, so that they meet the rules for constants.
 uint32_t FormulaSpace::types_node(uint32_t mask) {
   if (mask == kAllKinds) return yes().node;
   return mask == 0 ? no().node : atom_node(Op::kTypes, mask);
@@ -121,6 +127,9 @@ TypedId FormulaSpace::strings(std::vector<std::string> texts) {
                                 }));
 }
 
+// The special cases matter: `"required": []`, `"minItems": 0` and `additionalProperties` with nothing
+// left are true, and two names cannot be three members. Without them such formulas have other ids than
+// yes() and no().
 TypedId FormulaSpace::all(RegionId region, ValueId value) {
   const Region& r = regions_[region.v];
   if (value == yes() || (r.kind == Region::kNames && r.names.empty())) return yes();
@@ -138,6 +147,7 @@ TypedId FormulaSpace::most(RegionId region, ValueId value, int64_t n) {
   if (n < 0) return no();
   const Region& r = regions_[region.v];
   if (value == no() || (r.kind == Region::kNames && static_cast<int64_t>(r.names.size()) <= n)) return yes();
+  // "At most 0 satisfy V" is "all satisfy not V", so the two have one id.
   if (n == 0) return all(region, deny(value));
   return atom(Op::kMost, region.v, value.v, static_cast<uint32_t>(n));
 }
@@ -170,6 +180,7 @@ TypedId FormulaSpace::items(Count count, uint32_t first, uint32_t end, ValueId v
                                : item_most(first, end, value, n);
 }
 
+// And or Or of the kids. `unit` is neutral (true in an And) and left out; `zero` decides alone.
 template <FormulaType F>
 F FormulaSpace::nary(Op op, std::span<const F> kids) {
   const F unit = op == Op::kAnd ? yes() : no();
@@ -178,6 +189,7 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   SmallVector<uint32_t, 32> flat;
   uint32_t mask = op == Op::kAnd ? kAllKinds : 0;
   bool has_types = false;
+  // All conditions on the kind meet in one mask: `&` in an And, `|` in an Or.
   const auto take = [&](F k) {
     const Formula& f = nodes_[k.v];
     if (f.op == Op::kTypes) {
@@ -187,6 +199,8 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
       flat.push_back(k.v);
     }
   };
+  // A kid with the same operator is opened, one level deep: its kids are no And again, by the
+  // invariant.
   for (F k : kids) {
     if (k == zero) return zero;
     if (nodes_[k.v].op == op)
@@ -201,6 +215,7 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   }
   std::sort(flat.begin(), flat.end());
   flat.shrink(std::unique(flat.begin(), flat.end()));
+  // x beside not x: an And is false, an Or is true.
   for (uint32_t k : flat)
     if (nodes_[k].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[k].kids[0]))
       return zero;
@@ -213,6 +228,8 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   return F{add(f, flat)};
 }
 
+// Exactly one of the kids. With one kid that is true all others must be false; with two, none of this
+// holds.
 template <FormulaType F>
 F FormulaSpace::one_of(std::vector<F> kids) {
   check_depth();
@@ -226,7 +243,7 @@ F FormulaSpace::one_of(std::vector<F> kids) {
   }
   if (kids.size() == 1) return kids[0];
   std::sort(kids.begin(), kids.end());
-  // A kid that stands twice can only be false.
+  // A kid that stands twice must be false: if it held, two kids would hold.
   std::vector<F> single, twice;
   for (std::size_t i = 0; i < kids.size();) {
     std::size_t j = i;
@@ -245,6 +262,7 @@ F FormulaSpace::one_of(std::vector<F> kids) {
   return F{add(f, nodes)};
 }
 
+// An operator with new kids; see map_kids.
 TypedId FormulaSpace::rebuild(Op op, std::span<const TypedId> kids) {
   if (op == Op::kAnd) return all_of(kids);
   if (op == Op::kOr) return any_of(kids);
@@ -265,10 +283,13 @@ ValueId FormulaSpace::deny(ValueId x) {
   return out;
 }
 
+// One step of negation, for both types. De Morgan's laws turn And and Or around. A count becomes the
+// opposite count, in a TypedId alone: a ValueId with a count also holds for values that are no object.
 template <FormulaType F>
 F FormulaSpace::negate_new(F x) {
   check_depth();
   const Formula f = nodes_[x.v];
+  // kOrder is always true.
   if (x == yes() || f.op == Op::kOrder) return no();
   if (x == no()) return yes();
   if (f.op == Op::kNot) return F{f.kids[0]};
@@ -280,7 +301,8 @@ F FormulaSpace::negate_new(F x) {
   }
   if constexpr (std::same_as<F, TypedId>)
     if (const Count count = row(x).count; count != Count::kNone) {
-      // Not all: one that is not. Not n or more: n - 1 at most. Not n at most: n + 1.
+      // not all = at least 1 that does not; not (at least n) = at most n - 1; not (at most n) = at
+      // least n + 1.
       const ValueId value = count == Count::kAll ? deny(f.value()) : f.value();
       const int64_t n = count == Count::kAll ? 1 : f.c + (count == Count::kSome ? -1 : int64_t{1});
       const Count other = count == Count::kSome ? Count::kMost : Count::kSome;
@@ -313,6 +335,8 @@ const Decimal& FormulaSpace::short_decimal(TextId id) {
   return out;
 }
 
+// Interns a region. The constant keeps an id of a region apart from a name of the same number in the
+// hash.
 RegionId FormulaSpace::add_region(Region r) {
   uint64_t h = mix(r.kind, r.language.v);
   for (NameId n : r.names) h = mix(h, n.v);
@@ -344,6 +368,7 @@ RegionId FormulaSpace::language(ValueId keys) {
   return add_region({Region::kLanguage, keys, {}, {}});
 }
 
+// The complement: of every key no key, of a complement the region itself.
 RegionId FormulaSpace::region_not(RegionId x) {
   const Region& f = regions_[x.v];
   if (f.kind == Region::kAny) return names({});
@@ -361,6 +386,7 @@ RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
   return add_region({Region::kAnd, {}, {}, kids});
 }
 
+// By De Morgan, so that union and intersection have one normal form.
 RegionId FormulaSpace::region_or(std::vector<RegionId> kids) {
   for (RegionId& k : kids) k = region_not(k);
   return region_not(region_and(std::move(kids)));

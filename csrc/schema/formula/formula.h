@@ -1,17 +1,26 @@
-// Boolean formulas over schema atoms, hash-consed.
+// Boolean formulas over the atoms of schemas, hash-consed.
 //
-// In: constructor calls from lowering and derivation. Out: ValueIds and TypedIds; And/Or are flat, sorted and
-// simplified, negation is pushed to the atoms (a value formula negates only unresolved schemas, exact-one
-// nodes and atoms). Cost: one look-up a node.
-// A value formula V (ValueId) speaks of any JSON value; a typed formula P (TypedId) is V restricted to one
-// kind. Both are nodes of one space. They are two types because a literal differs in them: as a V,
-// `minimum: 3` also holds for what is no number, and its negation holds for numbers alone.
-//   restrict: V to P (Solver)   literal: P to V   of_its_kind: literal V to P   deny: V to V   negate: P to P
-//   val: V of a member to P of what has the member
-// Object and array keywords are counting literals over a region of keys or an index range:
+// In: calls of constructors, from lowering and from derivatives. Out: ids of formulas. And and Or are
+// flat, sorted and simplified; negation is pushed down to the atoms. Cost: one look-up a node.
+//
+// There are two types of id. A ValueId is a formula of any JSON value. A TypedId is a formula of values
+// of one kind, which the context knows. Both are nodes of one space, and the same node means different
+// things in the two: as a ValueId `minimum: 3` also holds for "x", and its negation holds for numbers
+// alone; as a TypedId of numbers its negation is simply "below 3". The ways between the two:
+//
+//   restrict (Solver)   a ValueId and a kind to the TypedId of that kind
+//   literal             a TypedId of kind k to a ValueId that holds for every other kind
+//   of_its_kind         back from such a literal
+//   val                 a ValueId of a member's value to a TypedId of objects that have the member
+//   deny, negate        the negation of a ValueId, of a TypedId
+//
+// Keywords of objects and arrays are counts over a region of keys or a range of indices L:
+//
 //   all(L, V): every member in L satisfies V     some(L, V, n): at least n do     most(L, V, n): at most n do
 //   not all(L,V) = some(L, not V, 1)   not some(L,V,n) = most(L,V,n-1)   not most(L,V,n) = some(L,V,n+1)
-// Sources: Attouche et al., PVLDB 2022 (negation); the counting form is this project's.
+//
+// So each keyword has a negation that is a keyword again: `not {"required": ["a"]}` is "at most 0
+// members `a`". Sources: Attouche et al., PVLDB 2022 (negation); the form as counts is this project's.
 #pragma once
 
 #include <concepts>
@@ -37,42 +46,53 @@
 
 namespace structgen {
 
-// Either of the two: what asks for the structure of a formula alone.
+// A formula of either type, for code that only looks at the structure.
 template <class F>
 concept FormulaType = std::same_as<F, ValueId> || std::same_as<F, TypedId>;
 
-// True and false, which every kind of value, and hence every formula, has in common.
+// True and false. They mean the same for every kind, so they convert to both types.
 struct Truth {
   uint32_t node;
   constexpr operator ValueId() const { return ValueId{node}; }
   constexpr operator TypedId() const { return TypedId{node}; }
 };
 
-using TextId = Id<struct TextTag>;            // a text: FormulaSpace::text
-using StringSetId = Id<struct StringSetTag>;  // a sorted set of texts: FormulaSpace::string_set
+// The number of a text: FormulaSpace::text.
+using TextId = Id<struct TextTag>;
+// The number of a sorted set of texts: FormulaSpace::string_set.
+using StringSetId = Id<struct StringSetTag>;
 using RegionId = Id<struct RegionTag>;
-using NameId = Id<struct NameTag>;  // a key of objects; its number is that of its text
+// A key of objects. It has the number of its text.
+using NameId = Id<struct NameTag>;
 
+// One node. Which of `a` to `d` count, and what they are, stands at the operator (ops.h). A node never
+// changes.
 struct Formula {
   Op op = Op::kTrue;
   uint32_t a = 0, b = 0, c = 0, d = 0;
-  const uint32_t* kids = nullptr;  // nodes, of the formula's own type: FormulaSpace::kids
+  // Nodes of the formula's own type; read them by FormulaSpace::kids.
+  const uint32_t* kids = nullptr;
   uint32_t n = 0;
-  uint32_t has = 0;                                      // kHasVal and the like, of the whole subtree
+  // Bits kHasVal etc. of the whole subtree.
+  uint32_t has = 0;
   LocationId location() const { return LocationId{a}; }  // of kSchema
   TextId text() const { return TextId{a}; }              // of kPattern, kFormat and the numbers but kInteger
   StringSetId string_set() const { return StringSetId{a}; }          // of kStrings
   ValueId value() const { return ValueId{op == Op::kVal ? a : b}; }  // of kVal, kContent and the counts
 };
 
-// A set of object keys.
+// A set of object keys, as keywords name it: the names of `properties`, the language of a
+// `patternProperties` or `propertyNames`, and combinations: `additionalProperties` is about And(Not
+// names, Not pattern).
 struct Region {
   enum Kind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
-  ValueId language;                // kLanguage: the texts that satisfy it
+  // kLanguage: the keys that satisfy this formula of strings.
+  ValueId language;
   std::span<const NameId> names;   // kNames: sorted
   std::span<const RegionId> kids;  // kNot, kAnd, kOr
 };
 
+// The space that owns all formulas of a grammar. Not for several threads at once.
 class FormulaSpace {
  public:
   FormulaSpace();
@@ -95,19 +115,22 @@ class FormulaSpace {
   }
   auto all_of(const auto& kids) { return nary(Op::kAnd, List<decltype(kids)>(kids)); }
   auto any_of(const auto& kids) { return nary(Op::kOr, List<decltype(kids)>(kids)); }
+  // "Exactly one of the kids holds."
   template <FormulaType F>
   F one_of(std::vector<F> kids);
   const Formula& operator[](FormulaType auto f) const { return nodes_[f.v]; }
   auto kids(FormulaType auto f) const { return as<decltype(f)>({nodes_[f.v].kids, nodes_[f.v].n}); }
-  // The kids of a conjunction, or f itself, which has to stay where it is.
+  // The kids of a conjunction; of any other formula the formula itself alone. The result points to `f`,
+  // so `f` must outlive it; a temporary is refused by the overload below.
   template <FormulaType F>
   auto conjuncts(const F& f) const {
     return nodes_[f.v].op == Op::kAnd ? kids(f) : as<F>({&f.v, 1});
   }
   void conjuncts(FormulaType auto&&) const = delete;
   const OpRow& row(FormulaType auto f) const { return structgen::row(nodes_[f.v].op); }
-  // Many constants: an Or that stays one node where it is denied. (Under uniqueItems it is a chunk of the
-  // items so far, which every further item denies: flattened, an item would cost as much as all before it.)
+  // True for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). Its negation stays one Not
+  // over the Or. With `uniqueItems` such an Or is a chunk of the items so far, and every further item
+  // denies it: pushed down to the atoms, each item would cost as much as all items before it.
   bool is_number_set(FormulaType auto x) const {
     return nodes_[x.v].op == Op::kOr && nodes_[x.v].b == kNumberSet;
   }
@@ -115,35 +138,49 @@ class FormulaSpace {
   // ---- of any value ----
   ValueId schema(LocationId location) { return ValueId{atom_node(Op::kSchema, location.v)}; }
   ValueId types(uint32_t mask) { return ValueId{types_node(mask)}; }
-  // A literal about values of kind k, or a union or conjunction of such: it holds for every other kind. One
-  // that came out false forbids its kind, not every value.
+  // Turns a condition on values of kind `k` into a ValueId, which also holds for every other kind. A
+  // condition that is plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` still accepts
+  // 5.
   ValueId literal(Kind k, TypedId f) { return f == no() ? types(kAllKinds & ~kind_bit(k)) : ValueId{f.v}; }
-  ValueId deny(ValueId x);  // an atom also holds for the other kinds, so it is wrapped
-  // What a literal, a set of numbers or a constant says of the values of its own kind.
+  // The negation. An atom of strings also holds for numbers, so its negation is a Not over it and no
+  // atom.
+  ValueId deny(ValueId x);
+  // The condition in a ValueId that literal() made, or a set of numbers or a constant, for values of
+  // its kind.
   static TypedId of_its_kind(ValueId v) { return TypedId{v.v}; }
 
   // ---- of one kind ----
-  TypedId negate(TypedId x);  // pushed to the atoms
+  // The negation, pushed down to the atoms.
+  TypedId negate(TypedId x);
   TypedId atom(Op op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0) {
     return TypedId{atom_node(op, a, b, c, d)};
   }
   TypedId atom(Op op, TextId text, uint32_t b = 0) { return atom(op, text.v, b); }
+  // A member's value satisfies the formula.
   TypedId val(ValueId value);
+  // Between `min` and `max` code points, both included; `max` = kUnbounded is no bound.
   TypedId length(uint32_t min, uint32_t max);
+  // The string is one of the texts, given in any order.
   TypedId strings(std::vector<std::string> texts);
+  // The string is the JSON text of a value that satisfies the formula.
   TypedId content(ValueId value) { return value == no() ? no() : atom(Op::kContent, 0, value.v); }
   const std::vector<std::string>& string_set(StringSetId id) const { return string_sets_[id.v]; }
+  // The counts over the members whose key is in the region.
   TypedId all(RegionId region, ValueId value);
   TypedId some(RegionId region, ValueId value, uint32_t n);
-  TypedId most(RegionId region, ValueId value, int64_t n);  // n < 0 is false
+  TypedId most(RegionId region, ValueId value, int64_t n);
+  // The counts over the items with an index in [first, end); `end` = kUnbounded is the end of the
+  // array.
   TypedId item_all(uint32_t first, uint32_t end, ValueId value);
   TypedId item_some(uint32_t first, uint32_t end, ValueId value, uint32_t n);
   TypedId item_most(uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // One of the six above, by its count; `n` of kAll is not looked at.
+  // One of the six above, chosen by `count`; kAll ignores `n`.
   TypedId members(Count count, RegionId region, ValueId value, int64_t n);
   TypedId items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // What a count asks once one more member or item was written. `same`: the count over those that are left;
-  // `fewer(n)`: the same with another number.
+  // What a count asks of the rest once one more member (or item) of its region was written with a value
+  // that is still open. `same` is the count over the members that are left, `fewer(n)` the same with
+  // another number. "At least 2 satisfy V" becomes: this one does and at least 1 more, or this one does
+  // not and at least 2 more.
   template <typename F>
   TypedId counted(Count count, ValueId value, TypedId same, F&& fewer, uint32_t n) {
     if (count == Count::kAll) return both(val(value), same);
@@ -152,7 +189,8 @@ class FormulaSpace {
     const TypedId hit = val(value);
     return either(both(hit, less), both(negate(hit), same));
   }
-  // An And, Or, One or Not with other kids: `f` applied to each kid of x; the caller remembers.
+  // Applies `f` to each kid of an And, Or, One or Not, and makes the same connective of the results.
+  // Callers remember the result, because formulas share kids.
   TypedId map_kids(FormulaType auto x, auto&& f) {
     check_depth();
     SmallVector<TypedId, 16> mapped;
@@ -165,7 +203,8 @@ class FormulaSpace {
   NameId intern_name(std::string_view name) { return NameId{intern_text(name).v}; }
   std::string_view text(TextId id) const { return texts_[id.v]; }
   std::string_view text(NameId name) const { return texts_[name.v]; }
-  // The number that a text is, read once; `short_decimal` throws as Decimal::parse does.
+  // The number that a text spells, parsed once. `short_decimal` throws kSchemaTooComplex where the
+  // number has too many digits for an automaton, as Decimal::require_short does.
   const Decimal& decimal(TextId id);
   const Decimal& short_decimal(TextId id);
 
@@ -174,7 +213,8 @@ class FormulaSpace {
   RegionId name(NameId n) { return add_region({Region::kNames, {}, {&n, 1}, {}}); }
   RegionId any_key() { return RegionId{0}; }
   RegionId language(ValueId keys);
-  RegionId pattern(std::string_view keys) {  // the texts in which it is found
+  // The keys in which the regex is found somewhere.
+  RegionId pattern(std::string_view keys) {
     return language(literal(Kind::kString, atom(Op::kPattern, intern_text(keys))));
   }
   RegionId region_not(RegionId r);
@@ -190,7 +230,8 @@ class FormulaSpace {
   std::size_t byte_size() const;
 
  private:
-  static constexpr uint32_t kNumberSet = 1;  // `b` of such an Or
+  // `b` of an Or that is_number_set().
+  static constexpr uint32_t kNumberSet = 1;
   template <class Kids>
   using List = std::span<const std::ranges::range_value_t<Kids>>;
   template <FormulaType F>
@@ -207,7 +248,8 @@ class FormulaSpace {
   TypedId negation(TypedId x) { return negate(x); }
   template <FormulaType F>
   F negate_new(F x);
-  RegionId add_region(Region r);  // whose lists are copied where it is new
+  // The lists of `r` are copied if the region is new.
+  RegionId add_region(Region r);
 
   StableVector<Formula> nodes_;
   InternTable index_;
@@ -218,7 +260,8 @@ class FormulaSpace {
   InternTable string_set_index_;
   std::deque<Region> regions_;
   InternTable region_index_;
-  std::vector<std::string_view> texts_;  // in the pool
+  // In the pool.
+  std::vector<std::string_view> texts_;
   InternTable text_index_;
   std::unordered_map<TextId, Decimal> decimals_;
 };

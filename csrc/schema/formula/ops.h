@@ -1,10 +1,12 @@
-// The operators of formulas, a row each: what each is about, and what it says of an empty value.
+// The operators of formulas, a row each: which type of value an operator is about, how it counts, and
+// whether an empty object or array satisfies it.
 //
-// In: an operator. Out: its row. Cost: an array read. Code that treats operators of a family alike asks the
-// row; what an operator means is said once, where its family is lowered: values/texts.cc and
-// values/numbers.cc for strings and numbers, FormulaSpace for the counts of members and items. A new operator
-// needs a row here, or the static_assert below fails, and a case in its family, which refuses what it does
-// not know.
+// In: an operator. Out: its row. Cost: one read of an array. Code that treats the operators of a family
+// alike asks the row. What an operator means is said in one place, where its family is lowered:
+// values/texts.cc for strings, values/numbers.cc for numbers, FormulaSpace for the counts of members
+// and items. A new operator needs a row here (else the static_assert below fails), and a case in its
+// family, which throws on an operator without one. A `default:` in each of many switches would let a
+// new operator count as true without an error.
 #pragma once
 
 #include <array>
@@ -14,30 +16,42 @@
 
 namespace structgen {
 
+// The kinds of JSON values. `true` and `false` are two kinds, so that `"enum": [true, 1]` needs no atom
+// for booleans: a mask of kinds says it.
 enum class Kind : uint8_t { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
 constexpr int kKinds = 7;
 constexpr uint32_t kAllKinds = (1u << kKinds) - 1;
 constexpr uint32_t kind_bit(Kind k) { return 1u << static_cast<uint32_t>(k); }
 
+// The operators. `a` to `d` are fields of a Formula; their meaning depends on the operator.
 enum class Op : uint8_t {
   kTrue,
   kFalse,
   kAnd,
   kOr,
-  kOne,     // exactly one kid holds
-  kNot,     // of what: see formula.cc
-  kSchema,  // a = location, resolved lazily
-  kTypes,   // a = mask of kinds
-  kVal,     // inside a derivative: "the member's value satisfies formula a"
+  // Exactly one kid holds (`oneOf`).
+  kOne,
+  // Stands over few operators only; formula.cc lists them.
+  kNot,
+  // A subschema that has not been lowered; a = its location.
+  kSchema,
+  kTypes,  // a = mask of kinds
+  // Part of the derivative of an object by a member: "the value of the member satisfies formula a".
+  kVal,
   // strings
   kPattern,  // a = text index
   kFormat,   // a = text index (name)
   kLength,   // a = min, b = max code points
-  kStrings,  // a = index of a sorted set of texts
-  kContent,  // JSON text of a value that satisfies b (schema/decide/content.cc)
+  // a = index of a sorted set of texts (`enum`, `const`).
+  kStrings,
+  // The string is the JSON text of a value that satisfies formula b (schema/decide/content.cc).
+  kContent,
   // numbers
-  kInteger,  // a whole number; b = 1: written without fraction and exponent
-  kAtLeast,  // a = text index, b = exclusive
+  // The number is whole. With b = 1 it is also written without fraction and exponent, as draft 4 asks
+  // for: there 1.0 is no integer.
+  kInteger,
+  // a = text index of the bound; b = 1: the bound itself is excluded.
+  kAtLeast,
   kAtMost,
   kMultiple,  // a = text index
   kEqual,     // a = text index
@@ -45,40 +59,52 @@ enum class Op : uint8_t {
   kAll,
   kSome,
   kMost,
-  kOrder,  // a = properties map; always true, says which map orders the keys
+  // a = a properties map. Always true; it only says in which order the keys are written.
+  kOrder,
   // arrays: a = first index, d = end index, b = value formula, c = n
   kItemAll,
   kItemSome,
   kItemMost,
-  kUnique,  // items differ from each other and from captured list a; one such atom an array
-            // (schema/decide/unique.h)
+  // Items differ from each other and from the captured list a. A formula of arrays has one such atom at
+  // most (schema/decide/unique.h).
+  kUnique,
 };
 
+// The families of operators: those that are lowered by the same code.
 enum class Family : uint8_t {
   kConstant,
   kConnective,
-  kLeaf,  // kSchema, kTypes, kVal: each for itself
-  kText,  // a condition on strings
+  // kSchema, kTypes, kVal: each is treated on its own.
+  kLeaf,
+  // Conditions on strings.
+  kText,
   kContent,
-  kNumber,   // and on numbers
-  kMembers,  // how many members of a region have values that satisfy a formula
-  kItems,    // and how many items of a range
+  // Conditions on numbers.
+  kNumber,
+  // How many members with a key in a region have a value that satisfies a formula.
+  kMembers,
+  // How many items in a range of indices satisfy a formula.
+  kItems,
   kOrder,
   kUnique,
 };
 
-// How many: every one, at least n, at most n.
+// How many: every member or item, at least n, at most n.
 enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 
-// What a formula contains.
+// Bits of Formula::has: what stands somewhere in a formula. They let a search skip a whole formula.
 constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16;
 
+// What is known of an operator whatever its fields are.
 struct OpRow {
   Op op;
   Family family;
-  std::optional<Kind> about = {};  // it holds for values of every other kind
+  // The kind of values that the operator is about. It holds for values of every other kind.
+  std::optional<Kind> about = {};
   Count count = Count::kNone;
-  bool closes = false;  // the empty object, or array, satisfies it; of connectives the kids tell
+  // True if `{}` or `[]` satisfies the atom: "every member ..." and "at most n" hold there, "at least
+  // n" does not. For connectives the kids decide.
+  bool closes = false;
   uint32_t has = 0;
 };
 
@@ -124,9 +150,10 @@ static_assert([] {
   return kOps.back().op == Op::kUnique;  // the last operator
 }());
 
-// Of an operator in a place where its family does not belong.
+// Throws kUnsupportedSchema: the operator stands where none of its family belongs.
 [[noreturn]] void unknown_operator(Op op);
-// Of kContent where it is no grammar; see schema/decide/content.cc.
+// Throws kSchemaTooComplex: kContent stands where no grammar can be made of it
+// (schema/decide/content.cc).
 [[noreturn]] void content_too_complex();
 
 constexpr const OpRow& row(Op op) { return kOps[static_cast<std::size_t>(op)]; }

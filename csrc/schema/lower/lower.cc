@@ -1,26 +1,29 @@
 // Keywords as formulas; see lower.h.
 //
-// The problem. Keywords of one schema object look at each other (`additionalProperties` at `properties`,
-// `then` at `if`, `unevaluatedItems` at everything beside it), schemas refer to each other in circles, and a
-// document of ten megabytes is used in part.
+// The problem. Keywords of one schema object look at each other: `additionalProperties` at
+// `properties`, `then` at `if`, `unevaluatedItems` at everything beside it. Schemas refer to each other
+// in circles. Of a document of ten megabytes a text may need a hundredth.
 //
-// The idea. A subschema is an atom kSchema with its location, lowered when someone asks (lower()). A keyword
-// becomes a conjunct that holds for every value of another kind, so no keyword needs to know about types:
+// The idea. A subschema becomes an atom kSchema with its location, and is lowered when the solver asks
+// for it (lower()). Each keyword becomes a conjunct that also holds for every value of another kind, so
+// no keyword needs to look at `type`:
 //
 //     {"type": "object", "properties": {"a": A}, "additionalProperties": false}
 //     types(object)  and  all({a}, schema(A))  and  all(not {a}, no)
 //     {"if": I, "then": T}      (not schema(I)) or schema(T)
 //
 // Invariants.
-// - A formula says what the keywords say in their draft, of every JSON value.
-// - A reference that is alone is its target. One that leads nowhere is an atom whose location is broken():
-//   neither it nor its negation has a value, so a schema that can do without it is still of use.
-// - An atom that came out false for its kind forbids the kind (FormulaSpace::literal), not every value.
+// - A formula says of every JSON value what the keywords say in their draft.
+// - A schema that is only a reference is its target. A reference that leads nowhere is an atom whose
+// location
+//   is broken(): neither it nor its negation has a value. A schema that works without it stays usable.
+// - A condition that is plainly false forbids its kind and not every value (FormulaSpace::literal).
 //
-// Costs. Linear in an object's own members, once a location. The values of an `enum` become one set a kind.
+// Costs. Linear in an object's own members, once a location. The scalars of an `enum` become one set
+// per kind, whatever their number.
 //
-// Rejected. Lowering everything at once: a bundle of schemas of which one is used would be read whole, and
-// circles would need a second representation.
+// Rejected: lowering the whole document at once. Of a bundle of schemas often one is used, and a circle
+// of references would need a second representation.
 #include "schema/lower/lower.h"
 
 #include "base/depth.h"
@@ -33,16 +36,21 @@
 namespace structgen {
 
 namespace {
+// A chain of bare references (`a` is `$ref` b, b is `$ref` c, ...) may have this many steps.
 constexpr uint32_t kMaxReferenceChain = 1'000;
-constexpr uint32_t kMaxConstantDepth = 500;  // nesting of a constant array or object
+// How deeply a constant array or object may nest. The formulas nest as deeply, and derivatives are
+// recursive.
+constexpr uint32_t kMaxConstantDepth = 500;
 }  // namespace
 
+// Follows bare references, so that ten names for one schema are one node, whose answers are found
+// again. In drafts 4 to 7 a `$ref` hides its siblings, so it is bare whatever stands beside it.
 ValueId Lowering::reference(Loc l) {
   for (uint32_t hops = 0;; ++hops) {
     const Json& j = schemas_.json(l);
     if (j.type(l.node) == JsonType::kTrue) return FormulaSpace::yes();
     if (j.type(l.node) == JsonType::kFalse) return FormulaSpace::no();
-    // Anything else in a schema's place was named by the report and constrains nothing.
+    // Anything else in a schema's place (`"items": 5`) was named in the report and constrains nothing.
     if (!j.is_object(l.node) || j.size(l.node) == 0) return FormulaSpace::yes();
     const JsonRef ref = j.find(l.node, "$ref");
     const bool bare =
@@ -57,6 +65,7 @@ ValueId Lowering::reference(Loc l) {
   return node_of(l);
 }
 
+// The atom of a location; equal Locs have one location. Two dynamic scopes make two.
 ValueId Lowering::node_of(const Loc& l) {
   return formulas_.schema(LocationId{loc_index_.find_or_add(
       mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v),
@@ -67,6 +76,8 @@ ValueId Lowering::node_of(const Loc& l) {
       })});
 }
 
+// The atom of a reference that leads nowhere. Its location is the text of the reference and no schema,
+// so that raise_broken() can name it, and two broken references stay two.
 ValueId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
   const ValueId f = node_of(at);
@@ -106,6 +117,7 @@ ValueId Lowering::lower_object(const Loc& at) {
 
 // ---- any type ----
 
+// `type`, `enum` and `const`.
 void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kType) || o.array(Word::kType)) {
@@ -129,13 +141,16 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       else if (t == "integer")
         integer = true;
       else if (t == "any")
-        mask |= kAllKinds;  // draft 3's word, still written
+        // Draft 3's word. Real schemas still write it; the scan notes it in the report.
+        mask |= kAllKinds;
     };
     const JsonRef t = o[Word::kType];
     if (j.is_array(t))
       for (uint32_t i = 0; i < j.size(t); ++i) take(j.item(t, i));
     else
       take(t);
+    // A number is a kind; an integer is a number with a condition. `"type": ["integer", "number"]` asks
+    // nothing more than `number`.
     if (number || integer) {
       if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
         out.push_back(
@@ -148,7 +163,9 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.has(Word::kConst)) out.push_back(constant(j, o[Word::kConst], at.doc));
 }
 
-// A list of values: scalars of one kind become one set, whatever their number.
+// `"enum": ["a", "b", 1, null]` is: a string in the set {a, b}, or a number equal to 1, or null. A set
+// of a thousand strings is one atom and later one state. Each kind is a conjunct of its own, and one
+// mask says which kinds occur at all.
 ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   uint32_t mask = 0;
   std::vector<std::string> strings;
@@ -176,7 +193,9 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   if (!strings.empty())
     add(Kind::kString, formulas_.literal(Kind::kString, formulas_.strings(std::move(strings))));
   if (!numbers.empty()) add(Kind::kNumber, formulas_.literal(Kind::kNumber, formulas_.any_of(numbers)));
-  // A constant array holds for arrays only, so the union must not be read for the other kinds.
+  // The formulas of arrays in `arrays` hold for arrays alone, unlike the literals above. Their union
+  // therefore gets "or no array", so that a conjunct of arrays does not refuse the strings of the same
+  // enum.
   if (!arrays.empty())
     add(Kind::kArray,
         formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
@@ -187,7 +206,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   return formulas_.all_of(parts);
 }
 
-// The number of a map whose keys are written in this order.
+// The number of a map whose names are written in this order. `key` is the node of the map in its
+// document.
 MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   if (const auto* known = map_index_.find(key)) return *known;
   const MapId id{static_cast<uint32_t>(maps_.size())};
@@ -198,6 +218,9 @@ MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   return id;
 }
 
+// A formula that holds for one JSON value alone. `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there
+// is an item 1, and no item from index 2 on. An object is closed over its names in the same way, and
+// `const` orders its keys as they are written.
 ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
@@ -253,6 +276,8 @@ ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
 
 // ---- logic ----
 
+// References, `allOf`, `anyOf`, `oneOf`, `not`, `if`. An empty `anyOf` constrains nothing here: drafts
+// forbid it, and the scan has named it in the report.
 void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kRef, Word::kDynamicRef}) {
@@ -280,6 +305,8 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
     const ValueId test = sub(at, o[Word::kIf]);
     const ValueId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
     const ValueId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
+    // `if I then T else E` is (I and T) or (not I and E). Where one of T and E is missing two disjuncts
+    // suffice, and I is named once, which keeps the formula and its derivatives smaller.
     if (yes == FormulaSpace::yes())
       out.push_back(formulas_.either(test, no));
     else if (no == FormulaSpace::yes())
@@ -296,6 +323,7 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kNumber, f)); };
   const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
+  // Draft 4 has `"exclusiveMinimum": true` beside `minimum`; later drafts have a number of its own.
   const bool old = o.draft == Draft::k4;
   // Recipe, keyword 3: its formula.
   if (o.number(Word::kMinimum))
@@ -309,7 +337,8 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   if (o.number(Word::kMultipleOf)) put(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
 }
 
-// A count keyword's value; counts beyond 2^31 mean "more than anything".
+// The value of a count keyword as a whole number. Counts beyond 2^31 mean "more than any text has" and
+// become 2,000,000,000 (Decimal::count).
 uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
   return Decimal::parse_any(schemas_.json(at).text(number)).count(round_up);
 }
@@ -321,6 +350,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   uint32_t max = kUnbounded;
   if (o.number(Word::kMaxLength)) {
     max = count(at, o[Word::kMaxLength], false);
+    // So large a bound would still need a counter in every state of the string.
     if (max == 2'000'000'000) max = kUnbounded;
   }
   put(formulas_.length(min, max));
@@ -329,7 +359,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.schema(Word::kJsonContent)) put(formulas_.content(sub(at, o[Word::kJsonContent])));
 }
 
-// Formats are a vocabulary of their own.
+// `format` is a vocabulary of its own, so it counts also where the validation vocabulary is turned off.
 void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
@@ -339,6 +369,9 @@ void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
 
 // ---- objects ----
 
+// The keywords of objects. `properties` and `patternProperties` are counts over their keys;
+// `additionalProperties` is one over the keys in neither; `propertyNames` forbids every key outside of
+// its language.
 void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kObject, f)); };
@@ -388,6 +421,8 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   lower_dependencies(at, o, out);
 }
 
+// `{"dependentRequired": {"a": ["b"]}}` is: no `a`, or a `b`. `dependencies` is the older word for both
+// kinds of consequence.
 void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kDependentRequired, Word::kDependentSchemas, Word::kDependencies}) {
@@ -403,7 +438,8 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
           if (j.is_string(j.item(then, k))) names.push_back(present(name_of(j.text(j.item(then, k)))));
         consequence = formulas_.all_of(names);
       } else if (j.is_string(then) && w == Word::kDependencies) {
-        consequence = present(name_of(j.text(then)));  // draft 3's form, still written
+        // Draft 3 has a single name here, and real schemas still write it.
+        consequence = present(name_of(j.text(then)));
       } else if ((j.is_object(then) || j.is_bool(then)) && w != Word::kDependentRequired) {
         consequence = sub(at, then);
       }
@@ -414,6 +450,9 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
 
 // ---- arrays ----
 
+// The keywords of arrays. Up to 2019-09 `items` may be a list, with `additionalItems` for the rest;
+// later the list is `prefixItems`, and `items` is for the rest. `minItems: 3` is "there is an item with
+// index 2".
 void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kArray, f)); };
@@ -443,6 +482,8 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
+  // An array of one item at most has no two equal ones. Without the atom its state need not keep items
+  // apart.
   if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
     put(formulas_.atom(Op::kUnique));
 }

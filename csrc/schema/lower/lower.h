@@ -1,8 +1,8 @@
-// Keywords -> formulas: what each keyword of a schema object means.
+// Keywords as formulas: what each keyword of a schema object means.
 //
-// In: a Loc. Out: a value formula (subschemas stay unresolved kSchema nodes). Cost: linear in the
-// object's own members, once a location; nothing below is touched.
-// Specification: JSON Schema drafts 4 to 2020-12; the literals are those of schema/formula/formula.h.
+// In: the place of a schema object (Loc). Out: a formula of any value, in which subschemas are kSchema
+// nodes that nobody has looked into. Cost: linear in the object's own members, once for each place.
+// Specification: JSON Schema, drafts 4 to 2020-12. The atoms are those of schema/formula/formula.h.
 #pragma once
 
 #include <set>
@@ -16,41 +16,52 @@
 
 namespace structgen {
 
-using MapId = Id<struct MapTag>;  // a properties map, which orders its names: Lowering::map_names
+// A list of keys that orders its names: Lowering::map_names.
+using MapId = Id<struct MapTag>;
 
+// kSchema: keys are written in the order of `properties`. kAny: in any order.
 enum class PropertyOrder : uint8_t { kSchema, kAny };
 
+// Lowers schemas on demand and remembers the results. Lives as long as its grammar's productions.
 class Lowering {
  public:
   Lowering(SchemaSet& schemas, FormulaSpace& formulas, PropertyOrder order)
       : schemas_(schemas), formulas_(formulas), order_(order) {}
 
   ValueId root() { return reference(schemas_.root()); }
-  // The formula of a kSchema node's location.
+  // The formula of the schema at the location of a kSchema node.
   ValueId lower(LocationId location);
-  // A kSchema node whose reference leads nowhere: neither it nor its negation has a value.
+  // True for a kSchema node whose reference leads nowhere or lies on a loop. Neither the node nor its
+  // negation has a value then, so an `anyOf` can still use its other branches.
   bool broken(LocationId location) const {
     return broken_.count(location) != 0 || looping_.count(location) != 0;
   }
   bool any_broken() const { return !broken_.empty() || !looping_.empty(); }
+  // Throws the error of a broken reference: of this one, or of any.
   [[noreturn]] void raise_broken(LocationId location);
   [[noreturn]] void raise_broken() { raise_broken(broken_.empty() ? *looping_.begin() : *broken_.begin()); }
-  // A kSchema node that dynamic references lead back to without consuming anything: the scan of a schema
-  // (schema/read/loops.h) does not see where those lead. From here on it is broken.
+  // Tells that dynamic references lead from this location back to it without a step into the value.
+  // From now on the location is broken. The scan of a schema (schema/read/loops.h) cannot see such
+  // loops, because it does not know where a dynamic reference leads.
   void loops(LocationId location) { looping_.insert(location); }
   const Loc& location(LocationId location) const { return locs_[location.v]; }
   SchemaSet& schemas() { return schemas_; }
-  // Its names, in their order.
+  // The names of a map in the order in which they are written.
   const std::vector<NameId>& map_names(MapId map) const { return maps_[map.v]; }
-  // A formula that holds for exactly the values of a JSON array.
+  // A formula that holds for the values of a JSON array, and for no others: an `enum` as a formula.
+  // Used for texts that the engine itself has at hand (schema/decide), which belong to no document.
   ValueId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
 
-  ValueId reference(Loc l);  // a kSchema node, or the target of a bare $ref, or true/false
+  // The formula of a schema. A schema that is nothing but a `$ref` is its target; `true` and `false`
+  // are constants; any other is a kSchema node.
+  ValueId reference(Loc l);
+  // The formula of the subschema that stands at `node` inside the schema `at`.
   ValueId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
   FormulaSpace& formulas() { return formulas_; }
 
  private:
   ValueId node_of(const Loc& l);
+  // Each lower_X appends one conjunct for each keyword of its group that the object has.
   ValueId broken_reference(Loc at, JsonRef text);
   using Conjuncts = SmallVector<ValueId, 32>;
   ValueId lower_object(const Loc& at);
@@ -62,11 +73,13 @@ class Lowering {
   void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
-  // Of values from a text: nothing to remember, no order.
+  // In place of a document for values that come from a text: they are lowered once, so nothing is
+  // remembered, and their keys have no order.
   static constexpr DocumentId kNoDocument{0xFFFFFFFFu};
   ValueId values(const Json& json, JsonRef array, DocumentId doc);
   MapId map_of(uint64_t key, const std::vector<NameId>& names);
   ValueId constant(const Json& json, JsonRef node, DocumentId doc);
+  // Objects without, and with, a member of that name.
   ValueId absent(NameId name) {
     return formulas_.literal(Kind::kObject, formulas_.all(formulas_.name(name), FormulaSpace::no()));
   }
@@ -74,6 +87,7 @@ class Lowering {
     return formulas_.literal(Kind::kObject, formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1));
   }
   NameId name_of(std::string_view text) { return formulas_.intern_name(text); }
+  // The value of a keyword such as `minItems`, as a whole number; see Decimal::count.
   uint32_t count(const Loc& at, JsonRef number, bool round_up);
 
   SchemaSet& schemas_;
@@ -81,11 +95,14 @@ class Lowering {
   PropertyOrder order_;
   std::vector<Loc> locs_;
   InternTable loc_index_;
-  FlatMap<uint32_t, ValueId> lowered_;  // by location
+  // By location.
+  FlatMap<uint32_t, ValueId> lowered_;
   std::set<LocationId> broken_, looping_;
   std::vector<std::vector<NameId>> maps_;
   FlatMap<uint64_t, MapId> map_index_;
+  // By key_of(document, node): the formula of each constant.
   FlatMap<uint64_t, ValueId> constants_;
+  // How deep the recursion of constant() is.
   uint32_t constant_depth_ = 0;
 };
 

@@ -10,21 +10,29 @@
 namespace structgen {
 
 namespace {
+// Groups of keys, or of items, of one object. Each is a conjunct of the formula.
 constexpr std::size_t kMaxGroups = 4'096;
+// Subschemas in place below each other.
 constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 
+// Collects a subschema that applies where `condition` holds. In `anyOf` and `oneOf` (`conditional`) it
+// must also hold itself: a branch that fails evaluates nothing. In `allOf` the formula as a whole
+// already asks for it.
 void Unevaluated::collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional) {
   if (conditional) condition = lowering_.formulas().both(condition, lowering_.sub(at, node));
   if (condition == FormulaSpace::no()) return;
   collect(lowering_.schemas().child(at, node), condition, false);
 }
 
+// Collects what the schema and those that apply in place evaluate. `top` is the object with the
+// unevaluated keyword: its own keyword must not count, while one in a subschema evaluates everything.
 void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
-  // A cycle of in-place references is ill-founded; whoever restricts the formula reports it.
+  // Such a loop is found elsewhere and is an error there: by the scan, or by the solver for dynamic
+  // references.
   if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
   if (path_.size() > kMaxPath)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
@@ -64,6 +72,8 @@ void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   path_.pop_back();
 }
 
+// Keys that the keywords of this object evaluate. `additionalProperties` evaluates every key: those
+// that it does not reach are named by the keywords beside it.
 void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition, bool top) {
   FormulaSpace& formulas = lowering_.formulas();
   const Json& j = o.json;
@@ -80,6 +90,8 @@ void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition,
       keys_.push_back({condition, formulas.pattern(j.key(o[Word::kPatternProperties], i))});
 }
 
+// Items that the keywords of this object evaluate. Only from 2020-12 on `contains` evaluates the items
+// that satisfy it.
 void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top) {
   const Json& j = o.json;
   const bool tuple = o.draft <= Draft::k2019 && o.array(Word::kItems);
@@ -94,6 +106,7 @@ void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condit
     contains_.push_back({condition, lowering_.sub(at, o[Word::kContains])});
 }
 
+// "Some condition of the set holds." `in` is indexed like conditions_.
 ValueId Unevaluated::any_condition(const std::vector<bool>& in) const {
   std::vector<ValueId> parts;
   for (std::size_t i = 0; i < in.size(); ++i)
@@ -101,12 +114,16 @@ ValueId Unevaluated::any_condition(const std::vector<bool>& in) const {
   return lowering_.formulas().any_of(parts);
 }
 
+// Three steps: keys that are always evaluated leave; the others are sorted by the set of conditions
+// that evaluate them; each group becomes a conjunct.
 ValueId Unevaluated::properties(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
   collect(at_, FormulaSpace::yes(), true);
-  // Keys evaluated always leave first; the others are sorted by their conditions.
-  std::vector<RegionId> open;  // complements of unconditional patterns
+  // Keys that are evaluated without a condition need no group. Names leave the regions below, patterns
+  // are cut out by their complement.
+  // Complements of patterns without a condition.
+  std::vector<RegionId> open;
   std::vector<NameId> always;
   for (const Keys& k : keys_) {
     if (k.condition != FormulaSpace::yes()) continue;
@@ -118,14 +135,18 @@ ValueId Unevaluated::properties(ValueId rest) {
       open.push_back(formulas.region_not(k.region));
   }
   std::sort(always.begin(), always.end());
-  std::map<NameId, std::vector<bool>> names;       // name -> conditions that evaluate it
-  std::map<uint32_t, std::vector<bool>> patterns;  // region -> conditions
+  // Per name: the conditions that evaluate it.
+  std::map<NameId, std::vector<bool>> names;
+  // Per region of a pattern: the conditions that evaluate its keys.
+  std::map<uint32_t, std::vector<bool>> patterns;
   const auto number = [&](ValueId c) {
     const auto it = std::find(conditions_.begin(), conditions_.end(), c);
     if (it != conditions_.end()) return static_cast<std::size_t>(it - conditions_.begin());
     conditions_.push_back(c);
     return conditions_.size() - 1;
   };
+  // Conditions that evaluate every key (`additionalProperties` in a branch). They belong to every
+  // group.
   std::vector<bool> everything(keys_.size());
   for (const Keys& k : keys_) {
     if (k.condition == FormulaSpace::yes()) continue;
@@ -160,6 +181,8 @@ ValueId Unevaluated::properties(ValueId rest) {
                 "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
   std::vector<ValueId> out;
+  // A key may be in several patterns. So there is one group for each subset of the pattern sets: keys
+  // inside of the chosen ones and outside of the others.
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
     std::vector<RegionId> inside = open;
     std::vector<bool> by_pattern = everything;
@@ -171,6 +194,8 @@ ValueId Unevaluated::properties(ValueId rest) {
       if (hit)
         for (std::size_t i = 0; i < in.size(); ++i) by_pattern[i] = by_pattern[i] || in[i];
     }
+    // A group: the keys `keys` inside of the chosen patterns; `more` are conditions that evaluate them
+    // beside those of the patterns.
     const auto add = [&](RegionId keys, const std::vector<bool>* more) {
       std::vector<RegionId> where = inside;
       where.push_back(keys);
@@ -187,15 +212,20 @@ ValueId Unevaluated::properties(ValueId rest) {
   return formulas.all_of(out);
 }
 
+// As for keys, with ranges of indices in place of names: `ends` cuts the array where another prefix
+// ends. Conditions of `contains` are of another form, because which items they evaluate depends on the
+// items.
 ValueId Unevaluated::items(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
   collect(at_, FormulaSpace::yes(), true);
+  // Items before `first` are always evaluated.
   uint32_t first = 0;
   for (const Items& i : items_)
     if (i.condition == FormulaSpace::yes()) first = std::max(first, i.end);
   if (first == kUnbounded) return FormulaSpace::yes();
-  std::vector<ValueId> conditional;  // conditions of `contains`, each once
+  // The conditions of `contains`, each once.
+  std::vector<ValueId> conditional;
   for (const Contains& c : contains_) {
     if (c.condition == FormulaSpace::yes())
       rest = formulas.either(rest, c.value);
@@ -213,7 +243,9 @@ ValueId Unevaluated::items(ValueId rest) {
         .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
   std::vector<ValueId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
-    // Either one of the masked conditions holds, or items outside every other `contains` satisfy `rest`.
+    // The formula asks: each item satisfies U, or a C_i whose c_i holds. It is a conjunction over all
+    // sets M of conditions: some condition in M holds, or each item satisfies U or a C_i with i not in
+    // M. With M = the conditions that are false only the second half is left, with the C_i that count.
     ValueId value = rest, escape = FormulaSpace::no();
     for (std::size_t c = 0; c < conditional.size(); ++c) {
       if ((mask >> c) & 1) {

@@ -1,12 +1,22 @@
-// unevaluatedProperties and unevaluatedItems, eliminated into counting literals.
+// `unevaluatedProperties` and `unevaluatedItems`, turned into counts.
 //
-// In: a schema object that has one of them. Out: the formula that says the same without annotations.
-// The in-place applicators below the object are collected as pairs (condition c_i, keys L_i evaluated where
-// c_i holds). Keys are then grouped by the set I of conditions that evaluate them; a group K_I says
+// In: a schema object that has one of them. Out: a formula that says the same without annotations.
+//
+// A member is evaluated if some subschema that applies in place (`allOf`, `if`, `$ref` ...) and that
+// holds names its key. So the subschemas are collected as pairs: a condition c_i, and the keys L_i that
+// are evaluated where c_i holds. Keys are then grouped by the set I of conditions that evaluate them.
+// With U for the schema of unevaluated members, a group K_I says
+//
 //     all(K_I, U)  or  OR(c_i, i in I)
-// Cost: groups of names are at most as many as names; patterns under n different conditions give 2^n groups,
-// and so do n conditional `contains`; past kMaxGroups that is kSchemaTooComplex.
-// Specification: JSON Schema 2019-09 core 9.3, 2020-12 core 11; the elimination is this project's.
+//
+//     {"anyOf": [{"properties": {"a": A}}, {"properties": {"b": B}}], "unevaluatedProperties": false}
+//     c_1 = schema(anyOf/0), L_1 = {a};  c_2 = schema(anyOf/1), L_2 = {b}
+//     (no member a, or c_1) and (no member b, or c_2) and no member outside of {a, b}
+//
+// Cost: there are at most as many groups of names as names. Patterns under n different conditions give
+// 2^n groups, and so do n conditional `contains`. More than kMaxGroups are kSchemaTooComplex.
+// Specification: JSON Schema 2019-09 core 9.3, 2020-12 core 11; this way to eliminate them is the
+// project's.
 #pragma once
 
 #include <vector>
@@ -18,24 +28,29 @@ namespace structgen {
 
 class Lowering;
 
+// One elimination: made for one object, asked once for properties() or items().
 class Unevaluated {
  public:
   Unevaluated(Lowering& lowering, const Loc& at) : lowering_(lowering), at_(at) {}
-  ValueId properties(ValueId rest);  // `rest`: what unevaluated members must satisfy
+  // `rest`: what unevaluated members, or items, must satisfy.
+  ValueId properties(ValueId rest);
   ValueId items(ValueId rest);
 
  private:
+  // Keys that are evaluated where `condition` holds.
   struct Keys {
     ValueId condition;
     RegionId region;
   };
+  // Items that are evaluated where `condition` holds: those with an index below `end`.
   struct Items {
     ValueId condition;
-    uint32_t end;  // items before it are evaluated
+    uint32_t end;
   };
+  // Items that are evaluated where `condition` holds: those that satisfy `value`.
   struct Contains {
     ValueId condition;
-    ValueId value;  // items that satisfy it are evaluated
+    ValueId value;
   };
   void collect(const Loc& at, ValueId condition, bool top);
   void collect_keys(const Loc& at, const Keywords& o, ValueId condition, bool top);
@@ -48,7 +63,9 @@ class Unevaluated {
   std::vector<Keys> keys_;
   std::vector<Items> items_;
   std::vector<Contains> contains_;
+  // The different conditions of keys_; the groups of properties() are sets of their indices.
   std::vector<ValueId> conditions_;
+  // The schemas from `at_` down to the one that is collected now.
   std::vector<Loc> path_;
 };
 

@@ -10,8 +10,10 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kIndexFrom = 24;  // members from which an object gets a hash index
-}
+// Objects with this many members or more get a hash table when find() first asks. A schema's objects
+// mostly have fewer than ten members, and a scan over ten views is faster than one hash.
+constexpr uint32_t kIndexFrom = 24;
+}  // namespace
 
 JsonRef Json::find(JsonRef object, std::string_view key) const {
   const Node& n = nodes_[object];
@@ -28,6 +30,13 @@ JsonRef Json::find(JsonRef object, std::string_view key) const {
   return it == index.end() ? kNoJson : it->second;
 }
 
+// Builds one Json. The loop of run() takes the place of recursion: open_ is the stack of containers
+// that are not closed, and elements_ holds the finished elements of all of them, the innermost
+// container's last.
+//
+// For `{"a": [1, 2]}`, just before `]` is read: open_ = {object, array}, keys_ = {"a"}, elements_ = {1,
+// 2}. close() moves 1 and 2 into the array's range of children_; then the array is an element of the
+// object.
 class JsonParser {
  public:
   explicit JsonParser(std::string_view text) : in_(text) {}
@@ -36,7 +45,8 @@ class JsonParser {
     if (in_.size() > 0x7FFFFFFF) fail("the document exceeds 2 GB");
     if (in_.starts_with("\xEF\xBB\xBF")) at_ = 3;
     const std::size_t scale =
-        std::min<std::size_t>(in_.size(), 1u << 20);  // of most schemas nothing grows twice
+        // A reservation of the text's own size, up to 1 MB: for most schemas no buffer grows twice.
+        std::min<std::size_t>(in_.size(), 1u << 20);
     out_.text_.reserve(scale);
     out_.nodes_.reserve(scale / 16 + 8);
     out_.children_.reserve(scale / 32 + 8);
@@ -50,7 +60,8 @@ class JsonParser {
       if (done == kNoJson) done = value();
       space();
       if (open_.empty()) break;
-      if (done == kNoJson) continue;  // a container was opened; its first element comes
+      // A container was opened, and its first element is read next.
+      if (done == kNoJson) continue;
       done = after_element(done);
     }
     if (at_ != in_.size()) fail("unexpected text after the JSON value");
@@ -58,14 +69,17 @@ class JsonParser {
   }
 
  private:
+  // A container that was opened and not yet closed. Its elements are elements_[begin..], unless a
+  // container inside it is open: then they end where the inner one begins.
   struct Open {
     JsonRef node;
-    uint32_t begin;  // of its elements on the stack of those whose container is open
+    uint32_t begin;
   };
   struct Element {
     JsonRef key, value;
   };
 
+  // Every error of the text names the byte at which the parser stands.
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::kGrammar, "invalid JSON: " + what).at(static_cast<int64_t>(at_));
   }
@@ -74,6 +88,8 @@ class JsonParser {
       ++at_;
   }
   char peek() const { return at_ < in_.size() ? in_[at_] : '\0'; }
+  // Appends a node and charges one unit of work for 16 bytes of text, in steps of 1 KB. Nodes are the
+  // place for it, because a document of any length consists of them.
   JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
     if (at_ >= charged_ + 1024) {
       charge(static_cast<int64_t>((at_ - charged_) / 16));
@@ -83,7 +99,8 @@ class JsonParser {
     return static_cast<JsonRef>(out_.nodes_.size() - 1);
   }
 
-  // A finished value, or kNoJson when a container was opened.
+  // Reads a scalar and returns its node, or opens a container. Returns kNoJson where a container was
+  // opened and has elements; `{}` and `[]` are finished at once.
   JsonRef value() {
     switch (peek()) {
       case '{': return open(JsonType::kObject, '}');
@@ -95,6 +112,7 @@ class JsonParser {
       default: return number();
     }
   }
+  // Opens a container. In an object the first key is read here, so that value() only ever reads values.
   JsonRef open(JsonType type, char close) {
     ++at_;
     const JsonRef node = add(type);
@@ -107,6 +125,7 @@ class JsonParser {
     if (type == JsonType::kObject) member_key();
     return kNoJson;
   }
+  // Reads a key and the colon behind it. The key waits in keys_ until its value is finished.
   void member_key() {
     space();
     if (peek() != '"') fail("expected a member name in double quotes");
@@ -116,7 +135,9 @@ class JsonParser {
     ++at_;
     space();
   }
-  // Takes a finished element into the innermost container. Returns that container when it closes.
+  // Adds a finished value to the innermost container, and reads the comma or the closing bracket behind
+  // it. Returns the container if it closed: it is then a finished value of the container around it.
+  // Else kNoJson.
   JsonRef after_element(JsonRef element) {
     const bool object = out_.nodes_[open_.back().node].type == JsonType::kObject;
     elements_.push_back({object ? keys_.back() : kNoJson, element});
@@ -132,6 +153,8 @@ class JsonParser {
     ++at_;
     return close();
   }
+  // Moves the elements of the innermost container from the stack to its range of children_ and keys_.
+  // They are contiguous there, because every container inside has moved its own elements before.
   JsonRef close() {
     const Open o = open_.back();
     open_.pop_back();
@@ -146,7 +169,10 @@ class JsonParser {
     elements_.resize(o.begin);
     return o.node;
   }
-  // Of the open object whose elements begin there; of those with one key the last stays.
+  // Removes members of the innermost object whose key occurs again later: `{"a": 1, "b": 2, "a": 3}`
+  // keeps `b` and the last `a`, in the order of the members that stay. Small objects are compared
+  // pairwise, which needs no memory; large ones need a hash table, because hostile schemas have objects
+  // with a million keys.
   void drop_duplicates(std::size_t begin) {
     const std::span<Element> all(elements_.begin() + static_cast<std::ptrdiff_t>(begin), elements_.end());
     bool twice = false;
@@ -170,11 +196,15 @@ class JsonParser {
       if (last[out_.text(all[i].key)] == i) all[kept++] = all[i];
     elements_.resize(begin + kept);
   }
+  // Reads one of the three words. `fail` points at the beginning of the word, not into it.
   JsonRef word(std::string_view w, JsonType type) {
     if (in_.substr(at_, w.size()) != w) fail("unexpected text");
     at_ += w.size();
     return add(type);
   }
+  // Reads a number by the grammar of RFC 8259, which has no `+1`, `.5`, `1.` or `01`. After a leading
+  // `0` only a fraction or an exponent may follow; in `01` the number ends before the `1`, and the
+  // caller reports the `1`.
   JsonRef number() {
     const std::size_t begin = at_;
     const auto digits = [&] {
@@ -205,6 +235,8 @@ class JsonParser {
     out_.text_ += text;
     return add(type, begin, static_cast<uint32_t>(text.size()));
   }
+  // Reads a string and decodes it. Runs of ordinary bytes are copied at once; only escapes are read one
+  // by one. Bytes above 0x7F are copied without a check.
   JsonRef string() {
     ++at_;
     const uint32_t begin = static_cast<uint32_t>(out_.text_.size());
@@ -236,6 +268,10 @@ class JsonParser {
     }
     return v;
   }
+  // Reads one escape. A high surrogate and the low one behind it make one character. A high surrogate
+  // without a low one behind it stands for itself: JSON allows the text, and a `pattern` or `const` may
+  // hold it. In `"\ud83dA"`, which is read as `\ud83d` and `A`, the second escape is read again from
+  // its beginning.
   void escape() {
     ++at_;
     const char c = peek();
@@ -269,8 +305,9 @@ class JsonParser {
   std::size_t at_ = 0, charged_ = 0;
   Json out_;
   std::vector<Open> open_;
-  std::vector<Element> elements_;  // of all open containers, the innermost last
-  std::vector<JsonRef> keys_;      // that wait for their value
+  std::vector<Element> elements_;
+  // Keys whose value is not finished, one for each open object.
+  std::vector<JsonRef> keys_;
 };
 
 Json Json::parse(std::string_view text) {

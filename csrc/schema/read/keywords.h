@@ -1,7 +1,12 @@
-// The keyword values of one schema object, by keyword.
+// The values of the keywords of one schema object, by keyword.
 //
-// In: a Loc. Out: one look-up table (lowering asks for forty words, the object has five). Words that the
-// dialect does not know, or that a $ref hides in drafts 4 to 7, are absent. Cost: linear in the members.
+// In: the place of a schema object. Out: a table with one entry for every keyword. Lowering asks for
+// about forty keywords, and an object has about five members, so one pass over the members is cheaper
+// than forty calls of Json::find. Cost: linear in the members. The table lives on the stack of whoever
+// asks.
+//
+// Absent are keywords that the draft does not have (`prefixItems` in draft 7), and in drafts 4 to 7 all
+// keywords beside a `$ref`: `{"$ref": "#/definitions/a", "minimum": 3}` has only the `$ref` there.
 #pragma once
 
 #include "schema/read/dialect.h"
@@ -10,6 +15,8 @@
 
 namespace structgen {
 
+// The questions (`string`, `number`, ...) are also false where the keyword has a value of another type.
+// A misshapen keyword thereby says nothing; the scan has named it in the report (SchemaSet::scan_word).
 struct Keywords {
   const Json& json;
   JsonRef values[64];

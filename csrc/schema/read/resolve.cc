@@ -1,29 +1,35 @@
 // Where schemas stand and what references mean; see resolve.h.
 //
-// The problem. A reference is a URI, relative to the nearest `$id` above it, with a pointer or an anchor
-// behind; drafts disagree about which keywords hold schemas, what `$ref` hides, and what `$dynamicRef` looks
-// for. A keyword that constrains nothing must be named in the report, and a pattern that is none is an error
-// before anything is generated.
+// The problem. A reference is a URI, relative to the nearest `$id` above it, with a pointer or an
+// anchor behind it. Drafts disagree about which keywords hold schemas, which keywords a `$ref` hides,
+// and where a `$dynamicRef` leads. The report must name every keyword that constrains nothing. A
+// malformed pattern must be an error before anything is generated.
 //
-// The idea. One walk over the schemas that the root reaches, with a list of what is still to be visited
-// (scan). A visit knows its parent, its resource and its way from there, so that a pointer for an error or
-// the report is made only when it is shown. References are kept until their own document was walked
-// (resolve_pending): a target may be a document that was not read yet, which is then parsed and walked.
+// The idea. One walk over the schemas that the root reaches, with a list of places still to visit
+// (scan). Each visit knows its parent, its resource and its way from there, so that a pointer is only
+// made when an error or the report shows it. References wait until their own document was walked
+// (resolve_pending). A target may lie in a document that nobody has read yet; that document is then
+// parsed and walked, too.
 //
 //     {"$id": "http://x/a", "$defs": {"n": {"$id": "b", "$anchor": "here"}}, "$ref": "b#here"}
 //     resources   http://x/a at the root; http://x/b at #/$defs/n, with the anchor `here`
-//     reference   "b#here" against http://x/a: resource http://x/b, anchor `here`: that node
+//     reference   "b#here" relative to http://x/a: resource http://x/b, anchor `here`: that node
 //
-// A dynamic reference depends on the way on which a schema was reached. A Loc carries a scope for that, a
-// number of a list of resources; where no schema asks for it all scopes are 0, so locations stay few.
+// A dynamic reference depends on the way on which its schema was reached, so a Loc carries a scope: the
+// number of a list of resources. Where no schema has such a reference all scopes are 0, so there are
+// few Locs.
 //
 // Invariants.
-// - A schema is visited once, whatever leads to it. A keyword's value is looked at in the draft of its
-//   resource.
-// - Every keyword that constrains nothing has a note, and nothing else has.
-// - Nothing is fetched: a document is the caller's, or unknown.
+// - A schema is visited once, however many references lead to it. The draft of its resource decides
+// which
+//   keywords it has.
+// - Every keyword that constrains nothing has a note, and no other keyword has one.
+// - A document comes from the caller, or it is unknown. Nothing is fetched.
 //
-// Costs. Linear in what is reached. A document that no reference leads to is not parsed.
+// Costs. Linear in the schemas that are reached. A document that no reference reaches is not parsed.
+//
+// Rejected: a map from every URI to its node, made in advance. Most entries would never be read, and
+// the map would still lack pointers into the middle of a schema (`#/$defs/a/properties/b`).
 //
 // Rejected. A map from every URI to its node, made in advance: most have no reader, and pointers into the
 // middle of a schema are not among them.
@@ -41,6 +47,7 @@
 namespace structgen {
 
 namespace {
+// Appends one step of a JSON Pointer: `a/b` becomes `/a~1b` (RFC 6901).
 void append_segment(std::string& out, std::string_view segment) {
   out += '/';
   for (char c : segment) {
@@ -53,8 +60,9 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
-// Whether the value has the shape the keyword asks for. A misshapen keyword constrains nothing; it is
-// named in the report, because that is what validators in use do with it.
+// Null if the value has the type that the keyword needs, else what is wrong with it, for the report. A
+// misshapen keyword (`"minLength": "3"`) constrains nothing and is no error, as in the validators in
+// use.
 const char* misshapen(const Json& j, Form form, JsonRef v, Draft draft) {
   const auto unless = [](bool fits, const char* why) { return fits ? nullptr : why; };
   const bool schema = j.is_object(v) || j.is_bool(v);
@@ -107,6 +115,8 @@ SchemaSet::SchemaSet(std::string_view root, const Documents& others, const Schem
   others_ = nullptr;
 }
 
+// The root of a document is a resource even without an `$id`: then its name is the URI under which the
+// caller passed the document.
 DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   const DocumentId doc{static_cast<uint32_t>(documents_.size())};
   documents_.push_back(std::make_unique<Json>(std::move(json)));
@@ -122,6 +132,8 @@ DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   return doc;
 }
 
+// The scan has met every schema to which the added document refers, so its references do not wait in
+// pending_: they need no resolve_pending, and the search for loops need not see them again.
 Loc SchemaSet::add(std::string_view schema) {
   added_ = std::min(added_, documents_.size());
   const DocumentId doc = add_document("", Json::parse(schema));
@@ -134,6 +146,8 @@ Loc SchemaSet::add(std::string_view schema) {
   return Loc{doc, 0, resource, dynamic_ ? push_scope({}, resource) : ScopeId{}};
 }
 
+// The draft of a schema by its `$schema`, or `inherited` where it names none that is known. Sets
+// `validates` to false if the metaschema turns the validation vocabulary off.
 Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool& validates) {
   const Json& j = *documents_[doc.v];
   const bool forced = doc == DocumentId{} && node == 0 && options_.force_draft;
@@ -141,7 +155,8 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
   if (s == kNoJson || !j.is_string(s)) return forced ? options_.draft : inherited;
   Draft d = inherited;
   if (draft_of_uri(j.text(s), d)) return forced ? options_.draft : d;
-  // A metaschema of the caller's: its $vocabulary says whether validation keywords count.
+  // The `$schema` may name a metaschema that the caller passed: its own `$schema` gives the draft, and
+  // its `$vocabulary` says whether validation keywords count.
   if (!others_) return forced ? options_.draft : inherited;
   for (const auto& [uri, text] : *others_) {
     if (uri != j.text(s)) continue;
@@ -160,6 +175,8 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
 
 // ---- scan ----
 
+// Visits the schema at `node` and all schemas that stand inside it. Nothing happens where it was
+// visited before. `keyword` and `parent` say how it was reached, for pointers.
 void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId parent,
                      std::string_view keyword) {
   if (scanned_.size() <= doc.v) scanned_.resize(doc.v + 1);
@@ -180,18 +197,24 @@ void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId 
   }
 }
 
-// A schema with an $id of its own, or a document's root, starts a resource.
+// Returns the resource to which the schema belongs, and makes one if the schema starts it: it has an
+// `$id` of its own, or is the root of a document. In drafts 4 to 7, `"$id": "#name"` is the old
+// spelling of an anchor and starts no resource.
 ResourceId SchemaSet::enter_resource(Visit& v) {
   const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) return v.resource;
   const bool is_root = v.node == 0;
+  // At the root the draft of the document counts, which the constructor or add() has set. Inside, a
+  // schema inherits that of its resource, and only a schema with an identifier may have a `$schema` of
+  // its own.
   Draft draft =
       is_root ? resources_[resource_roots_.at(key_of(v.doc, 0)).v].draft : resources_[v.resource.v].draft;
   bool validates = is_root || resources_[v.resource.v].validates;
   const JsonRef id_new = j.find(v.node, "$id"), id_old = j.find(v.node, "id");
   if (is_root || id_new != kNoJson || id_old != kNoJson) draft = dialect_of(v.doc, v.node, draft, validates);
   const JsonRef id = draft == Draft::k4 ? id_old : id_new;
-  const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;  // $ref hides its siblings
+  // In these drafts `$ref` hides its siblings, so an `$id` beside it names nothing.
+  const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;
   const bool has_id = id != kNoJson && j.is_string(id) && !hidden;
   ResourceId resource = v.resource;
   if (is_root) resource = resource_roots_.at(key_of(v.doc, 0));
@@ -222,10 +245,13 @@ ResourceId SchemaSet::enter_resource(Visit& v) {
   return resource;
 }
 
+// Looks at every keyword of one schema, and puts the schemas inside it on the list.
 void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
   const Visit v = visits_[visit.v];
   const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) {
+    // `{"properties": {"a": 5}}`: the parent's keyword is named in the report, and `a` is left
+    // unconstrained.
     if (!j.is_bool(v.node) && v.parent != kNoVisit) {
       const std::string which =
           v.index != kNoIndex ? std::to_string(v.index) : "'" + std::string(v.member) + "'";
@@ -243,11 +269,15 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
       notes_.push_back({visit, key, w ? "not a keyword of this draft" : "unknown keyword"});
       continue;
     }
+    // Beside a hiding `$ref` only schemas are still visited: `definitions` usually stands there, and a
+    // reference may point into any of the others.
     if (hidden && w->word != Word::kRef && w->word != Word::kDefs && !holds_schemas(*w)) continue;
     scan_word(visit, *w, key, value, todo);
   }
 }
 
+// Checks the value of one keyword, puts the schemas inside it on the list, and keeps what later steps
+// need: references, anchors, notes.
 void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
                           std::vector<Visit>& todo) {
   const Visit v = visits_[visit.v];
@@ -261,6 +291,8 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
   const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
     todo.push_back({v.doc, node, v.resource, visit, key, member, index});
   };
+  // Whatever has the form of a schema is visited, also where the keyword has no effect (`then` without
+  // `if`): references may lead there.
   switch (w.form) {
     case Form::kSchema: push(value, {}, kNoIndex); break;
     case Form::kEither:
@@ -289,6 +321,7 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
     case Word::kSchemaUri: {
       Draft d = Draft::k2020;
       const auto given = [&](const auto& document) { return document.first == j.text(value); };
+      // A draft that is not known matters only at the root: everything else inherits from there.
       if (v.node != 0 || options_.force_draft) break;
       if (!j.is_string(value) || (!draft_of_uri(j.text(value), d) && std::ranges::none_of(*others_, given)))
         notes_.push_back(
@@ -327,7 +360,8 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
   }
 }
 
-// Parts of a keyword that constrain nothing because of their shape.
+// Names the parts of a keyword that constrain nothing because of their type: the `5` in `"required":
+// ["a", 5]`.
 void SchemaSet::note_misshapen_parts(VisitId visit, Word w, std::string_view key, JsonRef value) {
   const Json& j = *documents_[visits_[visit.v].doc.v];
   const auto names = [&](JsonRef list) {
@@ -350,8 +384,9 @@ void SchemaSet::note_misshapen_parts(VisitId visit, Word w, std::string_view key
   }
 }
 
-// Values of the right shape that no draft permits. Refused here, and not where a text comes to them: that
-// place may be optional, and a mask under "subset" would leave it out without a word.
+// Refuses values that have the right type and that no draft permits: `"type": "strnig"`, `"multipleOf":
+// 0`. They are refused here and not when a text reaches them. That part of a text may be optional, and
+// with `on_limit="subset"` a mask would omit it without a word.
 void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value) {
   const Json& j = *documents_[visits_[visit.v].doc.v];
   const auto refuse = [&](const std::string& what) {
@@ -380,6 +415,8 @@ void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view k
     }
     default: break;
   }
+  // A malformed count has a note and is read all the same: `"minItems": -1` as 0, `"minItems": 2.5` as 3,
+  // `"maxItems": 2.5` as 2.
   if (w.form != Form::kCount) return;
   const Decimal d = Decimal::parse_any(j.text(value));
   if (d.negative) {
@@ -390,6 +427,7 @@ void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view k
   }
 }
 
+// Only the syntax is checked. The regex itself is made when the pattern is lowered.
 void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::string_view text) {
   try {
     parse_pattern(text);
@@ -400,6 +438,9 @@ void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::stri
   }
 }
 
+// Resolves the references of all documents, and scans their targets. Where nothing stands at the
+// target, the reference is remembered as broken and not refused: `anyOf` with a broken branch has other
+// branches.
 void SchemaSet::resolve_pending() {
   for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
     const Pending p = pending_[i];
@@ -428,7 +469,8 @@ void SchemaSet::resolve_pending() {
   find_loops();
 }
 
-// Whether the schema speaks of the value that its parent speaks of.
+// True if the schema speaks of the same value as its parent: it stands in `allOf` or `not`, say, and
+// not in `properties`. `if` without `then` or `else` is not lowered at all, so no loop goes through it.
 bool SchemaSet::in_place(const Visit& v) const {
   if (v.parent == kNoVisit || v.keyword == "$ref") return false;
   const WordInfo* w = find_word(v.keyword);
@@ -450,7 +492,8 @@ bool SchemaSet::in_place(const Visit& v) const {
   }
 }
 
-// A `$dynamicRef` is left out: where it leads is not known before its scope is.
+// Finds references on a loop and remembers them as broken. A `$dynamicRef` is no edge: its target
+// depends on a scope, which the scan does not know. A loop through one is met by the solver.
 void SchemaSet::find_loops() {
   std::vector<std::pair<uint32_t, uint32_t>> references;
   for (const Pending& p : pending_)
@@ -471,6 +514,8 @@ void SchemaSet::find_loops() {
 
 // ---- resolution ----
 
+// Finds a resource by its absolute URI. Reads and scans the document if the caller passed one of that
+// name and no reference needed it before.
 bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   if (const auto it = by_uri_.find(uri); it != by_uri_.end()) {
     out = it->second;
@@ -489,9 +534,12 @@ bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   return false;
 }
 
+// Follows a JSON Pointer from `node`. Returns false if nothing stands there. `resource` becomes the
+// innermost one on the way: `#/$defs/n/items` with an `$id` in `n` ends in the resource of `n`.
 bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node,
                              std::string_view pointer) const {
   const Json& j = *documents_[doc.v];
+  // `std::stoul` is safe below: nine digits at most, and nothing but digits.
   while (!pointer.empty()) {
     if (pointer[0] != '/') return false;
     pointer.remove_prefix(1);
@@ -520,7 +568,8 @@ bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node
   return true;
 }
 
-// Every reference was resolved once by the scan; only broken ones are worth asking for.
+// The scan has resolved every reference once. So only broken ones can fail, and without any there is
+// nothing to look at.
 bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
   if (broken_.empty()) return true;
   if (looping_.count(key_of(from.doc, from.node))) return false;
@@ -558,6 +607,9 @@ bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
          find_resource(std::string(absolute), resource);
 }
 
+// A reference has three forms: `#/a/b` and `#name` in the same resource, or a URI with either behind
+// it. Relative URIs are resolved by RFC 3986 (strings/uri.h). The fragment is percent-decoded before it
+// is used.
 Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_view keyword) {
   const auto fail = [&](const std::string& why) -> Error {
     return Error(ErrorKind::kUnsupportedSchema,
@@ -590,6 +642,15 @@ Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_
   return out;
 }
 
+// A `$dynamicRef` is first resolved like a `$ref`. Only if it ends at a `$dynamicAnchor`, the outermost
+// resource of the dynamic scope with the same dynamic anchor takes the place of the target.
+//
+//     tree    {"$id": "tree", "$dynamicAnchor": "node",
+//              "properties": {"kids": {"items": {"$dynamicRef": "#node"}}}}
+//     strict  {"$id": "strict", "$dynamicAnchor": "node",
+//              "$ref": "tree", "unevaluatedProperties": false}
+//
+// Reached from `strict`, the items of `kids` are `strict` again; reached from `tree`, they are `tree`.
 Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   Loc target = resolve(from, reference, "$dynamicRef");
   std::string_view absolute, fragment;
@@ -597,7 +658,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   const std::string name = percent_decode(fragment);
   if (name.empty() || name[0] == '/' || !resources_[target.resource.v].dynamic_anchors.count(name))
     return target;
-  // The outermost resource of the dynamic scope that has the anchor.
+  // From the innermost resource to the outermost. Each match overwrites the one before, so the
+  // outermost stays.
   for (ScopeId s = from.scope; s != ScopeId{}; s = scopes_[s.v].first) {
     const Resource& r = resources_[scopes_[s.v].second.v];
     const auto it = r.dynamic_anchors.find(name);
@@ -611,6 +673,7 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   return target;
 }
 
+// The same for 2019-09, where `$recursiveAnchor: true` at the root of a resource stands for the anchor.
 Loc SchemaSet::resolve_recursive(const Loc& from) {
   Loc target = resolve(from, "#", "$recursiveRef");
   if (!resources_[target.resource.v].recursive_anchor) return target;
@@ -625,8 +688,9 @@ Loc SchemaSet::resolve_recursive(const Loc& from) {
   return target;
 }
 
-// Entering a resource that is already in the scope changes nothing that a later look-up could see, which
-// keeps the scopes of recursive schemas finite.
+// The scope after `resource` is entered. If the resource is in the scope already, the scope stays as it
+// is: a look-up finds the outermost match, which a second entry further in cannot change. So a
+// recursive schema has finitely many scopes. numbered() gives equal lists one number.
 ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
   for (ScopeId s = scope; s != ScopeId{}; s = scopes_[s.v].first)
     if (scopes_[s.v].second == resource) return scope;
@@ -636,6 +700,8 @@ ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
 Loc SchemaSet::child(const Loc& parent, JsonRef node) {
   Loc out{parent.doc, node, parent.resource, parent.scope};
   if (resource_roots_.size() > 1 || dynamic_) {
+    // `resource_roots_` has one entry per document at least. With one entry nothing inside can start a
+    // resource.
     const auto it = resource_roots_.find(key_of(parent.doc, node));
     if (it != resource_roots_.end()) {
       out.resource = it->second;
@@ -647,6 +713,8 @@ Loc SchemaSet::child(const Loc& parent, JsonRef node) {
 
 // ---- pointers ----
 
+// Puts a pointer together from the visits above. It stops at a target of a `$ref` that the walk did not
+// reach in another way (it stands below an unknown keyword); such a pointer begins with `/$ref`.
 std::string SchemaSet::visit_pointer(VisitId visit) const {
   std::vector<const Visit*> path;
   for (VisitId at = visit; at != kNoVisit; at = visits_[at.v].parent) {

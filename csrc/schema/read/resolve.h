@@ -1,9 +1,10 @@
-// Documents, resources and references: where a schema stands and what a $ref means.
+// Documents, resources and references: where a schema stands, and to which schema a `$ref` leads.
 //
-// In: the root document, other documents by URI. Out: Locs (document, node, resource, dynamic scope),
-// resolved references, and the list of everything that is annotation only. Cost: one linear scan of the
-// schemas reachable from the root (syntax of patterns and references is checked there, once); nothing is
-// lowered. Nothing is ever fetched.
+// In: the root document, and other documents by URI. Out: places of schemas (Loc), resolved references,
+// and a report of every keyword that constrains nothing. Cost: one linear walk over the schemas that
+// the root reaches. It also checks the syntax of every pattern and reference, so that a mistake is an
+// error of the compile and not of a text. Formulas are made later (schema/lower). Nothing is fetched
+// from the network.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,17 @@
 
 namespace structgen {
 
+// In `{"$defs": {"n": {"$id": "b"}}}` there is one document and there are two resources: the root, and
+// `#/$defs/n`. A relative reference inside `n` is relative to `b`.
 using DocumentId = Id<struct DocumentTag>;
-using ResourceId = Id<struct ResourceTag>;  // a schema with an $id, or the root of a document
-using ScopeId = Id<struct ScopeTag>;        // a dynamic scope; 0 where no schema asks for it
+// A schema with an `$id`, or the root of a document.
+using ResourceId = Id<struct ResourceTag>;
+// A dynamic scope: the resources that were entered on the way to a schema (push_scope). 0 is the empty
+// one; it is the only one where no schema has a `$dynamicRef` or `$recursiveRef`.
+using ScopeId = Id<struct ScopeTag>;
 
+// The place of a schema: what is needed to read its keywords and to resolve its references. Two ways to
+// one schema give equal Locs unless their dynamic scopes differ, so formulas are remembered by Loc.
 struct Loc {
   DocumentId doc;
   JsonRef node = 0;
@@ -37,86 +45,121 @@ struct Loc {
 // A node of a document as a key of maps.
 inline uint64_t key_of(DocumentId doc, JsonRef node) { return (static_cast<uint64_t>(doc.v) << 32) | node; }
 
+// A keyword that is not enforced, or not as it stands: the JSON Pointer of its schema, its name, and
+// why.
 struct ReportEntry {
   std::string pointer, keyword, reason;
 };
 
+// `draft` is that of a root without a `$schema`. With `enforce_formats` false `format` is an
+// annotation.
 struct SchemaOptions {
   Draft draft = Draft::k2020;
-  bool force_draft = false;  // `draft` wins over the root's $schema
+  // True: `draft` also counts where the root's `$schema` names another one.
+  bool force_draft = false;
   bool enforce_formats = true;
 };
 
+// All schemas of one compile. The constructor reads everything that the root reaches; afterwards only
+// resolve() and its kin are asked, by lowering. A `SchemaSet` belongs to one grammar and one thread at
+// a time.
 class SchemaSet {
  public:
   using Documents = std::vector<std::pair<std::string, std::string>>;  // URI, JSON text
 
+  // Throws kGrammar where the root, a document that a reference reaches, a pattern or a value is
+  // malformed, and kUnsupportedSchema where a reference names a document that is not in `others`.
   SchemaSet(std::string_view root, const Documents& others, const SchemaOptions& options);
 
   const Json& json(const Loc& l) const { return *documents_[l.doc.v]; }
   Loc root() const { return root_; }
-  // A schema of the engine's own beside the document, with references into itself only.
+  // Adds a schema that the engine wrote itself, with references into itself only. The one use are tool
+  // calls that are written as elements: the added schema says which strings hold no closing mark
+  // (write/elements.cc).
   Loc add(std::string_view schema);
   bool added(const Loc& l) const { return l.doc.v >= added_; }
+  // The place of a schema that stands at `node`, somewhere inside the schema `parent`.
   Loc child(const Loc& parent, JsonRef node);
   Draft draft(const Loc& l) const { return resources_[l.resource.v].draft; }
   bool validates(const Loc& l) const { return resources_[l.resource.v].validates; }
-  // The schema a reference means; throws kUnsupportedSchema where nothing is known by that name.
+  // The schema to which a reference leads, read at the schema `from`. Throws kUnsupportedSchema if it
+  // leads nowhere. `keyword` is only named in the error.
   Loc resolve(const Loc& from, std::string_view reference, std::string_view keyword = "$ref");
-  // Whether the document of a reference is known, so that it fails only because nothing stands there.
+  // True if the document of the reference is known, so that a reference that fails does so because
+  // nothing stands at its pointer or anchor. Such a schema is still usable where no text needs the
+  // reference.
   bool dangling(const Loc& from, std::string_view reference);
+  // False for a `$ref` that leads nowhere or lies on a loop (schema/read/loops.h).
   bool resolves(const Loc& from, std::string_view reference);
-  // Some reference leads nowhere, or back to its own schema without a step into the value
-  // (schema/read/loops.h).
+  // True if some reference leads nowhere, or back to its own schema without a step into the value.
   bool any_broken() const { return !broken_.empty(); }
-  // Why the reference with this text is one of them.
+  // The error for a broken reference; `text` is the place of the reference's text.
   Error broken(const Loc& text) const;
+  // The target of a `$dynamicRef`: it depends on the dynamic scope, as resolve.cc says.
   Loc resolve_dynamic(const Loc& from, std::string_view reference);
+  // The target of a `$recursiveRef` of 2019-09, whose only reference is `#`.
   Loc resolve_recursive(const Loc& from);
+  // The JSON Pointer of a schema, for errors. Linear in the schemas, because only errors ask.
   std::string pointer(const Loc& l) const;
   const SchemaOptions& options() const { return options_; }
   std::vector<ReportEntry> report() const;
-  // An estimate: parsed documents take several times their text.
+  // Bytes, an estimate: a parsed document takes several times its text.
   std::size_t byte_size() const { return 8 * text_size_; }
 
  private:
   using VisitId = Id<struct VisitTag>;  // a schema that the scan came to: visits_
   static constexpr VisitId kNoVisit{0xFFFFFFFFu};
   static constexpr uint32_t kNoIndex = 0xFFFFFFFFu;
+  // A resource and the names inside it. `dynamic_anchors` are also in `anchors`, because a plain `$ref`
+  // may use them.
   struct Resource {
     std::string uri;
     DocumentId doc;
     JsonRef node;
     Draft draft;
-    bool validates = true;  // its dialect has the validation vocabulary
+    // False where the metaschema's `$vocabulary` lacks the validation vocabulary. Then `minimum`,
+    // `type` etc. constrain nothing, while `properties` and other applicators still do.
+    bool validates = true;
     bool recursive_anchor = false;
     std::unordered_map<std::string, JsonRef> anchors;
     std::unordered_map<std::string, JsonRef> dynamic_anchors;
   };
+  // A schema that the scan has met, and its place relative to its parent. Pointers are put together
+  // from these only when one is shown (visit_pointer).
   struct Visit {
     DocumentId doc;
     JsonRef node;
     ResourceId resource;
-    VisitId parent;            // kNoVisit for a document's root or a reference's target
-    std::string_view keyword;  // path from the parent: keyword, then a member name or an index
+    // kNoVisit for the root of a document. A target of a reference has the schema with the reference as
+    // parent.
+    VisitId parent;
+    // The way from the parent: a keyword, then the name of a member or an index, if the keyword has
+    // several schemas.
+    std::string_view keyword;
     std::string_view member;
     uint32_t index = kNoIndex;
   };
+  // A line of the report; its pointer is made by report().
   struct Note {
     VisitId visit;
     std::string_view keyword;
     std::string reason;
   };
+  // A reference that waits until its own document has been scanned.
   struct Pending {
     VisitId visit;
     std::string_view reference;
     Word word;
-    VisitId target = kNoVisit;  // where the reference leads to a schema
+    // The schema to which the reference leads; kNoVisit while it is pending, and where it leads
+    // nowhere.
+    VisitId target = kNoVisit;
   };
   struct Broken {
-    VisitId visit;  // of the schema that holds the reference
+    // The schema that holds the reference.
+    VisitId visit;
     const char* keyword;
-    bool loops;  // or leads nowhere
+    // True: the reference lies on a loop. False: it leads nowhere.
+    bool loops;
   };
   DocumentId add_document(const std::string& uri, Json json);
   void scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId parent, std::string_view keyword);
@@ -139,19 +182,25 @@ class SchemaSet {
   SchemaOptions options_;
   const Documents* others_ = nullptr;
   std::vector<std::unique_ptr<Json>> documents_;
-  std::size_t added_ = static_cast<std::size_t>(-1);  // documents from here on were added
+  // Documents with this index or a larger one came by add().
+  std::size_t added_ = static_cast<std::size_t>(-1);
   std::vector<Resource> resources_;
   std::unordered_map<std::string, ResourceId> by_uri_;
-  std::unordered_map<uint64_t, ResourceId> resource_roots_;  // by (doc, node)
-  std::vector<std::vector<VisitId>> scanned_;                // [document][node]; kNoVisit
+  // By key_of(document, node) of the resource's root.
+  std::unordered_map<uint64_t, ResourceId> resource_roots_;
+  // Per document and node: the visit of the schema that stands there, or kNoVisit.
+  std::vector<std::vector<VisitId>> scanned_;
   std::vector<Visit> visits_;
   std::vector<Note> notes_;
   std::vector<Pending> pending_;
   std::vector<Broken> broken_;
-  std::unordered_set<uint64_t> looping_;  // (doc, node) of schemas whose `$ref` is on a loop
-  std::vector<std::pair<ScopeId, ResourceId>> scopes_{{}};  // (parent scope, resource)
+  // By key_of(document, node): schemas whose `$ref` is on a loop.
+  std::unordered_set<uint64_t> looping_;
+  // Per scope: the scope without its last resource, and that resource.
+  std::vector<std::pair<ScopeId, ResourceId>> scopes_{{}};
   std::map<std::pair<ScopeId, ResourceId>, ScopeId> scope_index_;
-  bool dynamic_ = false;  // some schema uses $dynamicRef or $recursiveRef
+  // True if some schema has a `$dynamicRef` or `$recursiveRef`. Else no Loc needs a scope.
+  bool dynamic_ = false;
   std::size_t text_size_ = 0;
   Loc root_;
 };

@@ -1,4 +1,6 @@
-// See lattice.h. The decimals of a formula are whole numbers in units of one power of ten.
+// Enumerates the numbers of a formula; see lattice.h. All decimals of the formula become integers in
+// units of one power of ten: with 6.75 and 19 the unit is 0.01, and the divisors are 675 and 1900. Then
+// remainders, common multiples and comparisons are exact in 64 bits.
 #include "schema/values/lattice.h"
 
 #include <algorithm>
@@ -14,18 +16,23 @@ namespace structgen {
 
 namespace {
 
+// At most so many multiples are tried, and at most so many may be found.
 constexpr int64_t kTried = 4096;
 constexpr std::size_t kFound = 256;
-constexpr int64_t kLargest = 1'000'000'000'000'000;  // in units: sums and remainders stay in 64 bits
-constexpr int64_t kMostDigits = 16;                  // of it
+// The largest absolute value, in units. A product of a step and a quotient stays below 2^63.
+constexpr int64_t kLargest = 1'000'000'000'000'000;
+// Decimal digits of kLargest.
+constexpr int64_t kMostDigits = 16;
 
-// The decimals of a formula as integers in units of 10^exponent.
+// The decimals of one formula as integers in units of 10^exponent_. scan() finds the unit; ok() is
+// false where a condition is not decided by the value of the number alone.
 class Scaled {
  public:
   Scaled(FormulaSpace& formulas, TypedId p) : formulas_(formulas) { ok_ = scan(p); }
   bool ok() const { return ok_; }
   uint32_t divisors() const { return divisors_; }
 
+  // The decimal in units; none where it has digits below the unit or is larger than kLargest.
   std::optional<int64_t> of(const Decimal& d) const {
     Wide out = 0;
     bool whole = true;
@@ -33,7 +40,7 @@ class Scaled {
     return d.negative ? -static_cast<int64_t>(out) : static_cast<int64_t>(out);
   }
 
-  // Every decimal of p fits the scale.
+  // True if every decimal of p is an integer in units. After this of() has a value for all of them.
   bool fits(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -42,10 +49,13 @@ class Scaled {
   }
 
   struct Bounds {
-    std::optional<int64_t> low, high;  // both ends belong to it
-    int64_t step = 0;                  // every number that satisfies is a multiple of it; 0: not known
+    // Both ends included, in units. Without a value the side has no bound.
+    std::optional<int64_t> low, high;
+    // Every number that satisfies the formula is a multiple of it; 0: none is known.
+    int64_t step = 0;
   };
-  // Of a superset of p's numbers.
+  // Bounds and step of a superset of p's numbers: open bounds count as closed, negations as everything.
+  // No value: the numbers do not fit.
   std::optional<Bounds> bounds(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -63,6 +73,7 @@ class Scaled {
     return f.op == Op::kOr || f.op == Op::kOne ? of_some(p) : out;
   }
 
+  // A conjunction: the tighter bounds, and the least common multiple of the steps.
   std::optional<Bounds> of_all(TypedId p) const {
     Bounds out;
     for (TypedId k : formulas_.kids(p)) {
@@ -82,6 +93,7 @@ class Scaled {
     return out;
   }
 
+  // A disjunction or "exactly one": the looser bounds, and the greatest common divisor of the steps.
   std::optional<Bounds> of_some(TypedId p) const {
     Bounds out;
     bool first = true, stepped = true;
@@ -101,7 +113,9 @@ class Scaled {
     return out;
   }
 
-  // `pointed`: with a point and zeros behind it, which what asks for whole numbers does not take.
+  // True if the number x satisfies p. With `pointed` the question is whether the number may be written
+  // with zeros behind a point (12.0): a condition that asks for a whole number does not take that
+  // spelling.
   bool satisfies(TypedId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -127,6 +141,7 @@ class Scaled {
     return f.op == Op::kEqual ? x == y : x % y == 0;
   }
 
+  // The number of x units.
   Decimal number(int64_t x) const {
     return Decimal::parse_any(std::to_string(x) + "e" + std::to_string(exponent_));
   }
@@ -137,6 +152,8 @@ class Scaled {
     return f.op == Op::kInteger ? one : formulas_.decimal(f.text());
   }
 
+  // Finds the smallest unit, counts the divisors, and returns false where some condition is none of
+  // numbers.
   bool scan(TypedId p) {
     check_depth();
     const Formula& f = formulas_[p];
@@ -144,8 +161,10 @@ class Scaled {
     if (family == Family::kConstant) return true;
     if (family == Family::kConnective)
       return std::ranges::all_of(formulas_.kids(p), [&](TypedId k) { return scan(k); });
-    if (family != Family::kNumber || (f.op == Op::kInteger && f.b)) return false;  // b: not told by the value
+    // b = 1 (draft 4's `integer`) depends on the spelling.
+    if (family != Family::kNumber || (f.op == Op::kInteger && f.b)) return false;
     const Decimal& d = decimal(f);
+    // Finer decimals leave no room for the integer part in 64 bits.
     if (d.exponent < -15) return false;
     exponent_ = std::min(exponent_, d.exponent);
     divisors_ += f.op == Op::kMultiple;
@@ -160,6 +179,7 @@ class Scaled {
 
 }  // namespace
 
+// Fewer than two divisors are one automaton of their own, which is small.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out) {
   if (!(formulas[p].has & kHasMultiple)) return false;
   const Scaled scaled(formulas, p);
@@ -167,6 +187,7 @@ bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out)
   const auto bounds = scaled.bounds(p);
   if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
   const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
+  // One multiple beyond each end is tried as well, because the division rounds toward zero.
   if (high / step - low / step > kTried) return false;
   for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
     if (!scaled.satisfies(p, k * step, false)) continue;

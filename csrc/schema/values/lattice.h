@@ -1,9 +1,13 @@
-// Numbers that are few: multiples of something between two bounds, tried one by one.
+// Number conditions that few numbers satisfy: multiples of a common step between two bounds, tried one
+// by one.
 //
-// In: a conjunction of number conditions. Out: the numbers that meet them, where at most 4096 multiples of a
-// common step lie between its bounds and at most 256 of them meet the rest. Cost: linear in the candidates.
-// The automata of several divisors multiply (6.75, 19, 9.5, 2.125 and not 2, 5, 7, 11, 37 have 10^8 states
-// together); the numbers between -100000 and -10000 that 6.75, 19, 9.5 and 2.125 divide are eleven.
+// In: a conjunction of number conditions. Out: the numbers that satisfy it, if at most 4096 multiples
+// of a common step lie between its bounds and at most 256 of them satisfy the rest. Cost: linear in the
+// multiples.
+//
+// Why not automata: those of several divisors multiply. 6.75, 19, 9.5 and 2.125 and not 2, 5, 7, 11, 37
+// have 10^8 states together, while only eleven numbers between -100000 and -10000 are multiples of
+// 6.75, 19, 9.5 and 2.125.
 #pragma once
 
 #include <vector>
@@ -15,10 +19,12 @@ namespace structgen {
 
 struct FewNumber {
   Decimal value;
-  bool whole;  // what asks for a whole number holds it: in the plain spelling it has no point
+  // True if only the canonical lexeme may be written: some condition asks for a whole number, so in the
+  // plain spelling 12 may not be written 12.0 (see Numbers::language).
+  bool whole;
 };
 
-// False: they are not told this way.
+// Appends the numbers to `out`. False: this way does not apply, and `out` is of no use.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out);
 
 }  // namespace structgen

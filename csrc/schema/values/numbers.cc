@@ -1,4 +1,4 @@
-// See numbers.h.
+// Languages of number formulas; numbers.h has the ways in which a conjunction becomes one.
 #include "schema/values/numbers.h"
 
 #include <algorithm>
@@ -15,16 +15,20 @@
 namespace structgen {
 
 namespace {
-constexpr int64_t kFarBound = 30;         // digits of a bound
-constexpr std::size_t kShortDivisor = 3;  // digits of a divisor that is decided beside it
+// Digits of a bound.
+constexpr int64_t kFarBound = 30;
+// Digits of a divisor that may stand beside a bound of kFarBound digits or more.
+constexpr std::size_t kShortDivisor = 3;
 
-// All grammars of an arena share them.
+// The languages of single conditions, shared by all grammars of an arena.
 struct NumberLanguages : RegexCache {
-  std::optional<NumberLanguage> of[3][2][2];  // by spelling, huge, narrow
+  // By spelling, huge, narrow.
+  std::optional<NumberLanguage> of[3][2][2];
   std::size_t byte_size() const override { return sizeof(*this); }
 };
 }  // namespace
 
+// The languages of the conditions in a domain; made when first asked for.
 NumberLanguage& Numbers::lexemes(Domain d) {
   const bool narrow = is(d, kNarrow), huge = d & kHuge;
   const NumberSpelling spelling = is(d, kWhole) ? NumberSpelling::kCanonical : spelling_;
@@ -39,27 +43,36 @@ NumberLanguage& Numbers::lexemes(Domain d) {
   return *known;
 }
 
-// In the plain spelling 12 may be written 12.00 where a number is asked for, and not where a whole number is:
-// `integer`, or an `enum` or `const` of whole numbers. This is a property of a text, not of its value, so a
-// formula has two languages: kAll, which complements are taken from, and kOffered, a part of it.
-// `integer` and whole constants are narrower in kOffered; a conjunction and a disjunction are made of
-// kOffered, a negation is the complement of kAll, and "exactly one" is one kid's kOffered without the
-// others' kAll. Every number that satisfies a formula has its canonical lexeme in both, so both are empty
-// together.
+// Which spellings a number may have, and how large it may be.
 //
-// Without exponents numbers have at most kReadableDigits digits before the point. Conditions whose constants
-// have few digits in all are met, if at all, by a number below their product and so below the limit: what the
-// arithmetic of witness.cc and lattice.cc finds stays right. The automaton of a divisor counts its digits, so
-// that it tells by itself what can still be completed. Where a condition names numbers of about that size,
-// what satisfies it is no further from zero than the largest double, if some of it is not. Only there may a
-// language that is empty within the limit be written beyond it: a divisor's automaton knows no number beyond
-// the limit, so its complement has all of those.
+// In the plain spelling 12 may also be written 12.00, if the schema asks for a number. Where it asks
+// for a whole number (`integer`, or an `enum` or `const` of whole numbers) it may not. This is a
+// property of the text and not of the value, so a formula has two languages: kAll, and kOffered, which
+// is a part of it. Complements are taken of kAll.
+//   - `integer` and whole constants have fewer lexemes in kOffered.
+//   - A conjunction or disjunction in kOffered is made of its kids in kOffered.
+//   - A negation is the complement of the kid in kAll.
+//   - "Exactly one" is one kid in kOffered without the others in kAll.
+// Every number that satisfies a formula has its canonical lexeme in both, so they are empty together.
+//
+// Without exponents a number has at most kReadableDigits digits before the point. This loses no formula
+// whose constants have few digits in all: if some number satisfies it, then one below the product of
+// the constants does, and that number is below the limit. So the arithmetic of witness.cc and
+// lattice.cc stays right. The automaton of a divisor counts digits itself, so it knows what can still
+// be completed within the limit.
+//
+// Where a condition has constants of about the size of the limit, the limit is the largest double
+// instead, as long as some number within it satisfies the formula. Only there a language that is empty
+// within the limit may be written beyond it. A divisor's automaton knows no number beyond its limit, so
+// its complement has all of them; hence the separate domain kHuge.
 RegexId Numbers::language(TypedId p) {
   const RegexId out = finite(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
   return out;
 }
 
+// The limit of digits is an intersection with finite() only where nothing else brings it. Three cases
+// need no intersection: no condition, `integer` alone, and divisors that count digits themselves.
 RegexId Numbers::finite(TypedId p) {
   const Domain domain = hard(p) ? kNarrow : kAll;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
@@ -81,13 +94,14 @@ RegexId Numbers::finite(TypedId p) {
   return out;
 }
 
-// The numbers that are in `some`; all of them where none is, or where that is too much to tell.
+// The numbers that are also in `some`. If none is, or if that is too much to tell, all of `numbers`.
 RegexId Numbers::within(RegexId numbers, RegexId some) {
   const RegexId out = regexes_.both(numbers, some);
   return FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); }) ? numbers : out;
 }
 
-// Whether every number that satisfies the formula is read by the automaton of a divisor.
+// True if every number that satisfies the formula is read by the automaton of a hard divisor, which
+// counts its digits.
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -104,10 +118,11 @@ bool Numbers::counts_digits(TypedId p) {
   return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas_.kids(p), counts);
 }
 
-// The digits of all numbers in a formula, those of their exponents' size included.
+// How many digits the numbers of a formula have in all; a number like 1e300 counts with its exponent.
 uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
-  constexpr uint32_t kMany = 4096;  // enough to know
+  // Counting stops here: more makes no difference.
+  constexpr uint32_t kMany = 4096;
   const Formula f = formulas_[p];
   if (row(f.op).family == Family::kNumber && f.op != Op::kInteger) {
     const Decimal& d = formulas_.decimal(f.text());
@@ -122,6 +137,7 @@ uint32_t Numbers::size_of_constants(TypedId p) {
   return out;
 }
 
+// True if the formula has a divisor that is no power of ten. Such formulas use the narrow universe.
 bool Numbers::hard(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -134,7 +150,8 @@ bool Numbers::hard(TypedId p) {
   return out;
 }
 
-// Where the lexemes of a part of what is offered are looked up.
+// The domain of a part of a formula in kOffered: kWhole as soon as the part, or a conjunct of it, asks
+// for a whole number.
 Numbers::Domain Numbers::kid_domain(TypedId p, Domain domain) {
   if (!is(domain, kOffered)) return domain;
   const Formula& f = formulas_[p];
@@ -158,6 +175,8 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
 
 // ---- conjunctions ----
 
+// A negated bound is the opposite bound: not (x >= 3) is x < 3, so it is merged with the others. Of two
+// equal bounds the open one is tighter.
 Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
   for (TypedId k : formulas_.kids(p)) {
@@ -187,6 +206,7 @@ Numbers::Conditions Numbers::read(TypedId p) {
   return out;
 }
 
+// The order of the ways is that of numbers.h.
 RegexId Numbers::conjunction(TypedId p, Domain domain) {
   RegexId out;
   if (few(p, domain, out)) return out;
@@ -205,6 +225,7 @@ RegexId Numbers::conjunction(TypedId p, Domain domain) {
   return regexes_.both(std::span<const RegexId>(parts));
 }
 
+// Way 1. In kOffered each number has the spellings that its own conditions allow.
 bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   std::vector<FewNumber> found;
   if (!few_numbers(formulas_, p, found)) return false;
@@ -215,6 +236,7 @@ bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   return true;
 }
 
+// Way 2. Without a bound the automaton of the divisors alone is smaller.
 bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.hard.empty() || (!all.low && !all.high)) return false;
   std::optional<Decimal> divisor = all.easy;
@@ -223,7 +245,8 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
       divisor = d;
     else if (!NumberLanguage::common_multiple(*divisor, d, *divisor))
       return false;
-  // What is left of such a number is decided by a search through all multiples beyond the bound.
+  // What is left of such a number ("at least 10^40 and a multiple of 1001") is decided by a search
+  // through all remainders, digit by digit, up to the bound. It is refused before the search begins.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };
@@ -238,6 +261,7 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
   return true;
 }
 
+// Way 3. `easy` is folded into each hard divisor: `integer` and 0.75 is multipleOf 3.
 bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (!all.easy || all.divisors < 2) return false;
   std::vector<Decimal> divisors = all.hard.empty() ? std::vector{*all.easy} : all.hard;
@@ -249,11 +273,14 @@ bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>&
   return true;
 }
 
+// The language of a formula in a domain, by structure. Every case but a conjunction is a case of the
+// algebra.
 RegexId Numbers::combine(TypedId p, Domain domain) {
   check_depth();
   domain = kid_domain(p, domain);
   if (p == FormulaSpace::no()) return RegexArena::empty();
-  // A number without conditions takes every lexeme; conditions are decided within the universe.
+  // A number without a condition may be any JSON lexeme in the spelling kAny; other spellings have a
+  // universe.
   if (p == FormulaSpace::yes())
     return spelling_ != NumberSpelling::kAny ? lexemes(domain).any() : json_number(regexes_);
   auto& memo = memo_[domain];
@@ -265,6 +292,7 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
     case Op::kAnd: out = conjunction(p, domain); break;
     case Op::kOr: {
       std::vector<RegexId> parts;
+      // `"enum": [1, 0.5]` names a fraction, so its whole constants may be written 1.0, too.
       const bool mixed = is(domain, kOffered) && names_fractions(formulas_, p);
       for (TypedId k : formulas_.kids(p))
         parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? all : domain));
@@ -272,7 +300,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
       break;
     }
     case Op::kOne: {
-      // At most one so far, and exactly one so far, kid by kid.
+      // `none`: no kid so far has the lexeme; `one`: exactly one has. Kid by kid, so the result is
+      // linear in the kids where a disjunction of conjunctions would be quadratic.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
       for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);
@@ -285,7 +314,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
     case Op::kNot: out = regexes_.minus(lexemes(domain).any(), combine(formulas_.kids(p)[0], all)); break;
     default: out = atom(p, lexemes(domain));
   }
-  // What is undecided() stays as it is: under a complement less would be more.
+  // A language that is undecided() stays as it is. Under a complement, empty() in its place would allow
+  // too much.
   if (!plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
   memo.emplace(p.v, out);

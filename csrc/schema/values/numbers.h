@@ -1,23 +1,24 @@
-// Typed number formulas -> regular languages.
+// Formulas of numbers as regular languages.
 //
-// In: a formula restricted to numbers, and how numbers are spelled. Out: a RegexId: the lexemes. Cost: one
-// algebra node an atom; memoised.
+// In: a formula restricted to numbers, and the spelling of numbers. Out: a RegexId of all lexemes of
+// the numbers that satisfy the formula. Cost: one node of the algebra per atom; remembered.
 //
-// The conditions of a conjunction are read once (Conditions), and one function decides what becomes of them
-// (Numbers::conjunction). The first of these that applies:
+// A conjunction's conditions are read once (Conditions), and conjunction() takes the first of these
+// ways that applies:
 //
-//   1. Few numbers (lattice.h): two divisors or more between two bounds. The multiples of what divides them
-//      all are tried one by one. Limits: 4096 tried, 256 found, 15 digits each in one fixed point.
-//   2. Multiples between bounds (numbers/multiple_between.cc): the common multiple of all divisors and the
-//      bounds are one automaton. Limits: 18 digits of the common multiple, 30 of a bound times 10^s, where
-//      the divisor has s <= 30 decimals.
-//   3. Joined divisors: `integer` and divisors 10^-k join every other divisor. As automata of their own they
-//      would let texts live that no digit completes. Other divisors stay apart: their product is larger than
-//      they are. Limits: 18 digits and 40 decimals of a divisor (numbers/multiple.cc).
-//   4. Else each condition is a language, and the algebra intersects them.
+//   1. Few numbers (lattice.h): two divisors or more between two bounds. The common multiples are tried
+//      one by one. Limits: 4096 are tried, 256 found, 15 digits each in one unit.
+//   2. Multiples between bounds (numbers/multiple_between.cc): one automaton of the common multiple of all
+//      divisors and the bounds. Limits: 18 digits of the common multiple; 30 digits of a bound times 10^s,
+//      where the divisor has s <= 30 decimals.
+//   3. Joined divisors: `integer` and the divisors 10^-k are joined with every other divisor. As automata
+//      of their own they would read beginnings that no digits complete. Other divisors stay apart, because
+//      their product has more states than both together. Limits: 18 digits and 40 decimals of a divisor
+//      (numbers/multiple.cc).
+//   4. Else each condition is a language of its own, and the algebra intersects them.
 //
-// Beyond its limits each leaves the conjunction to the next. What is too much for the last is an error of the
-// divisor (kSchemaTooComplex) or of the search for a text.
+// Where a way is beyond its limits the next one is tried. What is too much for the last is an error: of
+// the divisor (kSchemaTooComplex), or of the search for a text.
 #pragma once
 
 #include <optional>
@@ -29,32 +30,45 @@
 
 namespace structgen {
 
+// The lexemes of formulas. It belongs to one grammar; the languages of single conditions belong to the
+// arena and are shared by all its grammars.
 class Numbers {
  public:
   Numbers(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling spelling)
       : formulas_(formulas), regexes_(regexes), spelling_(spelling) {}
+  // The lexemes of the numbers that satisfy p, within the limits of digits that numbers.cc explains.
+  // Throws where it is too much to tell whether there are any.
   RegexId language(TypedId p);
 
  private:
-  // kAll: every lexeme of the numbers that satisfy a formula. kNarrow: the same under a condition whose
-  // divisor is hard, in a narrower universe (numbers/number.h). For the plain spelling only: kOffered is kAll
-  // without the zeros behind the point of what is asked to be whole, and kWhole is that spelling without any
-  // zeros at the end of a fraction (see language()). With kHuge, multiples have any number of digits.
+  // Which lexemes a language is about. kAll: every lexeme of the numbers that satisfy the formula.
+  // kNarrow: the same in a narrower universe (numbers/number.h), for formulas with a hard divisor. Two
+  // more for the plain spelling; language() says why: kOffered: kAll without the zeros behind the point
+  // of numbers that must be whole. kWhole: kOffered without any zeros at the end of a fraction. kHuge
+  // is a bit beside the others: numbers may have any number of digits.
   enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kHuge };
   static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & kHuge)); }
   static bool is(Domain d, Domain kind) { return (d & ~kHuge) == kind; }
-  // A conjunction's conditions.
+  // The conditions of one conjunction, sorted by what can be done with them.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
-    std::optional<Decimal> easy;  // the common multiple of `integer` and the divisors 10^-k
-    bool joined = true;           // false: it has too many digits
-    uint32_t divisors = 0;        // how many went into `easy`, and the others
-    std::vector<Decimal> hard;    // divisors that are no power of ten
-    bool without_point = false;   // draft 4's `integer`
-    std::vector<TypedId> bounds;  // what `low` and `high` come from
-    std::vector<TypedId> others;  // neither bounds nor divisors
+    // The common multiple of `integer` (which is the divisor 1) and the divisors 10^-k.
+    std::optional<Decimal> easy;
+    // False: that multiple has too many digits.
+    bool joined = true;
+    // How many divisors the conjunction has in all.
+    uint32_t divisors = 0;
+    // Divisors that are no power of ten.
+    std::vector<Decimal> hard;
+    // Draft 4's `integer`: no point and no exponent.
+    bool without_point = false;
+    // The conjuncts from which `low` and `high` come.
+    std::vector<TypedId> bounds;
+    // Conjuncts that are neither bounds nor divisors.
+    std::vector<TypedId> others;
   };
   Conditions read(TypedId p);
+  // language() before it is decided whether there are any lexemes.
   RegexId finite(TypedId p);
   RegexId within(RegexId numbers, RegexId some);
   bool counts_digits(TypedId p);
@@ -72,11 +86,15 @@ class Numbers {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   NumberSpelling spelling_;
-  NumberLanguage* lexemes_[2 * kHuge] = {};     // by domain: of the arena, which all its grammars share
-  FlatMap<uint32_t, RegexId> memo_[2 * kHuge];  // by domain
+  // By domain. They belong to the arena, whose grammars share them.
+  NumberLanguage* lexemes_[2 * kHuge] = {};
+  // By domain; the result of combine().
+  FlatMap<uint32_t, RegexId> memo_[2 * kHuge];
   FlatMap<uint32_t, bool> hard_;
-  FlatMap<uint32_t, uint32_t> constants_;  // by formula, see size_of_constants
-  FlatMap<uint32_t, RegexId> finite_;      // language(), by formula
+  // By formula: size_of_constants().
+  FlatMap<uint32_t, uint32_t> constants_;
+  // By formula: finite().
+  FlatMap<uint32_t, RegexId> finite_;
 };
 
 }  // namespace structgen

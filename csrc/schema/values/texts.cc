@@ -1,27 +1,28 @@
 // Strings of a formula in one spelling; see texts.h.
 //
-// The problem. `pattern`, `format`, lengths and constants are combined by and, or, not and "exactly one". The
-// same formula is written inside JSON strings, where `"` is `\"` and a quote ends the text, and as the plain
-// text of an element.
+// The problem. `pattern`, `format`, lengths and constants are combined by and, or, not and "exactly
+// one". The same formula is written inside JSON strings, where `"` is `\"` and a quote ends the text,
+// and as the plain text of an element.
 //
-// The idea. A spelling writes each character in ways that begin no other character's, so the language of a
-// conjunction is the conjunction of the languages, and that of a negation is all texts without them. So a
-// formula is walked once, and the spelling comes in at the atoms alone:
+// The idea. No writing of a character begins a writing of another character. So the language of a
+// conjunction is the conjunction of the languages, and that of a negation is every text without them.
+// The formula is walked once, and the spelling matters at the atoms alone:
 //
 //     {"pattern": "^a", "not": {"const": "a\""}}    in JSON:     (a | \u0061) any* "  less  the set {a"}
 //                                                   as a text:   a any*            less  a"
 //
-// Three rules keep the result in forms that masks know best. A list of constants under other conditions is
-// filtered text by text, and stays a list (constants()). Lengths are put in last: counted characters get
-// another counter, and a length that holds anyway is left out (with_length()). In the arena's own spelling
-// constants are one literal set, which is one state whatever their number.
+// Three rules keep the results in forms that masks are fast with. A list of constants under other
+// conditions is filtered text by text and stays a list (constants()). Lengths are put in last, so that
+// a run of characters only gets another counter, and a length that holds anyway is left out
+// (with_length()). In the arena's own spelling constants are one literal set, which is one state
+// whatever their number.
 //
-// Invariants. Every language holds all writings of a text or none. In the arena's spelling a language without
-// a text is empty(), unless that is too much to tell: then it is undecided(), as under a complement less
-// would be more.
+// Invariants. A language holds either all writings of a text or none. In the arena's spelling a
+// language without a text is empty(), unless that is too much to tell. Then it is left undecided(),
+// because under a complement empty() would allow too much.
 //
-// Costs. One node of the algebra an atom, memoised by formula; patterns are lowered once an arena, and
-// emptiness is asked where & or ~ stand in the result.
+// Costs. One node of the algebra per atom, remembered by formula. A pattern is lowered once per arena.
+// Emptiness is only asked where & or ~ stands in the result.
 #include "schema/values/texts.h"
 
 #include <algorithm>
@@ -42,7 +43,8 @@ namespace {
 
 // What all grammars of an arena share.
 struct Shared : RegexCache {
-  RegexId canonical{};  // empty(): not made yet
+  // empty(): not made yet.
+  RegexId canonical{};
   std::map<std::pair<const Spelling*, std::string>, RegexId, std::less<>> patterns;
   std::size_t bytes = sizeof(Shared);
   std::size_t byte_size() const override { return bytes; }
@@ -64,6 +66,8 @@ RegexId Texts::canonical_body() {
     ByteSet raw = ByteSet::range(0x20, 0xFF);
     raw.remove('"');
     raw.remove('\\');
+    // The control characters, `"` and `\` have one escape each here: the two-byte one if there is one,
+    // else \u00XX.
     std::vector<RegexId> one{regexes_.bytes(raw)};
     for (uint32_t c = 0; c <= '\\'; ++c) {
       const char byte = static_cast<char>(c);
@@ -81,6 +85,8 @@ RegexId Texts::one(std::string_view text) {
 RegexId Texts::any_of(std::vector<std::string> texts) {
   std::erase_if(texts, [](const std::string& t) { return !valid_utf8(t); });
   if (texts.empty()) return RegexArena::empty();
+  // In the arena's spelling: a literal set, which knows all escapes of each text. Labels are not
+  // needed.
   if (decides_) return regexes_.literal_set(regexes_.tables().add(std::move(texts)), {}, false);
   std::vector<RegexId> parts;
   for (const std::string& t : texts) parts.push_back(one(t));
@@ -106,6 +112,7 @@ RegexId Texts::of(TypedId p) {
   return out;
 }
 
+// By structure: connectives are those of the algebra, everything else is an atom.
 RegexId Texts::combine(TypedId p) {
   const OpRow& row = formulas_.row(p);
   if (row.family != Family::kConnective) return atom(formulas_[p]);
@@ -114,7 +121,7 @@ RegexId Texts::combine(TypedId p) {
   std::vector<RegexId> parts;
   for (TypedId k : formulas_.kids(p)) parts.push_back(of(k));
   if (row.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
-  // At most one so far, and exactly one so far, kid by kid.
+  // `none`: no part so far has the text; `one`: exactly one has.
   RegexId none = all_, one = RegexArena::empty();
   for (const RegexId r : parts) {
     one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
@@ -123,6 +130,7 @@ RegexId Texts::combine(TypedId p) {
   return one;
 }
 
+// A pattern is searched for, not matched in full, as JSON Schema says: hence Match::kSearch.
 RegexId Texts::atom(const Formula& f) {
   // Recipe, keyword 5, of strings with an atom of its own: its case.
   switch (f.op) {
@@ -142,6 +150,9 @@ RegexId Texts::atom(const Formula& f) {
   }
 }
 
+// Takes the shortest list of a conjunction and drops the texts that another conjunct refuses: other
+// lists by binary search, lengths by counting, everything else by running the text through the
+// conjunct's language.
 bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
   check_depth();
   const Op op = formulas_[p].op;
@@ -184,14 +195,17 @@ bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
   return true;
 }
 
+// Texts of `min` to `max` characters: one counted repetition, whatever the numbers are.
 RegexId Texts::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(any_character(regexes_, spelling_), min, max), end_);
 }
 
-// Code points of the texts of r (with their end), from its structure. False: not known.
+// How many code points the texts of r have, with what ends them; computed from the structure of r.
+// False where the structure does not tell: r has a & or a ~, or bytes that are no whole character.
 bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   check_depth();
   const RegexNode& n = regexes_.node(r);
+  // A count that is capped; no schema asks for strings of this length.
   constexpr uint64_t kMany = 1ull << 40;
   uint64_t lo, hi;
   if (regexes_.is_character(r)) {
@@ -224,8 +238,8 @@ bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   }
 }
 
-// A finite set and other conditions: the set is filtered text by text. Sets of constants meet in every
-// if/then and oneOf, and automata for their differences would be far larger.
+// A list with other conditions is filtered text by text. Lists meet in every if/then and oneOf over a
+// discriminator, and automata for their differences would be far larger.
 RegexId Texts::conjunction(TypedId p) {
   std::vector<std::string> kept;
   if (constants(p, kept)) return any_of(std::move(kept));
@@ -246,8 +260,11 @@ RegexId Texts::conjunction(TypedId p) {
   return min == 0 && max == kUnbounded ? rest : with_length(rest, min, max);
 }
 
-// Lengths meet the rest last: where the rest is counted characters the counter gets less, and where its
-// own lengths fit already nothing is added. Both keep the result a run, which masks know best.
+// Applies a length to any language, with three forms that add no second automaton:
+//   [a-z]{0,9} and minLength 2         becomes [a-z]{2,9}: the counter changes
+//   a fixed text and a length          the text or nothing
+//   one of the two ends holds anyway   only the other one is added
+// The results of the first two are runs, which masks answer without a walk (mask/runs.h).
 RegexId Texts::with_length(RegexId rest, uint32_t min, uint32_t max) {
   const RegexNode n = regexes_.node(rest);
   if (n.kind == RegexKind::kCat && RegexId{n.b} == end_) {

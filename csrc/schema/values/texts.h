@@ -1,12 +1,12 @@
-// Typed string formulas -> the texts that satisfy them, in one spelling.
+// Formulas of strings as regular languages, in one spelling.
 //
-// In: a formula restricted to strings. Out: a RegexId: every writing of each text, with what ends a text in
-// the spelling (JSON's closing quote; the opening one is not included). Cost: one algebra node an atom;
-// memoised, and patterns are lowered once an arena.
+// In: a formula restricted to strings. Out: a RegexId of every writing of every text that satisfies it,
+// with what ends a text in the spelling (JSON's closing quote; the opening quote is not included).
+// Cost: one node of the algebra per atom; remembered. A pattern is lowered once per arena.
 //
-// The arena's own spelling decides: there a language without a text is empty(), and what is too much to tell
-// throws. In another spelling (the text of an element) the same texts satisfy the formula, so whether there
-// are any is not asked again.
+// The spelling may be the arena's own (JSON). Then a language without a text is always empty(), and
+// what is too much to tell throws. It may be another one, for the text of an element. The same texts
+// satisfy the formula there, so whether there are any has been decided already and is not asked again.
 #pragma once
 
 #include <string>
@@ -19,18 +19,27 @@
 
 namespace structgen {
 
+// One object per formula space and spelling.
 class Texts {
  public:
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
+  // The writings of the texts that satisfy p. It may be undecided() in the algebra; decided() is not.
   RegexId of(TypedId p);
-  // The same, decided: throws where it is too much to tell whether there is any.
+  // The same, after it was decided whether there is any text. Throws where that is too much to tell.
   RegexId decided(TypedId p);
+  // Every text.
   RegexId all() const { return all_; }
+  // The writings of one text.
   RegexId one(std::string_view text);
-  RegexId any_of(std::vector<std::string> texts);  // those that are UTF-8
-  // The texts of a formula that lists them, maybe under more conditions; false where it does not.
+  // The writings of several texts. Texts that are not UTF-8 (a lone surrogate) have no writing and are
+  // dropped.
+  RegexId any_of(std::vector<std::string> texts);
+  // The texts of a formula that lists them, maybe under more conditions; false where it has no list.
+  // `enum` beside `maxLength` is such a formula.
   bool constants(TypedId p, std::vector<std::string>& kept);
-  // Bodies with one writing a text: raw characters where possible, else the shortest escape.
+  // Every text in one writing: raw characters where JSON allows them, else the shortest escape.
+  // Intersected with a language it leaves one writing a text, so that texts can be counted and
+  // enumerated.
   RegexId canonical_body();
 
  private:
@@ -44,7 +53,8 @@ class Texts {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   const Spelling& spelling_;
-  const bool decides_;  // the spelling is the arena's
+  // True: the spelling is the arena's own.
+  const bool decides_;
   const RegexId end_, all_;
   FlatMap<uint32_t, RegexId> memo_;
 };

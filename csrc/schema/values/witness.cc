@@ -1,8 +1,8 @@
-// Typed formulas that plainly hold for some text or number: no automaton is built for those.
+// Formulas of which it is plain that some text or number satisfies them. No automaton is built for
+// those.
 //
-// In: a formula restricted to strings or numbers. Out: true where a value is seen at once, false where an
-// automaton has to tell. Cost: linear in the formula's atoms. Most such formulas are one condition, or a
-// number between two bounds.
+// Most formulas in schemas are one condition (`"pattern"`, `"minLength"`) or a number between two
+// bounds, so this decides nearly all of them. False means that an automaton has to decide.
 #include "schema/values/witness.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace structgen {
 
 namespace {
-// Whether some number meets the condition, whatever its constant is. One that is not named here is left to an
-// automaton.
+// True if some number satisfies the condition whatever its constant is. An operator that is missing
+// here is left to an automaton, so a new one cannot be wrong by default.
 bool some_number(Op op) {
   return op == Op::kInteger || op == Op::kMultiple || op == Op::kAtLeast || op == Op::kAtMost ||
          op == Op::kEqual;
@@ -27,19 +27,23 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   check_depth();
   const Formula& f = formulas[p];
   if (some_number(f.op) || f.op == Op::kFormat) return true;
-  if (f.op == Op::kStrings)  // half a surrogate pair, "\ud800", has no spelling
+  // A lone surrogate such as "\ud800" has no spelling.
+  if (f.op == Op::kStrings)
     return std::ranges::any_of(formulas.string_set(f.string_set()),
                                [](const std::string& t) { return valid_utf8(t); });
   if (f.op == Op::kLength) return f.a <= f.b;
   if (f.op == Op::kOr)
     return std::ranges::any_of(formulas.kids(p), [&](TypedId k) { return plainly_nonempty(formulas, k); });
+  // Finitely many texts are denied, or a half line: something is left. A denied `integer` or divisor is
+  // left to an automaton.
   if (f.op == Op::kNot) {
     const Op denied = formulas[formulas.kids(p)[0]].op;
     return denied == Op::kStrings || denied == Op::kAtLeast || denied == Op::kAtMost || denied == Op::kEqual;
   }
   if (f.op != Op::kAnd) return false;
-  // In doubles, with room to spare: they are wrong in the last digits. Between two bounds that lie far enough
-  // apart there is a multiple of anything.
+  // A conjunction of bounds and at most one divisor. Between two bounds that are further apart than the
+  // step lies a multiple. The bounds are doubles, which are wrong in their last digits, so some room is
+  // asked for on top.
   double low = -1e18, high = 1e18, step = 0;
   for (TypedId k : formulas.kids(p)) {
     const Formula& g = formulas[k];
@@ -51,7 +55,8 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
     } else if (g.op == Op::kAtMost) {
       high = std::min(high, x);
     } else {
-      if (step != 0) return false;  // two steps: their common multiple may be far away
+      // Two divisors: their common multiple may lie beyond both bounds.
+      if (step != 0) return false;
       step = x;
     }
   }

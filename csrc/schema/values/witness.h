@@ -1,19 +1,21 @@
-// What is seen of a typed formula without an automaton: that it holds for some text or number, that its
-// numbers are whole.
+// What can be seen of a formula of strings or numbers without an automaton: that some text or number
+// satisfies it, or that its numbers are whole.
 //
-// In: a formula restricted to strings or numbers. Out: true where that is seen at once. Cost: linear in
-// its atoms.
+// In: a formula restricted to strings or numbers. Out: true where the answer is seen at once; false
+// says nothing. Cost: linear in the atoms.
 #pragma once
 
 #include "schema/formula/formula.h"
 
 namespace structgen {
 
+// True: some text or number satisfies p. False: an automaton has to decide.
 bool plainly_nonempty(FormulaSpace& formulas, TypedId p);
 
-// `integer`, and constants that are all whole: what is written without a point in the plain spelling.
+// True for `integer` and for constants that are all whole. In the plain spelling such numbers have no
+// point.
 bool asks_whole(FormulaSpace& formulas, TypedId p);
-// Constants among which one has a fraction: where 0.5 may be written, 1 may be 1.0.
+// True for constants of which one has a fraction. With `"enum": [0.5, 1]` also 1 may be written 1.0.
 bool names_fractions(FormulaSpace& formulas, TypedId p);
 
 }  // namespace structgen
