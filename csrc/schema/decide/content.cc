@@ -1,13 +1,14 @@
-// Strings that hold JSON text: what a formula says of them, taken apart.
+// Strings that hold JSON text: takes apart what a formula says of them.
 //
-// In: a formula restricted to strings. Out: a formula without kContent, and formulas of the values whose
-// texts the other strings hold. Cost: a step a conjunct; a union or exactly-one that speaks of content is
-// multiplied out.
+// In: a formula restricted to strings. Out: a formula without kContent, and formulas of values: a
+// string either satisfies the former, or is the JSON text of a value of the latter. Cost: a step per
+// conjunct; a union that speaks of content is multiplied out.
 //
-// A text is that of one value. So "the text of a V" and "the text of a W" is "the text of a V and W", and
-// "not the text of a W" beside "the text of a V" is "the text of a V and not W". Of constants each is read. A
-// pattern beside a content would be a grammar and an automaton at once, strings that hold no such text are no
-// grammar at all, and "exactly one" asks for those: all are kSchemaTooComplex.
+// A text is the JSON text of one value only. So "the text of a V" and "the text of a W" is "the text of
+// a V and W", and "not the text of a W" beside "the text of a V" is "the text of a V and not W". If
+// constants stand beside it, each of them is read. Three combinations are kSchemaTooComplex: a pattern
+// beside content would be a grammar and an automaton at once; "a string that is not the text of a V" is
+// no grammar at all; and "exactly one" over contents asks for such strings.
 #include <algorithm>
 
 #include "base/depth.h"
@@ -29,6 +30,8 @@ RegexId Solver::strings(ValueId v) {
   return texts_.decided(held.texts);
 }
 
+// Adds the strings of p to `out`. A conjunction is sorted into conditions on the text (`plain`) and on
+// the value (`value`); an Or in it is multiplied out.
 void Solver::take_contents(TypedId p, Contents& out) {
   check_depth();
   if (!(formulas_[p].has & kHasContent)) {
@@ -63,8 +66,11 @@ void Solver::take_contents(TypedId p, Contents& out) {
     }
   }
   const TypedId beside = formulas_.all_of(plain);
+  // No condition on the text, or the one that written strings meet anyway: the content alone decides.
   if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
   std::vector<std::string> kept;
+  // Only a list of constants can be decided beside content: each is parsed. `some` is false if the
+  // formula only denies content; then a constant that is no JSON text at all satisfies it, too.
   if (!texts_.constants(beside, kept)) content_too_complex();
   std::erase_if(kept, [&](const std::string& text) {
     return !holds_value(text, value) && (some || holds_value(text, FormulaSpace::yes()));
@@ -72,7 +78,8 @@ void Solver::take_contents(TypedId p, Contents& out) {
   out.texts = formulas_.either(out.texts, formulas_.strings(std::move(kept)));
 }
 
-// Whether a text is that of a value that satisfies v.
+// True if the text is JSON and its value satisfies v. The brackets make a list of one value of it, and
+// a text such as `1, 2` a list of two.
 bool Solver::holds_value(const std::string& text, ValueId v) {
   auto list = told([&] { return Json::parse("[" + text + "]"); }, [](const Error&) { return true; });
   return list && list->size(0) == 1 && nonempty(formulas_.both(v, lowering_.values(*list, 0)));

@@ -1,10 +1,10 @@
-// The solver's questions about one kind: whether a string, number, array or object satisfies a formula, and
-// what the next item of an array may be. What is asked of objects is in object.cc, of different items in
-// unique.cc; solve.cc knows neither of them.
+// The solver's questions about one kind: whether a string, number, array or object satisfies a formula,
+// and what the next item of an array may be. Objects are decided in object.cc, items that must differ
+// in unique.cc; solve.cc knows neither of them.
 //
-// In: a formula restricted to a kind. Out: yes or no, cells of the next item. Cost: memoised; a conjunction
-// of "every item of a range" and "at least n items" is decided range by range, any other array by its
-// derivatives.
+// In: a formula restricted to a kind. Out: yes or no, cells of the next item. Cost: remembered. A
+// conjunction of "every item of a range" and "at least n items" is decided range by range, any other
+// array by derivatives.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -37,6 +37,8 @@ std::size_t Solver::byte_size() const {
          array_productive_.byte_size() + unknown_.byte_size();
 }
 
+// True if some value of kind k satisfies v. Witnesses that are plain come first (values/witness.h):
+// most strings and numbers need no automaton.
 bool Solver::kind_nonempty(ValueId v, Kind k) {
   const TypedId p = restrict(v, k);
   if (p == FormulaSpace::no()) return false;
@@ -58,12 +60,15 @@ bool Solver::kind_nonempty(ValueId v, Kind k) {
 
 // ---- arrays ----
 
-// The derivative by one item: index ranges move down by one, those that start at 0 ask for its value.
+// The derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for the
+// value of this item. `items 2..` becomes `items 1..`, and "at least 2 from 0" the choice of
+// FormulaSpace::counted.
 TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const OpRow& row = formulas_.row(p);
-  if (row.family == Family::kConstant || row.family == Family::kUnique) return p;  // unique.h sees to it
+  // kUnique stays as it is; unique.cc takes care of it.
+  if (row.family == Family::kConstant || row.family == Family::kUnique) return p;
   if (row.family == Family::kItems) {
     const ValueId v = f.value();
     const TypedId rest = formulas_.items(row.count, first, end, v, f.c);
@@ -78,6 +83,7 @@ TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   return out;
 }
 
+// The ways to write the next item of an array without kUnique.
 std::vector<Cell> Solver::array_cells(TypedId p) {
   check_depth();
   FlatMap<uint32_t, TypedId> memo;
@@ -94,7 +100,9 @@ std::vector<ItemCell> Solver::item_cells(TypedId p) {
   return out;
 }
 
-// Conjunctions of "every item in a range" and "at least n items": decided range by range.
+// Decides a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V" by
+// looking at each range below the last item that must exist. Returns false for any other formula.
+// Nearly all arrays are of this form: `items`, `prefixItems`, `minItems`, `maxItems`.
 bool Solver::simple_array(TypedId p, bool& result) {
   const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
@@ -131,6 +139,8 @@ bool Solver::simple_array(TypedId p, bool& result) {
   return true;
 }
 
+// The stored "no" obeys the rule of Solver::nonempty: it depends on no formula that is still being
+// decided.
 bool Solver::array_productive(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -148,7 +158,9 @@ bool Solver::array_productive(TypedId p) {
   return result;
 }
 
-// Breadth-first over residuals: positions matter, so no conjunct can be taken alone.
+// Breadth-first search through what is left after 0, 1, 2 ... items. Unlike members of an object, items
+// have positions, so conjuncts cannot be met one by one. The number of different rests is finite:
+// counts and ranges only fall.
 bool Solver::search_array(TypedId p) {
   check_depth();
   std::vector<TypedId> queue{p};

@@ -1,10 +1,12 @@
-// How many more members an object needs, and which ones: what the shortest completion goes by.
+// How many more members an object needs, and which: the guide of the search for a shortest completion.
 //
-// In: an object's state. Out: a distance (members until it may close) and the offers that lower it. Cost:
-// iterative deepening over the counts that are still unmet, remembered; past kMaxSteps the distance counts as
-// unknown, and every member that some count asks for is offered.
-// Without the distance a search wanders: a member that a count asks for does not always bring an end nearer,
-// and each free key makes a state of its own.
+// In: the state of an object. Out: a distance (members until it may close), and the offers that lower
+// it. Cost: iterative deepening over the counts that are not met yet, remembered. Beyond kMaxSteps the
+// distance counts as unknown, and every member that some count asks for is offered.
+//
+// Without the distance the search for a completion wanders: a member that a count asks for does not
+// always bring the end nearer, and each free key makes a new state. Of {"minProperties": 2, "required":
+// ["a"]} the distance is 2; behind `a` it is 1, and any key lowers it.
 #include <algorithm>
 
 #include "base/depth.h"
@@ -14,14 +16,17 @@
 namespace structgen {
 
 namespace {
+// Steps of one distance().
 constexpr uint32_t kMaxSteps = 3'000;
-constexpr uint32_t kMaxMembers = 40;  // beyond what the formula shows at once
-constexpr std::size_t kEnough = 3;    // names and classes offered
+// Members beyond the lower bound up to which the search deepens.
+constexpr uint32_t kMaxMembers = 40;
+// Names and classes that useful() returns at most.
+constexpr std::size_t kEnough = 3;
 }  // namespace
 
 // ---- distance ----
 
-// A bound from below: names asked for one by one, or the largest count.
+// A lower bound of the distance: the names that are asked for one by one, or the largest count.
 uint32_t Objects::least_members(TypedId p) const {
   std::vector<NameId> names;
   uint32_t most = 0;
@@ -37,6 +42,8 @@ uint32_t Objects::least_members(TypedId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
+// True if some n further members meet p. `not_within` and `within` remember the bounds that are known;
+// a search that ended because of kMaxSteps is not remembered.
 bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -70,12 +77,14 @@ bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   return found;
 }
 
-// Some member meets the literal, and the order of members is free: it may as well be the next.
+// Some member must meet the literal. The order of members does not matter here, so it may be the next
+// one.
 bool Objects::within_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
                      [&](TypedId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
 }
 
+// Iterative deepening from the lower bound on.
 uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   if (solver_.closes(p)) return 0;
   const Situation key = situation(plan_id, p, gone);
@@ -92,7 +101,7 @@ uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   return out;
 }
 
-// The rest and the required names that the static part still asks for.
+// The rest, and the required names of the static part that were not written.
 TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
   const Bits& used = bits_[st.used.v];
@@ -103,6 +112,7 @@ TypedId Objects::demanded(const ObjectState& st) {
   return formulas_.all_of(kids);
 }
 
+// Without a rest: the number of required names that are missing.
 uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -115,6 +125,7 @@ uint32_t Objects::members_needed(ObjectId s) {
 
 // ---- offers ----
 
+// Collects the regions in which some count of p asks for members.
 void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<RegionId>& out) {
   check_depth();
   if (!seen.insert(p).second) return;
@@ -122,13 +133,14 @@ void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<R
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});
   if (f.op == Op::kAll || f.op == Op::kMost) return;
   for (TypedId k : formulas_.kids(p)) {
-    // Under exactly-one a count may also have to be missed, so every literal there counts. Its negation
-    // (none, or two) asks for the same literals.
+    // Under exactly-one a count may have to be missed as well, so the counts of its negation are
+    // collected, too. The negation of exactly-one (none, or two) asks for the same counts.
     if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
     wanted(k, seen, out);
   }
 }
 
+// The fallback: offers whose key some count asks for.
 Offers Objects::wanted_offers(ObjectId s) {
   Offers out = offers(s);
   const ObjectState st = states_[s.v];
@@ -147,6 +159,8 @@ Offers Objects::wanted_offers(ObjectId s) {
   return out;
 }
 
+// Offers that lower the distance by one. An offer that leads to an unknown distance is never among
+// them.
 Offers Objects::useful(ObjectId s) {
   const Offers all = offers(s);
   const ObjectState st = states_[s.v];
@@ -171,8 +185,8 @@ Offers Objects::useful(ObjectId s) {
         return true;
     return false;
   };
-  // Members are free in their order, so one that meets the first unmet literal may come first. Under an order
-  // of keys that member may have to wait for another; then all are tried.
+  // Members are free in their order, so one that meets the first unmet count may come first. If keys
+  // have an order it may have to wait for another one; then all offers are tried.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

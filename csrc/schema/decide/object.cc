@@ -1,38 +1,45 @@
 // Which keys may come next in an object, and whether the object can still be completed.
 //
-// The problem. After some members, offer the names and classes of keys (told apart by patternProperties and
-// the like) with which the object can go on to an end: required names must still be reachable, counts must
-// still be met, and no key may come twice.
+// The problem. After some members an object may go on with names and with free keys, which
+// patternProperties and the like sort into classes. A key may be offered if the object can still be
+// completed behind it: required names must still be possible, counts must still be met, and no key may
+// come twice.
 //
-// The idea. A formula is compiled into a plan (schema/decide/plan.h): bitsets over the names that the schema
-// mentions (required, the order of keys) and a `rest`, the part that bitsets cannot answer (minProperties,
-// dependentSchemas, oneOf). A state is the plan, what is left of its rest, and which names are used. Most
-// schemas have no rest; then an answer is bit arithmetic. With properties a and b in this order, b required,
-// nothing else allowed:
+// The idea. A formula is compiled into a plan (schema/decide/plan.h): bitsets over the names that the
+// schema mentions (required, the order of keys), and a `rest`, the part that bitsets cannot answer
+// (minProperties, dependentSchemas, oneOf). A state is the plan, what is left of its rest, and which
+// names are used. Most schemas have no rest; then an answer is bit arithmetic. With properties a and b
+// in this order, b required, nothing else allowed:
 //
-//     start()           used {};      offers a and b; may not close, b is missing
+//     start()           used {};      offers a and b; may not close, because b is missing
 //     take_name(a)      used {a};     offers b
-//     take_name(b)      used {a, b}:  a is passed over, since it may not come after b; may close
+//     take_name(b)      used {a, b}:  a is passed over, because it may not come after b; may close
 //
 // With a rest, a name is offered if one of its cells (solve.cc) leaves a rest that search() can meet.
-// search() decides whether some set of further members meets a formula; in which order they are written plays
-// no part. It writes names that are asked for at once (take_forced), counts keys that nothing tells apart
-// together (take_alike), and tries the others one by one (some_member).
+// search() decides whether some set of further members meets a formula. The order in which they are
+// written does not matter to it. It writes names that are asked for at once (take_forced), counts keys
+// that nothing tells apart together (take_alike), and tries the others one by one (some_member).
 //
 // Invariants.
-// - Each step of search() lowers a count, so it ends. Members that meet no count could be dropped from any
-//   object that satisfies the formula, so leaving them out misses none.
-// - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted (solve.cc).
-// - possible (see judges) pretends that no key is written. Written keys only take away, so its no is right.
-// - A state knows the texts of written free keys (`written`) or that there is one that it does not know
-//   (`unknown_key`): then the next free key may be a duplicate, and the mask tries its text (mask/fill.h).
+// - Each step of search() lowers a count, so it ends. A member that meets no count could be dropped
+// from any
+//   object that satisfies the formula, so a search that never writes such members misses nothing.
+// - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted
+// (solve.cc).
+// - Judges::possible pretends that no key is written. Written keys only take possibilities away, so its
+// "no" is
+//   right.
+// - A state knows the texts of the free keys that were written (`written`), or that there is one that
+// it does
+//   not know (`unknown_key`). In the second case the next free key may be a duplicate, and the mask tries its
+//   text (mask/fill.h).
 //
-// Costs. Without a rest: a few words a state. With one: the conjuncts that speak of a name (may_write). The
-// keys of n members are kept in sorted tables of doubling sizes: n log n for all.
+// Costs. Without a rest: a few words per state. With one: the conjuncts that speak of a name
+// (may_write). The keys of n members are kept in sorted tables whose sizes double: n log n for all.
 //
 // Rejected.
 // - Every subset of names as a state that is built in advance: 2^n.
-// - The cells of all offered names at once: one name is taken, so has_cell() looks for a first cell only.
+// - The cells of all offered names at once: one name is taken, so has_cell() looks for one cell only.
 #include "schema/decide/object.h"
 
 #include <algorithm>
@@ -47,8 +54,10 @@
 namespace structgen {
 
 namespace {
+// Members that search() writes one after the other.
 constexpr uint32_t kMaxSearchDepth = 1'000;
-constexpr std::size_t kFewParts = 32;  // conjuncts from which on they are looked up by name
+// From this many conjuncts on they are looked up by name (Parts).
+constexpr std::size_t kFewParts = 32;
 }  // namespace
 
 Objects::Objects(Solver& solver) : solver_(solver), formulas_(solver.formulas()), plans_(solver) {
@@ -75,7 +84,8 @@ bool Objects::productive(TypedId p) {
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
 }
 
-// A lower bound on how many keys of a class are left; 0 means that none is.
+// A lower bound on how many keys of a class are left; 0 means that none is. Where it is 0 and the count
+// was only a bound, the question cannot be answered.
 uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const {
   const KeyClass& c = plan.classes[cls.v];
   if (c.keys == kEndless) return kEndless;
@@ -85,14 +95,15 @@ uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken)
   return left;
 }
 
+// Counts a key of the class as written. Endless classes are not counted.
 void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   if (plan.classes[cls.v].keys == kEndless) return;
   if (taken.empty()) taken.resize(plan.classes.size());
   ++taken[cls.v];
 }
 
-// `possible` pretends that no key was written yet. Written keys never make more objects possible, so its "no"
-// is right, and one answer serves every member.
+// What split() asks about a rest: `productive` exactly, and `possible` without the keys that were
+// written. The latter has one answer for every member, so it is found in the memo.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -100,9 +111,10 @@ Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
       nullptr};
 }
 
-// Is there a set of members that meets p? Each step lowers a count, so this ends. Members that meet no count
-// can be dropped from any object, which makes the search complete; in what order names may be written plays
-// no part, since any set of members can be written in order.
+// True if some set of members meets p. The result is exact; productive_ remembers it.
+//
+// For p = some({a}) and some(any key, 3): a is forced; then two of any keys are left, and endless keys
+// are taken as alike. So the answer needs two steps and no enumeration.
 bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -115,6 +127,7 @@ bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
                 "too many members depend on each other to decide whether any object exists");
   const bool clean_before = !solver_.tainted();
   struct Deeper {
+    // An exception must restore the depth as well.
     uint32_t& depth;
     explicit Deeper(uint32_t& d) : depth(d) { ++depth; }
     ~Deeper() { --depth; }
@@ -124,6 +137,7 @@ bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   return result;
 }
 
+// The four ways, from the cheapest to the dearest.
 bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   check_depth();
   Gone gone = at;
@@ -142,7 +156,9 @@ bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   return search_literal(plan_id, p, literal, gone);
 }
 
-// Names that some literal asks for by name are written, all in one pass. False: nothing was taken.
+// Writes names that a count asks for by name, all in one pass. Returns false if it wrote none. `dead`:
+// such a name cannot be written, so p cannot be met. A name whose derivative is a choice is left to the
+// search.
 bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
   std::vector<PlanNameId> forced;
@@ -166,7 +182,8 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = PartId{i};
   bool any = false;
   for (PlanNameId name : forced) {
-    if (has_bit(gone.names, name)) continue;  // asked for twice
+    // Two counts may ask for one name.
+    if (has_bit(gone.names, name)) continue;
     const std::vector<PartId> touched = parts ? parts->touched(name) : all;
     solver_.spend(static_cast<uint32_t>(touched.size()));
     std::vector<ValueId> values{plan.value[name.v]};
@@ -193,8 +210,10 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
-// At least n members of a region, n > 1: keys that nothing else in p speaks of are alike, and taking them
-// never does harm. Of endless keys there are always enough; others are counted. False: nothing was taken.
+// Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. To write
+// such a key never does harm, so no other choice needs to be tried. Endless classes always have enough
+// of them; other keys are counted. Returns false if nothing was taken. `dead`: there are too few, and
+// no other key could help.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -208,7 +227,8 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  bool more = false;  // other keys could help too
+  // True: keys that are not alike could help, too.
+  bool more = false;
   bool exact = true;
   Gone after = gone;
   plans_.find_classes(plan);
@@ -232,7 +252,9 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
       continue;
     }
     bool repeats = alike;
-    if (!alike) {  // some way to write one key leaves all else as it is: it can be written again and again
+    // A key that may be written in a way that leaves everything else as it is can be written again and
+    // again.
+    if (!alike) {
       std::vector<Cell> cells;
       const TypedId d = formulas_.both(plans_.derive(plan, p, kNoName, c), formulas_.val(value));
       const Solver::Judge any = [](TypedId) { return true; };
@@ -246,6 +268,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
     }
     more = true;
   }
+  // Names that no list in p contains are alike, too, if the regions in p ask nothing new after them.
   const std::shared_ptr<const Parts> parts = plans_.parts(plan_id, others);
   for (PlanNameId i; i.v < plan.names.size() && supply < l.c; ++i.v) {
     if (has_bit(gone.names, i) || !plans_.hits(plan, region, i, {})) continue;
@@ -272,6 +295,8 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   }
   if (!exact && !solver_.effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
+  // Keys that are alike are all used up: the count is lowered by their number, and the search goes on
+  // with others.
   dead = !more;
   if (supply == 0) return dead;
   gone = std::move(after);
@@ -284,7 +309,8 @@ bool Objects::search_literal(PlanId plan_id, TypedId p, TypedId literal, const G
                      [&](TypedId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
-// Is there a member that meets the literal, and `then` what it leaves?
+// True if some member meets the literal and then(rest, gone) holds for what it leaves. Names are tried
+// before classes.
 bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone,
                           const std::function<bool(TypedId, const Gone&)>& then) {
   check_depth();
@@ -313,7 +339,8 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
   return false;
 }
 
-// Can what is left be met? Only the part of it matters that shares keys with something that is not met yet.
+// True if what is left can be met. Of the conjuncts only those matter that share keys with one that is
+// not met yet: the others are met now, and no member that the search writes can change that.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
@@ -342,7 +369,7 @@ bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
 
 // ---- states ----
 
-// Writing a name also passes over the earlier names of its chain.
+// Writing a name also passes over the earlier names of its chain: they cannot come any more.
 Bits Objects::after(const Plan& plan, const Bits& used, PlanNameId name) const {
   Bits out = used;
   add_bit(out, name);
@@ -385,6 +412,7 @@ ObjectId Objects::start(TypedId p) {
   return intern(s);
 }
 
+// Ways to write the name; remembered by state and name.
 const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name.v;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
@@ -394,6 +422,7 @@ const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
+// The derivative of the rest by the name, taken apart.
 std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -410,13 +439,15 @@ std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   return cells;
 }
 
-// Has name_cells(s, name) a cell? Of the names on offer one is taken: the others' cells are not looked for.
+// True if name_cells() would have a cell. Of the names on offer one is taken, so the cells of the
+// others are never needed in full.
 bool Objects::has_cell(ObjectId s, PlanNameId name) {
   const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
-// Free keys of one class are alike: their cells are kept under a name beyond the plan's.
+// Ways to write a key of the class. All free keys of a class are alike; their cells are kept under a
+// number beyond the names of the plan.
 const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -435,7 +466,8 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// has_cell, answered from the conjuncts that speak of the name.
+// What has_cell() tells, computed from the conjuncts that speak of the name. With 500 conjuncts and 500
+// names offers() would else derive all 500 for each name.
 bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];
@@ -463,6 +495,8 @@ bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const B
   return found;
 }
 
+// Computes the offers of a state and remembers them. What is too much to tell is omitted where the
+// world omits; refuse_starved() sees to it that an answer without any offer is not remembered then.
 const Offers& Objects::offers(ObjectId s) {
   check_depth();
   if (offers_[s.v]) return *offers_[s.v];
@@ -478,7 +512,8 @@ const Offers& Objects::offers(ObjectId s) {
   for (std::size_t i = 0; i < plan.required.size(); ++i)
     out->close = out->close && !(plan.required[i] & ~used[i]);
   for (const std::vector<PlanNameId>& chain : plan.chains) {
-    bool passed = false;  // a required name would be passed over
+    // A required name would be passed over by every later name of the chain, so those are blocked.
+    bool passed = false;
     for (PlanNameId i : chain) {
       blocked[i.v] = passed;
       if (has_bit(plan.required, i) && !has_bit(used, i)) passed = true;
@@ -550,6 +585,8 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
   return out;
 }
 
+// Adds a key to a set of written keys. Tables of at most its size are merged with it, as in a binary
+// counter: each key is merged log n times.
 WrittenId Objects::write_key(WrittenId written, const std::string& text) {
   LiteralTables& tables = solver_.regexes().tables();
   std::vector<uint32_t> list = written_[written.v];
@@ -589,6 +626,8 @@ RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
+// In the spelling of an element there are no labels and no shared literal tables, so the same set of
+// keys is built from the patterns of the class.
 RegexId Objects::free_texts(ObjectId s, KeyClassId cls, Texts& texts) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];

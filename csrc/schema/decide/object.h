@@ -1,9 +1,9 @@
-// Objects: states between two members, and whether any object satisfies a formula.
+// Objects: the states between two members, and whether any object satisfies a formula.
 //
-// In: typed object formulas. Out: states (what is left, which names are used, which free keys were written),
-// each interned; the cells of a state for one name or one class of keys. Cost: a plan without a rest
-// (schema/decide/plan.h; nearly every real schema) answers from bitsets; of other plans a name costs the
-// conjuncts that speak of it.
+// In: formulas of objects. Out: states (what is left to satisfy, which names are used, which free keys
+// were written), interned; the cells of a state for one name or one class of keys. Cost: a plan without
+// a rest (schema/decide/plan.h; nearly every real schema) is answered from bitsets. In other plans a
+// name costs the conjuncts that speak of it.
 #pragma once
 
 #include <algorithm>
@@ -21,35 +21,49 @@
 
 namespace structgen {
 
-using ObjectId = Id<struct ObjectTag>;    // of an object being written
-using BitsId = Id<struct BitsTag>;        // a bitset over a plan's names, or counts by class: Objects::bits_
-using WrittenId = Id<struct WrittenTag>;  // a set of free keys: Objects::written_
+// The state of an object that is being written.
+using ObjectId = Id<struct ObjectTag>;
+// A bitset over the names of a plan, or a count per class: Objects::bits_.
+using BitsId = Id<struct BitsTag>;
+// A set of free keys: Objects::written_.
+using WrittenId = Id<struct WrittenTag>;
 
+// An object after some of its members. Equal states have one id, so equal parse states stay equal.
 struct ObjectState {
   PlanId plan;
-  TypedId rest;              // of the plan's rest
-  BitsId used;               // names written or passed over
-  BitsId taken;              // the counts of keys written, by class; only where some class is limited
-  WrittenId written;         // the free keys already written
-  bool unknown_key = false;  // a free key was written whose text this state does not know
+  // What is left of the plan's rest.
+  TypedId rest;
+  // Names that were written, or passed over by the order of keys.
+  BitsId used;
+  // How many keys of each class were written; kept only if some class is limited.
+  BitsId taken;
+  // The free keys that were written and whose text is known.
+  WrittenId written;
+  // True: a free key was written whose text this state does not know (a mask walks blindly,
+  // mask/fill.h).
+  bool unknown_key = false;
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
 };
 
+// What may come next in an object.
 struct Offers {
-  Bits names;                       // names that may come next
-  std::vector<KeyClassId> classes;  // classes that may come next
+  // Names that may come next.
+  Bits names;
+  // Classes of which a key may come next.
+  std::vector<KeyClassId> classes;
   bool close = false;
   bool any_key() const {
     return !classes.empty() || std::ranges::any_of(names, [](uint64_t w) { return w != 0; });
   }
 };
 
-// What is still asked of an object, in one plan with these keys gone: the key of what is remembered of it.
-// Compared in full: a memo keyed by a hash alone once gave one plan's answer for another's.
+// What is still asked of an object, in one plan, with these keys gone. It is the key of the memos, and
+// is compared in full: a memo keyed by a hash alone once gave one plan the answer of another.
 struct Situation {
   PlanId plan;
   TypedId rest;
-  BitsId used, taken;  // as of a state
+  // As in ObjectState.
+  BitsId used, taken;
   friend bool operator==(const Situation&, const Situation&) = default;
 };
 struct SituationHash {
@@ -58,48 +72,56 @@ struct SituationHash {
   }
 };
 
+// All object states of a grammar.
 class Objects {
  public:
   explicit Objects(Solver& solver);
 
-  bool productive(TypedId p);  // does any object satisfy p?
+  // True if some object satisfies p.
+  bool productive(TypedId p);
   TypedId without_order(TypedId p) { return plans_.without_order(p); }
-  ObjectId start(TypedId p);  // the state after '{'
+  // The state after `{`.
+  ObjectId start(TypedId p);
   const ObjectState& state(ObjectId s) const { return states_[s.v]; }
   const Plan& plan(PlanId p) { return plans_[p]; }
+  // What may come next. Only keys with which the object can still be completed are offered.
   const Offers& offers(ObjectId s);
   Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
-  const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }  // names written or passed over
+  // Names that were written or passed over.
+  const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }
   ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
-  // ---- nearest.cc: what the shortest completion goes by ----
+  // Below: for the shortest completion (nearest.cc).
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
-  // The least number of members after which the object may close, their order aside; kFar: not found cheaply.
+  // The least number of members after which the object may close, whatever their order; kFar: not found
+  // within the limit of steps.
   uint32_t members_needed(ObjectId s);
-  // Of the offers, some that bring the object one member nearer to its end, a shortest way among them.
+  // Some of the offers that bring the object one member nearer to its end, among them one on a shortest
+  // way.
   Offers useful(ObjectId s);
-  // Ways to write name `i` (or a key of class `c` with this text) next: (value, state after).
+  // Ways to write the name next, or a key of the class: the formula of its value, and the state behind
+  // it.
   struct Step {
     ValueId value;
     ObjectId next;
   };
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
-  // No text: one that is not known; `fresh`: one that no other key of the object has.
+  // `text` is null if the key is not known. `fresh`: it is not known, but differs from every other key.
   std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);
-  // Keys of the class that may still be written: known names and written keys excluded.
+  // The keys of a class that may still be written: without the names of the plan and the written keys.
   RegexId free_language(ObjectId s, KeyClassId cls);
-  // The same keys as they are, without a closing quote.
+  // The same keys as plain texts, without a closing quote.
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
-  // A lower bound of how many those are; kEndless: no end to them.
+  // A lower bound of how many those are, or kEndless.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 
  private:
-  // Keys that are gone: names written or passed over, and how many keys of each class.
+  // Keys that cannot be written any more: names by a bit, classes by a count.
   struct Gone {
     Bits names, taken;
   };
-  // What a search starts from: parts of a conjunction that the last key left alone, and what became of the
-  // others.
+  // The start of a search after a key was written: the conjuncts that the key did not touch (all of
+  // `parts` but `touched`), and what became of the others.
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted
@@ -133,7 +155,8 @@ class Objects {
   BitsId intern_bits(const Bits& b);
   WrittenId write_key(WrittenId written, const std::string& text);
   const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);
-  std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);  // first: one cell or none will do
+  // With `first` one cell, or none, is enough.
+  std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);
   bool has_cell(ObjectId s, PlanNameId name);
   const std::vector<Cell>& free_cells(ObjectId s, KeyClassId cls);
 
@@ -145,13 +168,15 @@ class Objects {
   std::vector<std::unique_ptr<Offers>> offers_;
   std::deque<Bits> bits_;
   InternTable bits_index_;
-  // Sets of written keys: literal tables of doubling sizes, so that n keys cost n log n in all.
+  // Per set of written keys: literal tables whose sizes double, so that n keys take n log n memory in
+  // all.
   std::vector<std::vector<uint32_t>> written_{{}};
   InternTable written_index_;
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    uint32_t not_within = 0, within = kFar;  // fewer than the first never do, the second does
+    // Fewer members than `not_within` are known not to do; `within` members do.
+    uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;
   std::unordered_map<Situation, uint32_t, SituationHash> distance_;

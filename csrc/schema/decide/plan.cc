@@ -1,34 +1,38 @@
 // Plans of objects: which keys a formula tells apart, and what it asks of each.
 //
-// The problem. After every key the parser asks which keys may come next and what their values must satisfy.
-// A schema may name a thousand keys, tell others apart by patterns, count members and combine all of that
-// with allOf, oneOf and not. To derive the whole formula by every key at every step would be far too slow.
+// The problem. After every key the parser asks which keys may come next and what their values must
+// satisfy. A schema may name a thousand keys, tell others apart by patterns, count members, and combine
+// all of that with allOf, oneOf and not. To derive the whole formula by every key at every step would
+// be far too slow.
 //
-// The idea. Once an object formula, its keys are sorted into names, which stand in lists of the formula, and
-// classes: the free keys, told apart by every pattern of the formula. Two free keys of one class mean the
-// same to it. Then what can be told name by name is taken out of the formula (take_apart): a required name
-// and a condition on one name's value need no derivative. What is left is `rest`.
+// The idea. Once per object formula its keys are sorted into names, which occur in lists of the
+// formula, and classes: the free keys, told apart by every pattern of the formula. Two free keys of one
+// class mean the same to the formula. Then everything that can be said name by name is taken out of the
+// formula (take_apart): a required name and a condition on one name's value need no derivative. What is
+// left is `rest`.
 //
 //     {"properties": {"a": A, "b": B}, "patternProperties": {"^x": X}, "required": ["a"], "minProperties": 2}
-//     names     a, b           value A and X or A, B: a name is in the pattern, too, if it matches
+//     names     a, b           value A, B; a name that matches "^x" would also have to satisfy X
 //     classes   "^x" keys: X   other keys: anything
-//     required  a              a bit, no part of the rest
+//     required  a              a bit, no part of the rest: minProperties counts it like any member
 //     rest      some(any key, anything, 2): derived by each key that is written
 //
-// The order of keys that `properties` give is a chain of names (order_names). Two maps that contradict each
-// other lose the order of the names on which they do.
+// The order of keys that `properties` give is a chain of names (order_names). Where two maps contradict
+// each other, the names on which they do have no order.
 //
 // Invariants.
-// - Names are sorted by text, as their literal table is, so a label of the table is an index of the plan.
-// - Classes are disjoint and never empty, and with the names they hold every key.
-// - `required`, `value` and `rest` together say what `formula` does.
+// - Names are sorted by text, like their literal table, so a label of the table is an index of the
+// plan.
+// - Classes are disjoint and never empty. Together with the names they contain every key.
+// - `required`, `value` and `rest` together say what `formula` says.
 //
-// Costs. A plan is made once a formula: the classes take two conjunctions of regexes for each pattern and
-// class, at most kMaxClasses. A class of few keys is written out as names (expand_finite), because masks know
-// names best. derive() and forget() are memoised within one call.
+// Costs. A plan is made once per formula. Its classes take two intersections of regexes for each
+// pattern and class; there are at most kMaxClasses. A class of few keys is written out as names
+// (expand_finite), because masks are fastest with names. derive() and forget() remember within one
+// call.
 //
-// Rejected. Classes from pairs of patterns alone: a key may match three of them, and each combination asks
-// for other values.
+// Rejected: classes from pairs of patterns. A key may match three patterns, and each combination asks
+// for another value.
 #include "schema/decide/plan.h"
 
 #include <algorithm>
@@ -45,8 +49,10 @@ namespace structgen {
 
 namespace {
 constexpr std::size_t kMaxClasses = 256;
-constexpr uint32_t kFiniteClass = 64;    // keys up to which a class is written out as names
-constexpr uint32_t kCountNodes = 3'000;  // of the search for keys of a class
+// Classes of at most so many keys are written out as names.
+constexpr uint32_t kFiniteClass = 64;
+// Nodes that the search for the keys of a class may visit.
+constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 
 PlanNameId Plan::find(std::string_view text) const {
@@ -65,6 +71,7 @@ std::vector<PartId> Parts::touched(PlanNameId name) const {
 
 // ---- making a plan ----
 
+// Collects the names and the languages that occur in a region.
 void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<ValueId>& leaves) {
   check_depth();
   const Region& x = formulas_.region(r);
@@ -73,6 +80,7 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<V
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
+// Collects the names, languages and maps of a formula. `seen` are formulas that were visited.
 void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
@@ -83,6 +91,7 @@ void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uin
   for (TypedId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
 
+// The formula with every kOrder replaced by true.
 TypedId Plans::strip_order(TypedId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
@@ -98,6 +107,8 @@ TypedId Plans::without_order(TypedId p) {
   return strip_order(p, memo);
 }
 
+// Six steps: collect; drop the order; write finite classes out; sort the names; count the keys of the
+// classes; order the names and take the formula apart.
 PlanId Plans::plan_of(TypedId p) {
   if (const auto* known = plan_index_.find(p.v)) return *known;
   auto plan = std::make_unique<Plan>();
@@ -113,7 +124,7 @@ PlanId Plans::plan_of(TypedId p) {
   std::vector<NameId>& n = plan->names;
   std::sort(n.begin(), n.end());
   n.erase(std::unique(n.begin(), n.end()), n.end());
-  // A name with a lone surrogate has no spelling: it can never be written.
+  // A name with a lone surrogate has no spelling, so it can never be written.
   std::erase_if(n, [&](NameId x) { return !valid_utf8(formulas_.text(x)); });
   std::sort(n.begin(), n.end(), [&](NameId x, NameId y) { return formulas_.text(x) < formulas_.text(y); });
   std::vector<std::pair<std::string, uint32_t>> entries;
@@ -133,18 +144,21 @@ PlanId Plans::plan_of(TypedId p) {
   return id;
 }
 
-// Each name belongs to the first map that lists it; only names of one map are ordered, so the order has no
-// cycles whatever the maps say. A name that another map puts elsewhere among names of its own is free.
+// Puts the names into chains. Each name belongs to the first map that lists it, and only names of one
+// map are ordered, so the chains have no cycles whatever the maps say. With the maps [a, b] and [b, a]
+// the second finds `a` behind `b`: `a` is torn, and has no order.
 void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
-  FlatMap<uint32_t, PlanNameId> index;  // by NameId
+  // By NameId.
+  FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<bool> torn(plan.names.size(), false);
   for (MapId m : maps) {
     std::vector<PlanNameId> chain;
-    FlatMap<uint32_t, uint32_t> last;  // chain -> highest place met in this map
+    // Per chain: the highest position that this map has met.
+    FlatMap<uint32_t, uint32_t> last;
     for (NameId n : solver_.lowering().map_names(m)) {
       const PlanNameId* const at = index.find(n.v);
       if (!at) continue;
@@ -160,7 +174,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
       position = static_cast<uint32_t>(chain.size());
       chain.push_back(*at);
     }
-    // Names first listed here are not in `last` yet: positions of one map are in order as they are.
+    // Names that this map lists first need no entry in `last`: they get their positions in the order of
+    // the map.
     plan.chains.push_back(std::move(chain));
   }
   if (std::find(torn.begin(), torn.end(), true) == torn.end()) return;
@@ -172,7 +187,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   }
 }
 
-// A class of finitely many keys is written out as names while they are few: masks know names best.
+// Writes out classes of at most kFiniteClass keys as names: {"patternProperties": {"^[ab]$": V}} has
+// the names a and b. The class of all other keys stays.
 void Plans::expand_finite(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -191,9 +207,9 @@ void Plans::expand_finite(Plan& plan) {
   });
 }
 
-// Splits the free keys by every language leaf; empty classes vanish. Where they are too much to tell apart,
-// or too many, an arena of subsets goes on without them: objects have no such keys then, whatever is asked of
-// them.
+// Splits the free keys by every pattern of the plan and drops empty classes. Where there are too many,
+// or where they are too much to tell apart, a world that omits goes on with fewer classes: its objects
+// have no such keys.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
@@ -225,7 +241,8 @@ void Plans::find_classes(Plan& plan) {
   plan.classes_known = true;
 }
 
-// Counting needs the names, which finite classes may have added to.
+// Counts the keys of each class, without the names of the plan; hence it is called when the names are
+// complete.
 void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -243,6 +260,8 @@ void Plans::count_keys(Plan& plan) {
   }
 }
 
+// True if something in p can be violated by a further member with any key: "at most n", or "every key
+// of a pattern ...". A One or a Not counts as such if it speaks of a pattern at all.
 bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -259,13 +278,16 @@ bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   return false;
 }
 
+// Takes the formula apart into `value`, `required` and `rest`. A conjunct "every member in L satisfies
+// V" goes to the values of the names in L; for free keys class_value() reads it from the formula.
 void Plans::take_apart(Plan& plan) {
   const TypedId self = plan.formula;
   const auto kids = formulas_.conjuncts(self);
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
-  FlatMap<uint32_t, PlanNameId> index;  // by NameId
+  // By NameId.
+  FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<TypedId> rest;
   std::vector<std::pair<PlanNameId, TypedId>> required;
@@ -288,8 +310,9 @@ void Plans::take_apart(Plan& plan) {
     }
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
-  // A required name that the rest speaks of as well is counted there. Of regions only those that may hold it
-  // against a member matter: "at least n" is met by required members as by any.
+  // A required name of which the rest also speaks stays in the rest, because the count there has to see
+  // it. Of regions only those matter that may be violated by a member; "at least n" is met by required
+  // members as by any.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
@@ -307,6 +330,7 @@ void Plans::take_apart(Plan& plan) {
 
 // ---- questions ----
 
+// By structure; a language is decided by the class's bits or by matching the name, which is remembered.
 bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
@@ -338,6 +362,7 @@ bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) 
   return out;
 }
 
+// A "no" is remembered only if it is final (Solver::tainted).
 bool Plans::name_ok(Plan& plan, PlanNameId name) {
   if (plan.ok[name.v] == 0) {
     const bool ok = solver_.nonempty(plan.value[name.v]);
@@ -347,6 +372,7 @@ bool Plans::name_ok(Plan& plan, PlanNameId name) {
   return plan.ok[name.v] == 2;
 }
 
+// The conjunction of all V of "every member in L satisfies V" with the class in L.
 ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   if (plan.class_value.empty()) {
     const TypedId self = plan.formula;
@@ -372,6 +398,8 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
   return derive(plan, p, name, cls, memo);
 }
 
+// By structure: a count whose region contains the key asks for its value and goes down by one
+// (FormulaSpace::counted). Everything else keeps its kids' derivatives.
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];
@@ -381,7 +409,8 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
     const RegionId r{f.a};
     const ValueId v = f.value();
     if (!hits(plan, r, name, cls)) return p;
-    RegionId left = r;  // a name is written once: a finite region shrinks
+    // A name is written once, so it leaves every list.
+    RegionId left = r;
     if (const Region& x = formulas_.region(r); x.kind == Region::kNames) {
       std::vector<NameId> rest(x.names.begin(), x.names.end());
       std::erase(rest, plan.names[name.v]);
@@ -403,6 +432,8 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   return forget(plan, p, gone, memo);
 }
 
+// A count over names of which some are gone is a count over the others. This may decide it: "at least 2
+// of {a, b}" is false once `a` was passed over.
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
   charge();
@@ -451,6 +482,8 @@ void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names
   walk_names(plan, p, names, wide, seen);
 }
 
+// The conjuncts of p by name, remembered for the plan. The table is emptied at kKept entries: a text
+// stays in few states at a time.
 std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;

@@ -1,10 +1,11 @@
-// What is known once of an object formula: names, their order, key classes, values, and derivation by a key.
+// What is known of an object formula once and for all: its names and their order, classes of other
+// keys, the values of each, and its derivative by a key.
 //
-// In: typed object formulas. Out: plans, interned. A formula is taken apart into its *static* part ("every
-// key of this region satisfies V", "this name is required" where nothing else counts the name), which bitsets
-// and one value formula a name answer for, and the *rest*, which is derived key by key. Nearly every real
-// schema has no rest. Cost: a plan is linear in the formula; derivation by a name touches only the conjuncts
-// that speak of the name.
+// In: formulas of objects. Out: plans, interned. A formula is taken apart into a *static* part ("every
+// key of this region satisfies V", "this name is required" where nothing else counts the name) and a
+// *rest*. The static part is answered by bitsets and one value formula per name; the rest is derived by
+// every key that is written. Nearly every real schema has no rest. Cost: a plan is linear in the
+// formula; the derivative by a name touches only the conjuncts that speak of the name.
 #pragma once
 
 #include <cstdint>
@@ -20,79 +21,120 @@
 namespace structgen {
 
 using PlanId = Id<struct PlanTag>;
-using PlanNameId = Id<struct PlanNameTag>;  // a name of a plan: Plan::names
-using KeyClassId = Id<struct KeyClassTag>;  // a class of a plan: Plan::classes
-using ChainId = Id<struct ChainTag>;        // a chain of a plan: Plan::chains
-using PartId = Id<struct PartTag>;          // a part of a conjunction: Parts::kids
+// A name of a plan: an index of Plan::names.
+using PlanNameId = Id<struct PlanNameTag>;
+// A class of a plan: an index of Plan::classes.
+using KeyClassId = Id<struct KeyClassTag>;
+// A chain of a plan: an index of Plan::chains.
+using ChainId = Id<struct ChainTag>;
+// A part of a conjunction: an index of Parts::kids.
+using PartId = Id<struct PartTag>;
 
+// A set of names of a plan, one bit each; where it is a list of counts, one word per class.
 using Bits = std::vector<uint64_t>;
 inline bool has_bit(const Bits& b, PlanNameId i) { return (b[i.v >> 6] >> (i.v & 63)) & 1; }
 inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); }
 
 constexpr PlanNameId kNoName{0xFFFFFFFFu};
 constexpr ChainId kNoChain{0xFFFFFFFFu};
+// So many keys that they are never used up.
 constexpr uint64_t kEndless = ~0ull;
 
-// Keys outside the known names that no region tells apart.
+// Keys that are no names of the plan and that none of its regions tells apart: with
+// "patternProperties": {"^x": ...} all free keys that begin with x are one class, all others another.
 struct KeyClass {
-  RegexId language;          // body and closing quote; known names not yet excluded
-  std::vector<bool> in;      // by language leaf
-  uint64_t keys = kEndless;  // how many, known names excluded
-  bool exact = true;         // else `keys` is a lower bound
+  // Body and closing quote. The names of the plan are not excluded yet.
+  RegexId language;
+  // Per pattern (leaf of the plan): whether the keys match it.
+  std::vector<bool> in;
+  // How many keys there are, without the names of the plan.
+  uint64_t keys = kEndless;
+  // False: `keys` is only a lower bound.
+  bool exact = true;
 };
 
+// Everything about an object formula that does not depend on what was written. `classes` and what
+// follows from them are made when first needed (Plans::find_classes).
 struct Plan {
-  TypedId formula;            // without kOrder
-  TypedId rest;               // what is derived
-  std::vector<NameId> names;  // sorted by text, as the literal table is
+  // Without kOrder, which is in the chains.
+  TypedId formula;
+  // The part of the formula that is derived by each key.
+  TypedId rest;
+  // Sorted by text, like the literal table.
+  std::vector<NameId> names;
   std::vector<std::string> texts;
-  uint32_t table = 0;                           // literal table of the names, label = index
-  std::vector<std::vector<PlanNameId>> chains;  // names whose mutual order is fixed
-  std::vector<ChainId> chain_of;                // per name; kNoChain
-  std::vector<uint32_t> position;               // per name, in its chain
-  std::vector<ValueId> leaves;                  // of the regions that are languages
+  // The literal table of the names; a label of the table is an index of `names`.
+  uint32_t table = 0;
+  // Names whose order among each other is fixed, in this order.
+  std::vector<std::vector<PlanNameId>> chains;
+  // Per name, or kNoChain.
+  std::vector<ChainId> chain_of;
+  // Per name: its index in its chain.
+  std::vector<uint32_t> position;
+  // The formulas of the regions that are languages: the patterns of the schema.
+  std::vector<ValueId> leaves;
   std::vector<KeyClass> classes;
   bool classes_known = false;
-  bool limited = false;        // some class has finitely many keys
-  Bits required;               // by the static part
-  std::vector<ValueId> value;  // per name, by the static part
-  std::vector<uint8_t> ok;     // per name: 0 unknown, 1 no, 2 yes
+  // True if some class has finitely many keys.
+  bool limited = false;
+  // Names that the static part requires.
+  Bits required;
+  // Per name: what the static part asks of its value.
+  std::vector<ValueId> value;
+  // Per name, whether `value` has a value: 0 unknown, 1 no, 2 yes.
+  std::vector<uint8_t> ok;
   std::vector<ValueId> class_value;
 
   bool pure() const { return rest == FormulaSpace::yes(); }
-  std::size_t words() const { return (names.size() + 63) / 64 + 1; }  // of a bitset over the names
-  PlanNameId find(std::string_view text) const;                       // kNoName when unknown
+  // Words of a bitset over the names.
+  std::size_t words() const { return (names.size() + 63) / 64 + 1; }
+  // The index of a name, or kNoName.
+  PlanNameId find(std::string_view text) const;
 };
 
-// A conjunction of a plan by what its parts speak of.
+// The conjuncts of a formula, by the names of which they speak. With a thousand conjuncts a name
+// touches few.
 struct Parts {
   std::vector<TypedId> kids;
-  std::vector<PartId> open;                                     // kids that do not close yet
-  std::vector<PartId> wide;                                     // kids with a region that is no list of names
-  std::unordered_map<PlanNameId, std::vector<PartId>> by_name;  // name -> kids with a list that holds it
-  std::vector<PartId> touched(PlanNameId name) const;           // kids that may change by the name, sorted
+  // Kids that the object as it is does not satisfy yet.
+  std::vector<PartId> open;
+  // Kids with a region that is no list of names: every key may change them.
+  std::vector<PartId> wide;
+  // By name: kids with a list of names that contains it.
+  std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
+  // Kids that may change when the name is written, sorted.
+  std::vector<PartId> touched(PlanNameId name) const;
 };
 
+// All plans of a grammar, and the questions that a plan answers together with the solver.
 class Plans {
  public:
   explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
 
+  // The plan of a formula; made when it is first asked for.
   PlanId plan_of(TypedId p);
+  // The formula with every kOrder replaced by true.
   TypedId without_order(TypedId p);
   Plan& operator[](PlanId id) { return *plans_[id.v]; }
   const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
   std::size_t size() const { return plans_.size(); }
 
-  void find_classes(Plan& plan);  // before anything is asked of a class
+  // Must be called before anything is asked of a class.
+  void find_classes(Plan& plan);
+  // What the static part asks of the values of a class's keys.
   ValueId class_value(Plan& plan, KeyClassId cls);
+  // True if the name may have a value at all.
   bool name_ok(Plan& plan, PlanNameId name);
-  // Does a region hold a name, or (name = kNoName) the keys of a class?
+  // True if the region contains the name or, with name = kNoName, the keys of the class.
   bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
+  // What p asks of the rest of the object once this key is written; its value is open (kVal).
   TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls);
-  // Names that can no longer be written leave every finite region.
+  // Removes names that can no longer be written from every list of names: a count over {a, b, c} is one
+  // over {c} when a and b are gone.
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
   std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
-  // The known names that the lists of a formula hold; `wide`: other regions occur too.
+  // The names of the plan that lists in p contain. `wide` becomes true if p also has regions of another
+  // form.
   void names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide);
 
  private:
@@ -115,7 +157,8 @@ class Plans {
   std::vector<std::unique_ptr<Plan>> plans_;
   FlatMap<uint32_t, PlanId> plan_index_;
   FlatMap<uint64_t, bool> region_names_;
-  std::unordered_map<uint64_t, std::shared_ptr<const Parts>> parts_;  // the latest
+  // The latest ones; the table is emptied when it is full.
+  std::unordered_map<uint64_t, std::shared_ptr<const Parts>> parts_;
 };
 
 }  // namespace structgen

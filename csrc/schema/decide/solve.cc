@@ -1,14 +1,16 @@
 // What may be the next member or item of a value, and whether any value exists.
 //
-// The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some members of
-// an object the parser asks for the next one: which values may it have, and what is asked of the others then?
-// The answer must offer nothing that cannot be completed, whatever allOf, oneOf and not stand around it.
+// The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some
+// members of an object the parser asks for the next one: which values may it have, and what is then
+// asked of the others? The answer must contain nothing that cannot be completed, whatever allOf, oneOf
+// and not stand around it.
 //
-// The idea, in three steps. restrict() puts in the kind of the value, so atoms of other kinds become true.
-// The derivative by one member replaces each atom by what it says of this member's value, val(v), and what it
-// asks of the others. split() then takes val(v) and the rest apart, into cells: the value satisfies `value`,
-// the rest must meet `rest`. Cells without a value or a completion are dropped. oneOf [{k: "x", n required},
-// {k: "y"}] at key k:
+// The idea, in three steps. restrict() fixes the kind of the value, so atoms of other kinds become
+// true. The derivative by one member replaces each atom by two parts: what it says of this member's
+// value, val(v), and what it asks of the other members. split() takes the two parts of the whole
+// formula apart, into cells: the value satisfies `value`, and the other members satisfy `rest`. Cells
+// without a value or without a completion are dropped. For oneOf [{k: "x", n required}, {k: "y"}] at
+// key k:
 //
 //     derivative      one of (val("x") and some(n), val("y"))
 //     "x" true        the value is "x"; left is one of (some(n), val("y"))
@@ -16,26 +18,30 @@
 //       "y" false     a cell: the value is "x" and not "y", the rest is some(n), so n must come
 //     "x" false       a cell: the value is "y" and not "x", the rest is true, so the object may end
 //
-// Whether a value exists (nonempty) is a least fixpoint: a formula that is being decided counts as empty,
-// because a finite value cannot need itself. So {"required": ["next"]} with `next` of the same schema has no
-// value.
+// Whether a value exists (nonempty) is a least fixpoint: a formula that is being decided counts as
+// empty, because a finite value cannot contain itself. So {"required": ["next"]} with `next` of the
+// same schema has no value.
 //
 // Invariants.
-// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns "too much" into "no", where leaving
-//   out is sound (an arena of subsets).
-// - A yes is stored. A no is stored only if no formula that is still open was asked on the way (low_): the
-//   open one may yet have a value, and then this one may, too.
+// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns "too much" into "no", where
+// leaving
+//   out is sound (a world that omits, base/effort.h).
+// - A yes is stored. A no is stored only if no formula that is still open was asked on the way (low_):
+// the open
+//   formula may yet have a value, and then this one may, too.
 // - Cells may overlap. The parser keeps all of them as alternatives.
 // - Memos get an entry when its value is there, and depths are restored when something throws.
 //
-// Costs. All is memoised by formula. A split asks about each val(v) once, so n questions may give 2^n cells;
-// many exactly-one branches go through exclusive(), which makes one cell a rest. Every step is paid with
-// spend(): at most kBudget between two calls of refill(), then the schema is too complex. In an arena of
-// subsets the units of work alone bound it: a limit of its own would end a text that has work left.
+// Costs. Everything is remembered by formula. A split asks about each val(v) once, so n questions may
+// give 2^n cells; exactly-one with many branches goes through exclusive(), which makes one cell for
+// each rest. Every step is paid with spend(): at most kBudget between two calls of refill(), else the
+// schema is too complex. In a world that omits, the units of work are the only bound: a second limit
+// would end a text that has work left.
 //
 // Rejected.
-// - The whole formula in disjunctive form: exponential in the unions around it, before any of it is needed.
-// - A stored no without the taint: whether a recursive schema has a value would depend on who asked first.
+// - The whole formula in disjunctive form: exponential in the unions around it, and made before it is
+// needed.
+// - Storing every no: whether a recursive schema has a value would depend on who asked first.
 #include "schema/decide/solve.h"
 
 #include <algorithm>
@@ -51,14 +57,19 @@
 namespace structgen {
 
 namespace {
-constexpr uint64_t kBudget = 1'200'000;        // formula steps between two refills
-constexpr uint32_t kMaxDepth = 1'500;          // nested required values
-constexpr uint32_t kMaxRestrictDepth = 2'000;  // nested in-place applicators
+// Steps between two calls of refill().
+constexpr uint64_t kBudget = 1'200'000;
+// Values that contain each other and must all exist: {"required": ["a"]} in {"required": ["a"]} ...
+constexpr uint32_t kMaxDepth = 1'500;
+// Applicators in place within each other, such as `allOf` in `allOf`.
+constexpr uint32_t kMaxRestrictDepth = 2'000;
 constexpr std::size_t kMaxCells = 3'000;
+// Steps that exclusive() gives to the plain way before it takes its own.
 constexpr uint32_t kTrialSteps = 200;
-constexpr std::size_t kMaxRivals = 2;  // branches that may hold beside one of exactly-one
-// An exactly-one with at least this many branches that ask about the value, and as many different questions,
-// is tried in `exclusive` before `split_by_truth`.
+// Branches of exactly-one that may hold beside one of them.
+constexpr std::size_t kMaxRivals = 2;
+// From this many branches on that ask about the value, and as many different questions, exclusive() is
+// tried before split_by_truth().
 constexpr uint32_t kManyBranches = 6;
 }  // namespace
 
@@ -71,15 +82,18 @@ void Solver::spend(uint32_t steps) {
 
 // ---- restriction ----
 
-// Whether a broken reference has a say on the value: what it means is not known, so neither the formula nor
-// its negation can be relied on.
+// True if a broken reference has a say on the value. What such a schema means is not known, so neither
+// the formula nor its negation may be relied on: `not {"$ref": "#/missing"}` must not accept
+// everything.
 bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();
   if (const auto* known = unknown_.find(v.v)) return *known != 0;
   spend();
-  unknown_.emplace(v.v, 0);                   // what stands on a loop of dynamic references says nothing new
-  Undo forget([&] { unknown_.erase(v.v); });  // an error is no answer
+  // While v is open the answer is no: a loop of dynamic references back to v says nothing new about v.
+  unknown_.emplace(v.v, 0);
+  // An error is no answer.
+  Undo forget([&] { unknown_.erase(v.v); });
   const Formula f = formulas_[v];
   bool out = false;
   if (f.op == Op::kSchema) out = lowering_.broken(f.location()) || unknown(lowering_.lower(f.location()));
@@ -90,13 +104,15 @@ bool Solver::unknown(ValueId v) {
 }
 
 namespace {
+// Thrown by restrict_once() where a schema is met that is being restricted already.
 struct Looping {
   LocationId location;
 };
 }  // namespace
 
-// A loop of dynamic references shows while it is followed. What was begun then is begun again, with the
-// schema that it leads back to broken: what was asked of a negation before may have another answer.
+// A loop of dynamic references shows only while it is followed. Then the schema at which it closes is
+// marked as broken, and the whole restriction begins again: negations that were already restricted may
+// change their answer.
 TypedId Solver::restrict(ValueId v, Kind k) {
   if (restrict_depth_ > 0) return restrict_once(v, k);
   for (;;) try {
@@ -107,6 +123,7 @@ TypedId Solver::restrict(ValueId v, Kind k) {
     }
 }
 
+// By structure. An atom of kind k stays as it is, an atom of another kind becomes true.
 TypedId Solver::restrict_once(ValueId v, Kind k) {
   check_depth();
   const Formula f = formulas_[v];
@@ -129,6 +146,7 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
   spend();
   TypedId out;
   if (f.op == Op::kSchema)
+    // A broken schema counts as empty, and so does its negation (below): nothing may rest on it.
     out = lowering_.broken(f.location()) ? FormulaSpace::no() : restrict(lowering_.lower(f.location()), k);
   else if (f.op == Op::kNot)
     out = unknown(formulas_.kids(v)[0]) ? FormulaSpace::no()
@@ -143,7 +161,7 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
 
 // ---- non-emptiness ----
 
-// The first schema that the formula names.
+// The depth is bounded by `levels`, so no check_depth() is needed.
 std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   const Formula& f = formulas_[v];
   if (f.op == Op::kSchema) {
@@ -156,6 +174,9 @@ std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   return std::nullopt;
 }
 
+// While v is being decided it counts as empty, and low_ records that its answer was used. When v itself
+// has no value and low_ is below v's own depth, the "no" depends on a formula further out and is not
+// stored.
 bool Solver::nonempty(ValueId v) {
   check_depth();
   if (v == FormulaSpace::yes()) return true;
@@ -201,6 +222,7 @@ bool Solver::nonempty(ValueId v) {
   return result;
 }
 
+// The kinds without members come first: they ask about no further value.
 bool Solver::compute_nonempty(ValueId v) {
   if (plainly_nonempty(v)) return true;
   FirstLimit unsure;  // one kind with a value decides, whatever the others are
@@ -224,6 +246,7 @@ bool Solver::closes(TypedId p) const {
 
 // ---- splitting ----
 
+// Replaces val(value) by true or false everywhere in x.
 TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasVal)) return x;
@@ -235,13 +258,14 @@ TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_
   return out;
 }
 
-// The value formula of which p says that the member's value does not satisfy it, where it says no more.
+// The v of "not val(v)"; none where p is anything else.
 std::optional<ValueId> Solver::denied_val(TypedId p) const {
   if (formulas_[p].op != Op::kNot) return std::nullopt;
   const Formula& denied = formulas_[formulas_.kids(p)[0]];
   return denied.op == Op::kVal ? std::optional(denied.value()) : std::nullopt;
 }
 
+// The value of the first kVal in x; x has one.
 ValueId Solver::first_val(TypedId x) const {
   while (formulas_[x].op != Op::kVal) {
     for (TypedId k : formulas_.kids(x))
@@ -274,11 +298,16 @@ bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
   return true;
 }
 
-// Exactly one of many branches "the value is in V_i and the rest meets R_i". Splitting by the truth of every
-// V_i gives up to 2^n cells. This gives one cell for each R_i (cells may overlap: the parser is
-// nondeterministic). A cell denies only the branches that can hold beside its own: those whose R_j the R_i
-// does not exclude and, where these are more than kMaxRivals, whose V_j the V_i does not exclude either.
-// False where no way is good.
+// Splits "exactly one of many branches holds", where branch i says that the value is in V_i and the
+// rest meets R_i. split_by_truth() would ask about every V_i and give up to 2^n cells. This gives one
+// cell for each R_i. The cells may overlap, because the parser is nondeterministic.
+//
+// The cell of branch i must deny the branches that could hold beside it. Most cannot: R_i excludes R_j
+// (each asks for another constant of a discriminator), or V_i excludes V_j. At most kMaxRivals others
+// may be left. Example: oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key
+// `data`.
+//
+// Returns false where this way does not apply; then nothing was appended.
 bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   TypedId one = FormulaSpace::no();
   std::vector<TypedId> others;
@@ -290,10 +319,12 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
       others.push_back(k);
   }
   if (one == FormulaSpace::no()) return false;
-  // Branches that this value says nothing about: either none of them holds, or one and none of the rest.
+  // `untouched` are branches that say nothing about this value. Either none of them holds, or one of
+  // them does and no branch in `parts`.
   std::vector<TypedId> parts, untouched;
   for (TypedId k : formulas_.kids(one)) (formulas_[k].has & kHasVal ? parts : untouched).push_back(k);
   if (parts.size() < kManyBranches) return false;
+  // Branches with the same rest. `one`: exactly one of their values; `any`: at least one.
   struct Group {
     TypedId rest;
     ValueId one, any;
@@ -317,7 +348,8 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
   std::vector<TypedId> plain = others;
   std::erase_if(plain, [&](TypedId k) { return (formulas_[k].has & kHasVal) != 0; });
   const TypedId beside = formulas_.all_of(plain);
-  // The others whose rest can hold beside that of a group; false once there are too many.
+  // Finds the groups that can hold beside each group, by their rests and, with `by_value`, by their
+  // values. False if some group has more than kMaxRivals.
   std::vector<std::vector<std::size_t>> rivals(groups.size());
   const auto find_rivals = [&](bool by_value) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -333,10 +365,11 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
     }
     return true;
   };
-  // Rests tell the branches apart where each asks for another constant, whatever the values are.
+  // First by the rests alone, which needs no question about values.
   bool few = find_rivals(false);
   if (!few) {
-    // Most values tell the branches apart, and then truth values make fewer cells.
+    // If the values tell the branches apart (one type each), truth values give fewer cells. This is
+    // tried with a limit of steps, and its result is only taken if it is complete.
     uint32_t steps = kTrialSteps;
     std::vector<Cell> cells;
     Judges trial = judges;
@@ -371,8 +404,9 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
     return true;
   }
   if (!untouched.empty()) return false;
-  // Too many go together: one cell for each possible set of rests that hold. Of optional discriminators,
-  // say, either one or all of them hold.
+  // Too many branches can hold together: one cell for each set of rests that can hold together.
+  // Example: optional discriminators, of which an object without any satisfies all branches at once.
+  // More than about two sets per group are given up.
   std::vector<Cell> leaves;
   std::vector<ValueId> values;
   const std::function<bool(std::size_t, TypedId)> choose = [&](std::size_t i, TypedId rest) {
@@ -396,6 +430,7 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
   return true;
 }
 
+// Cells with one rest are one cell, whose value satisfies either of the two.
 void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
   for (Cell& c : out)
     if (c.rest == cell.rest) {
@@ -407,11 +442,14 @@ void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
     throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
 }
 
+// The general way. Conditions that the derivative asserts outright are moved to `value` first; then the
+// cells are those of an Or's kids, or those of exclusive(), or the two of split_by_truth().
 void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   check_depth();
   if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
   if (judges.enough && *judges.enough) return;
-  // Asserted values first: they cost no branching.
+  // Conjuncts val(v) and not val(v) leave no choice: they go to `value`, and all other occurrences of v
+  // are replaced. This may leave new ones, so it is repeated.
   for (bool again = true; again;) {
     again = false;
     if (d == FormulaSpace::no()) return;
@@ -441,7 +479,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
     if (!holds([&] { return judges.productive(d); })) return;
     return add_cell({value, d}, out);
   }
-  if (formulas_[d].op == Op::kOr) {  // stays nondeterminism
+  // The parser keeps the kids of an Or as alternatives, so no cell must exclude another.
+  if (formulas_[d].op == Op::kOr) {
     const std::vector<TypedId> kids(formulas_.kids(d).begin(), formulas_.kids(d).end());
     for (TypedId k : kids) split(k, value, judges, out);
     return;
@@ -450,6 +489,7 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   split_by_truth(d, value, judges, out);
 }
 
+// Decides one question about the value: a cell where it satisfies v, and one where it does not.
 void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   const ValueId v = first_val(d);
   for (bool truth : {true, false}) {
@@ -462,7 +502,7 @@ void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std:
 bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
                     std::vector<TypedId>& others) {
   const auto kids = formulas_.conjuncts(p);
-  // A literal is the narrower choice; take one if there is any.
+  // A count is preferred to a union: it names keys or indices, and so leaves fewer members to try.
   TypedId chosen = FormulaSpace::no();
   bool found = false;
   for (TypedId k : kids) {
@@ -493,7 +533,8 @@ bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
     for (TypedId k : formulas_.kids(chosen)) branches.push_back(with(k));
     return true;
   }
-  // Exactly one, or its negation: none, or two of them.
+  // Exactly one: each part in turn, with all others denied. Its negation: none of them, or some two of
+  // them.
   const bool negated = f.op == Op::kNot;
   const TypedId one = negated ? formulas_.kids(chosen)[0] : chosen;
   const std::vector<TypedId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());

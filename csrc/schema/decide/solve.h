@@ -1,9 +1,10 @@
-// What a formula allows: restriction to a kind, derivation by one member, and whether any value exists.
+// What a formula allows: its restriction to a kind, its derivative by one member, and whether any value
+// exists.
 //
-// In: formulas. Out: typed formulas, cells (value formula, rest) and yes/no answers that are exact.
-// nonempty() is a least fixpoint: a formula in progress counts as empty. A negative answer is stored only
-// if no open ancestor was consulted ("taint"); positive answers always are. Cost: memoised; every search
-// runs under one budget and ends in kSchemaTooComplex past it.
+// In: formulas. Out: typed formulas, cells (a formula of the value, and the rest), and exact answers
+// yes or no. nonempty() is a least fixpoint: a formula that is being decided counts as empty. A "no" is
+// stored only if no formula that is still being decided was asked on the way. A "yes" is always stored.
+// Cost: all is remembered; a search has a limit of steps, beyond which it throws kSchemaTooComplex.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,14 @@
 
 namespace structgen {
 
-// One way to go on: the member's value satisfies `value`, what remains is `rest`.
+// One way to go on after a key or a comma: the value satisfies `value`, what is left satisfies `rest`.
 struct Cell {
   ValueId value;
   TypedId rest;
 };
 
-// Strings: those that satisfy `texts`, and the JSON texts of values that satisfy one of `values`.
+// What a formula says of strings: the string satisfies `texts`, or is the JSON text of a value that
+// satisfies one of `values`.
 struct Contents {
   TypedId texts = FormulaSpace::no();
   std::vector<ValueId> values;
@@ -42,59 +44,87 @@ class Objects;
 class Unique;
 struct ItemCell;
 
+// Decides formulas for one grammar. It owns what is asked of objects (Objects) and of arrays with
+// uniqueItems (Unique). productions.cc asks it what may come next; nothing here knows how values are
+// written.
 class Solver {
  public:
   Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
   ~Solver();
 
+  // What v says of values of kind k. In {"type": "string", "minimum": 3} restricted to numbers nothing
+  // is left that a number could satisfy: the result is no().
   TypedId restrict(ValueId v, Kind k);
+  // True if some value satisfies v.
   bool nonempty(ValueId v);
-  // Strings that satisfy v (body and closing quote). Throws where they hold JSON texts.
+  // The strings that satisfy v: body and closing quote. Throws if strings among them hold JSON texts.
   RegexId strings(ValueId v);
-  Contents contents(TypedId p);  // content.cc
-  // A condition on strings that JSON texts meet by the way they are written.
+  // Takes apart what a formula says of strings (content.cc).
+  Contents contents(TypedId p);
+  // Tells that every string must satisfy `texts` because of how strings are written here: no string of
+  // an element holds the mark that closes it. Beside JSON content this condition is met by construction
+  // (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
-  bool closes(TypedId p) const;  // no further member is needed
-  // f(), or `otherwise` where it is too much to tell, or a reference is found to lead nowhere, and the world
-  // omits. For what may be omitted: an answer "no" here must never allow anything.
+  // True if the empty object or array satisfies p, so that no further member or item is needed.
+  bool closes(TypedId p) const;
+  // f(), or `otherwise` where it is too much to tell or where a reference leads nowhere, if the world
+  // omits such parts (base/effort.h). Only for parts that may be omitted: `otherwise` must never allow
+  // a text that f() might refuse.
   template <class T, class F>
   T attempt(T otherwise, F&& f);
 
   // ---- arrays ----
+
+  // True if some array satisfies p.
   bool array_productive(TypedId p);
-  std::vector<Cell> array_cells(TypedId p);     // of a formula without kUnique
-  std::vector<ItemCell> item_cells(TypedId p);  // of any array formula
+  // The ways to write the next item; p has no kUnique.
+  std::vector<Cell> array_cells(TypedId p);
+  // The ways to write the next item of any array formula.
+  std::vector<ItemCell> item_cells(TypedId p);
 
   // ---- shared with objects ----
-  // Splits a derivative (which may contain kVal) into cells.
+  // Takes a derivative (which may contain kVal) apart into cells, and appends them.
   using Judge = std::function<bool(TypedId)>;
+  // What split() asks about a rest.
   struct Judges {
-    Judge productive;              // can what is left be completed?
-    Judge possible;                // a cheaper question: false only where it cannot; see `exclusive`
-    const bool* enough = nullptr;  // set by a caller who needs no more cells
-    uint32_t* trial = nullptr;     // steps left before the caller turns to another way
-    bool omits = false;            // cells that are too much to tell, see attempt(): not for a search
+    // Can the rest be completed?
+    Judge productive;
+    // A cheaper question: false only if the rest cannot be completed. Used by exclusive().
+    Judge possible;
+    // Set to true by a caller that needs no more cells.
+    const bool* enough = nullptr;
+    // Steps left for a trial, after which the caller takes another way.
+    uint32_t* trial = nullptr;
+    // Cells that are too much to tell are omitted, see attempt(). Not for a search, whose "no" must be
+    // exact.
+    bool omits = false;
   };
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
-  // Alternatives of the first conjunct that is not yet met: each is p with one of its branches chosen.
-  // Empty when p waits for a counting literal only; that literal is returned.
+  // Takes the first conjunct of p that is not met yet. If it is a union (Or, One), `branches` are the
+  // ways to choose from it, each with all other conjuncts, and the result is true. If p waits for
+  // counts alone, `literal` is one of them, `others` are the other conjuncts, and the result is false.
   bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
-  // A derivative as "the value satisfies `value`, and `rest`". False where the two do not come apart.
+  // Takes f apart as "the value satisfies `value`, and `rest`". False if f is no such conjunction.
   bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
+  // Pays for steps of a search; throws kSchemaTooComplex beyond the limit between two calls of
+  // refill().
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
-  // The first schema that a formula names, in so many levels of it: where an error of it is.
+  // The first schema that the formula names, at most `levels` connectives deep: where an error is to be
+  // reported.
   std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
-  const uint64_t& omitted() const { return omitted_; }  // how often so far
-  // True while the running search consulted an open ancestor: do not store a negative answer then, because
-  // the ancestor may still turn out to have a value.
+  // How many parts were omitted so far.
+  const uint64_t& omitted() const { return omitted_; }
+  // True if the running search has asked a formula that is still being decided. A "no" must not be
+  // stored then, because that formula may turn out to have a value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
-  std::size_t byte_size() const;  // of what is remembered of formulas, objects and arrays
+  // Bytes of what is remembered of formulas, objects and arrays.
+  std::size_t byte_size() const;
   Unique& unique() const { return *unique_; }
   FormulaSpace& formulas() { return formulas_; }
   RegexArena& regexes() { return regexes_; }
@@ -132,19 +162,23 @@ class Solver {
   FlatMap<uint64_t, TypedId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
   FlatMap<uint32_t, bool> unknown_;
-  FlatMap<uint32_t, uint8_t> nonempty_;  // 1 no, 2 yes
-  FlatMap<uint32_t, uint32_t> open_;     // formula -> depth
+  // By formula: 1 no, 2 yes.
+  FlatMap<uint32_t, uint8_t> nonempty_;
+  // Formulas that are being decided, with their depths.
+  FlatMap<uint32_t, uint32_t> open_;
   FlatMap<uint32_t, uint8_t> array_productive_;
   TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
-  uint32_t low_ = kClean;  // smallest depth of an open formula consulted
+  // The smallest depth of an open formula that was asked; kClean: none was.
+  uint32_t low_ = kClean;
   uint64_t spent_ = 0;
   uint64_t omitted_ = 0;
 };
 
-// Before an answer without an alternative is remembered: what was omitted since its making began may be all
-// there is, and more work may tell.
+// Call it before an answer is remembered that has no alternative. If parts were omitted while the
+// answer was made, they may be all alternatives there are, and more work may find them: then the answer
+// is not remembered.
 inline void refuse_starved(bool empty, const Omissions& omissions) {
   if (empty && omissions.any())
     throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");

@@ -1,9 +1,10 @@
-// Formulas that plainly hold for some value: no restriction and no plan is made for those (Solver).
+// Formulas of which it is plain that some value satisfies them. The solver makes no restriction and no
+// plan for those.
 //
-// In: a formula of any value. Out: true where a value is seen at once, false where the solver has to look.
-// Cost: linear in the formula's atoms. Most schemas are a type with at most one condition, or an object whose
-// required members are such: of {"required": ["a"], "properties": {"a": {"type": "string"}}} the object with
-// `a` and nothing else is seen without a plan of its keys.
+// In: a formula of any value. Out: true where a value is seen at once; false means that the solver has
+// to look. Cost: linear in the atoms. Most schemas are a type with at most one condition, or an object
+// whose required members are such. Of {"required": ["a"], "properties": {"a": {"type": "string"}}} the
+// object with `a` and nothing else is seen without a plan of its keys.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 
 namespace structgen {
 
+// Counts the conditions on each kind. A kind that is allowed and has no condition, or a single one that
+// some value meets, decides. "alone" conditions count 1, others 2, which is already too many.
 bool Solver::plainly_nonempty(ValueId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
@@ -29,7 +32,8 @@ bool Solver::plainly_nonempty(ValueId v) {
       mask &= f.a;
       continue;
     }
-    if (row.closes) continue;  // of the empty object or array
+    // The empty object or array satisfies it.
+    if (row.closes) continue;
     if (!row.about) return false;
     const bool alone =
         row.family == Family::kNumber ||
@@ -41,8 +45,9 @@ bool Solver::plainly_nonempty(ValueId v) {
   return (mask & kind_bit(Kind::kObject)) && plain_object(v);
 }
 
-// The object with the required members and no other: there is one where each has at most one condition, and
-// that holds for some value.
+// Tries the object with the required members and no other. It satisfies v if each member has at most
+// one condition, and that condition has a value. Counts such as `maxProperties` are compared with the
+// number of members.
 bool Solver::plain_object(ValueId v) {
   check_depth();
   const auto kids = formulas_.conjuncts(v);
@@ -59,6 +64,7 @@ bool Solver::plain_object(ValueId v) {
   std::ranges::sort(members, {}, [](const auto& m) { return m.first; });
   for (std::size_t i = 1; i < members.size(); ++i)
     if (members[i].first == members[i - 1].first) return false;
+  // Adds a condition to a member's value; false if it would have two.
   const auto meets = [](ValueId& known, ValueId more) {
     if (more == FormulaSpace::yes() || known == more) return true;
     if (known != FormulaSpace::yes()) return false;
@@ -89,7 +95,7 @@ bool Solver::plain_object(ValueId v) {
   return true;
 }
 
-// Whether a region holds a name: 1, 0, or -1 where a pattern would have to be read.
+// 1 if the region contains the name, 0 if it does not, -1 if a pattern would have to be matched.
 int Solver::holds(RegionId region, NameId name) const {
   check_depth();
   const Region& r = formulas_.region(region);
@@ -104,7 +110,8 @@ int Solver::holds(RegionId region, NameId name) const {
     case Region::kAnd:
     case Region::kOr: break;
   }
-  const int deciding = r.kind == Region::kOr;  // the answer of one kid that is the answer of all
+  // The answer of one kid that decides for all: true in a union, false in an intersection.
+  const int deciding = r.kind == Region::kOr;
   int out = 1 - deciding;
   for (RegionId k : r.kids) {
     const int in = holds(k, name);

@@ -1,36 +1,42 @@
 // uniqueItems: the next item, where it must differ from those before it.
 //
-// The problem. "All items differ" depends on values that were read, and a value that is allowed now may take
-// the only value that a later item can have. Its negation (two items are equal) has to be decided as well.
+// The problem. "All items differ" depends on values that were read, and a value that is allowed now may
+// be the only value that a later item can have. The negation (two items are equal) has to be decided as
+// well.
 //
-// The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of unique(C)
-// must be outside C and joins it when its text is known (extend). Values that would leave nothing for later
-// items are found by matching the later items with their values. Two items, the first of 1 or 2, the second
-// 1:
+// The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of
+// unique(C) must be outside of C, and joins it when its text is known (extend). Values that would leave
+// nothing for later items are found by matching the later items with their values. Two items, the first
+// of 1 or 2, the second 1:
 //
-//     cells: the first item is in {1, 2}; left is one item of {1}
+//     cells: the first item is in {1, 2}; what is left is one item of {1}
 //     match: the second item takes 1, and no other value can stand in for it: 1 is needed (spoilers)
 //     so the first cell's value is {1, 2} without {1}, which is 2
 //     extend(rest, "2"): unique({2}) and an item of {1}
 //     cells: {1} without {2}, which is 1
 //
-// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"), captured
-// values, the values of a formula (domain), unique(C), not unique(C).
+// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"),
+// captured values, the values of a formula (domain), unique(C), not unique(C).
 //
 // Invariants.
-// - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
-// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as digits
-//   and exponent, strings in one spelling.
-// - C is a list of sorted chunks whose sizes double, so equal sets that were read in one order share chunks.
-// - plain_cells() and reachable() may return scratch space where the answer may not be stored: callers copy.
+// - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same
+// items.
+// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as
+// digits and
+//   exponent, strings in one spelling.
+// - C is a list of sorted chunks whose sizes double, so equal sets that were read in one order share
+// chunks.
+// - plain_cells() and reachable() may return scratch space if the answer must not be stored: callers
+// copy it.
 //
-// Costs. n strings or numbers: n log n to sort, log n atoms in a formula. Arrays and objects as items: O(n)
-// an item. Matching (greedy, then augmenting paths): only items whose values can be listed; an item with more
-// values than the array can use (`abundant`) always finds one and is left out.
+// Costs. n strings or numbers: n log n to sort, log n atoms in a formula. Arrays and objects as items:
+// O(n) per item. Matching (greedy, then augmenting paths) only looks at items whose values can be
+// listed; an item with more values than the array can use (`abundant`) always finds one and is left
+// out.
 //
 // Rejected.
-// - One atom for each value read: each new formula had n parts, and n items took n^2 memory.
-// - Offering every value outside C: a mask then ran into arrays that could not be completed.
+// - One atom for each value read: each new formula had n parts, so n items took n^2 memory.
+// - Offering every value outside of C: masks then ran into arrays that could not be completed.
 #include "schema/decide/unique.h"
 
 #include <algorithm>
@@ -50,7 +56,10 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kMinCap = 64;  // values enumerated at least
+// Domains are enumerated up to at least this many values, so that a longer array asks for a new one
+// rarely.
+constexpr uint32_t kMinCap = 64;
+// States of an array, and values of a domain, beyond which a question is too complex.
 constexpr std::size_t kMaxReachable = 5'000;
 constexpr uint32_t kMaxValues = 1u << 20;
 }  // namespace
@@ -59,6 +68,7 @@ Unique::Unique(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {
 
 // ---- normal form ----
 
+// The atom kUnique of a formula that has one.
 TypedId Unique::find_atom(TypedId f) const {
   while (formulas_[f].op != Op::kUnique)
     for (TypedId k : formulas_.kids(f))
@@ -69,6 +79,7 @@ TypedId Unique::find_atom(TypedId f) const {
   return f;
 }
 
+// The formula with the atom replaced by true or false.
 TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasUnique)) return x;
@@ -79,6 +90,7 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   return out;
 }
 
+// Whether the atom occurs positively and negatively; `sign` is that of x. Under exactly-one it is both.
 void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
   check_depth();
@@ -94,6 +106,7 @@ void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
   }
 }
 
+// The formula as a union of "unique(C) and Q" and "not unique(C) and Q", with Q free of the atom.
 std::vector<TypedId> Unique::branches(TypedId p) {
   if (!(formulas_[p].has & kHasUnique)) return {p};
   const TypedId atom = find_atom(p);
@@ -110,12 +123,14 @@ std::vector<TypedId> Unique::branches(TypedId p) {
     for (TypedId k : kids)
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
-  // Where one sign is missing its case implies the other's formula and needs no condition.
+  // If the atom occurs with one sign only, the case of the other sign implies this one's formula, so
+  // that this case needs no condition. With it dropped, the state does not have to capture anything.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
   add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
   return out;
 }
 
+// Reads a branch: its mode, its list, and the rest Q.
 Unique::Parts Unique::parts(TypedId p) const {
   Parts out;
   out.rest = p;
@@ -138,6 +153,7 @@ Unique::Parts Unique::parts(TypedId p) const {
   return out;
 }
 
+// The inverse of parts().
 TypedId Unique::join(Mode mode, ListId list, TypedId rest) {
   if (mode == kPlain) return rest;
   const TypedId atom = formulas_.atom(Op::kUnique, list.v);
@@ -146,7 +162,7 @@ TypedId Unique::join(Mode mode, ListId list, TypedId rest) {
 
 // ---- captured values ----
 
-// One text for every spelling of a value.
+// One text for all spellings of a value: {"b": 1.0, "a": "\u0041"} is {"a":"A","b":1e0}.
 std::string Unique::canonical(const Json& j, JsonRef node) const {
   check_depth();
   switch (j.type(node)) {
@@ -179,6 +195,7 @@ std::string Unique::canonical(const Json& j, JsonRef node) const {
   return {};
 }
 
+// The formula that holds for exactly these values.
 ValueId Unique::formula_of(const Values& values) {
   if (values.empty()) return FormulaSpace::no();
   std::string text = "[";
@@ -195,8 +212,8 @@ std::size_t bytes_of(const std::vector<std::string>& texts) {
 }
 }  // namespace
 
-// Chunks of doubling sizes: n values are sorted into chunks in n log n steps in all, and a list has log n
-// chunks.
+// Adds a value to a list. Chunks of at most its size are merged with it, as in a binary counter: n
+// values are merged in n log n steps in all, and a list has log n chunks.
 Unique::ListId Unique::add(ListId list, std::string text) {
   if (contains(list, text)) return list;
   std::vector<ChunkId> next = lists_[list.v];
@@ -256,6 +273,8 @@ TypedId Unique::extend(TypedId rest, std::string_view text) {
 
 // ---- values of a formula ----
 
+// The values of a formula, or the fact that there are at least `cap`. `cap` is rounded up to a power of
+// two, so that the domains of growing arrays are made log n times.
 const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   check_depth();
   cap = std::max(cap, kMinCap);
@@ -267,7 +286,7 @@ const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
     return it->second;
   static const Domain endless{true, kUnbounded, {}};
   if (value == FormulaSpace::yes()) return endless;
-  // A value that contains values of its own formula: there is no largest one.
+  // The value contains values of its own formula (a tree in a tree), so there is no largest one.
   if (!open_domains_.emplace(value.v, true).second) return endless;
   Domain d;
   d.cap = rounded;
@@ -297,6 +316,7 @@ bool Unique::few(ValueId value, uint32_t most, std::vector<std::string>& out) {
   return true;
 }
 
+// Appends all values of a formula, kind by kind, until there are `cap`.
 void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   check_depth();
   constexpr std::pair<Kind, const char*> kWords[] = {
@@ -325,7 +345,7 @@ void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   } else {
     texts(solver_.strings(value), solver_.texts().canonical_body(), "\"");
   }
-  // Numbers in plain form: one lexeme a value (and -0, which is 0 again).
+  // Numbers in plain form have one lexeme per value (and -0, which canonical() makes 0 again).
   if (plain_numbers_ == RegexArena::empty()) {
     const RegexId digit = regexes.range('0', '9'), first = regexes.range('1', '9');
     const RegexId whole = regexes.alt(regexes.byte('0'), regexes.cat(first, regexes.star(digit)));
@@ -339,7 +359,8 @@ void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   if (out.values.size() >= cap) out.abundant = true;
 }
 
-// Level by level. Every prefix can be completed, so many prefixes of one length are many arrays.
+// Appends all arrays, level by level: the prefixes with 0, 1, 2 ... items. Every prefix can be
+// completed, so `cap` different prefixes of one length are at least `cap` arrays.
 void Unique::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   if (p == FormulaSpace::no() || !solver_.array_productive(p)) return;
   std::set<std::pair<std::string, TypedId>> level{{"", p}};
@@ -376,6 +397,8 @@ void Unique::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   }
 }
 
+// Appends all objects, depth-first through the object states. A class with `cap` free keys is abundant
+// at once.
 void Unique::enumerate_object(TypedId p, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
   if (p == FormulaSpace::no() || !objects.productive(p)) return;
@@ -435,6 +458,7 @@ void Unique::enumerate_object(TypedId p, uint32_t cap, Domain& out) {
   out.values.insert(out.values.end(), done.begin(), done.end());
 }
 
+// True if the formula has a value that is neither in the list nor in `more`.
 bool Unique::some_outside(ValueId value, ListId list, const Values& more) {
   const Domain& d = domain(value, size(list) + static_cast<uint32_t>(more.size()) + 1);
   if (d.abundant) return true;
@@ -445,6 +469,7 @@ bool Unique::some_outside(ValueId value, ListId list, const Values& more) {
 
 // ---- unique(C) ----
 
+// The cells of an array formula without the atom; remembered if the answer is final.
 const std::vector<Cell>& Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
@@ -456,7 +481,8 @@ const std::vector<Cell>& Unique::plain_cells(TypedId q) {
   return plain_cells_.emplace(q, std::move(cells)).first->second;
 }
 
-// Conjunctions of "every item in a range" and "item i exists": which formulas the needed items have.
+// Takes apart a conjunction of "every item in a range satisfies V" and "item i exists": `need` items
+// must exist, and `groups` are their formulas with the number of items. False for any other formula.
 bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups) {
   const auto kids = formulas_.conjuncts(q);
   need = 0;
@@ -487,8 +513,12 @@ bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, ui
   return true;
 }
 
-// Matching of items with values (greedy, then Kuhn's augmenting paths). `used`: the values it takes;
-// `needed`: those it cannot do without.
+// Matches the items that must exist with different values, outside of the list and of `more`: greedily,
+// then along augmenting paths (Kuhn). Returns false if there is no matching. `used` gets the values
+// that it takes; `needed` those that every matching takes.
+//
+// Items with formula {1, 2} and {1}: greedy gives 1 to the first; the second asks for 1, and the path
+// moves the first to 2. Both values are needed, because there are as many items as values.
 bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
                    const Values& more, Values& used, Values* needed) {
   check_depth();
@@ -512,7 +542,8 @@ bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>&
   std::vector<GroupId> owner(values.size(), kFree);
   std::vector<uint32_t> seen(values.size(), 0);
   uint32_t round = 0;
-  // Depth-first with an explicit stack of (group, next value); undone by leaving owner untouched until found.
+  // Depth-first along an explicit stack of (group, next value to try). Owners change only once the path
+  // is complete, so a failed path needs no undoing.
   const auto augment = [&](GroupId start) {
     ++round;
     std::vector<std::pair<GroupId, uint32_t>> stack{{start, 0}};
@@ -552,7 +583,8 @@ bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>&
   for (uint32_t v = 0; v < values.size(); ++v)
     if (owner[v] != kFree) used.push_back(values[v]);
   if (!needed) return true;
-  // A value can be done without where an alternating path leads to it from a value that nobody took.
+  // A value can be spared if an alternating path leads to it from a value that nobody took. The loop
+  // spreads this from group to group until nothing changes.
   std::vector<bool> spare(values.size());
   for (uint32_t v = 0; v < values.size(); ++v) spare[v] = owner[v] == kFree;
   std::vector<bool> reached(groups.size(), false);
@@ -573,6 +605,7 @@ bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>&
   return true;
 }
 
+// All rests that an array can have after any number of items.
 const std::vector<TypedId>& Unique::reachable(TypedId q) {
   check_depth();
   if (const auto it = reachable_.find(q); it != reachable_.end()) return it->second;
@@ -595,7 +628,8 @@ const std::vector<TypedId>& Unique::reachable(TypedId q) {
   return reachable_.emplace(q, std::move(queue)).first->second;
 }
 
-// Is there an array of distinct items, none of them in the list or in `more`? `used`: its scarce values.
+// True if some array of distinct items satisfies q, with no item in the list or in `more`. `used` gets
+// its scarce values.
 bool Unique::distinct(ListId list, TypedId q, const Values& more, Values& used) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
@@ -611,8 +645,9 @@ bool Unique::distinct(ListId list, TypedId q, const Values& more, Values& used) 
   return true;
 }
 
-// Depth-first. An item with more values than the array can use takes one at the end: it stays anonymous. A
-// residual that is on the path already is a detour.
+// Depth-first search for such an array. An item with more values than the array can use is left
+// anonymous: at the end there is still a value for it. A rest that is on the path already would be a
+// detour.
 bool Unique::search(TypedId q, ListId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -638,7 +673,9 @@ bool Unique::search(TypedId q, ListId list, uint32_t bound, Values& used, std::v
   return false;
 }
 
-// Values whose capture leaves nothing to complete the array with. False: there is nothing as it is.
+// Values whose capture would leave no way to complete the array. False: there is none even now. For a
+// formula that is not simple(), one array of distinct items is found first; only the values that it
+// uses can be needed, and each of them is tested by searching for an array without it.
 bool Unique::spoilers(ListId list, TypedId rest, ValueId value, Values& out) {
   if (solver_.closes(rest)) return true;
   uint32_t need;
@@ -656,7 +693,7 @@ bool Unique::spoilers(ListId list, TypedId rest, ValueId value, Values& out) {
 
 // ---- not unique(C) ----
 
-// Values of items that can still come: a captured value may be repeated there.
+// The values of all items that can still come: at one of them a captured value may be repeated.
 ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
@@ -671,6 +708,8 @@ ValueId Unique::repeats(TypedId q) {
   return out;
 }
 
+// True if two equal items are still possible: a later item equals a captured one, or two later items
+// are equal.
 bool Unique::repeat_productive(ListId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
   const ValueId captured = member(list);
@@ -700,6 +739,9 @@ bool Unique::productive(TypedId p) {
   return false;
 }
 
+// The ways to write the next item. For unique(C): any value of the cell outside of C that spoils
+// nothing. For not unique(C): a value in C settles the condition; any other is captured, if a
+// repetition is possible later.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   std::vector<ItemCell> out;
@@ -730,6 +772,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
         if (s.mode == kUnique) {
           Values bad;
           if (!spoilers(s.list, rest, c.value, bad) || !some_outside(c.value, s.list, bad)) continue;
+          // Where no further item can follow, the text need not be captured.
           const ValueId value = formulas_.both(fresh, formulas_.deny(formula_of(bad)));
           const bool more = !plain_cells(rest).empty();
           add(value, more ? join(kUnique, s.list, rest) : rest, more);
@@ -746,6 +789,8 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
   return out;
 }
 
+// True if for some cell the array may close behind it, and the item has more values than could be
+// captured.
 bool Unique::surely_more(TypedId rest) {
   const Parts s = parts(rest);
   if (s.mode == kRepeat) return true;

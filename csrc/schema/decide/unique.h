@@ -1,15 +1,18 @@
-// uniqueItems: arrays whose next items depend on the values written so far.
+// uniqueItems: arrays whose next items depend on the values that were written.
 //
-// In: typed array formulas. Out: their items (value formula, rest) and whether any array satisfies them.
-// An array formula holds at most one kUnique atom (every uniqueItems of an array captures the same items),
-// so it is kept as "unique(C) and Q" or "not unique(C) and Q" with Q free of the atom:
-//     unique(C):      an item is in no captured value, which is one formula, and joins C
-//     not unique(C):  an item is in C and nothing more is asked, or it joins C
-// What a captured value can spoil: later items that have few values. They are matched with values (Kuhn);
-// a value without which the matching fails is refused here and now. Items with more values than the array
-// can use are never in the way.
-// Cost: one node for each chunk of strings or numbers, log n chunks; O(n) an item where captured values are
-// arrays or objects; the matching, where few-valued items exist.
+// In: formulas of arrays. Out: their items (a formula of the value, and the rest), and whether any
+// array satisfies them. All uniqueItems of one array capture the same items, so a formula has at most
+// one atom kUnique. It is kept as "unique(C) and Q" or "not unique(C) and Q", with Q free of the atom
+// and C the values so far:
+//
+//     unique(C):      the next item is outside of C (one formula says so), and joins C
+//     not unique(C):  the next item is in C and nothing more is asked, or it joins C
+//
+// A captured value can make the array impossible to complete if later items have few values. So later
+// items are matched with their values (Kuhn's algorithm); a value without which no matching exists may
+// not be written now. Items with more values than the array can use never get in the way. Cost: one
+// node for each chunk of strings or numbers, log n chunks; O(n) per item if captured values are arrays
+// or objects; the matching, where items with few values exist.
 #pragma once
 
 #include <cstdint>
@@ -30,51 +33,65 @@ class Solver;
 struct ItemCell {
   ValueId value;
   TypedId rest;
-  bool capture = false;  // the rest takes the item's text: see Unique::extend
+  // True: the text of the item is captured and given to Unique::extend.
+  bool capture = false;
 };
 
+// All that is asked about arrays with uniqueItems, for one grammar.
 class Unique {
  public:
   explicit Unique(Solver& solver);
 
+  // True if some array satisfies p.
   bool productive(TypedId p);
+  // The ways to write the next item.
   std::vector<ItemCell> cells(TypedId p);
-  // What is left of an array once the item written in `text` is captured.
+  // What is left of an array after the item whose JSON text is `text` was captured.
   TypedId extend(TypedId rest, std::string_view text);
-  // Whether another item may follow, whatever the last one was. False: it depends on the text.
+  // True if another item may follow whatever the last item was. False: it depends on the item's text.
   bool surely_more(TypedId rest);
-  // Whether the items have to differ. Then one that differs from all others is in nobody's way.
+  // True if the items must differ. Then a captured item that differs from all others is in nobody's
+  // way.
   bool asks_apart(TypedId rest) const { return parts(rest).mode == kUnique; }
-  // Whether some array was asked to have two items that are equal.
+  // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const {
     return held_ + chunk_of_.byte_size() + list_index_.byte_size() + repeats_.byte_size();
   }
-  // Without asking whether items differ.
+  // What is left, without the condition that items differ.
   TypedId unconditioned(TypedId rest) const { return parts(rest).rest; }
-  // Every value of a formula, as a text. False: there are `most` or more, or they are too much to tell.
+  // Every value of a formula, as canonical texts. False: there are `most` or more, or it is too much to
+  // tell.
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
 
  private:
-  using ChunkId = Id<struct ChunkTag>;  // captured values, sorted: chunks_
-  using ListId = Id<struct ListTag>;    // all captured values of an array, in chunks: lists_
+  // A sorted set of captured values: an index of chunks_.
+  using ChunkId = Id<struct ChunkTag>;
+  // All captured values of an array, in chunks: an index of lists_.
+  using ListId = Id<struct ListTag>;
+  // kPlain: no atom. kUnique: unique(list). kRepeat: not unique(list).
   enum Mode : uint8_t { kPlain, kUnique, kRepeat };
   struct Parts {
     Mode mode = kPlain;
     ListId list;
     TypedId rest;
   };
-  struct Domain {           // the values of a formula, as canonical texts
-    bool abundant = false;  // more than were asked for; `values` is then of no use
+  // The values of a formula as canonical texts, as far as they were enumerated: fewer than `cap`.
+  struct Domain {
+    // True: there are at least `cap` values. `values` is then empty.
+    bool abundant = false;
     uint32_t cap = 0;
     std::vector<std::string> values;
   };
   struct Chunk {
-    std::vector<std::string> values;  // sorted
+    // Sorted. `member` is the formula that holds for exactly these values.
+    std::vector<std::string> values;
     ValueId member;
   };
-  using GroupId = Id<struct GroupTag>;    // of one matching: items of equal formula
-  using ScarceId = Id<struct ScarceTag>;  // of one matching: a value that several items may need
+  // Of one matching: items with the same formula.
+  using GroupId = Id<struct GroupTag>;
+  // Of one matching: a value that is scarce, because an item with few values may need it.
+  using ScarceId = Id<struct ScarceTag>;
   struct Group {
     uint32_t count;
     std::vector<ScarceId> values;
@@ -121,7 +138,8 @@ class Unique {
   Solver& solver_;
   FormulaSpace& formulas_;
   std::vector<Chunk> chunks_;
-  FlatMap<uint32_t, ChunkId> chunk_of_;  // by member
+  // By member.
+  FlatMap<uint32_t, ChunkId> chunk_of_;
   std::vector<std::vector<ChunkId>> lists_{{}};
   InternTable list_index_;
   std::unordered_map<ValueId, Domain> domains_;
@@ -129,9 +147,11 @@ class Unique {
   std::unordered_map<TypedId, std::vector<struct Cell>> plain_cells_;
   std::unordered_map<TypedId, std::vector<TypedId>> reachable_;
   FlatMap<uint32_t, ValueId> repeats_;
-  RegexId plain_numbers_{};  // one lexeme a number; empty(): not made yet
+  // Numbers with one lexeme per value; empty(): not made yet.
+  RegexId plain_numbers_{};
   mutable bool asked_alike_ = false;
-  std::size_t held_ = 0;  // bytes of values, lists and cells, about
+  // Bytes of values, lists and cells, an estimate.
+  std::size_t held_ = 0;
 };
 
 }  // namespace structgen

@@ -1,11 +1,16 @@
 // Where a schema goes wrong.
 //
-// The problem. "No value satisfies this schema" of a schema with a thousand keywords helps nobody: the place
-// is wanted, and an error deep in a search knows a number at most.
+// The problem. "No value satisfies this schema" does not help with a schema of a thousand keywords: the
+// user needs the place. An error deep in a search knows the number of a schema at most.
 //
-// The idea. Down from the root: of the schemas that every instance of this one, or a part of it, must satisfy
-// (`$ref`, `allOf`, required properties, items that must be there), one that has no instance of its own. In
-// `{"required": ["a"], "properties": {"a": {"minimum": 2, "maximum": 1}}}` that is `/properties/a`. Where two
+// The idea. Go down from the root. The schemas that matter are those that every instance, or a part of
+// every instance, must satisfy (`$ref`, `allOf`, required properties, items that must exist). Go on to
+// the first of them that has no instance of its own. In {"required": ["a"], "properties": {"a":
+// {"minimum": 2, "maximum": 1}}} that is `/properties/a`. Where two parts contradict each other neither
+// of them is empty, and the schema that contains both is named.
+//
+// Rejected: a smallest contradictory set of keywords. `structgen lint` finds those, with many more
+// questions.
 // parts contradict each other, neither is empty, and the schema that holds both is named.
 #include "schema/write/diagnosis.h"
 
@@ -22,15 +27,15 @@
 namespace structgen {
 
 namespace {
-// Keywords whose languages can be too much to decide.
+// Keywords that can make a question too hard to decide.
 constexpr Word kHard[] = {Word::kPattern,         Word::kFormat,   Word::kMultipleOf,
                           Word::kUniqueItems,     Word::kContains, Word::kPatternProperties,
                           Word::kPropertyNames,   Word::kAllOf,    Word::kAnyOf,
                           Word::kOneOf,           Word::kNot,      Word::kIf,
                           Word::kDependentSchemas};
 
-// The schemas that every instance of the one at `at`, or a part of it, must satisfy. `none`: whether a schema
-// has no instance.
+// The schemas that every instance of the schema at `at`, or a part of every instance, must satisfy.
+// `none` tells whether a schema has no instance.
 std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::function<bool(const Loc&)>& none) {
   const Json& j = schemas.json(at);
   if (!j.is_object(at.node)) return {};
@@ -47,7 +52,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
       const JsonRef property = j.find(o[Word::kProperties], j.text(name));
       if (property != kNoJson) inner.push_back(schemas.child(at, property));
     }
-  // Items that must be there.
+  // Items that must exist because of `minItems`: those of the prefix, and one of the others if it
+  // reaches them.
   const auto count = [&](Word w, uint32_t otherwise) {
     return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
   };
@@ -61,7 +67,7 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
     inner.push_back(schemas.child(at, o[Word::kJsonContent]));
   if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
     inner.push_back(schemas.child(at, o[Word::kContains]));
-  // Where no branch has a value the first one shows why.
+  // Where no branch has an instance, the first branch stands for all.
   for (Word w : {Word::kAnyOf, Word::kOneOf}) {
     bool empty = o.array(w) && j.size(o[w]) > 0;
     for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas.child(at, j.item(o[w], i)));
@@ -74,7 +80,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
 void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver) {
   Loc at = schemas.root();
   constexpr int kMaxSteps = 200;
-  // A part alone can be harder than the whole, which bounds it: it is passed over.
+  // A part alone can be harder than the whole, whose other keywords bound it: too hard counts as "has
+  // instances".
   const auto none = [&](const Loc& part) {
     solver.refill();
     return told([&] { return !solver.nonempty(lowering.reference(part)); }).value_or(false);
@@ -92,7 +99,7 @@ void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver)
   throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas.pointer(at));
 }
 
-// The keyword is named where only one of the schema's can have been the work.
+// Several hard keywords in one schema leave the cause open, so none of them is named.
 void place(Error& e, const SchemaSet& schemas, const Lowering& lowering) {
   if (!e.schema()) return;
   const Loc& at = lowering.location(*e.schema());

@@ -1,10 +1,10 @@
-// Productions of an object whose members are elements; see elements.h.
+// Productions of objects whose members are elements; see elements.h.
 //
-// In: object states. Out: alternatives. Cost: an alternative a name on offer, or one for all where there are
-// many; what follows a name is expanded once the name was read.
+// In: states of objects. Out: alternatives. Cost: one alternative per name on offer, or one for all
+// names if there are many. What follows a name is expanded when the name was read.
 //
-// What a text means where a string and another value are written alike is not decided here: a value's texts
-// are those of each of its kinds.
+// A text may be written alike as a string and as another value: `3` is the string "3" and the number 3.
+// Nothing is decided about that here: the texts of a value are the texts of all its kinds.
 #include "schema/write/elements.h"
 
 #include <algorithm>
@@ -19,7 +19,9 @@
 namespace structgen {
 
 namespace {
-// What one reads as a text of `r` where a newline in front and one behind are taken off.
+// The texts t such that t is in `r` after one newline in front and one behind are taken off, if they
+// are there. A text of `r` that itself begins with a newline needs another one in front of it; that is
+// why there are four parts.
 RegexId within_newlines(RegexArena& regexes, RegexId r) {
   const RegexId newline = regexes.byte('\n');
   const RegexId begins = regexes.cat(newline, RegexArena::anything());
@@ -33,9 +35,10 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
 
 namespace {
 
-constexpr std::size_t kListed = 500;  // names on offer that have an alternative each
+// Names on offer that still have an alternative each.
+constexpr std::size_t kListed = 500;
 
-// A pattern that finds any of the texts.
+// An ECMA pattern that finds any of the texts, with special characters escaped.
 std::string found_in(const std::vector<std::string>& texts, const std::vector<std::string>& more) {
   std::string out;
   for (const std::vector<std::string>* some : {&texts, &more})
@@ -49,6 +52,7 @@ std::string found_in(const std::vector<std::string>& texts, const std::vector<st
   return out;
 }
 
+// The kinds of JSON values that are written in this way, as a mask.
 uint32_t kinds(std::size_t written) {
   switch (static_cast<Written>(written)) {
     case Written::kText: return kind_bit(Kind::kString);
@@ -63,9 +67,10 @@ uint32_t kinds(std::size_t written) {
 
 }  // namespace
 
-// The objects of the schema that can be written. Their strings hold none of the texts that end one, and their
-// keys none of those that end a key; in a nested layout also where they lie deeper. A schema says so, because
-// only a schema can speak of every depth.
+// The objects of the schema that can be written as elements. No string may contain the mark that ends
+// it, and no key the mark that ends a key; in a nested layout this holds at every depth. A second
+// schema says so, and the result is the conjunction of both: only a schema can speak of every depth.
+// `keys` and `values` are false in unwritable(), which tries the conditions one by one.
 ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
@@ -90,7 +95,7 @@ ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   return formulas_.both(root, lowering_.reference(written));
 }
 
-// Why the schema has values, and none that can be written.
+// Throws the reason why the schema has values and none of them can be written.
 void JsonProductions::unwritable(ValueId root) {
   solver_.refill();
   std::string why = "parameters outside JSON need an object schema";
@@ -102,7 +107,8 @@ void JsonProductions::unwritable(ValueId root) {
   throw Error(ErrorKind::kUnsatisfiableSchema, why).in(schemas_->pointer(schemas_->root()));
 }
 
-// The members of an object between two marks, or the items of an array.
+// Adds the members of an object, or the items of an array, between two marks. An empty one has an
+// alternative of its own in layouts without blanks inside (`bare`).
 void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end,
                                  Alternatives& out) {
   const ElementLayout& layout = *layout_.elements;
@@ -122,6 +128,7 @@ void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool
   out.add(sequence);
 }
 
+// Adds the objects of a formula, one for each branch whose keys have an order of their own.
 void JsonProductions::add_object(TypedId objects, RegexId begin, RegexId end, Alternatives& out) {
   uint32_t more = kOrderBranches;
   for_each_object(objects, more, [&](TypedId p) {
@@ -139,6 +146,7 @@ void JsonProductions::add_array(TypedId arrays, RegexId begin, RegexId end, Alte
   });
 }
 
+// Adds the items that may follow, each behind its mark.
 void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
   const TypedId p = r.array();
   if (may_end(r)) out.add({});
@@ -148,7 +156,8 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
     });
 }
 
-// Whether an object or an array may end here. Where blanks stand between elements only, an empty one has no
+// True if the object or array may end here. In a `bare` layout an empty one is written by add_inside(),
+// because its marks stand next to each other.
 // blank and is written elsewhere.
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
@@ -157,6 +166,8 @@ bool JsonProductions::may_end(const Rule& r) {
   return solver_.objects().offers(r.object()).close;
 }
 
+// Adds the keys that may follow. Each known name is an alternative; the keys of a class are one, and
+// are captured.
 void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const RegexId before = r.kind == kMembers ? regexes_.cat(marks.between, marks.before) : marks.before;
@@ -170,7 +181,9 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
   std::size_t count = 0;
   for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
-  if (count > kListed) {  // as many alternatives are too many for a parse state: the key is read as a text
+  // So many alternatives would slow every step of the parse state down. The key is captured and looked
+  // up instead.
+  if (count > kListed) {
     std::vector<std::string> names;
     for (PlanNameId i; i.v < plan.names.size(); ++i.v)
       if (has_bit(offers.names, i)) names.push_back(plan.texts[i.v]);
@@ -189,10 +202,10 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
            call({kFreeElement, r.object(), c})});
 }
 
-// The key of an element, from the text read up to where the mark behind it ends.
+// Reads the key of an element back from the text up to the end of the mark behind it.
 std::string JsonProductions::key_of(std::string_view read) const {
   const ElementText& text = layout_.elements->text;
-  // A special token in the mark's place begins with a byte that no text has.
+  // If the mark is a special token, it begins with byte 0xFF, which no UTF-8 text contains.
   std::string_view key = read.substr(0, std::min(read.find(text.middle), read.find('\xFF')));
   if (!text.keys->write) return std::string(key);
   std::string out;
@@ -212,6 +225,7 @@ std::string JsonProductions::key_of(std::string_view read) const {
   return out;
 }
 
+// Adds what follows a key: the value of each way to go on, and the members behind it.
 void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
                                   Alternatives& out) {
   const NameId name = layout_.elements->text.named_end ? formulas_.intern_name(key) : NameId{};
@@ -219,7 +233,7 @@ void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::
     out.add({call({kElement, step.value, name}), call({kMembers, step.next})});
 }
 
-// What stands behind a value: the mark that closes its element, and blanks up to the next one.
+// What stands behind a value: the mark that closes the element, and blanks up to the next one.
 RegexId JsonProductions::behind(const Rule& r) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -230,7 +244,8 @@ RegexId JsonProductions::behind(const Rule& r) {
   return regexes_.cat(std::span<const RegexId>(parts));
 }
 
-// The value of a member, from behind its key to the next one; an item from its mark on.
+// Adds the value of a member, up to the next key, or an item with its marks. Values of different kinds
+// have alternatives of their own, because the mark in front of a value may name its kind.
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -257,7 +272,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   if (solver_.nonempty(formulas_.both(v, formulas_.types(kind_bit(Kind::kString))))) {
     const Contents held = solver_.contents(strings);
     RegexId texts = strings_->of(held.texts);
-    // Every text without the mark is one that newlines were taken off.
+    // If any string without the mark is allowed, taking newlines off gives the same set of strings.
     if (text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
     begin(begins(Written::kText));
     sequence.push_back(Symbol::terminal(regexes_.cat(texts, close)));
@@ -269,7 +284,8 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
       end(close);
     }
   }
-  const Written last = text.nested ? Written::kNumber : Written::kObject;  // of those that are JSON
+  // The last kind that is written as JSON.
+  const Written last = text.nested ? Written::kNumber : Written::kObject;
   for (std::size_t i = 1; i <= static_cast<std::size_t>(last); ++i) {
     bool seen = false;
     uint32_t mask = 0;
@@ -279,7 +295,8 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
         mask |= kinds(k);
       }
     if (seen || (strings == free_ && marks.after[i] == marks.after[0]))
-      continue;  // any text is taken as it is
+      // Any text is allowed as a string already; the same text as a number adds nothing.
+      continue;
     const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;
     begin(regexes_.cat(begins(static_cast<Written>(i)), around));

@@ -1,10 +1,14 @@
-// Objects whose members are elements around their values: how models write the arguments of a tool call.
+// Objects whose members are written as elements: the form in which some models write the arguments of a
+// call.
 //
-// In: marks as regexes, what a key and a string cannot hold. Out: a layout for JsonProductions; the members
-// of the outermost object are `before KEY middle after VALUE close`, with `between` and blanks between them.
-// A string's value is the text itself, any other value is JSON. In a nested layout the objects and arrays
-// inside are elements as well, and an item is `item after VALUE item_close`. Calls of Python, f(a="x", b=1),
-// are such members, too: their strings are quoted. Cost: none; see elements.cc.
+//     <parameter=city>Porto</parameter><parameter=count>3</parameter>      city = "Porto", count = 3
+//
+// In: marks as regexes, and what keys and strings cannot contain. Out: a layout for JsonProductions. A
+// member of the outermost object is `before KEY middle after VALUE close`; `between` and blanks stand
+// between members. In the example `before` is `<parameter=`, `middle` is `>`, and `close` is
+// `</parameter>`. The value of a string is its text; any other value is JSON. In a nested layout inner
+// objects and arrays are elements, too, and an item is `item after VALUE item_close`. Calls in Python,
+// f(a="x", b=1), have this form as well, with quoted strings. Cost: none here; see elements.cc.
 #pragma once
 
 #include <array>
@@ -16,31 +20,46 @@
 
 namespace structgen {
 
-// The kinds of values that a layout may tell apart by what stands after the key.
+// The kinds of values that a layout may distinguish by the mark behind the key, such as
+// `type="number">`.
 enum class Written : uint8_t { kText, kNull, kBoolean, kNumber, kArray, kObject };
 constexpr std::size_t kWritten = 6;
 
-template <class Mark>  // a RegexId, or a node of a grammar
+// The marks of a layout. `Mark` is a RegexId, or a node of a grammar.
+template <class Mark>
 struct ElementMarks {
   Mark before{}, middle{}, close{};
-  Mark item{}, item_close{};  // nested layouts
+  // Used in nested layouts alone.
+  Mark item{}, item_close{};
   std::array<Mark, kWritten> after{};
-  Mark blank{};    // between elements, and around values that are JSON
-  Mark between{};  // from the second element on, in front of it
+  // Blanks between elements, and around values that are JSON.
+  Mark blank{};
+  // Stands in front of every element but the first.
+  Mark between{};
 };
 
+// What keys and strings look like in a layout.
 struct ElementText {
-  std::string middle, close;           // the texts that end keys and strings
-  std::vector<std::string> key_never;  // what no key contains
+  // The texts that end a key and a string.
+  std::string middle, close;
+  // Texts that no key contains.
+  std::vector<std::string> key_never;
   const Spelling* keys = &kUtf8;
-  bool newlines = false;      // one in front of a string and one behind it are no part of it
-  bool quoted = false;        // strings are values like any other
-  std::string key_pattern{};  // what a key has to match (ECMA, searched); empty: nothing
-  bool nested = false;        // objects and arrays inside are elements, too
-  bool named_end = false;     // behind `close` the key stands once more, and `middle`
-  bool bare = false;          // nested: blanks stand between elements, and nowhere else
+  // A newline in front of a string and one behind it are not part of it.
+  bool newlines = false;
+  // Strings are written as JSON, like any other value.
+  bool quoted = false;
+  // A regex that every key must match (ECMA, searched); empty: none.
+  std::string key_pattern{};
+  // Objects and arrays inside are elements, too.
+  bool nested = false;
+  // Behind `close` the key stands once more, and `middle` behind it.
+  bool named_end = false;
+  // In a nested layout: blanks stand between elements and nowhere else.
+  bool bare = false;
 };
 
+// A layout whose marks have been lowered to regexes.
 struct ElementLayout {
   ElementMarks<RegexId> marks;
   ElementText text;

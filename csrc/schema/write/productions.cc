@@ -1,33 +1,36 @@
 // Productions of JSON; see productions.h.
 //
-// The problem. The parser wants, for a rule, its alternatives: terminals and rules. A grammar written out in
-// advance would need a rule for each thing that an object may still need, which is exponential in its keys.
+// The problem. The parser asks for the alternatives of a rule: terminals and rules. A grammar that is
+// written out in advance would need a rule for each set of keys that an object may still need:
+// exponential in its keys.
 //
-// The idea. A rule is a formula, or a state of an object, with its place: before the first member, behind a
-// member, behind the quote of a key. Its alternatives are computed when a text gets there, from the solver's
-// cells and the object's offers:
+// The idea. A rule is a formula, or a state of an object, and a place: before the first member, behind
+// a member, behind the quote of a key. Its alternatives are computed when a text gets there, from the
+// cells of the solver and the offers of the object:
 //
 //     value(F)          null | true | number | '"' string | '[' first(F) | '{' first(state)
-//     keys(state)       names on offer, as one literal set whose label says which was read: named(state)
-//                       free keys of each class, captured: free(state, class)
-//     named(state)      is told the label:   ':' value(V) next(state after it)
+//     keys(state)       the names on offer, as one literal set; its label tells which was read: named(state)
+//                       the free keys of each class, captured: free(state, class)
+//     named(state)      is told the label:   ':' value(V) next(state behind it)
 //
-// So an object with a thousand names is one terminal, and what follows a name is computed when it was read. A
-// captured key or item is read as a text (readers); a mask that does not know the text is answered with what
-// holds for every text, and with poison for the rest.
+// So an object with a thousand names has one terminal, and what follows a name is computed after it was
+// read. A captured key or item is given to a reader as a text. A mask that does not know the text gets
+// the alternatives that hold for every text, and poison for the others.
 //
-// A string that holds the JSON text of a V is '"' value(V) '"', with all of value(V) one level further in:
-// at_level() writes what a rule gave as the strings around it hold it.
+// A string that holds the JSON text of a V is '"' value(V) '"', with all of value(V) one level further
+// in: at_level() spells what a rule gave in the way in which the strings around it hold it.
 //
 // Invariants.
 // - Every alternative can be completed: the solver drops cells without a value or a rest.
 // - Equal rules have one number, so equal stacks of the parser are equal.
-// - The layout decides gaps and constants (JSON's or Python's), never values.
+// - The layout decides gaps and words (JSON's or Python's), never values.
 //
-// Costs. An expansion is a few formula steps, and one alternative a name only in layouts that exclude texts.
-// A shortest completion expands what brings an object nearer to its end (expand_shortest).
+// Costs. An expansion is a few steps of the solver. Names have an alternative each only in layouts that
+// exclude texts. A shortest completion expands only what brings an object nearer to its end
+// (expand_shortest).
 //
-// Rejected. An alternative for each name: a parse state with a thousand alternatives is stepped by each.
+// Rejected: an alternative for each name. Every step of a parse state costs time for each of its
+// alternatives.
 #include "schema/write/productions.h"
 
 #include <algorithm>
@@ -47,13 +50,16 @@
 namespace structgen {
 
 namespace {
-// Characters of a flexible gap. A bound, because models left free to write whitespace do so until their
-// budget is gone; wide enough for indentation a dozen levels deep.
+// The most blanks of a flexible gap. There is a bound because models that may write blanks go on until
+// their budget is used up. The bound leaves room for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
-constexpr uint32_t kMostInside = 5;  // strings around a text: a quote in five of them takes 32 bytes
-constexpr std::size_t kApart = 64;   // names that have an alternative each, in a string
-constexpr std::size_t kShown = 80;   // bytes of a pattern that an error quotes
-// The constants in JSON and in Python.
+// Strings around a text. A quote inside of five strings takes 32 bytes.
+constexpr uint32_t kMostInside = 5;
+// In a string: at most so many names have an alternative each.
+constexpr std::size_t kApart = 64;
+// Bytes of a pattern that an error quotes.
+constexpr std::size_t kShown = 80;
+// The three constants in JSON and in Python.
 constexpr std::pair<Kind, std::array<std::string_view, 2>> kWords[] = {
     {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
 }  // namespace
@@ -68,6 +74,8 @@ auto JsonProductions::placed(F&& f) {
   }
 }
 
+// Prepares the gaps and the excluded texts, and decides whether there is any value: a grammar without a
+// text is refused here and not at the first mask.
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
                                  const JsonLayout& layout, PropertyOrder order, NumberSpelling numbers)
     : regexes_(regexes),
@@ -93,6 +101,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
       } catch (const Error& e) {
         throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
       }
+      // A pattern for whitespace must match whitespace only, or the texts would not be JSON.
       if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(regexes_.bytes(blank)))))
         throw Error(ErrorKind::kValue,
                     shown +
@@ -123,6 +132,8 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     strings_ = std::make_unique<Texts>(formulas_, regexes_, kUtf8);
     keys_ = std::make_unique<Texts>(formulas_, regexes_, *layout_.elements->text.keys);
   }
+  // The order of the errors matters: a broken reference explains why there is no value, "no value" does
+  // not.
   placed([&] {
     const Omissions omissions(solver_.omitted());
     if (solver_.nonempty(root)) return;
@@ -157,7 +168,9 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
   });
 }
 
-// What f() gives of a rule, as it stands in the strings around it; f() itself writes JSON text in no string.
+// Runs f() for a rule and spells its alternatives as they stand in the strings around it. f() itself
+// writes JSON text that is in no string, and is told what was read after it was taken out of the
+// strings. At level 1 the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
 template <class F>
 void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f) {
   if (r.inside == 0) return f(reading);
@@ -182,9 +195,10 @@ void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternativ
   }
 }
 
-// The JSON text of a value, in a string.
+// A symbol for the JSON text of a value, inside a string.
 Symbol JsonProductions::content(ValueId v) {
-  // A text that no string may hold is kept out of each terminal, so it must lie in one: a string's.
+  // Excluded texts are kept out of each terminal by itself. So no excluded text may reach over two
+  // terminals: here it must be one that only occurs inside strings.
   for (const std::string& t : layout_.excludes)
     if (t.find_first_of("\"\\") != std::string::npos ||
         t.find_first_not_of("{}[],: \t\r\n0123456789+-.eEtrufalsn") == std::string::npos)
@@ -194,6 +208,7 @@ Symbol JsonProductions::content(ValueId v) {
   return call({kValue, v});
 }
 
+// The alternatives of each kind of rule. With `nearest` only those that lead to an end fastest.
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
   const Rule r = rules_[id.v];
   switch (r.kind) {
@@ -225,6 +240,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
       expand_member(r, solver_.objects().take_name(r.object(), PlanNameId{reading.label}), out, nearest);
       break;
     case kListedElement: {
+      // A mask does not know the key: which members may follow is not known.
       if (reading.kind != Reading::kText) {
         out.add({Symbol::terminal(RegexArena::poison())});
         break;
@@ -249,13 +265,15 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
   }
 }
 
+// The states behind a free key. Its text matters in two cases: an unknown key came before, so that this
+// one may repeat it; or the class has a single key left, so that an unknown text may be that key.
 bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps) {
   const bool known = reading.kind == Reading::kText;
   if (reading.kind == Reading::kFresh) {
     steps = solver_.objects().take_free(r.object(), r.cls(), nullptr, true);
     return true;
   }
-  // A second key after an unknown one might repeat it.
+  // A key behind one that is not known may be the same.
   if (solver_.objects().state(r.object()).unknown_key ||
       (!known && solver_.objects().free_keys(r.object(), r.cls()) < 2))
     return false;
@@ -265,7 +283,8 @@ bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vecto
   return true;
 }
 
-// The shortest object has as few members as it may close after. A whole search runs under one budget.
+// The shortest value has as few members as its object may close with. start_search() has refilled the
+// limit of steps, so that the whole search has one limit.
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   at_level(rules_[id.v], reading, out, [&](const Reading& told) { expand_shortest_rule(id, told, out); });
 }
@@ -281,19 +300,21 @@ void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Al
   if (r.kind != kKeys) return expand_rule(id, reading, out, true);
   const ObjectState& s = solver_.objects().state(r.object());
   add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.object()), out);
-  // After a comma some member must come, useful or not.
+  // Behind a comma some member must follow, whether it is useful or not.
   if (out.ends.empty()) expand_keys(r, out);
 }
 
-// A name, its quotes and what stands around it.
+// Bytes of a name with its quotes, escapes and punctuation, at least.
 uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32_t depth) {
   uint64_t out = 1;
   for (char c : plan.texts[name.v]) out += c == '"' || c == '\\' ? 2 : static_cast<uint8_t>(c) < 0x20 ? 6 : 1;
   return out + regexes_.node(comma(depth, true).regex()).shortest + regexes_.node(colon().regex()).shortest;
 }
 
-// Of an object without a rest, what is missing can be written in some order whatever came before: so many
-// members, and the end. That a member is asked for where none is missing adds one of those on offer.
+// A bound on the bytes that complete an object whose plan has no rest: one member for each required
+// name that is missing, and the closing bracket. Whatever was written before, the missing names can be
+// written in some order. If a key must come although no name is missing, some name on offer comes on
+// top.
 bool JsonProductions::bound(RuleId id, Bound& out) {
   const Rule r = rules_[id.v];
   if (r.inside > 0 || clean_ != RegexArena::empty() ||
@@ -345,8 +366,9 @@ void JsonProductions::for_each_branch(TypedId p, const std::function<void(TypedI
   for (TypedId k : kids) f(k);
 }
 
-// The order of keys that one branch of an inner "or" asks for must not bind the others: a few such branches
-// become objects of their own, many lose their order.
+// Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with
+// an order of keys, the order of one branch must not bind the others: up to `more` such branches become
+// objects of their own, and with more of them the order is dropped.
 void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
   for_each_branch(p, [&](TypedId q) {
@@ -371,6 +393,8 @@ void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::func
   });
 }
 
+// The alternatives of a value, by kind: words, numbers, strings, JSON texts in strings, arrays,
+// objects. What is too much to tell is omitted if the world omits.
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const ValueId v = r.value();
   std::vector<RegexId> words;
@@ -394,6 +418,8 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   for (ValueId value : held.values)
     if (solver_.attempt(false, [&] { return solver_.nonempty(value); }))
       out.add({text("\""), content(value), text("\"")});
+  // In pretty layout an empty array is "[]", while another one has a line break behind its bracket. So
+  // the two are told apart before the bracket.
   const bool pretty = layout_.mode == JsonLayout::kPretty;
   const uint32_t depth = pretty ? r.depth + 1 : 0;
   for_each_branch(restricted(v, Kind::kArray), [&](TypedId p) {
@@ -416,7 +442,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
       return start;
     });
     if (s == kNone) {
-      // Of what is too much to write member by member, the empty one.
+      // An object that is too much to write member by member may still be written empty.
       if (solver_.effort().omits() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
       return;
     }
@@ -434,8 +460,8 @@ TypedId JsonProductions::restricted(ValueId v, Kind kind) {
   return solver_.attempt(TypedId(FormulaSpace::no()), [&] { return solver_.restrict(v, kind); });
 }
 
-// Whether an array can be completed. Where that was found without all of its cells, and those are too much,
-// it cannot be written item by item.
+// True if the array can be completed item by item. array_productive() may find that without all cells;
+// where the world omits, the cells must exist, too.
 bool JsonProductions::leads_on(TypedId p) {
   return solver_.attempt(false, [&] {
     return solver_.array_productive(p) &&
@@ -443,6 +469,8 @@ bool JsonProductions::leads_on(TypedId p) {
   });
 }
 
+// The closing bracket, and each way to write the next item. An item is captured if the rest depends on
+// its text.
 void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
   const TypedId p = r.array();
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
@@ -464,6 +492,8 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
   }
 }
 
+// Finds the rule of those values of the rule that are in `choice`, or with `others` of those that are
+// not (parse/productions.h).
 bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool& any) {
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
@@ -487,6 +517,7 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
   return true;
 }
 
+// All values of a rule, as they are written here; false if there are `most` or more.
 bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>& out) {
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
@@ -498,8 +529,8 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
 
 bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike(); }
 
-// An item was written whose text decides what may follow. Where a mask does not know the text, what follows
-// whatever the text was is answered, and the rest is poison.
+// An item was written whose text decides what may follow. A mask that does not know the text gets the
+// alternatives that hold whatever the text was, and poison for the others.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
   const TypedId rest = r.array();
   if (reading.kind == Reading::kText) {
@@ -507,9 +538,10 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     return;
   }
   if (reading.kind == Reading::kFresh) {
-    // Of items that have to differ the text takes one away, which is nothing to those that differ from it.
-    // Of items of which two have to be equal it adds one that may come again: what is there without it is
-    // there with it, and what may be is no more than without the condition.
+    // Two cases. Items must differ: the text removes one value, which does not matter to items that
+    // differ from it. Two items must be equal: the text adds a value that may be repeated. Everything
+    // that is allowed without it is allowed with it, and nothing beyond what is allowed without the
+    // condition.
     const bool apart = solver_.unique().asks_apart(rest);
     const TypedId free = apart ? rest : solver_.unique().unconditioned(rest);
     if (!apart) out.add({call({kArrayNext, rest}, r.depth)});
@@ -526,6 +558,8 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
   out.add({comma(r.depth, false), poison});
 }
 
+// The closing bracket, and the quote of a key. The quote is read before the key's rule is expanded, so
+// that a state behind `{` need not know the names.
 void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
   const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
   const Offers& offers = solver_.objects().offers(r.object());
@@ -543,11 +577,13 @@ void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
   add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.object()), out);
 }
 
+// The keys: names on offer as one literal set, and a captured terminal for each class.
 void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
   Bits names = offers.names;
   if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApart)) {
-    // A spelling of a name apart from the others: a label is that of a whole table. In a string each name is:
-    // there a table is no literals any more, as holes/ know them.
+    // Some names have spellings that are excluded, and a label belongs to a whole table, so those names
+    // are taken out of it. Inside a string each name is apart: a spelled table is no literal set any
+    // more, and holes/ rely on literal sets.
     const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(r.object()).plan);
     for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
       if (!has_bit(names, i) || !has_bit(apart, i)) continue;
@@ -576,6 +612,7 @@ void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::St
   }
 }
 
+// With `nearest`, the steps from which an object needs the fewest further members.
 std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
                                                           bool nearest) {
   uint32_t least = Objects::kFar;
@@ -589,7 +626,8 @@ std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Obje
   return out;
 }
 
-// The text with its constants in other words: names[from] as names[to].
+// Replaces the words names[from] by names[to] outside of strings: `[null, "null"]` becomes `[None,
+// "null"]`.
 std::string JsonProductions::renamed(std::string_view text, std::size_t from, std::size_t to) const {
   if (!layout_.python || inside_ > 0) return std::string(text);
   std::string out;
@@ -613,8 +651,9 @@ std::string JsonProductions::renamed(std::string_view text, std::size_t from, st
 
 // ---- strings as they are written ----
 
-// Every text can be written without the excluded ones: each character as an escape, with digits in lower case
-// or all in upper case. An excluded text that both may hold could leave a string without a spelling.
+// Refuses an excluded text that could leave some string without a spelling. Every character can be
+// written as \uXXXX with digits in lower case, or all in upper case. If the excluded text occurs in
+// neither, or in one of the two, the other always remains.
 void JsonProductions::refuse_unwritten() {
   for (const std::string& t : layout_.excludes) {
     const RegexId parts[] = {RegexArena::anything(), regexes_.literal(t), RegexArena::anything()};
@@ -632,6 +671,8 @@ void JsonProductions::refuse_unwritten() {
   }
 }
 
+// The spellings of `body` without the excluded texts; remembered. Inside a string at_level() does this
+// for the spelled terminals.
 RegexId JsonProductions::clean(RegexId body) {
   if (clean_ == RegexArena::empty() || inside_ > 0) return body;  // in a string: see at_level
   if (const RegexId* known = cleaned_.find(body.v)) return *known;
@@ -640,6 +681,7 @@ RegexId JsonProductions::clean(RegexId body) {
   return out;
 }
 
+// The names that have a spelling with an excluded text; remembered by plan.
 Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
   if (const uint32_t* known = unclean_.find(id.v)) return unclean_names_[*known];
   Bits out(plan.words(), 0);
@@ -650,7 +692,8 @@ Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
     if (!regexes_.is_empty(regexes_.minus(written, clean_))) add_bit(out, i);
   }
   const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
-  unclean_names_.push_back(out);  // found by nobody before the next line
+  // Nobody finds the entry before the next line has run; if it throws, nothing points to it.
+  unclean_names_.push_back(out);
   unclean_.emplace(id.v, number);
   return out;
 }
@@ -664,10 +707,12 @@ Symbol JsonProductions::open(char bracket) {
 Symbol JsonProductions::close(char bracket, uint32_t depth, bool nothing_inside) {
   const RegexId end = regexes_.byte(static_cast<uint8_t>(bracket));
   if (layout_.mode == JsonLayout::kPretty) return text(indent(depth - 1) + bracket);
-  // The gap of an empty container was taken by `open`.
+  // open() has read the gap inside of an empty object or array.
   return Symbol::terminal(nothing_inside ? end : regexes_.cat(gap_, end));
 }
 
+// A comma with its gaps; before a key also the opening quote. Remembered, because each is a new literal
+// for every depth in pretty layout.
 Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
   const uint32_t key = 2 * depth + before_key;
   if (const auto* known = symbols_.find(key)) return *known;

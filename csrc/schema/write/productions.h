@@ -1,7 +1,8 @@
-// Formulas -> productions: how a value that satisfies a formula is written.
+// Formulas as productions: how a value that satisfies a formula is written.
 //
-// In: a compiled schema (documents, options). Out: alternatives on demand (parse/productions.h).
-// Cost: an expansion is a few formula steps; nothing is expanded before a text reaches it.
+// In: a schema with its documents, and options. Out: the alternatives of a rule, when the parser asks
+// for them (parse/productions.h). Cost: an expansion is a few steps of the solver. Nothing is expanded
+// before a text reaches it.
 #pragma once
 
 #include <memory>
@@ -19,28 +20,39 @@
 
 namespace structgen {
 
-constexpr uint32_t kOrderBranches = 16;  // of one object, kept apart for the order of their keys
+// Branches of one object that are kept apart because each has its own order of keys.
+constexpr uint32_t kOrderBranches = 16;
 
+// How JSON is laid out: what stands between its lexemes, and which texts no string may contain.
 struct JsonLayout {
   enum Mode : uint8_t {
-    kFlexible,  // up to kGapLimit of " \n\r\t" in every gap
+    // At most kGapLimit characters of " \n\r\t" in every gap.
+    kFlexible,
     kCompact,   // nothing in a gap
     kOneBlank,  // at most one blank after "," and ":", nothing elsewhere
     kSpaced,    // one blank after "," and ":", nothing elsewhere
-    kPretty,    // a member or item a line, indented by two spaces a level; ": "; nothing in an empty [] or {}
-    kPattern,   // `pattern` in every gap
+    // A line for each member or item, indented by two spaces a level; ": " behind keys; nothing inside
+    // an empty [] or {}.
+    kPretty,
+    kPattern,  // `pattern` in every gap
   } mode = kFlexible;
   std::string pattern;
-  std::vector<std::string> excludes;  // no string or key holds one of these, as it is written
-  bool python = false;  // null, true and false are None, True and False; strings are of kPlainJson
-  std::shared_ptr<const ElementLayout> elements;  // of the outermost object; null: it is JSON as well
+  // No string and no key contains one of these, in the way in which it is written.
+  std::vector<std::string> excludes;
+  // Python's words: None, True and False. Strings have the spelling kPlainJson.
+  bool python = false;
+  // The layout of the outermost object; null: it is JSON like everything inside.
+  std::shared_ptr<const ElementLayout> elements;
 };
 
+// The productions of one schema. Used under the lock of its world.
 class JsonProductions : public Productions {
  public:
-  // Throws kUnsatisfiableSchema where no value exists.
+  // Throws kUnsatisfiableSchema if no value satisfies the schema, and kSchemaTooComplex if that is too
+  // much to tell.
   JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
                   PropertyOrder order, NumberSpelling numbers);
+  // The overrides are described in parse/productions.h.
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
@@ -52,7 +64,7 @@ class JsonProductions : public Productions {
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   uint64_t omitted() const override { return solver_.omitted(); }
-  // In pretty layout a bracket a level, each on its line.
+  // In pretty layout every level behind a rule still needs a closing bracket and a line break.
   uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
@@ -61,6 +73,9 @@ class JsonProductions : public Productions {
   }
 
  private:
+  // The kinds of rules. "Of an object" means a state of an object, "of an array" a formula of arrays,
+  // "of a value" a formula of any value. Readers come last (call() relies on it): they are told what
+  // was captured or which label was read.
   enum RuleKind : uint32_t {
     kValue,       // of a value
     kArrayFirst,  // of an array
@@ -83,6 +98,8 @@ class JsonProductions : public Productions {
     kFreeElement,    // reader, of an object and a class: the key of an element was written
     kListedElement,  // reader, of an object: the known key of an element was written
   };
+  // A rule: its kind, what it is about, and its place. Equal rules have one number, so that equal
+  // stacks of the parser are equal.
   struct Rule {
     Rule(RuleKind k, ValueId value, NameId key = {}) : kind(k), a(value.v), b(key.v) {}
     Rule(RuleKind k, TypedId array) : kind(k), a(array.v) {}
@@ -96,15 +113,20 @@ class JsonProductions : public Productions {
     PlanNameId name() const { return PlanNameId{b}; }
     KeyClassId cls() const { return KeyClassId{b}; }
     RuleKind kind;
-    uint32_t a, b = 0;    // what it is of, by the names above
-    uint32_t depth = 0;   // nesting, in pretty layout only
-    uint32_t inside = 0;  // strings around it, of which each holds the JSON text of the next
+    // What the rule is about; the functions above give the type.
+    uint32_t a, b = 0;
+    // How deeply it is nested; only in pretty layout.
+    uint32_t depth = 0;
+    // In how many strings it stands, each of which holds the JSON text of the next.
+    uint32_t inside = 0;
     friend bool operator==(const Rule&, const Rule&) = default;
   };
-  // f(), and an error without a place gets that of the innermost schema at work.
+  // Calls f(). An error without a place gets that of the innermost schema at work.
   template <class F>
   auto placed(F&& f);
+  // The number of a rule; `r` gets the depth, and the current number of strings around it.
   RuleId rule(Rule r, uint32_t depth);
+  // A symbol that calls the rule; readers get a symbol that is told what was read.
   Symbol call(const Rule& r, uint32_t depth = 0) {
     return r.kind >= kNamed ? Symbol::reader(rule(r, depth)) : Symbol::rule(rule(r, depth));
   }
@@ -122,18 +144,21 @@ class JsonProductions : public Productions {
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
   void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest);
-  // A free key was read: false where a mask does not know its text and what follows depends on it.
+  // A free key was read. Returns false if a mask does not know its text and what follows depends on it.
   bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
+  // Bytes of a member without its value, at least.
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
-  // A value's text in JSON, and JSON as it is written here.
+  // Change the constants of a text between JSON (`null`) and the way they are written here (`None`).
   std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
   std::string from_json(std::string_view json) const { return renamed(json, 0, 1); }
   std::string renamed(std::string_view text, std::size_t from, std::size_t to) const;
   // ---- strings as they are written ----
   void refuse_unwritten();
-  RegexId clean(RegexId body);                // the spellings that hold none of the excluded texts
-  Bits unclean(const Plan& plan, PlanId id);  // names that have others
+  // The spellings in `body` that contain none of the excluded texts.
+  RegexId clean(RegexId body);
+  // The names that also have other spellings.
+  Bits unclean(const Plan& plan, PlanId id);
   // ---- elements.cc ----
   ValueId arguments(ValueId root, bool keys = true, bool values = true);
   [[noreturn]] void unwritable(ValueId root);
@@ -167,16 +192,22 @@ class JsonProductions : public Productions {
   Numbers numbers_;
   Solver solver_;
   RegexId gap_;
-  RegexId after_;                        // what may stand after "," and ":"
-  RegexId clean_ = RegexArena::empty();  // texts without the excluded ones; empty(): nothing is excluded
+  // What may stand behind "," and ":".
+  RegexId after_;
+  // Texts that contain none of the excluded ones; empty(): nothing is excluded.
+  RegexId clean_ = RegexArena::empty();
   FlatMap<uint32_t, RegexId> cleaned_;
-  FlatMap<uint32_t, uint32_t> unclean_;  // plan -> its bits
+  // Per plan: an index of unclean_names_.
+  FlatMap<uint32_t, uint32_t> unclean_;
   std::vector<Bits> unclean_names_;
-  std::unique_ptr<Texts> strings_, keys_;  // of elements
-  TypedId free_;                           // strings of elements without a condition
+  // Strings and keys as elements write them.
+  std::unique_ptr<Texts> strings_, keys_;
+  // What strings of elements satisfy when the schema asks nothing more.
+  TypedId free_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
-  uint32_t inside_ = 0;  // of the rule that is being expanded
+  // The number of strings around the rule that is being expanded.
+  uint32_t inside_ = 0;
   FlatMap<uint32_t, Symbol> symbols_;
   RuleId root_;
 };
