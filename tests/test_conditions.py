@@ -150,6 +150,38 @@ def test_a_condition_beside_a_constraint() -> None:
         sg.generate(None, "x", schema, condition=sg.without("name"))
 
 
+OPEN = {"properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+@pytest.mark.parametrize("spellings", [{}, {"whitespace": "compact", "strings": "plain", "numbers": "plain"}])
+@pytest.mark.parametrize(
+    ("schema", "begun"),
+    [
+        (OPEN, b""),
+        ({**OPEN, "type": "object"}, b'{"other":[{}],"n'),
+        ({"type": "object", "additionalProperties": OPEN}, b'{"b":{"name":"x"},"a":{'),
+        ({"type": "array", "items": OPEN, "uniqueItems": True, "minItems": 3}, b'[{"name":"x"},{"na'),
+        ({"type": "object", "minProperties": 3}, b'{"zeb'),
+    ],
+)
+def test_a_phrase_is_completed_in_open_objects(schema, begun, spellings) -> None:
+    grammar = COMPILER.json_schema(schema, **spellings) & sg.containing("zebra")
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes(begun)
+    rest = matcher.shortest_completion()
+    assert b"zebra" in begun + rest and len(rest) < 60
+    assert inside(grammar, begun + rest)
+    assert matcher.tokens_needed() <= len(rest) + 1
+
+
+def test_a_phrase_beside_a_type_is_generated() -> None:
+    for schema in (OPEN, {**OPEN, "type": "object"}):
+        for tokens in (20, 200):
+            condition = sg.containing("zebra")
+            text = sg.generate(None, "The order", schema, condition=condition, max_tokens=tokens).text
+            assert "zebra" in text and json.loads(text)
+
+
 def test_grammars_with_other_conditions_are_others() -> None:
     plain = COMPILER.regex("[ab]{1,4}")
     one, two = plain & sg.without("ab"), plain & sg.without("ba")

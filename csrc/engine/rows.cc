@@ -147,11 +147,11 @@ class PlainRow : public RowSource {
       return s.grammar().partial() ? told([&] { return steps(bytes); }).value_or(false) : steps(bytes);
     };
     const Vocabulary& v = s.vocabulary();
+    const Words& ends = s.grammar().world().ends_of_items();
     for (uint32_t w = 0; w < v.words(); ++w)
-      for (uint32_t bits = row.words[w]; bits; bits &= bits - 1) {
+      for (uint32_t bits = row.words[w] & ends[w]; bits; bits &= bits - 1) {
         const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
-        const std::string_view bytes = v.bytes(static_cast<TokenId>(t));
-        if (bytes.find_first_of("\",]}") == std::string_view::npos || reads(bytes)) continue;
+        if (reads(v.bytes(static_cast<TokenId>(t)))) continue;
         clear_bit(row.words, static_cast<TokenId>(t));
         if (s.grammar().partial()) row.exact = false;
       }

@@ -22,9 +22,11 @@
 // What was reached so may be `assumed`: another place than the same one proved, and Quotient proves it or
 // says that it cannot.
 //
-// Witnesses. Each exit has one way, the first that was found: a tree of terminals and stretches. witness()
-// writes its text, letters and digits first so that people can read it; `vary` chooses other texts for
-// stretches that are compared, as items of uniqueItems are.
+// Witnesses. Each exit has one way: a tree of terminals and stretches. It is the first that was found, or a
+// shortest (prefer_short()): a step or an exit that is reached by a shorter way than before is told on again,
+// so that lengths settle as in the method of Bellman and Ford. witness() writes the text of a way, letters
+// and digits first so that people can read it; `vary` chooses other texts for stretches that are compared, as
+// items of uniqueItems are.
 //
 // Invariants.
 // - The exits of a fact are all that there are once run() has emptied the list, but for facts that are
@@ -155,20 +157,27 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
   if (const uint32_t* known = read_index_.find(at))
     return {exits_.data() + read_[*known].first, exits_.data() + read_[*known].second};
   std::vector<Exit> found;
-  std::vector<std::pair<RegexId, Spot>> todo;
+  struct Open {
+    RegexId regex;
+    Spot spot;
+  };
+  std::vector<Open> todo, next;  // `next`: behind so many bytes, `todo`: behind one less
+  uint32_t bytes = 0;
   FlatMap<uint64_t, bool> seen;
   bool once = true;  // nothing can be met twice
-  const auto leave = [&](Spot s, uint32_t label) {
+  const auto leave = [&](Spot s, uint32_t label, uint32_t length) {
     furthest_ = std::max(furthest_, s < path_.nodes() ? s : 0);
-    found.push_back({s, label});
+    found.push_back({s, label, length});
   };
   const auto meet = [&](RegexId d, Spot s) {
     if (d == RegexArena::empty()) return;
     if (!once && !seen.emplace(key(d.v, s), true).second) return;
-    furthest_ = std::max(furthest_, s < path_.nodes() ? s : 0);
     const RegexNode& n = regexes_.node(d);
-    if (n.nullable) found.push_back({s, n.kind == RegexKind::kDone ? n.min + 1 : 0});
-    if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) todo.push_back({d, s});
+    if (n.nullable)
+      leave(s, n.kind == RegexKind::kDone ? n.min + 1 : 0, bytes);
+    else
+      furthest_ = std::max(furthest_, s < path_.nodes() ? s : 0);
+    if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) next.push_back({d, s});
   };
   const auto step = [&](RegexId d, Spot s) {
     charge();
@@ -176,22 +185,29 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
   };
   if (path_.loops(from) && path_.text_behind(from)) {
     once = false;
+    bytes = 1;
     const Anywhere& all = anywhere(regexes_, r);
-    for (uint32_t label : all.labels) leave(from, label);
+    const uint32_t least = regexes_.least_length(r);
+    for (uint32_t label : all.labels) leave(from, label, least);
     for (RegexId left : all.left) step(left, from + 1);
     if (!all.sets.empty()) {
       const std::string rest = path_.text(from + 1, path_.last());
       for (RegexId set : all.sets) {
         const Endings ends = ending_in(regexes_, set, rest);
-        for (uint32_t label : ends.plain) leave(from + 2 + static_cast<Spot>(rest.find('"')), label);
+        for (uint32_t label : ends.plain) leave(from + 2 + static_cast<Spot>(rest.find('"')), label, least);
         for (RegexId other : ends.others)
           for (RegexId left : anywhere(regexes_, other).left) step(left, from + 1);
       }
     }
   } else {
-    todo.push_back({r, from});
+    next.push_back({r, from});
   }
-  while (!todo.empty()) {
+  while (!todo.empty() || !next.empty()) {
+    if (todo.empty()) {
+      todo.swap(next);
+      ++bytes;
+      continue;
+    }
     const auto [d, s] = todo.back();
     todo.pop_back();
     if (path_.single(s)) {
@@ -202,21 +218,14 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
     const RegexId whole = path_.loops(s) ? without_exceptions(regexes_, d) : d;
     path_.for_each_here(s, [&](Spot here) {
       if (path_.single(here)) return step(whole, here);
-      const ByteSet there = path_.bytes(here) & regexes_.steps(whole);
-      if (there.none()) return;
-      const ClassMap& classes = regexes_.classes(whole);
-      const bool alike = path_.alike(here);  // then one byte stands for its class
-      bool met[256] = {};
-      there.for_each([&](uint8_t b) {
-        if (alike && std::exchange(met[classes.of[b]], true)) return;
-        charge();
-        meet(regexes_.step(whole, b), path_.next(here, b));
+      steps(whole, here, [&](uint8_t, RegexId behind, Spot to, bool first) {
+        if (first) meet(behind, to);
       });
     });
   }
   // A regex that ends in several ways at one spot ends there once.
   std::sort(found.begin(), found.end(), [](const Exit& x, const Exit& y) {
-    return std::pair(x.spot, x.label) < std::pair(y.spot, y.label);
+    return std::tuple(x.spot, x.label, x.length) < std::tuple(y.spot, y.label, y.length);
   });
   found.erase(
       std::unique(found.begin(), found.end(),
@@ -230,7 +239,7 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
 }
 
 bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
-                  uint32_t label) {
+                  uint32_t label, bool finite) {
   struct Partial {
     RegexId regex;
     Spot spot;
@@ -243,13 +252,14 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
   // Backwards first: only what leads to the end is gone after. Forwards, then, a level of bytes at a time.
   std::vector<std::pair<uint32_t, uint32_t>> all;  // regex and spot
   FlatMap<uint64_t, uint32_t> number;
-  std::vector<std::vector<uint32_t>> before;
+  std::vector<std::vector<uint32_t>> before, after;
   const auto add = [&](RegexId d, Spot s) {
     const auto [n, fresh] = number.emplace(key(d.v, s), static_cast<uint32_t>(all.size()));
     const uint32_t id = n;
     if (fresh) {
       all.push_back({d.v, s});
       before.emplace_back();
+      after.emplace_back();
     }
     return id;
   };
@@ -259,18 +269,17 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
     return all[i].second == to && n.nullable &&
            (label == 0 || (n.kind == RegexKind::kDone && n.min + 1 == label));
   };
-  std::vector<std::vector<std::pair<uint8_t, uint32_t>>> steps;
+  std::vector<std::vector<std::pair<uint8_t, uint32_t>>> ways;
   for (uint32_t i = 0; i < all.size(); ++i) {
     const RegexId d{all[i].first};
     const Spot s = all[i].second;
-    steps.emplace_back();
+    ways.emplace_back();
     path_.for_each_here(s, [&](Spot here) {
-      (path_.bytes(here) & regexes_.steps(d)).for_each([&](uint8_t b) {
-        charge();
-        const RegexId e = regexes_.step(d, b);
-        if (e == RegexArena::empty()) return;
-        const uint32_t k = add(e, path_.next(here, b));
-        steps[i].push_back({b, k});
+      steps(d, here, [&](uint8_t b, RegexId behind, Spot to, bool first) {
+        const uint32_t k = add(behind, to);
+        ways[i].push_back({b, k});
+        if (!first) return;
+        after[i].push_back(k);
         before[k].push_back(i);
       });
     });
@@ -292,14 +301,6 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
       }
   }
   if (!leads[0]) return true;
-  // Letters and digits before the rest, so that a witness can be read.
-  for (auto& list : steps)
-    std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
-      const auto odd = [](uint8_t b) {
-        return !((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z'));
-      };
-      return odd(x.first) < odd(y.first);
-    });
   // Bytes to the end at least, and whether there is a way round: then there is no end of texts.
   constexpr uint32_t kFar = 0xFFFFFFFFu;
   std::vector<uint32_t> left(all.size(), kFar), open(all.size(), 0);
@@ -319,7 +320,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
   for (uint32_t i = 0; i < all.size(); ++i) {
     if (!leads[i]) continue;
     ++nodes;
-    for (const auto& [b, k] : steps[i]) open[i] += leads[k];
+    for (uint32_t k : after[i]) open[i] += leads[k];
     if (open[i] == 0) ready.push_back(i);
   }
   while (!ready.empty()) {
@@ -330,6 +331,15 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
       if (leads[p] && --open[p] == 0) ready.push_back(p);
   }
   const bool endless = done < nodes;
+  if (endless && finite) return false;
+  // Letters and digits before the rest, so that a witness can be read.
+  for (auto& list : ways)
+    std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
+      const auto odd = [](uint8_t b) {
+        return !((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z'));
+      };
+      return odd(x.first) < odd(y.first);
+    });
   // All texts of a length, then those of the next.
   std::set<std::string> found;
   std::size_t taken = 0;
@@ -346,12 +356,12 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
         out.push_back(text);
         if (out.size() >= most) return false;
       }
-      if (more == 0 || next == steps[i].size()) {
+      if (more == 0 || next == ways[i].size()) {
         way.pop_back();
         if (!text.empty()) text.pop_back();
         continue;
       }
-      const auto [b, k] = steps[i][next++];
+      const auto [b, k] = ways[i][next++];
       if (left[k] > more - 1) continue;
       text.push_back(static_cast<char>(b));
       way.push_back({k, 0});
@@ -361,6 +371,18 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
 }
 
 // ---- captured text ----
+
+// What a reader is told where few texts lead from one spot to the other: each of them.
+std::optional<std::vector<Reading>> Facts::few(RegexId r, Spot from, Spot to) {
+  std::vector<std::string> all;
+  if (!texts(r, from, to, kTried, all, 0, true)) return std::nullopt;
+  std::vector<Reading> out(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    out[i].kind = Reading::kText;
+    out[i].text = std::move(all[i]);
+  }
+  return out;
+}
 
 std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captured) {
   const RegexId terminal = captured.regex;
@@ -378,16 +400,11 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   // Of any text but a few there is always another one.
   if (terminal != RegexArena::poison() &&
       !(path_.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
-    std::vector<std::string> few;
-    if (texts(terminal, from, to, kTried, few)) {
-      std::vector<Reading> all;
-      for (std::string& t : few) {
-        all.emplace_back();
-        all.back().kind = Reading::kText;
-        all.back().text = std::move(t);
-      }
-      return all;
-    }
+    const auto known = few_.find({terminal.v, from, to});
+    const auto it = known != few_.end()
+                        ? known
+                        : few_.emplace(std::tuple(terminal.v, from, to), few(terminal, from, to)).first;
+    if (it->second) return *it->second;
   }
   if (captured.few) few_values();
   out.kind = Reading::kFresh;
@@ -457,7 +474,11 @@ void Facts::push(const Step& s) {
         steps_.push_back(s);
         return n;
       });
-  if (id == n) todo_.push_back(id);
+  if (id != n) {
+    if (!short_ || length(steps_[id].way) <= length(s.way)) return;
+    steps_[id].way = s.way;
+  }
+  todo_.push_back(id);
 }
 
 // Behind a rule or reader. A reader that was told a label leaves captures as they are.
@@ -468,22 +489,32 @@ void Facts::go_on(Step& s) const {
   ++s.symbol;
 }
 
+// Takes an exit, or a shorter way to it.
 void Facts::leave(uint32_t id, At to, uint32_t way) {
-  if (assumed(to) && left_.find(key(id, plain(to)))) return;
-  if (!left_.emplace(key(id, to), true).second) return;
+  if (assumed(to) && left_.find(exit_key(id, plain(to)))) return;
+  const auto [n, fresh] = left_.emplace(exit_key(id, to), static_cast<uint32_t>(facts_[id].exits.size()));
+  const uint32_t exit = n;
+  if (!fresh && (!short_ || length(facts_[id].ways[exit]) <= length(way))) return;
   if (heads_[facts_[id].head].compared && way != kNone) {
-    ways_.push_back({way, kNone, {}, spot(facts_[id].from), spot(to), false, true});
+    ways_.push_back({way, kNone, {}, spot(facts_[id].from), spot(to), length(way), false, true});
     way = static_cast<uint32_t>(ways_.size() - 1);
   }
-  facts_[id].exits.push_back(to);
-  facts_[id].ways.push_back(way);
-  for (std::size_t i = 0; i < facts_[id].waiting.size(); ++i) {
-    Step s = steps_[facts_[id].waiting[i]];
-    s.at = behind(to, s.at);
-    go_on(s);
-    s.way = joined(s.way, way);
-    push(s);
+  if (fresh) {
+    facts_[id].exits.push_back(to);
+    facts_[id].ways.push_back(way);
+  } else {
+    facts_[id].ways[exit] = way;
   }
+  for (std::size_t i = 0; i < facts_[id].waiting.size(); ++i) tell(facts_[id].waiting[i], to, way);
+}
+
+// A step that waits for a fact goes on from one of its exits.
+void Facts::tell(uint32_t waiting, At exit, uint32_t way) {
+  Step s = steps_[waiting];
+  s.at = behind(exit, s.at);
+  go_on(s);
+  s.way = joined(s.way, way);
+  push(s);
 }
 
 void Facts::doubt(uint32_t id) {
@@ -512,26 +543,22 @@ void Facts::call(Head h, uint32_t step) {
     return push(s);
   }
   const uint32_t f = fact(h, plain(steps_[step].at));
-  facts_[f].waiting.push_back(step);
-  if (facts_[f].unsure) doubt(steps_[step].fact);
-  for (std::size_t i = 0; i < facts_[f].exits.size(); ++i) {
-    Step s = steps_[step];
-    s.at = behind(facts_[f].exits[i], s.at);
-    go_on(s);
-    s.way = joined(s.way, facts_[f].ways[i]);
-    push(s);
+  if (waits_.emplace(key(f, step), true).second) {
+    facts_[f].waiting.push_back(step);
+    if (facts_[f].unsure) doubt(steps_[step].fact);
   }
+  for (std::size_t i = 0; i < facts_[f].exits.size(); ++i) tell(step, facts_[f].exits[i], facts_[f].ways[i]);
 }
 
-uint32_t Facts::leaf(RegexId r, Spot from, Spot to, bool captured, uint32_t label) {
-  ways_.push_back({label, kNone, r, from, to, captured});
+uint32_t Facts::leaf(RegexId r, Spot from, const Exit& exit, bool captured) {
+  ways_.push_back({exit.label, kNone, r, from, exit.spot, exit.length, captured});
   return static_cast<uint32_t>(ways_.size() - 1);
 }
 
 uint32_t Facts::joined(uint32_t a, uint32_t b) {
   if (a == kNone) return b;
   if (b == kNone) return a;
-  ways_.push_back({a, b, {}, 0, 0, false});
+  ways_.push_back({a, b, {}, 0, 0, length(a) + length(b)});
   return static_cast<uint32_t>(ways_.size() - 1);
 }
 
@@ -545,7 +572,7 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
     ++s.symbol;
     s.label = exits_[i].label;
     s.at = at(exits_[i].spot, to, assumed(from.at));
-    s.way = joined(from.way, leaf(r, begin, exits_[i].spot, captured, exits_[i].label));
+    s.way = joined(from.way, leaf(r, begin, exits_[i], captured));
     push(s);
   }
 }

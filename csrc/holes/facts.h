@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -24,6 +25,7 @@
 
 #include "base/flat_map.h"
 #include "base/intern.h"
+#include "base/work.h"
 #include "holes/path.h"
 #include "parse/alive.h"
 #include "parse/productions.h"
@@ -46,6 +48,9 @@ class Facts {
   // From here on captured text is never guessed: it throws kSchemaTooComplex where two items have to be equal
   // of which one is not known, and where items have to differ that have few values in too many spellings.
   void refuse_repeats() { refuses_repeats_ = true; }
+  // From here on each exit has a shortest way, else the first that was found. Costs a step more for each
+  // shorter way.
+  void prefer_short() { short_ = true; }
 
   At at(Spot spot, Alive::Pending pending, bool assumed = false);
   bool assumed(At a) const { return places_[a].assumed; }
@@ -80,20 +85,48 @@ class Facts {
   };
   Found ask(Head h, At from);
   // The same for some text of a regex, of one byte or more; `label`: 1 + what it ended in, or 0.
+  // `length`: bytes of a shortest such text; inside a hole a lower bound.
   struct Exit {
     Spot spot;
     uint32_t label;
+    uint32_t length;
   };
   std::span<const Exit> reads(RegexId r, Spot from);
+  // f(byte, derivative, spot, first) for every byte that a regex and the path read here. `first`: the first
+  // of the bytes that lead to both. Cost: a derivative a class of bytes.
+  template <class F>
+  void steps(RegexId r, Spot here, F&& f) {
+    const ByteSet there = path_.bytes(here) & regexes_.steps(r);
+    if (there.none()) return;
+    const ClassMap* const alike = path_.alike(regexes_, r, here);
+    std::pair<RegexId, Spot> known[256];
+    bool met[256] = {};
+    there.for_each([&](uint8_t b) {
+      const uint8_t n = alike ? alike->of[b] : b;
+      const bool first = !std::exchange(met[n], true);
+      if (first) {
+        charge();
+        const RegexId behind = regexes_.step(r, b);
+        known[n] = {behind, behind == RegexArena::empty() ? here : path_.next(here, b)};
+      }
+      if (known[n].first != RegexArena::empty()) f(b, known[n].first, known[n].second, first);
+    });
+  }
   // The last spot that any text was read up to.
   Spot furthest() const { return furthest_; }
   // Texts of a regex that lead from one spot to another, shorter ones first, at most `most`; false: there
-  // may be more. `label`: as of an exit; those that end in it, if it is not 0.
+  // may be more. `label`: as of an exit; those that end in it, if it is not 0. `finite`: none where there is
+  // no end of them.
   bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
-             uint32_t label = 0);
-  // The text of a derivation that leads from the first place of `h` to `to`; `vary`: no part of it that may
-  // be chosen is chosen twice, as far as there are others. False where it is too long. `items`: gets the
-  // outermost parts of it that are texts of rules whose texts are compared.
+             uint32_t label = 0, bool finite = false);
+  // Bytes of that text. `to` is an exit of what ask(h, from) found.
+  uint32_t length(Head h, At from, At to) {
+    const uint32_t f = fact(h, from);
+    return length(facts_[f].ways[*left_.find(exit_key(f, to))]);
+  }
+  // The text of a derivation that leads from the first place of `h` to `to`; `vary`: no part of it
+  // that may be chosen is chosen twice, as far as there are others. False where it is too long. `items`: gets
+  // the outermost parts of it that are texts of rules whose texts are compared.
   bool witness(Head h, At from, At to, bool vary, std::string& out,
                std::vector<std::string>* items = nullptr);
   std::size_t byte_size() const;
@@ -122,7 +155,8 @@ class Facts {
     uint32_t a, b;  // ways; b == kNone: a leaf, and a its label
     RegexId regex;
     Spot from, to;
-    bool captured;
+    uint32_t length;
+    bool captured = false;
     bool item = false;  // way `a` is all of a text that is compared with others
   };
   struct Step {  // an alternative read up to `symbol`
@@ -142,6 +176,7 @@ class Facts {
     std::vector<uint32_t> ways;     // of each exit
     std::vector<uint32_t> waiting;  // steps
   };
+  std::optional<std::vector<Reading>> few(RegexId r, Spot from, Spot to);
   uint32_t fact(Head h, At from);
   void run();
   void proceed(uint32_t step);
@@ -149,9 +184,12 @@ class Facts {
   void go_on(Step& s) const;
   void leave(uint32_t fact, At to, uint32_t way);
   void doubt(uint32_t fact);
+  static uint64_t exit_key(uint32_t fact, At to) { return uint64_t{fact} << 32 | to; }
+  void tell(uint32_t waiting, At exit, uint32_t way);
   bool stays(RuleId rule, Spot from) const;
   void call(Head h, uint32_t step);
-  uint32_t leaf(RegexId r, Spot from, Spot to, bool captured, uint32_t label);
+  uint32_t length(uint32_t way) const { return way == kNone ? 0 : ways_[way].length; }
+  uint32_t leaf(RegexId r, Spot from, const Exit& exit, bool captured);
   uint32_t joined(uint32_t a, uint32_t b);
   At behind(At exit, At before) {
     return assumed(before) && !assumed(exit) ? at(spot(exit), pending(exit), true) : exit;
@@ -163,7 +201,7 @@ class Facts {
   Alive& alive_;
   Path& path_;
   const bool free_, marked_;
-  bool refuses_repeats_ = false;
+  bool refuses_repeats_ = false, short_ = false;
   std::vector<Place> places_;
   FlatMap<uint64_t, uint32_t> place_index_;
   std::vector<Capture> captures_{{0, 0}};
@@ -174,7 +212,8 @@ class Facts {
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
   std::vector<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;
-  FlatMap<uint64_t, bool> left_;  // fact and exit
+  FlatMap<uint64_t, uint32_t> left_;  // by fact and exit: which of its exits
+  FlatMap<uint64_t, bool> waits_;     // fact and step
   std::vector<Step> steps_;
   InternTable step_index_;
   std::vector<uint32_t> todo_;
@@ -183,6 +222,7 @@ class Facts {
   std::vector<std::pair<uint32_t, uint32_t>> read_;  // begin and end in exits_
   std::vector<Exit> exits_;
   std::vector<Alive::Step> after_;
+  std::map<std::tuple<uint32_t, Spot, Spot>, std::optional<std::vector<Reading>>> few_;
   Spot furthest_ = 0;
 };
 

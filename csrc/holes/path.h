@@ -75,8 +75,11 @@ class Path {
   bool single(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kByte; }
   uint8_t byte(Spot s) const { return nodes_[s].byte; }
   bool loops(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kLoop; }
-  // Whether all bytes lead to one spot.
-  bool alike(Spot s) const { return s < nodes_.size() && nodes_[s].kind < kSlot; }
+  // Bytes that lead on alike in a regex and from the spot; null: each may lead elsewhere.
+  const ClassMap* alike(RegexArena& arena, RegexId r, Spot s) const {
+    if (regexes_) return &arena.classes(r, states_[s]);
+    return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
+  }
   // Whether fixed text, of one byte or more, is all that stands behind the spot.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
   // Whether one text alone leads from u to v.

@@ -110,6 +110,7 @@ void Product::begin_anew() {
     for (At a = 0; a < facts_->places(); ++a) places.emplace_back(facts_->spot(a), facts_->pending(a));
   facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
   facts_->refuse_repeats();
+  facts_->prefer_short();
   for (const auto& [spot, pending] : places) facts_->at(spot, pending);
 }
 
@@ -142,13 +143,10 @@ const Product::Reads& Product::reads(RegexId r, Facts::Spot from) {
   while (!todo.empty() && out.whole) {
     const auto [d, s] = todo.back();
     todo.pop_back();
-    const ByteSet steps = regexes_.steps(d), there = steps & path_->bytes(s);
-    if (there.count() != steps.count()) out.whole = false;
-    there.for_each([&, d = d, s = s](uint8_t b) {
-      charge();
-      const std::pair next(regexes_.step(d, b), path_->next(s, b));
-      if (next.first != RegexArena::empty() && seen.emplace(next.first.v, next.second).second)
-        todo.push_back(next);
+    const ByteSet steps = regexes_.steps(d);
+    if ((steps & path_->bytes(s)).count() != steps.count()) out.whole = false;
+    facts_->steps(d, s, [&](uint8_t, RegexId behind, Facts::Spot to, bool first) {
+      if (first && seen.emplace(behind.v, to).second) todo.push_back({behind, to});
     });
   }
   return reads_.emplace(key, std::move(out)).first->second;
@@ -407,18 +405,51 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
 }
 
-void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
-  if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
-  Undo anew([&] { begin_anew(); });
-  const Own o = own_[rule.v];
+Facts::Head Product::head(const Own& o, const Reading& reading) {
+  if (o.kind == Own::kRule) return facts_->head(RuleId{o.a});
   Reading told = reading;
   if (o.kind == Own::kTold) {
     told.kind = Reading::kLabel;
     told.label = o.label;
   }
-  const Facts::Head head =
-      o.kind == Own::kRule ? facts_->head(RuleId{o.a}) : facts_->reader(RuleId{o.a}, told);
-  const Alternatives& all = facts_->alternatives(head);
+  return facts_->reader(RuleId{o.a}, told);
+}
+
+void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
+  if (lexed_) return expand(rule, reading, out);  // a text alone does not tell what may not follow it
+  if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+  Undo anew([&] { begin_anew(); });
+  const Own o = own_[rule.v];
+  Reading told = reading;
+  if (reading.kind == Reading::kUnknown) {
+    told.kind = Reading::kFresh;
+    out.add({Symbol::terminal(RegexArena::poison())});
+  }
+  const Facts::Head h = head(o, told);
+  const Facts::Found found = facts_->ask(h, o.from);
+  const std::vector<At> exits(found.exits.begin(), found.exits.end());
+  if (found.unsure && reading.kind != Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
+  At best = kEnd;
+  for (At e : exits)
+    if (done(e, o.to) && (best == kEnd || facts_->length(h, o.from, e) < facts_->length(h, o.from, best)))
+      best = e;
+  anew.keep();
+  if (best == kEnd) return;
+  for (const bool vary : {false, true}) {
+    std::string text;
+    std::vector<std::string> items;
+    if (!facts_->witness(h, o.from, best, vary, text, &items)) return;
+    std::sort(items.begin(), items.end());
+    if (!vary && std::adjacent_find(items.begin(), items.end()) != items.end()) continue;
+    return out.add({Symbol::terminal(regexes_.literal(text))});
+  }
+}
+
+void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
+  if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+  Undo anew([&] { begin_anew(); });
+  const Own o = own_[rule.v];
+  const Alternatives& all = facts_->alternatives(head(o, reading));
   unsure_ = false;
   uint32_t begin = 0;
   for (uint32_t end : all.ends) {

@@ -33,6 +33,9 @@ class Product : public Productions {
   bool possible(bool& unsure);
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  // One text of the rule, a shortest that the facts know: a search through rules has no end where each key
+  // that was read makes rules of its own. A captured text that is not known is one that differs from others.
+  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   void start_search() override { base_.start_search(); }
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
   bool restricted() const override { return lexed_ || base_.restricted(); }
@@ -67,6 +70,7 @@ class Product : public Productions {
     Alternatives& out;
   };
   Symbol own(const Own& o);
+  Facts::Head head(const Own& o, const Reading& reading);
   void begin_anew();
   bool done(At at, At to) const { return to == kEnd ? path_->ends(facts_->spot(at)) : at == to; }
   At clear(At at) { return facts_->at(facts_->spot(at), alive_->without_follow(facts_->pending(at))); }

@@ -65,6 +65,16 @@ struct World {
     return tails_.emplace(std::move(out));
   }
 
+  // A row: the tokens with a byte that may end a key or an item of JSON; under the lock.
+  const Words& ends_of_items() {
+    if (!ends_of_items_.empty()) return ends_of_items_;
+    ends_of_items_.resize(vocabulary->words());
+    for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t)
+      if (vocabulary->bytes(t).find_first_of("\",]}") != std::string_view::npos)
+        set_bit(ends_of_items_.data(), t);
+    return ends_of_items_;
+  }
+
   std::shared_ptr<const Vocabulary> vocabulary;
   RegexArena regexes;
   Slices slices;
@@ -78,6 +88,7 @@ struct World {
 
  private:
   std::optional<Tails> tails_;
+  Words ends_of_items_;
 };
 
 }  // namespace structgen

@@ -206,6 +206,10 @@ class RegexArena {
   bool matches(RegexId r, std::string_view text) { return nullable(run(r, text)); }
   bool is_empty(RegexId r);  // throws kSchemaTooComplex past the node budget
   const ClassMap& classes(RegexId r);
+  // Bytes in one class lead on alike in both.
+  const ClassMap& classes(RegexId r, RegexId other) {
+    return *class_maps_.product(&classes(r), &classes(other));
+  }
   const ByteSet& live(RegexId r);  // bytes b with next(r, b) not empty
   ByteSet steps(RegexId r);        // bytes b with step(r, b) not empty
   ClassMaps& class_maps() { return class_maps_; }
