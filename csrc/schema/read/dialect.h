@@ -13,6 +13,7 @@ namespace structgen {
 enum class Draft : uint8_t { k4 = 4, k6 = 6, k7 = 7, k2019 = 19, k2020 = 20 };
 
 // Recipe, keyword 1: its name.
+// One name for each meaning: `$defs` and `definitions` are both kDefs.
 enum class Word : uint8_t {
   kUnknown,
   kAnnotation,  // says nothing about validity and is listed by no report: title, default, ...
