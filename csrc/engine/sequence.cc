@@ -17,6 +17,8 @@ Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
   states_.push_back(grammar_->start());
 }
 
+// Moves all states into the grammar's current epoch, with the way out that was promised from the last
+// of them. If that fails, nothing is moved.
 void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
@@ -41,7 +43,8 @@ void Sequence::migrate() {
   const std::shared_ptr<Epoch> before = std::exchange(epoch_, next);
   states_.swap(states);
   undone_.swap(undone);
-  Undo back([&] {  // what is promised is taken along, or nothing
+  // A promise is taken along, or nothing is.
+  Undo back([&] {
     epoch_ = before;
     states_.swap(states);
     undone_.swap(undone);
@@ -78,7 +81,8 @@ void Sequence::push(StateId s, TokenId t) {
 
 void Sequence::pop(std::size_t n, std::size_t ends) {
   if (grammar_->omits()) {
-    try {  // a rollback never fails, it ends calls that do
+    // A rollback never fails, because it is used to end calls that did.
+    try {
       for (std::size_t i = ends; i < n; ++i) {
         const std::size_t at = size() - 1 - i;
         undone_.push_back({tokens_[at], states_[at], states_[at + 1]});
@@ -129,11 +133,12 @@ StateId Sequence::steps(StateId s, std::string_view bytes) {
   return s;
 }
 
+// At most kWays ways: one for each of the first items of the state.
 std::vector<StateId> Sequence::ways() {
   constexpr std::size_t kWays = 8;
   std::vector<std::pair<uint32_t, StateId>> found;
   const bool soon = budgeted_ && epoch_->fast;
-  // f(); 0 where it was too much.
+  // Runs f() within the work of a mask; 0 where that was too much.
   const auto bounded = [&](auto&& f) {
     using T = decltype(f());
     if (!soon) return T{0};
