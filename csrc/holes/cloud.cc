@@ -1,32 +1,34 @@
-// How clouds are stepped by a token, by any token, and by part of a token; cloud.h says what a cloud is.
+// How clouds are stepped by a token, by any token, and by a part of a token; cloud.h defines clouds.
 //
-// The problem. A slot that may hold any token leads to all states that some token leads to: thousands, and a
-// hundred slots in a row would have new ones in each.
+// The problem. A slot that may hold any token leads to all states that some token leads to. These are
+// thousands, and a hundred slots in a row would have new ones in each.
 //
-// The idea. What unknown tokens do to a regex does not depend on what stands below it, so it is told once
-// for each regex (holes/strides.h): the regexes that are left, and where the regex ended within a token. For
-// strings of JSON above a stack K and one unknown token:
+// The idea. The effect of unknown tokens on a regex does not depend on the stacks below it, so it is
+// computed once for each regex (holes/strides.h): the regexes that are left, and the places inside
+// tokens at which the regex ended. For strings of JSON above a stack K and one unknown token:
 //
 //     inside            the string goes on: (any character* and a quote, K)
 //     exits             tokens with a quote, by what is left of the token behind it: ``, `,`, `}`, `":`, ...
 //     leave(K, ...)     what K reads of those rests; its regexes and stacks are added
 //
-// The result is a set of regexes, each above all stacks that it may stand above. Regexes above equal stacks
-// are a group; a set of regexes is interned, and what a byte or a token does to a whole set is kept (Leap).
+// The result is a set of regexes, each above all stacks that it may stand above. Regexes above equal
+// stacks form a group. A set of regexes is interned, and the effect of a byte or a token on a whole set
+// is kept (Leap).
 //
-// Uniting stacks below one regex loses nothing: a set of stacks holds exactly the stacks of both. Captured
-// text is lost, on purpose: its readers are told that it differs from all others, and the cloud is `blind`.
+// Uniting stacks below one regex loses nothing, because a set of stacks holds exactly the stacks of
+// both. Captured text is lost on purpose: its readers are told that it differs from all others, and the
+// cloud is `blind`.
 //
 // Invariants.
 // - A cloud holds all that can be read; without `blind` it holds nothing else.
 // - Clouds are interned, so a row of unknown slots soon meets a cloud that it knows.
-// - A cloud that is too much to tell is `open`: anything may follow, and the answer is "not known".
+// - A cloud that takes too much work is `open`: anything may follow, and the answer is "not known".
 //
-// Costs. A known step is a look-up. A new one is a pass over the groups, and one over the regexes of a set
-// that is new. kManyEntries regexes are too much: the call says so.
+// Costs. A known step is a look-up. A new one is a pass over the groups, and one over the regexes of a
+// set that is new. A cloud of more than kManyEntries regexes is refused with an error.
 //
-// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new ones.
-// Sets of tokens for a pair of states: the vocabulary squared.
+// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new
+// ones. Sets of tokens for a pair of states: the vocabulary squared.
 #include "holes/cloud.h"
 
 #include <algorithm>
@@ -42,6 +44,7 @@
 namespace structgen {
 
 namespace {
+// ends_at_edge() goes through so many marks at most.
 constexpr uint32_t kMostEdges = 64;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -79,7 +82,8 @@ Clouds::Set Clouds::set_of(RegexId r) {
   return set(one);
 }
 
-// Every regex once, above all stacks that it stands above; then those above equal stacks together.
+// Gives every regex one entry, above all stacks that it stands above, then puts regexes above equal
+// stacks into one group, and interns the result.
 Clouds::Id Clouds::intern(Gathered& g) {
   if (g.open) g = {{}, true, true, true};
   if (g.groups.size() > 1) {
@@ -132,6 +136,7 @@ Clouds::Id Clouds::intern(Gathered& g) {
       });
 }
 
+// Sorts a derivative into those with bytes left and the labels of those that may end.
 void Clouds::meet(RegexId to, std::vector<uint32_t>& left, std::vector<uint32_t>& labels) {
   const RegexNode& n = regexes_.node(to);
   if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) left.push_back(to.v);
@@ -140,6 +145,7 @@ void Clouds::meet(RegexId to, std::vector<uint32_t>& left, std::vector<uint32_t>
   if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
 }
 
+// The effect of one byte on a set of regexes.
 const Clouds::Leap& Clouds::byte(Set s, uint8_t b) {
   const uint64_t at = pair_key(s, b);
   if (const uint32_t* known = byte_index_.find(at)) return leaps_[*known];
@@ -157,6 +163,9 @@ const Clouds::Leap& Clouds::byte(Set s, uint8_t b) {
   return leaps_.back();
 }
 
+// The effect of any token that begins at the places: the derivatives that are left, and for each label
+// the places at which a regex ended inside a token. Unions of places are kept, because many regexes
+// share them.
 const Clouds::Leap& Clouds::leap(Set s, uint32_t places) {
   const uint64_t at = pair_key(s, places);
   if (const uint32_t* known = leap_index_.find(at)) return leaps_[*known];
@@ -198,6 +207,7 @@ const Clouds::Leap& Clouds::leap(Set s, uint32_t places) {
   return leaps_.back();
 }
 
+// Adds to `out` what a leap leads to above the stacks s.
 void Clouds::follow(const Leap& l, StackId s, Gathered& out) {
   charge();
   if (!sets_[l.left].empty()) out.groups.push_back({l.left, s});
@@ -205,7 +215,8 @@ void Clouds::follow(const Leap& l, StackId s, Gathered& out) {
   for (const Stride::Exit& x : l.exits) out.add(clouds_[leave(s, x.label, x.places)]);
 }
 
-// As Parser::ends_at_edge: where a suffix follows, a text also ends where a terminal reads the mark.
+// The counterpart of Parser::ends_at_edge: where a suffix follows, a text also ends where a terminal
+// reads the mark kEdge.
 bool Clouds::ends_at_edge(const std::vector<Group>& groups, uint32_t depth) {
   check_depth();
   if (depth == kMostEdges) return false;
@@ -232,6 +243,8 @@ const Alternatives& Clouds::expand(RuleId rule, Symbol::Kind kind, uint32_t labe
   return expansions_.emplace(at, std::move(all)).first->second;
 }
 
+// The cloud of the symbols on top of the stacks: rules are expanded until terminals are on top. `label`
+// is told to the first reader.
 Clouds::Id Clouds::enter(StackId s, uint32_t label) {
   const uint64_t at = pair_key(s.v, label);
   if (const Id* known = entered_.find(at)) return *known;
@@ -254,6 +267,7 @@ void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Gathered& 
   for (const StackEntry& e : entries) read(e.top, e.rest, pending, label, out);
 }
 
+// One symbol on top of the stacks `rest`.
 void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t label, Gathered& out) {
   std::vector<Alive::Step> steps;
   switch (top.kind()) {
@@ -321,6 +335,7 @@ Clouds::Id Clouds::closed(Entry e) {
   return made;
 }
 
+// A state that captures text gives a blind cloud, because the text is dropped.
 Clouds::Id Clouds::of(StateId s) {
   if (const Id* known = of_.find(s.v)) return *known;
   Gathered out;
@@ -367,7 +382,8 @@ Clouds::Id Clouds::token(Id c, TokenId t) {
   return made;
 }
 
-// What tokens lead to that are behind a terminal above these stacks, at these places of the trie.
+// The cloud of tokens that have just left a terminal above these stacks and go on at these places of
+// the trie.
 Clouds::Id Clouds::leave(StackId s, uint32_t label, uint32_t places) {
   check_depth();
   const uint64_t at = pair_key(s.v, label);
@@ -396,6 +412,7 @@ Clouds::Id Clouds::any(Id c) {
   return made;
 }
 
+// The stacks of at most `symbols` symbols among those of s; deeper ones are cut out of the set.
 StackId Clouds::shallow(StackId s, uint32_t symbols) {
   check_depth();
   const StackArena& stacks = parser_.stacks();
@@ -450,6 +467,7 @@ uint32_t Clouds::depth(Id c) {
   return out;
 }
 
+// Each regex of the part must be in the cloud, above at least the same stacks.
 bool Clouds::holds(Id c, Id part) {
   if (c == part) return true;
   const Cloud &whole = clouds_[c], &some = clouds_[part];
@@ -466,6 +484,8 @@ bool Clouds::holds(Id c, Id part) {
   return true;
 }
 
+// Takes the shortest completion of the cloud's entries, cuts it into tokens from the left, the longest
+// first, and checks by stepping that the cloud ends there.
 const std::vector<TokenId>* Clouds::ending(Id c) {
   constexpr std::size_t kFew = 12;
   constexpr uint32_t kNothing = 0xFFFFFFFFu;
