@@ -1,4 +1,4 @@
-// What a world does about questions that take too much work to tell: an error, or a part of the
+// The choice of a world for questions that take too much work to decide: an error, or a part of the
 // language.
 //
 // In: Limits(on_limit="error" or "subset"), and the share of its work that a question may take. Out:
@@ -41,7 +41,8 @@ namespace structgen {
 class Effort {
  public:
   explicit Effort(bool omits) : omits_(omits) {}
-  // True if what is too much to tell may be omitted; else it is an error.
+  // True if a part of the language that takes too much work to decide may be omitted; otherwise that is
+  // an error.
   bool omits() const { return omits_; }
   bool again() const { return again_; }
   bool trusts() const { return trusts_; }
@@ -72,7 +73,7 @@ class LookAgain {
   const bool before_;
 };
 
-// While it lives, steps lead through what is undecided.
+// While it lives, steps lead through regexes whose emptiness is undecided.
 class Trust {
  public:
   explicit Trust(Effort& e) : effort_(e), before_(std::exchange(e.trusts_, true)) {}

@@ -14,7 +14,7 @@
 
 namespace structgen {
 
-// The kinds of errors: what the caller could do about them differs.
+// The kinds of errors. They are kept apart where a caller can react in different ways.
 enum class ErrorKind : uint8_t {
   // A text that is no pattern, schema or grammar.
   kGrammar,

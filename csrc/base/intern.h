@@ -78,7 +78,7 @@ class InternTable {
     if (const Slot* s = probe(slots_, hash, tag, equal)) return s->id;
     if (!old_.empty())
       if (const Slot* s = probe(old_, hash, tag, equal)) return s->id;
-    // What throws, throws before there is a new id that nobody could find.
+    // All that may throw comes before a new id exists that nobody could find.
     make_room();
     const uint32_t id = make();
     add(tag, hash, id);

@@ -1,4 +1,4 @@
-// Undo: what has to be done on the way out of a scope if something throws.
+// Undo: an action on the way out of a scope if something throws.
 //
 // In: a function that throws nothing. Out: it is called at the end of the scope, unless keep() was
 // called. Cost: none. It is for marks of work under way that would be believed later: an open search, a

@@ -16,7 +16,7 @@ std::string grouped(int64_t n) {
   return digits;
 }
 
-// The error of a limit: what took too much, how much it may take, and which setting raises that.
+// The error of a limit. It says which task took too much, the limit, and the setting that raises it.
 [[noreturn]] void refuse(Task task, int64_t limit, int64_t set) {
   std::string most = " takes more than " + grouped(limit) + " units of work";
   if (set > 0) most += ", " + grouped(limit / set) + " times the limit of " + grouped(set);
@@ -82,7 +82,7 @@ void Meter::checkpoint() {
     }
   }
   if (all < 0) {
-    // Not further down: what goes beyond the limit is not counted.
+    // The counter stops there: units beyond the limit are not counted.
     slice_ = std::max<int64_t>(all, -1);
     after_ = 0;
     given_ = slice_;

@@ -29,7 +29,8 @@ enum class Task : uint8_t {
   kHoles
 };
 
-// What a call may take. `set`: the limit that a user set, if the call may take a multiple of it.
+// The work that a call may take. `set`: the limit that a user set, if the call may take a multiple of
+// it.
 struct Allowance {
   int64_t units;
   int64_t set = 0;
@@ -66,13 +67,13 @@ class Meter {
     after_ = left - slice_;
     given_ = slice_;
   }
-  // Counts what was charged since the last refill against `fail_`.
+  // Adds the units charged since the last refill to the count of `fail_`.
   void settle();
 
-  // What is left until the next checkpoint.
+  // The units left until the next checkpoint.
   int64_t slice_ = kSlice;
   int64_t after_ = kEndless;
-  // What `slice_` began with.
+  // The units with which the slice began.
   int64_t given_ = kSlice;
   int64_t limit_ = kEndless;
   int64_t set_ = 0;
@@ -103,8 +104,8 @@ class WorkScope {
   int64_t mine_;
 };
 
-// What one of several decisions may take, so that a hard one leaves some to the others: half of what is
-// left. (Decisions stand within each other: with an eighth, the inner ones had nothing.)
+// The work that one of several decisions may take: half of the rest, so that a hard decision leaves
+// some work to the others. (Decisions are nested: with an eighth, the inner ones had nothing left.)
 inline int64_t share_of_work() {
   constexpr int64_t kLeast = 2'000, kMost = 4'000'000;
   return std::clamp(meter.left() / 2, kLeast, kMost);

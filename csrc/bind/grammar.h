@@ -1,4 +1,4 @@
-// What the bound classes share: a grammar that is being built, and the options of JSON Schemas.
+// Shared by the bound classes: a grammar that is being built, and the options of JSON Schemas.
 //
 // In and out: see the .cc files. Cost: none.
 #pragma once

@@ -17,7 +17,7 @@ namespace structgen {
 // The question that a call in this thread asks to find out whether to end; null if the thread gets no
 // signals. The thread holds the GIL.
 bool (*signal_question())();
-// Runs Python's handler of SIGINT, with no lock held. Throws what the handler raises.
+// Runs Python's handler of SIGINT, with no lock held. Throws the exception that the handler raises.
 void handle_interrupt();
 
 // One attempt at a call. A signal that it took over without ending is given back to Python.
@@ -57,7 +57,7 @@ auto interruptible(F&& f) {
 // f(), which is Python code, with megabytes of stack: on a thread of its own if this one has little.
 nanobind::object with_python_stack(const nanobind::callable& f);
 
-// What nearly every binding uses: f() without the GIL, with enough stack, interruptible.
+// The form of nearly every binding: f() without the GIL, with enough stack, interruptible.
 template <class F>
 auto released(F&& f) {
   return interruptible([&] {

@@ -1,4 +1,4 @@
-// What is behind the handles of include/structgen.h, and the only way in and out of the engine.
+// The objects behind the handles of include/structgen.h, and the only way in and out of the engine.
 //
 // In: a function that may throw. Out: a status and an error object. Cost: a try block, and the look at
 // the stack that csrc/base/depth.h describes. No exception leaves the library.
@@ -33,7 +33,8 @@ struct structgen_vocabulary {
   std::shared_ptr<const structgen::Vocabulary> vocabulary;
 };
 
-// `subset`: what is too much to tell is omitted (Limits(on_limit="subset") in Python).
+// `subset`: parts of a grammar that take too much work to decide are omitted (Limits(on_limit="subset")
+// in Python).
 struct structgen_compiler {
   std::shared_ptr<structgen::Compiler> compiler;
   bool subset;
@@ -84,8 +85,8 @@ class Use {
 // there is memory for it.
 structgen_status caught(structgen_error** error) noexcept;
 
-// Runs f() with the stack that the engine needs. f returns nothing, or whether the grammar takes what
-// it was given (else the status is STRUCTGEN_REFUSED).
+// Runs f() with the stack that the engine needs. f returns nothing, or whether the grammar accepts its
+// argument (if not, the status is STRUCTGEN_REFUSED).
 template <class F>
 structgen_status guarded(structgen_error** error, F&& f) noexcept {
   if (error) *error = nullptr;

@@ -53,7 +53,7 @@ constexpr uint32_t kMaxNesting = 200;
 // Symbols of a rule that is merged in everywhere.
 constexpr uint32_t kSmall = 16;
 
-// What is known about the calls between rules before any rule is changed.
+// The calls between rules, before any rule is changed.
 class Calls {
  public:
   explicit Calls(const Cfg& cfg, RegexArena& regexes) : cfg_(cfg), regexes_(regexes) {
@@ -141,9 +141,9 @@ struct Edge {
   uint32_t to;
 };
 
-// One rule with what is merged into it. A node stands for what may still be read: node(rule, to) for
-// the texts of the rule followed by what may be read at `to`. So a call whose `to` was met before is an
-// edge to an existing node.
+// One rule with the rules that are merged into it. A node stands for a set of texts that may still be
+// read: node(rule, to) is the texts of the rule followed by those of `to`. So a call whose `to` was met
+// before is an edge to an existing node.
 class Network {
  public:
   // `recursive`: whether rules of the root's own recursion are merged in.

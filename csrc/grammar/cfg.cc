@@ -1,4 +1,4 @@
-// What is found out about a context-free grammar before it is parsed; cfg.h says what leaves.
+// The analysis of a context-free grammar before it is parsed; cfg.h lists the results.
 //
 // analyse() takes the rules from grammar/lower.cc and does this, in this order:
 //
@@ -16,10 +16,10 @@
 // nothing. It decides whether `12` may be cut into `1` and `2`: NUM may not follow NUM there, so a
 // digit continues the number. Rule e calls itself on the left, so it is a group of one.
 //
-// A context is what the rest of an alternative may begin with and, if that rest can be empty, what may
-// follow the rule: the follow sets of SLR (DeRemer 1971). They are larger than what really follows. So
-// at worst a lexeme is kept apart from another one that could not come. The contextual lexer of Lark's
-// LALR parser decides by the same sets.
+// A context is the set of lexemes that the rest of an alternative may begin with. If that rest can be
+// empty, the lexemes that may follow the rule belong to it, too: the follow sets of SLR (DeRemer 1971).
+// They are larger than the sets of lexemes that really follow. So at worst a lexeme is kept apart from
+// another one that could not come. The contextual lexer of Lark's LALR parser decides by the same sets.
 //
 // Invariants.
 // - Behind analyse() every rule that is reached has a text, and so has every alternative.
@@ -278,7 +278,8 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
     }
     return it->second;
   };
-  // From the end of each alternative to its beginning, `now` is what may begin at the place.
+  // From the end of each alternative to its beginning; `now` is the set of lexemes that may begin at
+  // the place.
   for (uint32_t r = 0; r < n; ++r)
     for (std::size_t a = 0; a < cfg.rules[r].alternatives.size(); ++a) {
       const CfgSequence sequence = cfg.rules[r].alternatives[a];
@@ -312,8 +313,8 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
   cfg.start = start;
 }
 
-// Removes rules that were only reached through a useless alternative. What may follow in them is no
-// context.
+// Removes rules that were only reached through a useless alternative. Lexemes that follow them count
+// for no context.
 void drop_unreached(Cfg& cfg) {
   std::vector<bool> reached(cfg.rules.size(), false);
   std::vector<uint32_t> todo{cfg.start};

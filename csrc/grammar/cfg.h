@@ -1,4 +1,4 @@
-// A context-free grammar over terminals: its rules, and what analysis finds out about them.
+// A context-free grammar over terminals: its rules, and the results of its analysis.
 //
 // In: rules of symbols (from lower.h). Out: rules without useless alternatives, which of them match the
 // empty text, and groups of rules that are left-recursive through each other. Cost: linear in the
@@ -14,8 +14,9 @@
 
 namespace structgen {
 
-// A symbol of an alternative. kPart is a grammar of another kind, kNote marks a named part, kGap is
-// what may stand between lexemes, kAfter gives a context, kLimit ends a rule with a limit of tokens.
+// A symbol of an alternative. kPart is a grammar of another kind, kNote marks a named part, kGap stands
+// for the texts between lexemes (blanks), kAfter gives a context, kLimit ends a rule with a limit of
+// tokens.
 struct CfgSymbol {
   enum Kind : uint8_t { kTerminal, kRule, kLexeme, kPart, kNote, kGap, kAfter, kLimit } kind = kTerminal;
   // A RegexId (kTerminal); the number of a rule, lexeme, part, note, gap or context; or a number of
@@ -79,8 +80,8 @@ inline std::string useless(const std::string& rule) {
 // True if the symbol may be read as nothing; of a rule, as far as that is known.
 bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s);
 
-// Removes what no text reaches, gives contexts, makes rules automata (grammar/automata.h), and fills in
-// what analyse() finds out. Throws kGrammar if no text matches.
+// Removes rules and alternatives that no text reaches, computes contexts, makes rules automata
+// (grammar/automata.h), and fills in the fields of analyse(). Throws kGrammar if no text matches.
 void analyse(Cfg& cfg, RegexArena& regexes);
 
 }  // namespace structgen

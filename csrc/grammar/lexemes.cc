@@ -183,8 +183,9 @@ RegexId Lexemes::reach(RegexId r) {
   return kept.empty() ? r : regexes_.both(std::span<const RegexId>(kept));
 }
 
-// The rivals of a lexeme and what they take from it. `taken`: texts that a literal is. `cut`:
-// beginnings at which a lexeme of higher priority, or a lazy one, has ended already.
+// The rivals of a lexeme, and the texts that they take from it. `taken`: texts that are a literal, such
+// as `if` for a name. `cut`: beginnings at which a lexeme of higher priority, or a lazy one, has
+// already ended.
 void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vector<LexemePart>& out) {
   const LexemeLanguage& me = all_[t];
   const RegexId reach = this->reach(me.regex);

@@ -24,7 +24,7 @@
 
 namespace structgen {
 
-// What a lexeme matches, and how it competes.
+// The texts of a lexeme, and its rank among other lexemes.
 struct LexemeLanguage {
   RegexId regex;
   int32_t priority = 0;

@@ -95,7 +95,7 @@ class Lowering {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // What is known of a node or a rule: whether it is regular, its regex, and how large that is.
+  // Facts about a node or a rule: whether it is regular, its regex, and the regex's size.
   struct Regular {
     enum { kNew, kOpen, kNo, kYes } state = kNew;
     RegexId regex;
@@ -252,8 +252,9 @@ class Lowering {
     return {};
   }
 
-  // Splits an expression into what stands around the rule (`again`) and what does not contain it
-  // (`last`). `around` is what was read beside it so far. False: the rule stands in the middle.
+  // Splits an expression around a rule: `again` is the part that stands beside the rule, `last` the
+  // part without the rule, and `around` the part that was read beside it so far. False: the rule stands
+  // in the middle.
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();

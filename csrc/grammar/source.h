@@ -45,7 +45,7 @@ enum class NodeOp : uint8_t {
   kSplit,
   // kids[0], in whose text at most a tokens begin; text: a name for errors.
   kLimit,
-  // What may stand behind lexemes: any number of the lexemes of gap a.
+  // The texts that may stand behind lexemes: any number of the lexemes of gap a.
   kGap,
 };
 
@@ -78,8 +78,9 @@ struct Lexeme {
   bool literal = false;
   // Only its own longer texts bound it, not those of other lexemes.
   bool alone = false;
-  // It ends as soon as it matches, and no other lexeme goes on there. `whole`: the node of what the
-  // other lexemes see, if this lexeme is only the first part of such a text; -1: itself.
+  // The lexeme ends as soon as it matches, and no other lexeme goes on there. `whole`: if this lexeme
+  // is only the first part of a text, the node of the whole text, which the other lexemes see; -1:
+  // itself.
   bool lazy = false;
   int64_t whole = -1;
 };

@@ -15,7 +15,7 @@
 namespace structgen {
 
 struct NumberLanguage::Divisor {
-  // `odd` is c without its factors 2 and 5: what is left when enough zeros follow.
+  // `odd` is c without its factors 2 and 5: the divisor that remains when enough zeros follow.
   uint64_t c = 1, odd = 1;
   int64_t s = 0;
   // The smallest t such that 10^t is a multiple of c / odd.

@@ -68,7 +68,7 @@ bool completes(uint64_t r, uint32_t m, uint64_t c, bool nonzero_end) {
   return false;
 }
 
-// c / gcd(c, 10^t): what must divide a number that t zeros follow.
+// c / gcd(c, 10^t): the divisor of a number that t zeros follow.
 uint64_t reduced(uint64_t c, int64_t t) {
   for (; t > 0; --t) {
     const uint64_t g = std::gcd<uint64_t>(c, 10);

@@ -93,7 +93,7 @@ class MultiplesBetween : public LazyLanguage {
 
  private:
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
-  // What was read so far.
+  // The digits read so far.
   struct State {
     Phase phase = kBegin;
     // Past the first bound, and there is no last one: only r matters.
@@ -108,7 +108,7 @@ class MultiplesBetween : public LazyLanguage {
   };
   using Key = std::tuple<uint8_t, bool, bool, uint32_t, uint64_t, int, int>;
 
-  // Finds a shortest text of digits that completes what was read.
+  // Finds a shortest text of digits that completes the number begun.
   bool completed(const State& q, std::string& text) const {
     if (q.phase == kBegin || mantissa_) return false;
     const uint32_t read = q.phase == kFraction ? q.n : 0;

@@ -53,7 +53,7 @@ class NumberLanguage {
   // Every lexeme of the universe.
   RegexId any();
   RegexId integers();
-  // The integers that are written without fraction and exponent, which is what draft 4 asks for.
+  // The integers that are written without fraction and exponent; draft 4 asks for these.
   RegexId plain_integers();
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);

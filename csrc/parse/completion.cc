@@ -1,4 +1,4 @@
-// How a text is found that completes a state, and how it is kept short; completion.h says what for.
+// How a shortest text is found that completes a state; completion.h says who needs one.
 //
 // The problem. A budget needs the shortest text that ends what was begun. Rules refer to each other in
 // circles, and their alternatives appear only when they are expanded, so no table of lengths can be
@@ -293,7 +293,8 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
   return now;
 }
 
-// The ways of a rule: what is known, else the search with its bookkeeping of open rules.
+// The ways of a rule: those that are known, else those that a search finds. The search keeps track of
+// open rules.
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
   check_depth();
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
@@ -374,7 +375,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   if (memo) open_.erase(key);
   depth_ = mine;
   if (memo) {
-    // What was hidden by this rule is visible now, so such answers are made again.
+    // Alternatives that this rule hid are visible now, so answers without them are made again.
     std::erase_if(found_, [&](const auto& f) { return f.second.low >= mine; });
     if (low_ >= mine) {
       if (poison_) tainted_rules_.insert(key);
@@ -389,8 +390,8 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   return best;
 }
 
-// Down a stack. There is a choice only where stacks join. What follows an open capture depends on its
-// text, so it is not remembered.
+// Goes down a stack. There is a choice only where stacks join. The symbols behind an open capture
+// depend on its text, so nothing is remembered for them.
 Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
   Ways done, now{{from, "", c}};
@@ -471,7 +472,7 @@ Completion::Ways Completion::item(const Item& i) {
   return best;
 }
 
-// What is known of a rule so far. The rule that asks is looked at again when more is known.
+// The facts known of a rule so far. The rule that asks is looked at again when more is known.
 Completion::Ways Completion::settled(const Key& key) {
   const auto [it, fresh] = settled_.try_emplace(key);
   if (fresh) todo_.push_back(key);
@@ -531,7 +532,7 @@ Completion::Ways Completion::all(StateId s) {
       for (const Item& i : parser_.items(s))
         for (Way& w : item(i)) keep(out, Alive::kClear, std::move(w.text), {});
     } while (!todo_.empty());
-    // What is known is not complete.
+    // The facts are not complete.
   } catch (...) {
     settled_.clear();
     todo_.clear();

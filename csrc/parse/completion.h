@@ -1,4 +1,4 @@
-// Shortest completions: what would finish a text from a state.
+// Shortest completions: the shortest text that completes a text from a state.
 //
 // In: a parser, its productions, a state. Out: a text that completes the state, as short as this search
 // can prove. Cost: proportional to the rules that a completion goes through, remembered. It is only
@@ -47,9 +47,9 @@ class Completion {
 
  private:
   using Pending = Alive::Pending;
-  // A completion, and the pending that it leaves behind (parse/alive.h). Of each pending the shortest
-  // is kept; grammars without lexemes have one pending only. `capture`: what is open where the text
-  // ends.
+  // A completion, and the pending that it leaves behind (parse/alive.h). The shortest for each pending
+  // is kept; grammars without lexemes have one pending only. `capture`: the captures that are open
+  // where the text ends.
   struct Way {
     Pending to;
     std::string text;
@@ -70,7 +70,8 @@ class Completion {
   uint32_t floor(std::span<const Symbol> symbols, uint32_t depth);
   uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
-  // Bytes of what is remembered: texts may be long, and a mask under a budget asks for one per token.
+  // Bytes of the texts that are remembered: texts may be long, and a mask under a budget asks for one
+  // per token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
   }
@@ -98,7 +99,7 @@ class Completion {
   std::unordered_set<uint32_t> tainted_states_;
   std::set<std::pair<uint32_t, Pending>> tainted_stacks_;
   std::set<Key> tainted_rules_;
-  // Only while one state is looked at: what was found of a rule without the alternatives that lead
+  // Kept only while one state is looked at: the result for a rule without the alternatives that lead
   // through an open rule. It holds until that rule is closed; then a shorter text may be found.
   struct Partial {
     Ways ways;

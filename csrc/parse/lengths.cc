@@ -1,12 +1,12 @@
-// How upper bounds of shortest completions are put together; lengths.h says what they are for.
+// How upper bounds of shortest completions are put together; lengths.h says who uses them.
 //
 // The problem. A mask within a budget has to know of each token whether the rest fits behind it. A
 // shortest completion tells that, but takes a search for each state. Most tokens are far from the
 // limit: for them a bound that is a little too large is as good, if it costs one look-up.
 //
-// The idea. Bytes are added up along what has to be written, and of alternatives the cheapest that is
-// plain to see is taken. Behind `{"name":"Ada",`, in an object that still requires `"age"`, a whole
-// number:
+// The idea. The bytes of all parts that must be written are added up. Of several alternatives the
+// cheapest is taken whose cost is plain to see. Behind `{"name":"Ada",`, in an object that still
+// requires `"age"`, a whole number:
 //
 //     regex(`"age":`)      6 bytes, a literal
 //     regex(number)        1 byte: an alternative of one digit
@@ -147,7 +147,7 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
   // the pattern may not have them.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
-  // What is left of a character that was begun.
+  // The rest of a character that is begun.
   uint32_t out = 0;
   RegexNode at = regexes.node(run);
   for (; at.kind == RegexKind::kCat && regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat;
@@ -222,7 +222,7 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
-// In `a{3}`, a token may end behind any a, so at most two more are needed, and what is left of one.
+// In `a{3}`, a token may end behind any a, so at most two more are needed, and the rest of one.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;
@@ -292,7 +292,7 @@ uint32_t Lengths::characters(RegexId r) {
 
 // ---- rules and stacks ----
 
-// Symbols whose cost depends on what was read, such as lexemes, have no bound.
+// Symbols whose cost depends on the text before them, such as lexemes, have no bound.
 uint32_t Lengths::symbol(Symbol s) {
   switch (s.kind()) {
     case Symbol::kTerminal: return regex(s.regex());
@@ -311,7 +311,7 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
     met_open_ += *known == kOpen;
     return std::min(*known, kFar);
   }
-  // What may follow its lexemes matters, so a sum of parts is no bound.
+  // The bytes that may follow its lexemes matter, so a sum of parts is no bound.
   if (productions_.plain(r)) return kFar;
   if (depth_ == 0) steps_ = 0;
   if (++steps_ > kSteps) {
@@ -361,7 +361,7 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
 uint32_t Lengths::search(RuleId r, bool& hard) {
   Alternatives alts;
   productions_.expand_shortest(r, Reading{}, alts);
-  // Sorted by what is plain to see.
+  // Sorted by the cost that is plain to see.
   std::vector<std::pair<uint32_t, std::span<const Symbol>>> order;
   uint32_t out = kFar, begin = 0;
   for (const uint32_t end : alts.ends) {

@@ -5,8 +5,9 @@
 // what is known. A new bound is put together from its parts, each of which is computed once per
 // grammar. No text is made, and a state costs one addition per item.
 //
-// A bound is not the shortest length, for which a search is needed (parse/completion.h). It takes one
-// alternative of what must be written anyway, and the longest member of an object (Productions::bound).
+// A bound is not the shortest length, for which a search is needed (parse/completion.h). It is the
+// length of one alternative of all parts that must be written, and of the longest member of an object
+// (Productions::bound).
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,11 @@ class Lengths {
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
   // A bound for the state s.
   uint32_t of(StateId s);
-  // A bound for r, and one for what is left of r after any one token was read in it.
+  // A bound for r, and one for the rest of r after any one token was read in it.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
-  // A bound for what is left of r if r stands between two characters of a string and any token of whole
-  // characters was read that does not end the string. kFar: not known, or r does not stand between two
-  // characters.
+  // A bound for the rest of r after any token of whole characters that does not end the string. r has
+  // to stand between two characters of a string. kFar: not known, or r stands elsewhere.
   uint32_t characters(RegexId r);
   // A bound for a stack.
   uint32_t stack(StackId s);

@@ -1,4 +1,4 @@
-// Limits on tokens: what becomes of a set of stacks when a token begins.
+// Limits on tokens: how a set of stacks changes when a token begins.
 //
 // In: stacks with marks (Symbol::kLimit). A mark says how many tokens may still begin in the text that
 // is read above it. Out: the stacks after one more token has begun, those before it, and those without

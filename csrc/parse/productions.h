@@ -1,4 +1,4 @@
-// The interface between grammars and the parser: what a nonterminal expands to, on demand.
+// The interface between grammars and the parser: the alternatives of a nonterminal, on demand.
 //
 // In: a RuleId and, for a reader, the text or label that was just completed. Out: alternatives; each is
 // a sequence of symbols. Cost: that of the provider. The parser asks once per rule and remembers the
@@ -15,10 +15,10 @@
 
 namespace structgen {
 
-// What a note says: a named part begins or ends here. In a left-recursive rule, a part that begins with
-// the rule itself is only known after its first part was read. Then the part began where the rule was
-// entered, and an empty part ended there, too (kOpened, kClosed; see grammar/productions.h). A gap is
-// what stands between lexemes: a part that ends behind a gap ends in front of it.
+// The meaning of a note: a named part begins or ends here. In a left-recursive rule, a part that begins
+// with the rule itself is only known after its first part was read. Then the part began where the rule
+// was entered, and an empty part ended there, too (kOpened, kClosed; see grammar/productions.h). A gap
+// is the text between two lexemes: a part that ends behind a gap ends in front of it.
 enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
 inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
@@ -31,7 +31,7 @@ constexpr uint8_t kEdge = 0xFE;
 // The largest number of whatever a symbol names.
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;
 
-// A symbol of a stack: what is to be read next.
+// A symbol of a stack: the next thing to read.
 struct Symbol {
   enum Kind : uint32_t {
     kTerminal = 0,  // a regex
@@ -41,7 +41,8 @@ struct Symbol {
     // A nonterminal whose alternatives depend on the label or the captured text that was completed
     // before it.
     kReader = 3,
-    // A terminal whose end depends on what else could be read there; see Productions::lexeme.
+    // A terminal whose end depends on the other lexemes that could be read there; see
+    // Productions::lexeme.
     kLexeme = 4,
     // Reads nothing: the next byte must not be in a set (a kBytes regex).
     kFollow = 5,
@@ -86,7 +87,7 @@ struct Alternatives {
   }
 };
 
-// What a reader is told about the text in front of it.
+// The message to a reader about the text in front of it.
 struct Reading {
   enum Kind : uint8_t {
     kNone,
@@ -125,7 +126,7 @@ class Productions {
   virtual ~Productions() = default;
   // Appends the alternatives of a rule to `out`.
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
-  // The bytes of what it remembers.
+  // The bytes of everything that it remembers.
   virtual std::size_t byte_size() const { return 0; }
   // A search for a shortest completion begins. All calls until the next one share one limit of steps.
   virtual void start_search() {}
@@ -138,10 +139,11 @@ class Productions {
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
   // The ways to read a lexeme in a context; empty if it cannot be read there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
-  // True if what may not follow a lexeme can be all that could follow; see parse/alive.h.
+  // True if the bytes that may not follow a lexeme can be all bytes that could follow; see
+  // parse/alive.h.
   virtual bool restricted() const { return false; }
-  // True for a grammar with lexemes and nothing else: no expansion depends on what was read, and one
-  // live byte shows that the text can go on.
+  // True for a grammar with lexemes and nothing else: no expansion depends on the text before it, and
+  // one live byte shows that the text can go on.
   virtual bool context_free() const { return false; }
   // True if some terminals contain kEdge: a token must begin there. Such a grammar also limits tokens.
   virtual bool edged() const { return false; }
@@ -179,7 +181,7 @@ class Productions {
   // True if something was left out because it was too much to tell, and the regex arena does not know
   // about it.
   virtual bool inexact() const { return false; }
-  // True for a rule of a grammar with lexemes, whose expansions do not depend on what was read.
+  // True for a rule of a grammar with lexemes, whose expansions do not depend on the text before it.
   virtual bool plain(RuleId) const { return false; }
 };
 

@@ -1,4 +1,5 @@
-// How the derivation is chosen whose notes count, and where its parts lie; spans.h says what is chosen.
+// How the derivation is chosen whose notes count, and where its parts lie; spans.h has the rules of the
+// choice.
 //
 // The problem. A capture such as (?P<year>...), or `name: rule` in Lark, is a pair of notes in the
 // grammar. Parse states have no positions, on purpose, so it is not known afterwards where a note was
@@ -97,7 +98,7 @@ struct Node {
   StackId good = StackArena::none();
 };
 
-// What is between two bytes: before byte i of the text.
+// The position between two bytes: before byte i of the text.
 struct Place {
   std::vector<Item> items;
   // Per item: the stacks that lead to the end.

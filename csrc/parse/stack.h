@@ -19,7 +19,7 @@
 
 namespace structgen {
 
-// The stacks with one symbol at the top, and what is below it.
+// The stacks with one symbol at the top, and the set of stacks below it.
 struct StackEntry {
   Symbol top;
   StackId rest;

@@ -4,8 +4,8 @@
 // stacks at each byte costs as much as they are deep. And two texts that lead to the same point should
 // share everything that is known about what may follow.
 //
-// The idea. A state is a set of items: a regex, which is what is left of the terminal that is being
-// read, above a set of stacks, which say what comes behind the terminal. Stacks are shared graphs
+// The idea. A state is a set of items. An item is a regex, the rest of the terminal that is being read,
+// above a set of stacks, which hold the symbols behind the terminal. Stacks are shared graphs
 // (parse/stack.h), so a set of them is one number. For S -> "a" S "b" | "", behind the text `aa`:
 //
 //     what is on the stack     S "b" "b", S first
@@ -191,7 +191,7 @@ void Parser::follow_alternatives(const Alternatives& alts, StackId rest, Capture
   }
 }
 
-// Adds what the symbol `top` offers above `rest`. `reading` is what a reader will be told.
+// Adds the items of the symbol `top` above `rest`. `reading` is the message to a reader.
 void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out) {
   check_depth();
   switch (top.kind()) {
@@ -242,8 +242,8 @@ bool Parser::first_visit(StackId s) {
   return true;
 }
 
-// Adds what a stack offers when its top may be read. Without a capture its frontier is merged in, or,
-// while that of base_ is built, only noted.
+// Adds the items of a stack whose top may be read. Without a capture its frontier is merged in; while
+// the frontier of base_ is being built, it is only noted.
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
   if (capture.v == 0 && reading.kind == Reading::kNone) {
     if (base_ == StackArena::none()) return merge(frontier(stack), out);
@@ -270,7 +270,7 @@ void Parser::merge(const Frontier& from, Frontier& out) {
 void Parser::merge_restricted(const Frontier& from, RegexId follow, Frontier& out) {
   for (const Item& i : from.items) {
     const RegexId r = restricted(i.regex, follow);
-    // What follows a text that reads nothing is in the list already.
+    // The items behind a text that reads nothing are in the list already.
     if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
   }
   out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
@@ -290,10 +290,10 @@ void Parser::merge_in_context(const Frontier& from, uint32_t context, Frontier& 
     }
 }
 
-// What a set of stacks offers: for each top what the top offers and, if the top may read nothing, what
-// the stacks below it offer. Those are deeper, so this ends; and they are remembered, so a stack that
-// grows by one symbol costs one symbol. Returns false if the frontier of `missing` has to be built
-// first.
+// The items of a set of stacks: for each top those of the top and, if the top may read nothing, those
+// of the stacks below it. The stacks below are deeper, so this ends; and they are remembered, so a
+// stack that grows by one symbol costs one symbol. Returns false if the frontier of `missing` has to be
+// built first.
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   out.accepting = stacks_.has_end(stack);
   for (const StackEntry& e : stacks_.entries(stack)) {

@@ -32,7 +32,7 @@
 
 namespace structgen {
 
-// One way to read on: the rest of a terminal, what comes behind it, and the text that is being
+// One way to read on: the rest of a terminal, the stacks behind it, and the text that is being
 // captured.
 struct Item {
   RegexId regex;
@@ -46,8 +46,8 @@ struct Item {
   }
 };
 
-// A state. Its items never change; what is computed later may be read by other threads, hence the
-// atomics.
+// A state. Its items never change. Other threads may read the fields that are computed later, so those
+// are atomic.
 struct State {
   const Item* items = nullptr;
   uint32_t n = 0;
@@ -158,7 +158,7 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  // What a stack offers when its top may be read; nullable terminals have been followed.
+  // The items of a stack whose top may be read; nullable terminals have been followed.
   struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;

@@ -1,4 +1,4 @@
-// Look-behinds that look ahead: moves what looks past the end of a look-behind out of it.
+// Look-behinds that look ahead: moves the assertions that look past the end of a look-behind out of it.
 //
 // In: a Pattern. Out: the same language, in which no look-behind looks at text behind its end.
 // `(?<=a(?=b))` becomes `(?<=a)(?=b)`, `(?<!a$)` becomes `(?!(?<=a)$)`, and alternatives with different

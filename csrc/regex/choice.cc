@@ -20,7 +20,7 @@ RegexId tree(RegexArena& r, std::span<const std::string> texts, std::size_t dept
     for (const std::string& t : texts) parts.push_back(r.literal(std::string_view(t).substr(depth)));
     return r.alt(std::span<const RegexId>(parts));
   }
-  // Sorted texts have in common what the first and the last have in common.
+  // The common beginning of sorted texts is that of the first and the last.
   std::size_t same = depth;
   while (same < texts.front().size() && texts.front()[same] == texts.back()[same]) ++same;
   std::size_t begin = 0;

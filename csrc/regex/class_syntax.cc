@@ -85,8 +85,8 @@ uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   return high;
 }
 
-// Reads \p after its letter. POSIX names and bare scripts are refused with what to write instead:
-// engines differ in what they mean.
+// Reads \p after its letter. POSIX names and bare scripts are refused, because engines differ in their
+// meaning; the error names the form to write instead.
 CodepointSet property(PatternCursor& in, std::size_t start) {
   std::string_view body;
   if (in.eat("{")) {
@@ -170,8 +170,8 @@ uint32_t control_escape(PatternCursor& in, std::size_t start) {
   return static_cast<uint32_t>(c) & 31;
 }
 
-// Escapes of other dialects are errors that say what to write. Read as letters, as some engines do,
-// they would make a pattern that means something else.
+// An escape of another dialect is an error that names the form to write instead. If it were read as a
+// letter, as some engines do, the pattern would silently mean something else.
 [[noreturn]] void unknown_escape(const PatternCursor& in, std::size_t start, char c) {
   const std::string name = std::string("\\") + c;
   switch (c) {

@@ -64,7 +64,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start);
 // The set, with all characters that the flag i makes equal to a member, if the flag is set.
 CodepointSet with_cases(const PatternCursor& in, CodepointSet set);
 
-// What `.` matches: everything but line breaks, or everything with the flag s.
+// The characters of `.`: everything but line breaks, or everything with the flag s.
 CodepointSet dot_class(const PatternCursor& in);
 
 }  // namespace structgen

@@ -1,12 +1,13 @@
 // How a pattern whose assertions look back becomes a language; context.h says which patterns come here.
 //
-// The problem. `\bcat\b` and `(?<=\d)a` ask for what was read before. A derivative does not know it: it
-// knows what may follow, and nothing of what came before.
+// The problem. `\bcat\b` and `(?<=\d)a` look at the text before them. A derivative does not know that
+// text: it is the language of the texts that may follow.
 //
-// The idea. A state is a point: what is left of the pattern, and a left context, which is all that the
-// text so far says to the assertions. For `(?<=\d)a|b` the context is one bit: the last character was a
-// digit. A context consists of the states of deterministic automata over the characters, one for each
-// look-behind (`.*B`), together with the bits "at the start" and "behind a word character".
+// The idea. A state is a point: the rest of the pattern, and a left context, which is everything that
+// the assertions need to know of the text so far. For `(?<=\d)a|b` the context is one bit: the last
+// character was a digit. A context consists of the states of deterministic automata over the
+// characters, one for each look-behind (`.*B`), together with the bits "at the start" and "behind a
+// word character".
 //
 //     Rest               what is left: a node of the pattern, and the Rest behind it
 //     LeftContexts       contexts, with their transitions over atoms: classes of characters that no context
@@ -66,7 +67,7 @@ constexpr int kMaxEager = 200;
 
 // ---- left context ----
 
-// What the text so far says to `^`, \b and the look-behinds.
+// The left context: everything that `^`, \b and the look-behinds need to know of the text so far.
 struct Left {
   bool start = true;
   bool word = false;
@@ -194,7 +195,7 @@ std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const Cod
 
 // ---- what is left of the pattern ----
 
-// What is left of the pattern, as a linked list by numbers.
+// The rest of the pattern, as a linked list by numbers.
 struct Rest {
   enum Kind : uint8_t {
     // The end of the text.
@@ -314,7 +315,7 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   return arena_.lazy(definition_, number, nullable(rest, context), true, body);
 }
 
-// The language of a point. A loop is one more iteration or, if its minimum is met, what follows it.
+// The language of a point. A loop is one more iteration or, if its minimum is met, the rest behind it.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   if (auto it = unfolded_.find(state); it != unfolded_.end()) return it->second;
   const auto [id, context] = points_[state];
@@ -406,7 +407,7 @@ bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   return false;
 }
 
-// A look-ahead as a conjunct of what follows. \b looks one character ahead and knows the one before
+// A look-ahead becomes a conjunct of the rest. \b looks one character ahead and knows the one before
 // from the context.
 RegexId ContextLanguage::look_language(const PatternNode& n, const Rest& rest, uint32_t context, int depth) {
   const RegexId next = language(rest.next, context, depth);

@@ -2,9 +2,9 @@
 // look-aheads in a loop. This is the general method; lower_pattern.h covers the other patterns at less
 // cost.
 //
-// In: a Pattern. Out: a RegexId whose nodes are unfolded as a text is read. A state is a pair: what is
-// left of the pattern, and the left context. The pattern runs as an alternating automaton, in which a
-// look-ahead is a conjunct. The left context are the states of the look-behinds; each look-behind is a
+// In: a Pattern. Out: a RegexId whose nodes are unfolded as a text is read. A state is a pair: the rest
+// of the pattern, and the left context. The pattern runs as an alternating automaton, in which a
+// look-ahead is a conjunct. The left context is the states of the look-behinds; each look-behind is a
 // deterministic automaton over the characters read so far. Cost: per state that a text reaches. Nothing
 // is enumerated in advance. Refused (kUnsupportedSchema): a look-behind that looks ahead past its end;
 // see behind.h.

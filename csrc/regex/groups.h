@@ -26,9 +26,9 @@ struct GroupSpan {
   std::size_t begin, end;
 };
 
-// If `complete`, the text ends here, and the reading must match the whole pattern. Else the text may go
-// on: the preferred reading of what there is counts, and groups that have not ended are left out.
-// Sorted by begin, longer spans first. Throws kBudgetExceeded.
+// If `complete`, the text ends here, and the reading must match the whole pattern. Otherwise the text
+// may go on: the preferred reading of the text so far counts, and groups that have not ended are left
+// out. Sorted by begin, longer spans first. Throws kBudgetExceeded.
 std::vector<GroupSpan> find_groups(const Pattern& pattern, std::string_view text, bool complete);
 
 }  // namespace structgen

@@ -21,7 +21,7 @@ namespace {
 constexpr RegexId kUnset{0xFFFFFFFFu};
 // Stands for rest() until its node is needed.
 constexpr RegexId kRest{0xFFFFFFFEu};
-// Copies of the body of a counter with assertions that depend on what follows.
+// Copies of the body of a counter with assertions that look at the text behind it.
 constexpr uint32_t kMaxUnrolled = 16;
 
 uint32_t count(uint32_t n) { return n == kNoLimit ? kUnbounded : n; }
@@ -217,7 +217,7 @@ Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
     return {arena_.alt(arena_.cat(arena_.minus(body, epsilon), next.later), next.start), later};
   }
   if (n.max > kMaxUnrolled) throw NeedsContext{};
-  // What may follow `i` copies.
+  // The language that may follow `i` copies.
   Placed out = next;
   for (uint32_t i = n.max; i-- > 0;) {
     out = placed(n.a, out);

@@ -2,7 +2,7 @@
 // syntax.h.
 //
 // In: a Pattern, and a spelling. Out: a RegexId. A node is lowered together with its continuation K,
-// the language of what may follow it in the text: (?=X) K is K & X.*, (?!X) K is K & ~(X.*), and `$`
+// the language of the texts that may follow it: (?=X) K is K & X.*, (?!X) K is K & ~(X.*), and `$`
 // keeps of K only the end of the text. `^` needs one bit of left context, whether the text begins here;
 // hence the pairs (Placed). Cost: one call of the arena per node. Patterns without assertions need no &
 // and no ~.
@@ -32,8 +32,8 @@ class PatternLowering {
  public:
   PatternLowering(RegexArena& arena, const Pattern& pattern, const Spelling& spelling);
 
-  // The texts in which the pattern matches somewhere, and those that it matches as a whole; with what
-  // ends a text.
+  // The texts in which the pattern matches somewhere, and those that it matches as a whole; each with
+  // the terminator of the spelling.
   RegexId search();
   RegexId full();
 
@@ -45,14 +45,14 @@ class PatternLowering {
   RegexId end() const { return end_; }
 
  private:
-  // What a node followed by `next` matches.
+  // The language of a node followed by `next`.
   Placed placed(uint32_t node, Placed next);
   Placed placed_plain(uint32_t node, Placed next);
   Placed placed_repeat(const PatternNode& n, Placed next);
   Placed placed_look(const PatternNode& n, Placed next);
   Placed alternatives(const PatternNode& n, Placed next);
-  // The texts of `node` where .* stands before it (left) or behind it (right): what only makes the
-  // match longer is dropped. `a+b?` with .* behind it is `a`.
+  // The texts of `node` where .* stands before it (left) or behind it (right). Parts that only make the
+  // match longer are dropped: `a+b?` with .* behind it is `a`.
   RegexId trimmed(uint32_t node, bool left, bool right);
   RegexId trimmed_cat(const PatternNode& n, bool left, bool right);
   RegexId plain_cat(const PatternNode& n);
@@ -72,7 +72,7 @@ class PatternLowering {
   // `next`, with kRest replaced by rest().
   RegexId value(RegexId next);
 
-  // What ends a text: one byte, or nothing.
+  // The terminator of a text: one byte, or nothing.
   RegexId end_;
   // Built when first asked for: a pattern `^...$` never needs it.
   RegexId any_text_;

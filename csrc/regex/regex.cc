@@ -1,13 +1,13 @@
 // How nodes of the regex algebra are made, and their derivatives. Questions about whole languages are in
 // search.cc.
 //
-// The problem. A mask asks of a regex which bytes may come next, and what is left after each. The
-// regexes have intersections (`pattern` beside `maxLength`), complements (`not`, any key but these) and
-// counters of thousands. An automaton that is built in advance may be too large, and most of it would
-// never be used.
+// The problem. A mask needs the bytes that may come next in a regex, and the rest of the regex after
+// each. The regexes have intersections (`pattern` beside `maxLength`), complements (`not`, any key but
+// these) and counters of thousands. An automaton that is built in advance may be too large, and most of
+// it would never be used.
 //
-// The idea. The derivative of r by a byte b is the language of what may follow b in r. It is a regex
-// again; it goes through &, | and ~ part by part; and it is made when a text first gets there
+// The idea. The derivative of r by a byte b is the language of the texts that may follow b in r. It is
+// a regex again; it goes through &, | and ~ part by part; and it is made when a text first gets there
 // (Brzozowski 1964). Nodes are hash-consed, so a derivative that was met before has the same id, and
 // the nodes are the states of a lazy automaton.
 //
@@ -281,7 +281,7 @@ RegexId RegexArena::character(RegexId r) {
 
 RegexId RegexArena::literal(std::string_view text) {
   if (text.empty()) return epsilon();
-  // Long texts are chains of pieces: a derivative interns what is left of one piece, so pieces are kept
+  // Long texts are chains of pieces: a derivative interns the rest of one piece, so pieces are kept
   // short.
   RegexId out = epsilon();
   std::size_t end = text.size();
@@ -376,7 +376,7 @@ RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, boo
   return r;
 }
 
-// a then b. The rules below keep one id for what patterns often write in two ways.
+// a then b. The rules below give one id to texts that patterns often write in two ways.
 RegexId RegexArena::cat(RegexId a, RegexId b) {
   check_depth();
   if (a == empty() || b == empty()) return empty();
@@ -499,8 +499,8 @@ RegexId RegexArena::alt(RegexId a, RegexId b) {
   return alt(std::span<const RegexId>(parts));
 }
 
-// The union. Kids are flattened and sorted, sets of bytes are united, and what another kid contains is
-// dropped as far as the rules below show it.
+// The union. Kids are flattened and sorted, sets of bytes are united, and a kid is dropped if the rules
+// below show that another kid contains it.
 RegexId RegexArena::alt(std::span<const RegexId> parts) {
   check_depth();
   std::vector<uint32_t> kids;
@@ -573,8 +573,8 @@ RegexId RegexArena::both(RegexId a, RegexId b) {
   return both(std::span<const RegexId>(parts));
 }
 
-// The intersection. What the rules show to be empty is empty() without a search; everything else is
-// left to is_empty().
+// The intersection. It is empty() without a search if the rules show that; everything else is left to
+// is_empty().
 RegexId RegexArena::both(std::span<const RegexId> parts) {
   std::vector<uint32_t> kids;
   ByteSet set = ByteSet::all();
@@ -917,7 +917,7 @@ ByteSet RegexArena::steps(RegexId r) {
 
 // The live bytes of a language with & or ~. For an infinite language without finitely many strings (any
 // key but these) a byte is live if the infinite part stays infinite behind it. Then no node is made for
-// what the denied strings leave behind the byte.
+// the rests of the denied strings.
 ByteSet RegexArena::derived_bytes(RegexId r) {
   const ClassMap& c = classes(r);
   RegexId base = empty();

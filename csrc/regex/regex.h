@@ -47,7 +47,7 @@ enum class RegexKind : uint8_t {
   kAnd,       // a & b & ...
   kNot,       // every byte string but a
   kRepeat,    // a{min,max}
-  // The spellings of a set of texts, each with what ends a text (regex/literals.h).
+  // The spellings of a set of texts, each with its terminator (regex/literals.h).
   kLiteralSet,
   // "Not decided here": live on every byte, never nullable (see mask/fill.h).
   kPoison,
@@ -57,8 +57,8 @@ enum class RegexKind : uint8_t {
   kDone,
 };
 
-// A node. What describes the language never changes; `emptiness`, `classes`, `next` and `live` are
-// computed when they are first asked for.
+// A node. The fields that describe the language never change; `emptiness`, `classes`, `next` and `live`
+// are computed when they are first asked for.
 struct RegexNode {
   RegexKind kind = RegexKind::kEmpty;
   bool nullable = false;
@@ -72,9 +72,9 @@ struct RegexNode {
   bool finite = false;
   // All spellings of each character of a set; see RegexArena::character.
   bool character = false;
-  // What the structure shows about the strings in the spelling of the arena. kText: texts without their
-  // end. kBody: texts with their end. kTail: continuation bytes of one character. kOther: none of these
-  // is shown.
+  // Facts that the structure shows about the strings in the spelling of the arena. kText: texts without
+  // their terminator. kBody: texts with their terminator. kTail: continuation bytes of one character.
+  // kOther: none of these is shown.
   enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
   // How many continuation bytes stand before the first character, if the language holds every spelling
   // of a text or none. kBroken: it may hold some spellings only. kEvery: any number of bytes may stand
@@ -110,7 +110,7 @@ struct RegexNode {
 
 class RegexArena;
 
-// The base of what a caller keeps with an arena; see RegexArena::cache.
+// The base of an object that a caller keeps with an arena; see RegexArena::cache.
 class RegexCache {
  public:
   virtual ~RegexCache() = default;
@@ -169,7 +169,7 @@ class RegexArena {
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }
-  // The spellings of the strings of a table, each with what ends a text. `subset` is a bitset over the
+  // The spellings of the strings of a table, each with its terminator. `subset` is a bitset over the
   // table's indices; empty means all. If `labelled`, string i ends in done(label of i) and not in
   // epsilon(), so that the reader learns which string it was.
   RegexId literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
@@ -189,12 +189,12 @@ class RegexArena {
   // node than r, because the same bytes may be something else in another place.
   RegexId character(RegexId r);
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
-  // Every character in the arena's spelling, and what ends a text in it; empty() if nothing ends a
-  // text.
+  // Every character in the arena's spelling, and the terminator of its texts; empty() if texts have no
+  // terminator.
   RegexId any_character() const { return any_character_; }
   RegexId end() const { return end_; }
-  // What a caller keeps for all regexes of the arena: one object for each type T, made when first asked
-  // for. It lives and dies with the arena, and its size counts to the arena's.
+  // An object that a caller keeps for all regexes of the arena: one for each type T, made when first
+  // asked for. It lives and dies with the arena, and its size counts to the arena's.
   template <class T, class... Args>
   T& cache(Args&&... args) {
     const auto known = caches_.find(typeid(T));
@@ -212,9 +212,9 @@ class RegexArena {
   // ---- questions ----
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  // The derivative: what may follow the byte b in r. It is empty() exactly if nothing may follow. An
-  // arena that omits may also answer with a regex that is undecided(): under a complement, empty()
-  // would allow too much.
+  // The derivative: the texts that may follow the byte b in r. It is empty() exactly if no text may
+  // follow. An arena that omits may also answer with a regex that is undecided(): under a complement,
+  // empty() would allow too much.
   RegexId next(RegexId r, uint8_t b);
   // The same for reading a text, where a language that is too much to tell may be left out: then it is
   // empty(). Every other result has a further byte or can end.

@@ -1,4 +1,5 @@
-// A spelling: how the characters of a text are written as bytes, and what ends the text.
+// A spelling: how the characters of a text are written as bytes, and the terminator of the text (JSON:
+// the closing quote).
 //
 // In: sets of code points, and texts. Out: regexes over bytes. A spelling is a constant of the program;
 // two spellings are equal if they are the same object.
@@ -68,7 +69,7 @@ RegexId any_character(RegexArena& arena, const Spelling& spelling);
 // Every text, without its end (any_text) and with it (any_body).
 RegexId any_text(RegexArena& arena, const Spelling& spelling);
 RegexId any_body(RegexArena& arena, const Spelling& spelling);
-// What ends a text: one byte, or epsilon().
+// The terminator of a text: one byte, or epsilon().
 RegexId end_of(RegexArena& arena, const Spelling& spelling);
 // The text as one would write it, without its end.
 std::string written(std::string_view text, const Spelling& spelling);

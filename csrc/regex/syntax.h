@@ -72,7 +72,7 @@ struct Pattern {
   std::vector<PatternNode> nodes;  // children before parents
   std::vector<uint32_t> kids;
   std::vector<CodepointSet> sets;
-  // What \b takes for a word character.
+  // The word characters of \b.
   CodepointSet word;
   uint32_t root = 0;
   // Names of groups, each once.
@@ -97,7 +97,7 @@ struct Pattern {
 // changes that; in ECMA they always are.
 Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma, bool ascii = false);
 
-// The texts in which the pattern matches, in a spelling, each with what ends a text there.
+// The texts in which the pattern matches, in a spelling, each with the spelling's terminator.
 RegexId lower(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling = kUtf8);
 
 }  // namespace structgen

@@ -71,7 +71,8 @@ constexpr Group kGroups[] = {
     {"C,Other", "Cc,Cf,Co,Cn"},
 };
 
-// A general category. Unassigned (Cn) has no table of its own: it is what no other category contains.
+// A general category. Unassigned (Cn) has no table of its own: it holds the code points of no other
+// category.
 std::optional<CodepointSet> category(std::string_view name) {
   check_depth();
   if (const UnicodeProperty* p = find(kCategory, name)) return to_set(kCategoryRanges, *p);

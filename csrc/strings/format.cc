@@ -165,7 +165,7 @@ string idn_email() { return mail("\\u0080-\\u{10FFFF}", idn_hostname_pattern("."
 
 // ---- resource identifiers: RFC 3986, 3987 ----
 
-// What an IRI allows beyond a URI.
+// The characters that an IRI allows and a URI does not.
 struct UriPieces {
   // Further unreserved characters (ucschar).
   string wide;

@@ -22,7 +22,7 @@ struct FormatInfo {
   std::string_view name;
   // True: the language is the one of the specification. False: it contains that language.
   bool exact;
-  // What is not enforced, for the report; empty if exact.
+  // The part of the format that is not enforced, for the report; empty if exact.
   std::string_view note;
   // Returns an ECMA pattern of the whole text.
   std::string (*pattern)();
@@ -32,7 +32,8 @@ struct FormatInfo {
 const FormatInfo* find_format(std::string_view name);
 std::span<const FormatInfo> all_formats();
 
-// The texts of a format, with what ends a text. In the arena's own spelling the result is remembered.
+// The texts of a format, each with its terminator. In the arena's own spelling the result is
+// remembered.
 RegexId lower(RegexArena& arena, const FormatInfo& format, const Spelling& spelling);
 
 }  // namespace structgen

@@ -1,6 +1,6 @@
-// Patterns of host names; see hostname.h. A rule about one label is written as what a name with a bad
-// label contains, (?!...). So each rule is a small automaton of its own; look-aheads in a repetition
-// would be larger.
+// Patterns of host names; see hostname.h. A rule about one label is written as a pattern (?!...) of the
+// names that contain a bad label. So each rule is a small automaton of its own; look-aheads in a
+// repetition would be larger.
 #include "strings/hostname.h"
 
 namespace structgen {
@@ -13,7 +13,7 @@ using std::string;
 
 string labels(const string& label, const string& dot) { return label + "(?:[" + dot + "]" + label + ")*"; }
 
-// What follows "xn--" and ends a label: perhaps ASCII and a hyphen, then the numbers of Punycode (RFC
+// The part of a label behind "xn--": perhaps ASCII and a hyphen, then the numbers of Punycode (RFC
 // 3492). The first number begins with the thresholds 1, 1 and 26, so two digits say 35 at most, which
 // is U+00A3; nothing below U+00B7 is allowed in a label. At most four further digits stay inside
 // Unicode. The last digit of any number is a letter.
@@ -21,7 +21,8 @@ string punycode() {
   return "(?:[A-Za-z0-9-]+-)?[B-Zb-z0-9][B-Zb-z0-9][0-9]{0,4}[A-Za-z](?:[A-Za-z0-9]*[A-Za-z])?";
 }
 
-// The name contains no A-label that cannot be one. `begin` is what stands before a label.
+// The name contains no A-label that is certainly invalid. `begin`: a pattern of the text before a
+// label.
 string sound_a_labels(const string& begin, const string& dot) {
   return "(?!" + begin + "[Xx][Nn]--(?!" + punycode() + "(?:[" + dot + "]|$)))";
 }

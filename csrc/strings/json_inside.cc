@@ -107,7 +107,7 @@ RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   return out;
 }
 
-// True if every text of r begins with a whole character. Then what stands in front of r ends with a whole
+// True if every text of r begins with a whole character. Then the text in front of r ends with a whole
 // character, so the two may be spelled apart.
 bool at_character(RegexArena& arena, RegexId r) {
   return (arena.live(r) & ByteSet::range(0x80, 0xBF)).none();

@@ -2,9 +2,9 @@
 //
 // In: a language of UTF-8 texts. Out: the same texts as a string holds them, without its quotes: each
 // character in every spelling that the arena's strings have for it. `"a"` becomes `\"a\"` and all other
-// spellings. Cost: a node per node; a node per state for what has no such structure (sets of literals,
-// & and ~, characters cut into bytes), made when a text gets there. The arena remembers the results. A
-// text in a string in a string is spelled twice.
+// spellings. Cost: a node per node. A regex without such structure (a set of literals, & and ~,
+// characters cut into bytes) costs a node per state, made when a text gets there. The arena remembers
+// the results. A text in a string in a string is spelled twice.
 //
 // A spelling maps characters, and no way to write one begins another. So the map goes into
 // concatenations, unions and counters, and counters stay counters. Labels stay labels.

@@ -14,8 +14,8 @@ namespace structgen {
 
 namespace {
 
-// What follows the backslash. A character above U+FFFF is c - 0x10000 in 20 bits: D8 to DB, then DC to
-// DF.
+// An escape behind its backslash: `u` and the digits. A character above U+FFFF is c - 0x10000 in 20 bits: D8
+// to DB, then DC to DF.
 constexpr SpelledDigit kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
 constexpr SpelledDigit kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},
                                        {2, true, 12, "\\uU"}, {4, true, 0, {}}, {4, true, 0, {}}};
@@ -31,7 +31,7 @@ std::array<char, 5> code_of(uint32_t c) {
   return {'u', '0', '0', c < 0x10 ? '0' : '1', "0123456789abcdef"[c & 15]};
 }
 
-// What JSON writers write behind a backslash for the characters of the set.
+// The spellings behind a backslash that JSON writers use for the characters of the set.
 RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
   ByteSet letters;
   std::vector<RegexId> parts;
@@ -64,7 +64,7 @@ RegexId all_escapes(RegexArena& arena, const CodepointSet& set) {
   return arena.alt(parts);
 }
 
-// The spellings of a set as one character; `escapes` is what may stand behind a backslash.
+// The spellings of a set as one character; `escapes`: the texts that may stand behind a backslash.
 RegexId json_characters(RegexArena& arena, const CodepointSet& set, RegexId escapes) {
   if (set.empty()) return RegexArena::empty();
   static const CodepointSet raw{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodepoint}};

@@ -14,8 +14,8 @@
 namespace structgen {
 
 // The inside of a JSON string, which its quote ends. kJson has every spelling of RFC 8259 (raw, short
-// escape, \uXXXX, surrogate pairs). kPlainJson is what JSON writers write: they escape what must be
-// escaped.
+// escape, \uXXXX, surrogate pairs). kPlainJson has the spellings of JSON writers, which escape only
+// characters that must be escaped.
 extern const Spelling kJson, kPlainJson;
 // The inside of the quotes of an attribute: `&amp;` and `&quot;` for & and "; kMarkupEntities also has
 // `&lt;` and `&gt;` for < and >.

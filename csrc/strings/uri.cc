@@ -95,7 +95,7 @@ std::string resolve_uri(std::string_view base, std::string_view reference) {
     finish(b, remove_dots(r.path), r);
   } else {
     std::string merged;
-    // Section 5.2.3: the reference replaces what stands behind the last slash of the base.
+    // Section 5.2.3: the reference replaces the text behind the last slash of the base.
     if (b.has_authority && b.path.empty())
       merged = "/";
     else if (const std::size_t slash = b.path.rfind('/'); slash != std::string_view::npos)

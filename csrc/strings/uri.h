@@ -13,7 +13,7 @@ namespace structgen {
 std::string resolve_uri(std::string_view base, std::string_view reference);
 // Replaces %41 by `A`. A percent sign without two hex digits behind it stays.
 std::string percent_decode(std::string_view text);
-// Splits at the first '#'; `fragment` is what stands behind it.
+// Splits at the first '#'; `fragment` is the text behind it.
 void split_fragment(std::string_view uri, std::string_view& absolute, std::string_view& fragment);
 
 }  // namespace structgen

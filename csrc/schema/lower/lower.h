@@ -1,4 +1,4 @@
-// Keywords as formulas: what each keyword of a schema object means.
+// Keywords as formulas: the meaning of each keyword of a schema object.
 //
 // In: the place of a schema object (Loc). Out: a formula of any value, in which subschemas are kSchema
 // nodes that nobody has looked into. Cost: linear in the object's own members, once for each place.

@@ -1,5 +1,5 @@
-// The drafts of JSON Schema as data: which keyword exists in which draft, what its value has to be,
-// and where schemas stand in it.
+// The drafts of JSON Schema as data: the keywords of each draft, the type that a keyword's value must
+// have, and the places of schemas in it.
 //
 // In: keyword text, a $schema URI. Out: table rows. Cost: one hash look-up.
 #pragma once
@@ -72,7 +72,7 @@ enum class Word : uint8_t {
   kContent,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 
-// What the keyword's value has to be. A keyword with another value constrains nothing.
+// The type that the keyword's value must have. A keyword with another value constrains nothing.
 enum class Form : uint8_t {
   kAny,
   kString,

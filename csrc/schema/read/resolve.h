@@ -32,8 +32,8 @@ using ResourceId = Id<struct ResourceTag>;
 // one; it is the only one where no schema has a `$dynamicRef` or `$recursiveRef`.
 using ScopeId = Id<struct ScopeTag>;
 
-// The place of a schema: what is needed to read its keywords and to resolve its references. Two ways to
-// one schema give equal Locs unless their dynamic scopes differ, so formulas are remembered by Loc.
+// The place of a schema: everything needed to read its keywords and to resolve its references. Two ways
+// to one schema give equal Locs unless their dynamic scopes differ, so formulas are remembered by Loc.
 struct Loc {
   DocumentId doc;
   JsonRef node = 0;

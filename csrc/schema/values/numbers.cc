@@ -245,8 +245,9 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
       divisor = d;
     else if (!NumberLanguage::common_multiple(*divisor, d, *divisor))
       return false;
-  // What is left of such a number ("at least 10^40 and a multiple of 1001") is decided by a search
-  // through all remainders, digit by digit, up to the bound. It is refused before the search begins.
+  // The other conditions on such a number ("at least 10^40 and a multiple of 1001") are decided by a
+  // search through all remainders, digit by digit, up to the bound. It is refused before the search
+  // begins.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };
