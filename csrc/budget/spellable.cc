@@ -66,7 +66,8 @@ constexpr std::size_t kAlone = 2'000;
 constexpr uint32_t kText = 0xFFFFFFFFu;
 
 [[noreturn]] void out_of_share() {
-  throw Error(ErrorKind::kBudgetExceeded, "what tokens can spell takes too much work to tell");
+  throw Error(ErrorKind::kBudgetExceeded,
+              "whether tokens can spell the text takes too much work; raise Limits(mask=...)");
 }
 
 }  // namespace

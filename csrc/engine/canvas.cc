@@ -80,8 +80,8 @@ GrammarCanvas::~GrammarCanvas() {
 std::size_t GrammarCanvas::checked(int64_t slot) const {
   const int64_t n = static_cast<int64_t>(canvas_->size());
   if (slot < 0 || slot >= n)
-    throw Error(ErrorKind::kValue,
-                "slot " + std::to_string(slot) + " of a canvas of " + std::to_string(n) + " slots");
+    throw Error(ErrorKind::kValue, "slot " + std::to_string(slot) + " of a canvas of " + std::to_string(n) +
+                                       " slots; the first is slot 0");
   return static_cast<std::size_t>(slot);
 }
 

@@ -169,7 +169,8 @@ class Middles : public Productions {
   [[noreturn]] static void refuse(const std::string& suffix, bool unsure, std::size_t at) {
     if (unsure)
       throw Error(ErrorKind::kSchemaTooComplex,
-                  "whether the suffix can follow is too much to tell: it depends on what the hole repeats");
+                  "whether the suffix can follow cannot be decided: it depends on which items or keys the "
+                  "hole repeats");
     throw Error(ErrorKind::kUnsatisfiableInfill,
                 at < suffix.size()
                     ? "nothing between the prefix and the suffix leads to this byte of the suffix"
@@ -275,7 +276,8 @@ class Conditioned : public Product {
 RegexId regex_of(RegexArena& r, const std::vector<ConditionStep>& condition) {
   std::vector<RegexId> stack;
   const auto pop = [&] {
-    if (stack.empty()) throw Error(ErrorKind::kValue, "the condition is not whole");
+    if (stack.empty())
+      throw Error(ErrorKind::kValue, "the condition is incomplete: an operator lacks an operand");
     const RegexId out = stack.back();
     stack.pop_back();
     return out;
@@ -307,7 +309,8 @@ RegexId regex_of(RegexArena& r, const std::vector<ConditionStep>& condition) {
     }
   }
   const RegexId out = pop();
-  if (!stack.empty()) throw Error(ErrorKind::kValue, "the condition is not whole");
+  if (!stack.empty())
+    throw Error(ErrorKind::kValue, "the condition is incomplete: an operand is left without an operator");
   return out;
 }
 
@@ -323,7 +326,8 @@ std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
   if (!product->possible(unsure)) {
     if (unsure)
       throw Error(ErrorKind::kSchemaTooComplex,
-                  "whether a text meets the condition is too much to tell: it depends on what is repeated");
+                  "whether a text meets the condition cannot be decided: it depends on which items or keys "
+                  "it repeats");
     throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
         .in("condition");
   }

@@ -216,7 +216,9 @@ class PartRow : public PlainRow {
  protected:
   void judge(const Sequence& s, Row& row) const override {
     if (by_text(s)) keep_read(s, row);
-    if (starved(s, row)) throw Error(ErrorKind::kBudgetExceeded, "this mask takes too much work to tell");
+    if (starved(s, row))
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "this mask takes more work than its limit; raise Limits(mask=...)");
   }
 
   // Takes out the tokens that are not among `words`, because a plan from before this state may go

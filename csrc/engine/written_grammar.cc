@@ -133,7 +133,7 @@ template <class Form, class Enum>
 void choice(Form& form, Enum& value, Enum last) {
   uint32_t n = static_cast<uint32_t>(value);
   form.field(n);
-  if (n > static_cast<uint32_t>(last)) broken("an unknown kind");
+  if (n > static_cast<uint32_t>(last)) broken("an option or a node has an unknown kind");
   value = static_cast<Enum>(n);
 }
 
@@ -173,7 +173,7 @@ void node(Form& form, GrammarNode& n) {
 
 // A reference to an element of a list.
 void below(uint64_t number, std::size_t count) {
-  if (number >= count) broken("a number leads to nothing");
+  if (number >= count) broken("a reference lies outside its list");
 }
 
 // Recipe, option 5: a field of the bytes of a grammar, and the next number of their version.
@@ -264,7 +264,8 @@ void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
     case NodeOp::kRepeat: {
       kids = 1;
       const bool endless = n.b == 0xFFFFFFFFu;
-      if (n.a > kMostRepeats || (!endless && (n.b > kMostRepeats || n.b < n.a))) broken("a repetition");
+      if (n.a > kMostRepeats || (!endless && (n.b > kMostRepeats || n.b < n.a)))
+        broken("a repetition has bounds out of range");
       break;
     }
     case NodeOp::kNot:
@@ -280,14 +281,15 @@ void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
       break;
     case NodeOp::kLimit:
       kids = 1;
-      if (n.a > kMaxNumber) broken("a limit");
+      if (n.a > kMaxNumber) broken("a limit on tokens is out of range");
       break;
     case NodeOp::kByte:
       if (n.text.empty()) broken("no byte to choose from");
       break;
     case NodeOp::kChars: {
       for (const CodepointRange& r : n.ranges)
-        if (r.lo > r.hi || r.hi > kMaxCodepoint) broken("a class of characters");
+        if (r.lo > r.hi || r.hi > kMaxCodepoint)
+          broken("a class of characters has a range out of order or beyond Unicode");
       n.ranges = CodepointSet(std::move(n.ranges)).ranges();
       break;
     }
@@ -306,9 +308,9 @@ void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
       break;
     default: break;
   }
-  if (n.kids.size() != kids) broken("a node of another shape");
-  if (n.op != NodeOp::kTokens && !n.ids.empty()) broken("a node of another shape");
-  if (n.op != NodeOp::kSubstring && !n.units.empty()) broken("a node of another shape");
+  if (n.kids.size() != kids) broken("a node has parts that its kind does not allow");
+  if (n.op != NodeOp::kTokens && !n.ids.empty()) broken("a node has parts that its kind does not allow");
+  if (n.op != NodeOp::kSubstring && !n.units.empty()) broken("a node has parts that its kind does not allow");
 }
 
 // Checks every reference of the whole grammar.
@@ -322,7 +324,7 @@ void check(WrittenGrammar& g) {
   for (const Lexeme& l : s.lexemes) {
     below(l.node, s.nodes.size());
     if (l.whole < -1 || (l.whole >= 0 && static_cast<uint64_t>(l.whole) >= s.nodes.size()))
-      broken("a number leads to nothing");
+      broken("a reference lies outside its list");
   }
   for (const std::vector<uint32_t>& gap : s.gaps)
     for (const uint32_t l : gap) below(l, s.lexemes.size());
@@ -375,7 +377,7 @@ WrittenGrammar read_grammar(std::string_view bytes, const Vocabulary& vocabulary
   WrittenGrammar out;
   uint64_t tokens = 0;
   all(form, out, tokens);
-  if (!form.done()) broken("something stands behind it");
+  if (!form.done()) broken("bytes follow its end");
   check(out);
   if (tokens != tokens_of(out.source, vocabulary))
     throw Error(ErrorKind::kVocabulary,

@@ -64,7 +64,8 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
     if (n.kind == RegexKind::kEpsilon || n.kind == RegexKind::kDone) return;
     d = without_exceptions(regexes, d);
     if (!seen.emplace(d.v, true).second) return;
-    if (out->left.size() + out->sets.size() >= kMostLeft) too_complex("a regex has too many ways to go on");
+    if (out->left.size() + out->sets.size() >= kMostLeft)
+      too_complex("a hole may leave a pattern in too many states; shorten the pattern, or its repetitions");
     (is_wide_set(regexes, d) ? out->sets : out->left).push_back(d);
   };
   meet(r, false);

@@ -112,7 +112,9 @@ Clouds::Id Clouds::intern(Gathered& g) {
           s = parser_.stacks().unite(s, e.stack);
       }
     }
-    if (all.size() > kManyEntries) throw Error(ErrorKind::kBudgetExceeded, "too much may stand in a gap");
+    if (all.size() > kManyEntries)
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "the open slots have too many ways to go on; fill some of them, or simplify the grammar");
     std::map<uint32_t, std::vector<uint32_t>> by_stack;
     for (uint32_t r : all) by_stack[below.find(r)->v].push_back(r);
     g.groups.clear();

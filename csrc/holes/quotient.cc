@@ -376,7 +376,9 @@ bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rul
   bool any = true;
   for (const std::string& text : some) {
     if (!base_.narrow(rule.rule_id(), {{&text, 1}, {}, false}, kept, any))
-      too_complex("items of another kind");
+      too_complex(
+          "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
+          "array");
     if (!any) continue;
     const Verdict v = told(reader, text, from, to);
     if (v == Verdict::kYes) continue;
@@ -412,7 +414,9 @@ bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to
   bool any = false;
   for (const std::string& text : some) {
     if (!base_.narrow(rule.rule_id(), {{&text, 1}, {}, false}, kept, any))
-      too_complex("items of another kind");
+      too_complex(
+          "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
+          "array");
     if (!any) continue;
     const Verdict v = told(reader, text, from, to);
     if (v == Verdict::kYes) good.push_back(text);

@@ -789,7 +789,8 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
   }
   if (any) return;
   limit.rethrow();
-  throw Error(ErrorKind::kBudgetExceeded, "no token is known that may stand here");
+  throw Error(ErrorKind::kBudgetExceeded,
+              "no allowed token was found within the limit; raise Limits(mask=...)");
 }
 
 void MaskBuilder::uncached(StateId s, std::vector<TokenId>& scratch, Mask& out) {
