@@ -12,10 +12,10 @@
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the
 // text matters, a few tokens are tried with their own text. A completion that worked for one token
 // serves every other token that writes nothing that the completion holds, because texts matter only by
-// being equal to a later one: after `{"a": 1, "` the completion `b":2}` serves every key that is not
-// `b`. (Where a text may have to equal an earlier one, each token is tried by itself.) Tokens that are
-// still undecided after kTrials are refused, and the mask is inexact. The same holds for all such
-// tokens once trials have filled their share of the world (mask/cache_policy.h).
+// being equal to a later one: after `{"a": 1, "`, the completion `":2}` that worked for the token `b`
+// serves the token `c` as well. (Where a text may have to equal an earlier one, each token is tried by
+// itself.) Tokens that are still undecided after kTrials are refused, and the mask is inexact. The same
+// holds for all such tokens once trials have filled their share of the world (mask/cache_policy.h).
 #pragma once
 
 #include <unordered_map>

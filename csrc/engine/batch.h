@@ -16,7 +16,8 @@ namespace structgen {
 
 // threads <= 1: in the calling thread. Every row is either filled, or its failure stands at its index
 // in the list and its words are zero, so that nothing is allowed where nothing is known. The list is
-// empty if no row failed. An error of one row is never thrown; only a user's interrupt is.
+// empty if no row failed. The error of a row is never thrown; an interrupt is, and so is a lack of
+// memory for the list.
 std::vector<std::exception_ptr> fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows,
                                           unsigned threads);
 

@@ -96,7 +96,7 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
   };
   while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
   // Nothing more is dropped while earlier grammars are still being freed, which takes tens of
-  // milliseconds: their bytes would be counted twice.
+  // milliseconds: until then total() counts their bytes.
   std::size_t bytes = reaper_.pending() == 0 ? total() : 0;
   if (bytes <= policy_.bytes) return gone;
   while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());

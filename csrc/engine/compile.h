@@ -40,7 +40,7 @@ struct JsonOptions {
   bool plain_strings = false;
 };
 
-// One JSON Schema inside a grammar: the value of a grammar's %json part.
+// One JSON Schema inside a grammar, with its options.
 struct JsonPart {
   std::string schema;
   SchemaSet::Documents registry;

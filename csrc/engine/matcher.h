@@ -72,8 +72,8 @@ class Matcher {
   // False if tokens may be missing from the mask filled last, because it took too much work to judge
   // some of them.
   bool mask_exact() const { return exact_ && !grammar_->partial(); }
-  // The bytes that must come next in every completion, at most `limit`: `"name": ` after `{` where that
-  // key is required and first.
+  // The bytes that must come next in every completion, at most `limit`: `"name":` after `{`, in a
+  // layout without blanks, if that key is required and first.
   std::string forced_bytes(std::size_t limit = 4096);
   // The last tokens of text, at most `most`; they end before the last step that was bytes, a special
   // token or an end token.

@@ -4,9 +4,9 @@
 // item, the endings of tokens that leave the item, and a walk for the rest, which is short: operators,
 // keywords, blanks.
 //
-// The token `foo(` after `x = ` in Python reads three lexemes: the blank, a name, a parenthesis. The
-// state after the blank is a state before lexemes again, below the blank's node of the trie, and
-// gather() treats it in the same way.
+// The token ` foo(` after `x =` in Python reads a blank, a name and a parenthesis. The state after the
+// blank is a state before lexemes again, below the blank's node of the trie, and gather() treats it in
+// the same way.
 #include <algorithm>
 
 #include "mask/fill.h"
