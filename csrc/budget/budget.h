@@ -107,13 +107,13 @@ struct Budgets {
   Completion& completion;
   Lengths& lengths;
   const bool fast;
-  // By state: what finish counts by a text or by bytes.
+  // Keyed by state: what finish counts by a text or by bytes.
   std::unordered_map<uint32_t, Finish> shortest;
-  // By state: any tokens that complete it, where no shortest text can be spelled.
+  // Keyed by state: any tokens that complete it, where no shortest text can be spelled.
   std::unordered_map<uint32_t, Search> found;
-  // By 256 * state + tokens: whether so many tokens suffice.
+  // Keyed by 256 * state + tokens: whether so many tokens suffice.
   std::unordered_map<uint64_t, Search> sought;
-  // By state: the bounds that were asked for.
+  // Keyed by state: the bounds that were asked for.
   std::unordered_map<uint32_t, TokenBounds> bounds;
   Targets targets;
   Outline outline;

@@ -345,7 +345,7 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
   std::vector<uint32_t> left = asked, refused(vocabulary().words());
   std::vector<TokenId> unsure;
-  // By the number of tokens that a way takes.
+  // Keyed by the number of tokens that a way takes.
   std::map<uint32_t, std::vector<TokenId>> by;
   each(asked, key, key, key == plain ? nullptr : &unsure,
        [&](const std::vector<TokenId>& tokens, StateId, StateId at) {

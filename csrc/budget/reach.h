@@ -87,9 +87,9 @@ class Reach {
     std::size_t tokens;
     TokenId next;
   };
-  // By state: the first token of the best way found, and the tokens of that way.
+  // Keyed by state: the first token of the best way found, and the tokens of that way.
   std::unordered_map<uint32_t, Step> found_;
-  // By state: a proved lower bound.
+  // Keyed by state: a proved lower bound.
   std::unordered_map<uint32_t, std::size_t> least_;
   // A search that told nothing: a search for no more tokens with no more work would not tell more.
   struct Tried {

@@ -111,7 +111,7 @@ class Spellable {
   Completion& completion_;
   TokenGraph &graph_, &exact_graph_;
   std::unordered_map<uint32_t, Reach::Answer> known_;
-  // By state: the first token of a way.
+  // Keyed by state: the first token of a way.
   std::unordered_map<uint32_t, TokenId> next_;
   std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Place>> terminals_;

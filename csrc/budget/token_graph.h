@@ -120,7 +120,7 @@ class TokenGraph {
   const bool limited_, exact_;
   const std::size_t most_;
   std::unordered_map<uint32_t, Edges> edges_;
-  // By state: work that was not enough for its edges.
+  // Keyed by state: work that was not enough for its edges.
   FlatMap<uint32_t, uint64_t> too_dear_;
   std::size_t bytes_ = 0;
 };

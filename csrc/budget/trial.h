@@ -50,7 +50,7 @@ struct Budget::Trial {
   uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
-  // By state: the tokens that a token into it needs.
+  // Keyed by state: the tokens that a token into it needs.
   std::unordered_map<uint32_t, std::size_t> met;
   // The state inside a string, and the tokens that a token into it needs; dead: there is none.
   StateId run = Parser::dead();

@@ -109,7 +109,7 @@ class Compiler {
     // The index of the next world to wait for where all are busy.
     std::size_t turn = 0;
   };
-  // By spelling of strings, and exact or subset.
+  // Indexed by spelling of strings, and exact or subset.
   Worlds current_[4];
   // Worlds that were full, as long as some grammar needs them.
   std::vector<std::weak_ptr<World>> worlds_;

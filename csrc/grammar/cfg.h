@@ -60,7 +60,7 @@ struct Cfg {
   std::vector<CfgRule> rules;
   uint32_t start = 0;
   uint32_t groups = 0;
-  // By lexeme: it also matches the empty text.
+  // Indexed by lexeme: it also matches the empty text.
   std::vector<bool> optional;
   // Per gap: its lexemes.
   std::vector<std::vector<uint32_t>> gaps;

@@ -58,9 +58,9 @@ class Lexemes {
   RegexArena& regexes_;
   std::vector<LexemeLanguage> all_;
   std::map<uint64_t, bool> overlaps_, insides_;
-  // By (regex, rivals).
+  // Keyed by (regex, rivals).
   std::map<uint64_t, std::vector<LexemePart>> splits_;
-  // By (lexeme, context).
+  // Keyed by (lexeme, context).
   std::map<uint64_t, std::vector<LexemePart>> parts_;
 };
 

@@ -114,11 +114,11 @@ class Canvas {
   std::size_t changed_ = kNowhere;
   TokenId to_ = kMasked;
   Range range_;
-  // By slot: whether a cloud before it leads to an end, for the slots as they are and for the slots
-  // with the change.
+  // Indexed by slot, then keyed by cloud: whether the cloud before that slot leads to an end, for the
+  // slots as they are and for the slots with the change.
   std::vector<FlatMap<uint32_t, bool>> leads_, leads_changed_;
-  // By slot: whether a cloud before it meets the filling before slot near_; kNowhere: there is no
-  // bound.
+  // Indexed by slot, then keyed by cloud: whether the cloud before that slot meets the filling before
+  // slot near_; kNowhere: there is no bound.
   std::vector<FlatMap<uint32_t, bool>> leads_near_;
   std::size_t near_ = kNowhere;
   // The number of symbols of stacks that are followed there.

@@ -150,21 +150,21 @@ class Clouds {
   std::map<std::vector<uint32_t>, uint32_t> unions_;
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
-  // By stacks and label.
+  // Keyed by stacks and label.
   FlatMap<uint64_t, Id> entered_;
-  // By regex and stacks.
+  // Keyed by regex and stacks.
   FlatMap<uint64_t, Id> closed_;
-  // By cloud and token.
+  // Keyed by cloud and token.
   FlatMap<uint64_t, Id> tokens_;
   FlatMap<uint32_t, Id> any_, of_;
   FlatMap<uint32_t, bool> alive_;
-  // By stacks and number of symbols.
+  // Keyed by stacks and number of symbols.
   FlatMap<uint64_t, StackId> shallow_stacks_;
-  // By cloud and number of symbols.
+  // Keyed by cloud and number of symbols.
   FlatMap<uint64_t, Id> shallow_;
-  // By stacks.
+  // Keyed by stacks.
   FlatMap<uint32_t, uint32_t> depths_;
-  // By stacks and label, then by places.
+  // Keyed by stacks and label, then by places.
   std::unordered_map<uint64_t, FlatMap<uint32_t, Id>> left_;
   std::unordered_map<uint64_t, Alternatives> expansions_;
   // Used while stacks are entered.

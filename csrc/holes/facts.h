@@ -154,7 +154,7 @@ class Facts {
     At from;
     bool unsure = false;
     std::vector<At> exits;
-    // By exit.
+    // Indexed by exit.
     std::vector<uint32_t> ways;
     // Numbers of steps.
     std::vector<uint32_t> waiting;

@@ -120,9 +120,9 @@ class Path {
   const Vocabulary* vocabulary_;
   const bool bordered_ = false;
   std::vector<Node> nodes_;
-  // By node: the number of holes' nodes before it.
+  // Indexed by node: the number of holes' nodes before it.
   std::vector<uint32_t> holes_;
-  // By part.
+  // Indexed by part.
   std::vector<Spot> begins_;
   std::vector<Inside> inside_;
   FlatMap<uint64_t, uint32_t> index_;

@@ -397,7 +397,7 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
-  // By exit: the texts after which the reader leads there.
+  // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings) {
     ask(facts_->reader(s->rule_id(), told));

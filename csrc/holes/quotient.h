@@ -148,7 +148,7 @@ class Quotient : public Productions {
   std::unique_ptr<Parser> reader_;
   // Null: none was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
-  // By place: texts of proofs that lead there.
+  // Keyed by place: texts of proofs that lead there.
   std::map<At, std::deque<std::string>> shown_;
   std::map<Question, Verdict> decided_;
   std::vector<Question> resolving_;

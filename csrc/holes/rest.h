@@ -85,7 +85,7 @@ class Rest : public Productions {
   const bool lexed_;
   Alternatives start_;
   std::vector<Own> own_;
-  // By StackId.
+  // Keyed by StackId.
   FlatMap<uint32_t, uint32_t> stacks_;
 };
 

@@ -86,7 +86,7 @@ struct RunCounts {
     std::string begun;
     std::vector<TokenId> tokens;
   };
-  // By count, from 1.
+  // Sorted by count, from 1.
   std::vector<Whole> wholes;
   std::vector<Part> parts;
 };
@@ -166,13 +166,13 @@ class RunClass {
   bool ok_ = true;
   // buckets_[k]: the tokens of exactly k + 1 elements.
   std::vector<std::vector<TokenId>> buckets_;
-  // By node: the number of elements read where one ends there, kNone elsewhere.
+  // Indexed by node: the number of elements read where one ends there, kNone elsewhere.
   std::vector<uint16_t> boundary_;
   std::size_t tokens_ = 0;
   Mutex lock_;
-  // By k.
+  // Indexed by k.
   std::unique_ptr<Slot<Words>[]> rows_;
-  // By k.
+  // Indexed by k.
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;
   Slot<RunCuts> cuts_;
   Slot<RunCounts> counts_;
@@ -207,7 +207,7 @@ class Runs {
   Mutex lock_;
   // The class used last stands in front.
   std::list<Known> known_;
-  // By key; views into the mapped file.
+  // Keyed by the key of a class; the values are views into the mapped file.
   std::unordered_map<std::string_view, std::string_view> saved_;
   Mutex index_lock_;
   // Made with the first exits.

@@ -132,13 +132,13 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   std::unordered_map<uint32_t, std::unique_ptr<Opened>> opened_;  // by node
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Opened>>> opened_in_;
-  // By (regex, element).
+  // Keyed by (regex, element).
   std::unordered_map<uint64_t, uint32_t> completes_;
   std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>>
       // By (lower, upper); null where their masks differ.
       counted_;
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
-  // By upper: how often it was asked for without being computed.
+  // Keyed by upper: how often it was asked for without being computed.
   std::unordered_map<uint32_t, uint32_t> uncounted_;
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;

@@ -94,10 +94,10 @@ class Loops {
   const bool pass_;
   // A set had too many states; in this walk no other set is looked for.
   bool large_ = false;
-  // By state: the number of its set.
+  // Indexed by state: the number of its set.
   std::vector<uint32_t> of_;
   std::vector<Closed> closed_;
-  // By state.
+  // Indexed by state.
   std::vector<Categories> alive_;
 };
 

@@ -71,7 +71,7 @@ class MultiplesBetween : public LazyLanguage {
   RegexId unfold(RegexArena& arena, uint32_t index) override {
     if (const auto it = unfolded_.find(index); it != unfolded_.end()) return it->second;
     const State state = states_[index];
-    // By the node to which they lead.
+    // Keyed by the node to which they lead.
     std::map<uint32_t, ByteSet> groups;
     for (char c : std::string_view("0123456789.")) {
       State to = state;

@@ -72,7 +72,7 @@ class Alive {
   // A set of pendings that is cleared in constant time: a mark is valid if it equals `mark`.
   struct Set {
     std::vector<Pending> list;
-    // By pending.
+    // Indexed by pending.
     std::vector<uint32_t> marks;
     uint32_t mark = 1;
     void clear() {

@@ -90,7 +90,7 @@ class Completion {
   std::unordered_map<uint32_t, std::string> states_, regexes_;
   // Regexes whose search was too large.
   std::unordered_set<uint32_t> unknown_;
-  // By rule and label.
+  // Keyed by rule and label.
   FlatMap<uint64_t, uint32_t> floors_;
   std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
   std::map<Key, Ways> rules_;

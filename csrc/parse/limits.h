@@ -47,7 +47,7 @@ class StackLimits {
   StackId changed(StackId s, Change change, const Memo& memo);
 
   StackArena& stacks_;
-  // By stack.
+  // Indexed by stack.
   std::vector<uint32_t> least_;
   Memo begun_, without_, exactly_, back_;
 };

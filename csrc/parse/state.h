@@ -214,7 +214,7 @@ class Parser {
   std::unordered_map<uint32_t, Frontier> frontiers_;
   std::vector<Frontier> spare_;
   FlatMap<uint64_t, uint32_t> capture_steps_;
-  // By state, and which of the two.
+  // Keyed by state, and which of the two.
   FlatMap<uint64_t, uint32_t> limited_;
   FlatMap<uint32_t, uint32_t> edges_;
   // While a frontier is built: the stack below the symbol at hand, whether that stack was reached, and

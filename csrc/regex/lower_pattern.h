@@ -76,9 +76,9 @@ class PatternLowering {
   RegexId end_;
   // Built when first asked for: a pattern `^...$` never needs it.
   RegexId any_text_;
-  // By node; kUnset where not computed.
+  // Indexed by node; kUnset where not computed.
   std::vector<RegexId> plain_;
-  // By set; kUnset where not computed.
+  // Indexed by set; kUnset where not computed.
   std::vector<RegexId> classes_;
   std::unordered_map<uint32_t, RegexId> characters_;
 };

@@ -151,7 +151,7 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
-  // By NameId.
+  // Keyed by NameId.
   FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<bool> torn(plan.names.size(), false);
@@ -286,7 +286,7 @@ void Plans::take_apart(Plan& plan) {
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
-  // By NameId.
+  // Keyed by NameId.
   FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<TypedId> rest;

@@ -100,7 +100,7 @@ struct Parts {
   std::vector<PartId> open;
   // Kids with a region that is no list of names: every key may change them.
   std::vector<PartId> wide;
-  // By name: kids with a list of names that contains it.
+  // Keyed by name: kids with a list of names that contains it.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
   // Kids that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;

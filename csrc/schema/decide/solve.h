@@ -163,7 +163,7 @@ class Solver {
   FlatMap<uint64_t, TypedId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
   FlatMap<uint32_t, bool> unknown_;
-  // By formula: 1 no, 2 yes.
+  // Keyed by formula: 1 no, 2 yes.
   FlatMap<uint32_t, uint8_t> nonempty_;
   // Formulas that are being decided, with their depths.
   FlatMap<uint32_t, uint32_t> open_;

@@ -138,7 +138,7 @@ class Unique {
   Solver& solver_;
   FormulaSpace& formulas_;
   std::vector<Chunk> chunks_;
-  // By member.
+  // Keyed by member.
   FlatMap<uint32_t, ChunkId> chunk_of_;
   std::vector<std::vector<ChunkId>> lists_{{}};
   InternTable list_index_;

@@ -95,12 +95,12 @@ class Lowering {
   PropertyOrder order_;
   std::vector<Loc> locs_;
   InternTable loc_index_;
-  // By location.
+  // Keyed by location.
   FlatMap<uint32_t, ValueId> lowered_;
   std::set<LocationId> broken_, looping_;
   std::vector<std::vector<NameId>> maps_;
   FlatMap<uint64_t, MapId> map_index_;
-  // By key_of(document, node): the formula of each constant.
+  // Keyed by key_of(document, node): the formula of each constant.
   FlatMap<uint64_t, ValueId> constants_;
   // How deep the recursion of constant() is.
   uint32_t constant_depth_ = 0;

@@ -186,7 +186,7 @@ class SchemaSet {
   std::size_t added_ = static_cast<std::size_t>(-1);
   std::vector<Resource> resources_;
   std::unordered_map<std::string, ResourceId> by_uri_;
-  // By key_of(document, node) of the resource's root.
+  // Keyed by key_of(document, node) of the resource's root.
   std::unordered_map<uint64_t, ResourceId> resource_roots_;
   // Per document and node: the visit of the schema that stands there, or kNoVisit.
   std::vector<std::vector<VisitId>> scanned_;

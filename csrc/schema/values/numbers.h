@@ -88,12 +88,12 @@ class Numbers {
   NumberSpelling spelling_;
   // By domain. They belong to the arena, whose grammars share them.
   NumberLanguage* lexemes_[2 * kHuge] = {};
-  // By domain; the result of combine().
+  // Keyed by domain; the result of combine().
   FlatMap<uint32_t, RegexId> memo_[2 * kHuge];
   FlatMap<uint32_t, bool> hard_;
-  // By formula: size_of_constants().
+  // Keyed by formula: size_of_constants().
   FlatMap<uint32_t, uint32_t> constants_;
-  // By formula: finite().
+  // Keyed by formula: finite().
   FlatMap<uint32_t, RegexId> finite_;
 };
 
