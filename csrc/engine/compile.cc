@@ -202,6 +202,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
       if (vocabulary_->bytes(t).empty())
         throw Error(ErrorKind::kGrammar,
                     "token " + std::to_string(t) + " is neither text nor a special token");
+      // Tokens named by id are read as their bytes; a special token is read as its path in the trie.
       n.units.emplace_back(vocabulary_->bytes(t));
     }
   std::vector<std::unique_ptr<SchemaSet>> sets;
@@ -242,6 +243,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   Epoch& epoch = *grammar->epoch();
   for (const CfgLimit& limit : limits) {
     std::vector<Symbol> fresh;
+    // The limited rule is read from its own beginning, in the context in which it stands.
     if (lexed) fresh.push_back(Symbol::after(limit.context));
     fresh.push_back(Symbol::rule(RuleId{limit.rule}));
     epoch.budgets.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);

@@ -127,6 +127,8 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
+  // A token that was rolled back leads where it led before, even if the work left now would not
+  // suffice.
   if (take(bytes, [&] { return sequence_.redo(t); })) return true;
   const StateId s = rows_->read(sequence_, t);
   if (s == Parser::dead()) return false;
@@ -164,6 +166,7 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
+  // Bytes cannot stand for a special token.
   if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch().parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = walk_text(current(), bytes);

@@ -23,6 +23,8 @@ void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
+  // The way out that the old epoch found for the last state goes along: it shows that the text can be
+  // completed.
   if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
   if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
@@ -63,6 +65,8 @@ void Sequence::refresh() {
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
+  // Each level of a limited rule makes states of its own, so a deep text is stopped with a message of
+  // its own.
   if (epoch_->budgets.limits && epoch_->published > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
@@ -106,6 +110,7 @@ StateId Sequence::step(StateId s, uint8_t byte) {
   if (s == Parser::dead()) return s;
   const StateId known = epoch_->parser.peek(s, byte);
   if (known != Parser::unknown()) return known;
+  // Each new step has a lock and a limit of work of its own.
   const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
   return epoch_->parser.step(s, byte);
 }

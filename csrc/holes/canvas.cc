@@ -115,6 +115,7 @@ Canvas::Range Canvas::range() const {
     else if (first_end == n)
       first_end = i;
   }
+  // The text cannot end before a slot that holds text.
   out.lo = last_text == kNowhere ? 0 : last_text + 1;
   out.hi = first_end;
   if (first_end < n) {
@@ -179,6 +180,7 @@ bool Canvas::leads(std::size_t i, Id c) {
   bool out = false;
   for (;; ++i) {
     if (c == Clouds::kNone) break;
+    // Behind the change the slots are as they are, so the answers there are shared by all questions.
     auto& known = i > changed_ || changed_ == kNowhere ? leads_[i] : leads_changed_[i];
     if (const bool* told = known.find(c)) {
       out = *told;
@@ -231,6 +233,7 @@ bool Canvas::leads_near(std::size_t i, Id c) {
 bool Canvas::nearby(std::size_t width) {
   const std::size_t length = filling_->tokens.size();
   if (changed_ > length + width || changed_ + 1 > range_.hi) return false;
+  // The filling is kept up to slot `from`, and met again in front of slot near_.
   const std::size_t from = std::min(changed_ - std::min(changed_, width), length);
   near_ = std::min(changed_ + 1 + width, slots_.size());
   for (auto& known : leads_near_) known.clear();
@@ -459,6 +462,7 @@ Verdict Canvas::decide() {
   }
   if (!somewhere()) return Verdict::kNo;
   Filling found;
+  // Clouds that are not blind are exact, so a yes of theirs needs no filling.
   if (!show(found)) return clouds_->seen_blind() ? Verdict::kUnknown : Verdict::kYes;
   shown_ = std::move(found);
   return Verdict::kYes;
@@ -515,6 +519,7 @@ Verdict Canvas::set(std::size_t slot, TokenId t) {
 // Behind the slot, F becomes the wider F, because with one more token known the new F can only be
 // smaller.
 void Canvas::put(std::size_t slot, TokenId t) {
+  // A slot that is set is masked first, so that F is made anew from it on.
   if (slots_[slot] != kMasked) clear(slot);
   slots_[slot] = t;
   for (std::size_t i = slot + 1; i < before_.size(); ++i) wider_[i] = before_[i];

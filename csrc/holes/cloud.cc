@@ -85,6 +85,7 @@ Clouds::Set Clouds::set_of(RegexId r) {
 // Gives every regex one entry, above all stacks that it stands above, then puts regexes above equal
 // stacks into one group, and interns the result.
 Clouds::Id Clouds::intern(Gathered& g) {
+  // All open clouds are one: nothing else is known of them.
   if (g.open) g = {{}, true, true, true};
   if (g.groups.size() > 1) {
     std::sort(g.groups.begin(), g.groups.end(), [](const Group& x, const Group& y) {
@@ -100,6 +101,7 @@ Clouds::Id Clouds::intern(Gathered& g) {
     g.groups.resize(n);
   }
   if (g.groups.size() > 1) {
+    // A regex may be in two groups, above other stacks in each. It gets one entry above the union.
     FlatMap<uint32_t, StackId> below;
     std::vector<uint32_t> all;
     for (const Group& e : g.groups) {
@@ -263,6 +265,8 @@ Clouds::Id Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Gathered& out) {
   check_depth();
   charge();
+  // Left recursion comes back to the same stacks; they are entered once. With a label the reader on top
+  // decides, so that entry is not remembered.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);
@@ -296,6 +300,8 @@ void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t lab
           continue;
         }
         const RegexId follow = parser_.alive().follow(part.to);
+        // A lexeme that restricts the next byte leaves the restriction on the stack, as a kFollow
+        // symbol.
         const bool free = follow == RegexArena::empty();
         add(part.regex, free ? rest : parser_.stacks().push(Symbol::follow(follow), rest), out);
       }
@@ -376,6 +382,7 @@ Clouds::Id Clouds::token(Id c, TokenId t) {
       return std::pair(x.set, x.stack.v) < std::pair(y.set, y.stack.v);
     });
     next.groups.erase(std::unique(next.groups.begin(), next.groups.end()), next.groups.end());
+    // A text that ends inside the token is not the whole token.
     if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
     now = std::move(next);
   }
@@ -393,6 +400,8 @@ Clouds::Id Clouds::leave(StackId s, uint32_t label, uint32_t places) {
     if (const Id* id = known->second.find(places)) return *id;
   Gathered out;
   const Id entered = enter(s, label);
+  // The regexes behind the terminal are those of the cloud on top of the stacks. It may also accept,
+  // but only tokens that have bytes left are followed here.
   out.blind = clouds_[entered].blind;
   out.open = clouds_[entered].open;
   const std::vector<Group> groups = clouds_[entered].groups;
@@ -481,6 +490,7 @@ bool Clouds::holds(Id c, Id part) {
       const auto in = std::find_if(whole.groups.begin(), whole.groups.end(), [&](const Group& e) {
         return std::binary_search(sets_[e.set].begin(), sets_[e.set].end(), r);
       });
+      // Stacks are interned: if the union is the larger set itself, the smaller one is contained in it.
       if (in == whole.groups.end() || parser_.stacks().unite(in->stack, p.stack) != in->stack) return false;
     }
   return true;
@@ -495,6 +505,8 @@ const std::vector<TokenId>* Clouds::ending(Id c) {
   const std::vector<Entry> all = clouds_[c].open ? std::vector<Entry>{} : entries(c);
   std::string text;
   bool found = false;
+  // The completion is one of a parse state without captured text; text_matters() tells whether it holds
+  // for every text.
   if (!all.empty() && all.size() <= kFew) {
     std::vector<Item> items;
     for (const Entry& e : all) items.push_back({e.regex, e.stack, CaptureId{0}});

@@ -493,6 +493,7 @@ void Facts::go_on(Step& s) const {
 // Notes a new exit of a fact, and continues every step that waits for the fact. A place that was proved
 // already is not noted as assumed.
 void Facts::leave(uint32_t id, At to, uint32_t way) {
+  // A proof makes the assumption needless.
   if (assumed(to) && left_.find(key(id, plain(to)))) return;
   if (!left_.emplace(key(id, to), true).second) return;
   if (heads_[facts_[id].head].compared && way != kNone) {
@@ -501,6 +502,7 @@ void Facts::leave(uint32_t id, At to, uint32_t way) {
   }
   facts_[id].exits.push_back(to);
   facts_[id].ways.push_back(way);
+  // push() may add facts, so facts_ is indexed anew in each round.
   for (std::size_t i = 0; i < facts_[id].waiting.size(); ++i) {
     Step s = steps_[facts_[id].waiting[i]];
     s.at = behind(to, s.at);
@@ -567,6 +569,7 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   const Spot begin = spot(from.at);
   const std::span<const Exit> all = reads(r, begin);
   const std::size_t first = static_cast<std::size_t>(all.data() - exits_.data()), n = all.size();
+  // The terminal is the whole captured text so far, so its regex describes that text.
   const bool captured = from.captures && captures_[from.captures].begin == plain(from.at);
   for (std::size_t i = first; i < first + n; ++i) {
     Step s = from;
@@ -689,6 +692,7 @@ bool Facts::witness(Head h, At from, At to, bool vary, std::string& out, std::ve
     todo.push_back(w.a);
   }
   std::unordered_set<std::string> used;
+  // Fixed texts of the path count as used: an item in the hole must differ from those beside it.
   for (uint32_t l : leaves)
     if (path_.fixed(ways_[l].from, ways_[l].to)) used.insert(path_.text(ways_[l].from, ways_[l].to));
   // Offsets in the text before each leaf.

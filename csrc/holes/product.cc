@@ -272,6 +272,8 @@ void Product::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk)
   }
   if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
   const Facts::Spot from = facts_->spot(at);
+  // The exits are those of the restricted terminal; the parser restricts the terminal of the product in
+  // the same way, so the symbol itself stays unrestricted.
   const RegexId some = alive_->restricted(r, alive_->follow(facts_->pending(at)));
   const std::vector<Facts::Exit> exits = reads(some, from).exits;
   // The last terminal: it is intersected with all that is left of the regex.
@@ -328,6 +330,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   };
   std::map<std::pair<Facts::Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
+    // All spellings of this literal lead to one spot.
     if (all.whole && at_spots.size() == 1) {
       std::vector<At> exits = exits_of(label, at_spots[0]);
       std::sort(exits.begin(), exits.end());

@@ -137,6 +137,8 @@ std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) 
     const auto [lexeme, spot, follow] = crossing_[number / 2];
     for (const LexemePart& part : base_.lexeme(lexeme, context)) {
       if (!path_->ends(spot) && part.follow.v != follow) continue;
+      // The spot behind byte i of the suffix is i + 1, because spot 0 is the hole: `spot - 1` bytes of
+      // the suffix belong to the lexeme.
       const RegexId begun = before_text(regexes_, part.regex, std::string_view(suffix_).substr(0, spot - 1));
       const RegexId some = regexes_.nullable(begun) ? regexes_.minus(begun, RegexArena::epsilon()) : begun;
       if (!regexes_.judged_empty(some)) parts.push_back({some, RegexArena::empty()});
@@ -306,6 +308,7 @@ bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
 // Decides by making the alternatives: each alternative that is given has been proved.
 Verdict Quotient::resolve(Facts::Head head, At from, At to) {
   const Question key{head, from, to};
+  // A question that is being resolved further up counts as not known, so the recursion ends.
   if (crossed(from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
       std::find(resolving_.begin(), resolving_.end(), key) != resolving_.end())
     return Verdict::kUnknown;
@@ -353,6 +356,8 @@ bool Quotient::fit(RuleId reader, At from, At to, Symbol& rule) {
   const Alternatives& all = facts_->alternatives(facts_->reader(reader, fresh));
   if (all.ends.empty()) return false;
   const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
+  // If every alternative of a fresh text rests on an assumption, the items have to differ; otherwise
+  // two of them have to be equal.
   if (all.assumed.size() == all.ends.size()) return fit_apart(reader, first, from, to, rule);
   return fit_again(reader, first, last, from, to, rule);
 }
@@ -515,6 +520,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
   for (At f : from)
     for (At t : exits(facts_->reader(reader->rule_id(), fresh), f)) {
+      // The captured text goes on into the suffix, up to the place where the reader stands.
       const uint32_t read = text(suffix_.substr(0, facts_->spot(f) - 1));
       const bool last = reader + 1 == end && done(t, to);
       const Symbol told = own({Own::kEnded, reader->rule_id().v, 0, f, last ? to : t, read});

@@ -109,6 +109,7 @@ RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
     }
     case RegexKind::kNot: out = regexes.negate(before_byte(regexes, RegexId{n.a}, b)); break;
     case RegexKind::kRepeat: {
+      // The last repetition loses the byte, and one repetition less stands before it.
       const RegexId last = before_byte(regexes, RegexId{n.a}, b);
       if (last == RegexArena::empty()) break;
       const uint32_t min = n.min > 0 ? n.min - 1 : 0, max = n.max == kUnbounded ? kUnbounded : n.max - 1;
@@ -119,6 +120,7 @@ RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
       out = all.lazy->make(regexes, r, std::string(1, static_cast<char>(b)));
       break;
     case RegexKind::kLazy: {
+      // The quotient of a lazy quotient is one by the longer text, so they do not nest.
       RegexId of = r;
       std::string text(1, static_cast<char>(b));
       if (n.a == all.lazy->definition) {

@@ -102,6 +102,7 @@ void Strides::gather(uint32_t from, RegexId r, Gathering& out) {
   while (!todo.empty()) {
     const auto [node, d] = todo.back();
     todo.pop_back();
+    // A large branch is computed by itself and remembered. Its examples are added here.
     if (node != from && trie.node(node).end - node >= kLarge) {
       const Branch& below = branch(node, d);
       charge(static_cast<int64_t>(1 + below.left.size() + below.exits.size() / 8));

@@ -55,6 +55,7 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
   // The children records are made after the tree, when the end of every subtree is known.
   for (uint32_t i = 0; i < count; ++i) {
     charge();
+    // A leaf keeps `kids` 0.
     if (nodes[i].end == i + 1) continue;
     Kids k;
     k.first = static_cast<uint32_t>(children.size());

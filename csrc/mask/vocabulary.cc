@@ -58,6 +58,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
       text.insert(text.end(), path.begin(), path.end());
     } else if (tokens[i].size() <= kLongestToken &&
                tokens[i].find_first_of(kNoText) == std::string_view::npos) {
+      // Once the long tokens together exceed the limit, every further long token is left out.
       if (tokens[i].size() > kLong && (long_text += tokens[i].size()) > kLongTogether) continue;
       text.insert(text.end(), tokens[i].begin(), tokens[i].end());
     }
