@@ -334,7 +334,8 @@ const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
 
 // The numbers for a state without marks; one entry serves all captured texts.
 const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t* run) {
-  const StateId key = masks_.blind(plain);  // one for all texts
+  // One entry serves all captured texts.
+  const StateId key = masks_.blind(plain);
   std::unique_ptr<Base>& slot = bases_[(static_cast<uint64_t>(key.v) << 1) | (run != nullptr)];
   if (slot) return *slot;
   auto made = std::make_unique<Base>();

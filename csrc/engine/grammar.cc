@@ -22,7 +22,8 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
 
 void Grammar::publish() {
   const std::size_t now = productions_->byte_size() + (clouds_ ? clouds_->byte_size() : 0);
-  world_->grammars.fetch_add(now - published_, std::memory_order_relaxed);  // wraps where it shrank
+  // The unsigned difference wraps where the size shrank, and the sum is right again.
+  world_->grammars.fetch_add(now - published_, std::memory_order_relaxed);
   published_ = now;
   published_all_.store(now + epoch_->publish(), std::memory_order_relaxed);
   world_->publish();

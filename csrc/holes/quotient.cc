@@ -105,7 +105,8 @@ Symbol Quotient::own(const Own& o) {
         own_.push_back(o);
         return static_cast<uint32_t>(own_.size() - 1);
       });
-  const uint64_t rule = 2 * static_cast<uint64_t>(n + 1) + 1;  // 1 is the start
+  // Rule 1 is the start.
+  const uint64_t rule = 2 * static_cast<uint64_t>(n + 1) + 1;
   if (rule > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
   const RuleId id{static_cast<uint32_t>(rule)};
   return o.kind == Own::kCross ? Symbol::rule(id) : Symbol::reader(id);
@@ -470,9 +471,10 @@ std::size_t Quotient::fits() {
   return s == 0 ? 0 : s - 1;
 }
 
-// Adds an alternative once. There are few: one for each place at which the text may end.
+// Adds an alternative unless it is there already.
 void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
-  uint32_t begin = 0;  // few: an alternative a place where the text may end
+  // There are few: one for each place at which the text may end.
+  uint32_t begin = 0;
   for (uint32_t end : out.ends) {
     if (std::equal(sequence.begin(), sequence.end(), out.symbols.begin() + begin, out.symbols.begin() + end))
       return;

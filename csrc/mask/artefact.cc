@@ -49,10 +49,12 @@ struct Header {
   char magic[8];
   uint32_t version, order;
   uint32_t node_size, kids_size;
-  uint64_t begin[kSections], size[kSections];  // bytes, from the start of the file
+  // Offsets from the start of the file, and sizes, in bytes.
+  uint64_t begin[kSections], size[kSections];
   uint64_t total;
-  uint64_t checksum;  // of everything after the header
-  uint64_t header;    // of the fields above
+  // Of everything behind the header.
+  uint64_t checksum;
+  uint64_t header;  // of the fields above
 };
 static_assert(sizeof(Header) % 8 == 0);
 

@@ -47,7 +47,8 @@ namespace structgen {
 
 namespace {
 
-constexpr uint32_t kPairBudget = 4'000;  // pairs looked at by one containment test
+// One containment test looks at no more pairs than this.
+constexpr uint32_t kPairBudget = 4'000;
 // The same limit for covers(), which only saves the walk of another regex.
 constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;

@@ -25,9 +25,12 @@ namespace structgen {
 
 struct LexemeSlice {
   using Words = std::vector<uint32_t>;
-  std::vector<TokenId> few;       // tokens inside, or:
-  std::shared_ptr<Words> inside;  // a row of them, less
-  std::vector<TokenId> lost;      // these
+  // The tokens inside, if they are few.
+  std::vector<TokenId> few;
+  // Otherwise a row that holds them, shared by slices that differ in few tokens;
+  std::shared_ptr<Words> inside;
+  // the tokens of that row that are not inside this regex.
+  std::vector<TokenId> lost;
   // The endings of tokens that leave the regex: the bytes they hold after it. An entry's count is the
   // depth in the trie at which the token left.
   std::shared_ptr<Suffixes> exits;

@@ -55,7 +55,8 @@ constexpr std::size_t kKept = 24u << 20;
 // An element's automaton may have so many states; a larger one is not shared.
 constexpr std::size_t kKeyStates = 32;
 constexpr uint32_t kKeyNodes =
-    1'000;  // regexes that finding it may make: counters in counters make ever more
+    // Finding the automaton may make so many regexes: counters in counters make ever more.
+    1'000;
 
 // The automaton of a regex as a string, its states numbered in the order of their discovery, so that
 // equal structures in different arenas give equal strings. Each state is `E` or `I` (whether it ends),

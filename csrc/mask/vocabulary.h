@@ -87,7 +87,8 @@ class Vocabulary {
   std::size_t byte_size() const;
 
  private:
-  std::shared_ptr<const void> keep_;  // the mapped file, where there is one
+  // The mapped file, if there is one.
+  std::shared_ptr<const void> keep_;
   Column<char> text_;
   Column<uint32_t> offsets_;
   std::vector<TokenId> eos_;      // sorted
