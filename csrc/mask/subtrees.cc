@@ -1,3 +1,15 @@
+// How the categories below each node of the trie are computed, and how a set of regex states is closed
+// under them; subtrees.h has the idea and an example.
+//
+// Three parts. A reader of UTF-8 sorts characters beyond ASCII into blanks and others, and marks nodes
+// from which a malformed text leads on. categories_below() collects the categories upwards through the
+// trie, in one pass. Loops finds, for a state of a walk, a few states and the categories that lead from
+// each of them back into the set: first by ASCII bytes (close), and by other characters only where a node
+// has some (wide).
+//
+// Invariants. A node without kBroken stands between two characters and has only well-formed text below
+// it. `Closed::ascii` is right for every state of the set, or has too few categories: then the walk goes
+// down by itself, and no mask is wrong.
 #include "mask/subtrees.h"
 
 #include <algorithm>

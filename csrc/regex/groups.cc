@@ -1,3 +1,14 @@
+// How the named groups of a text are found: a pattern becomes a program (Program), and a search runs all
+// readings of the text at once, in the order of preference (Search); groups.h has the rules.
+//
+// Example, `(?P<x>a+)(?P<y>a*)` on `aaa`: after each character there is one reading that goes on with x
+// and one that has gone on to y. The first is preferred, so x is 0 to 3 and y is 3 to 3.
+//
+// Invariants. Of two readings at the same instruction only the preferred one is kept, so there are at
+// most as many readings as instructions. Events of a reading are a list from its end to its beginning,
+// and readings share the events that they have in common.
+//
+// Rejected. Backtracking, as Python's `re` does it: `(a*)*b` takes exponential time on a text of many a.
 #include "regex/groups.h"
 
 #include <algorithm>
