@@ -67,7 +67,7 @@ class Meter {
     after_ = left - slice_;
     given_ = slice_;
   }
-  // Adds the units charged since the last refill to the count of `fail_`.
+  // Takes the units charged since the last refill off `fail_`.
   void settle();
 
   // The units left until the next checkpoint.

@@ -313,8 +313,8 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
   cfg.start = start;
 }
 
-// Removes rules that were only reached through a useless alternative. Lexemes that follow them count
-// for no context.
+// Removes rules that were only reached through a useless alternative. Lexemes that may follow in them
+// make no context.
 void drop_unreached(Cfg& cfg) {
   std::vector<bool> reached(cfg.rules.size(), false);
   std::vector<uint32_t> todo{cfg.start};

@@ -81,7 +81,8 @@ inline std::string useless(const std::string& rule) {
 bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s);
 
 // Removes rules and alternatives that no text reaches, computes contexts, makes rules automata
-// (grammar/automata.h), and fills in the fields of analyse(). Throws kGrammar if no text matches.
+// (grammar/automata.h), and fills in the fields that hold its results. Throws kGrammar if no text
+// matches.
 void analyse(Cfg& cfg, RegexArena& regexes);
 
 }  // namespace structgen

@@ -252,9 +252,9 @@ class Lowering {
     return {};
   }
 
-  // Splits an expression around a rule: `again` is the part that stands beside the rule, `last` the
-  // part without the rule, and `around` the part that was read beside it so far. False: the rule stands
-  // in the middle.
+  // Splits the expression of a rule that calls itself on one side: for `"a" r | "b"` as rule r, `again`
+  // gets `"a"`, and `last` gets `"b"`. `right`: the call stands at the end. `around` is the part beside
+  // the call that was passed so far. False: the rule stands in the middle.
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();

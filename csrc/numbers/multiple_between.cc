@@ -93,7 +93,7 @@ class MultiplesBetween : public LazyLanguage {
 
  private:
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
-  // The digits read so far.
+  // A state of the automaton after some digits.
   struct State {
     Phase phase = kBegin;
     // Past the first bound, and there is no last one: only r matters.

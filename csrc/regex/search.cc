@@ -317,10 +317,10 @@ bool RegexArena::needs_escape(RegexId r) {
   return out;
 }
 
-// Best-first search for a nullable node. The distance is the number of bytes left by the structure,
-// plus half the bytes read so far. Depth-first search would count a counter down to its end,
-// breadth-first would try every escape. By structure alone a character of several bytes would wait
-// until every text in ASCII was tried.
+// Best-first search for a nullable node. The distance is the number of bytes that are still needed
+// according to the structure, plus half the bytes read so far. Depth-first search would count a counter
+// down to its end, breadth-first would try every escape. By structure alone a character of several
+// bytes would wait until every text in ASCII was tried.
 //
 // If one is found, every node on the path to it is not empty. If none is found, every visited node is
 // empty; in a body, every node at the beginning of a character is.
@@ -667,8 +667,8 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   return false;
 }
 
-// Best-first by the number of bytes left by the structure, without a proof that the text is shortest.
-// Used when there are too many short beginnings that lead nowhere.
+// Best-first by the number of bytes that are still needed according to the structure, without a proof
+// that the text is shortest. Used when there are too many short beginnings that lead nowhere.
 bool RegexArena::near_witness(RegexId r, std::string& out) {
   struct Visit {
     uint32_t id, parent, depth;

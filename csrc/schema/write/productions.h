@@ -126,7 +126,8 @@ class JsonProductions : public Productions {
   auto placed(F&& f);
   // The number of a rule; `r` gets the depth, and the current number of strings around it.
   RuleId rule(Rule r, uint32_t depth);
-  // A symbol that calls the rule; readers get a symbol with the text or label that was read.
+  // A symbol that calls the rule; for a reader it is a Symbol::reader, which gets the text or label
+  // that was read.
   Symbol call(const Rule& r, uint32_t depth = 0) {
     return r.kind >= kNamed ? Symbol::reader(rule(r, depth)) : Symbol::rule(rule(r, depth));
   }
