@@ -1,8 +1,8 @@
-// Storage that never moves: StableVector (chunks of doubling size) and BumpPool (raw spans).
+// Storage that never moves: StableVector (chunks of doubling size) and BumpPool (spans of raw values).
 //
-// In: values. Out: references valid for the container's life; readers of published elements need no
-// lock while one writer appends. Cost: an index is a bit scan and two loads; growth never copies,
-// because a copying vector showed as a millisecond spike in the worst step.
+// In: values. Out: references that stay valid as long as the container. Readers of published elements
+// need no lock while one writer appends. Cost: an index is a bit scan and two loads. Growth never
+// copies: a vector that copied showed as a spike of a millisecond in the slowest step.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace structgen {
 
-// T's zero bytes must be its default value.
+// A list whose elements never move. A zeroed T must be a default T.
 template <class T, uint32_t kFirstLog2 = 4>
 class StableVector {
   static_assert(std::is_trivially_destructible_v<T>);
@@ -47,8 +47,8 @@ class StableVector {
     const uint32_t k = static_cast<uint32_t>(std::bit_width(n)) - 1 - kFirstLog2;
     T* chunk = chunks_[k].load(std::memory_order_relaxed);
     if (!chunk) {
-      // Zeroed by the system page by page as it is used; constructing a large chunk at once was a spike of
-      // tens of milliseconds.
+      // The system zeroes the pages when they are first used. Constructing a large chunk at once was a
+      // spike of tens of milliseconds.
       chunk = static_cast<T*>(std::calloc(kFirst << k, sizeof(T)));
       if (!chunk) throw std::bad_alloc();
       chunks_[k].store(chunk, std::memory_order_release);
@@ -68,9 +68,10 @@ class StableVector {
   uint32_t size_ = 0;
 };
 
-// Hands out spans of trivially copyable values; freed all at once.
+// Hands out spans of trivially copyable values, which are freed all at once.
 class BumpPool {
  public:
+  // n values, uninitialised, aligned to 16 bytes.
   template <class T>
   T* allocate(std::size_t n) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 16);
@@ -92,6 +93,7 @@ class BumpPool {
   std::size_t byte_size() const { return used_; }
 
  private:
+  // A larger span than a block gets a block of its own size.
   void grow(std::size_t bytes) {
     std::size_t size = std::max<std::size_t>(bytes, next_size_);
     if (next_size_ < (1u << 20)) next_size_ *= 2;

@@ -1,4 +1,4 @@
-// ByteSet: 256 bits, one a byte value. Constant cost for every operation.
+// ByteSet: 256 bits, one for each byte. Every operation has a constant cost.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 
 namespace structgen {
 
+// A set of bytes, such as those that may come next in a text.
 struct ByteSet {
   std::array<uint64_t, 4> w{};
 
@@ -29,12 +30,13 @@ struct ByteSet {
   int count() const {
     return std::popcount(w[0]) + std::popcount(w[1]) + std::popcount(w[2]) + std::popcount(w[3]);
   }
-  // Smallest member; 256 when empty.
+  // The smallest member; 256 if the set is empty.
   int first() const {
     for (int i = 0; i < 4; ++i)
       if (w[i]) return i * 64 + std::countr_zero(w[i]);
     return 256;
   }
+  // Calls f for each member, in ascending order.
   template <class F>
   void for_each(F&& f) const {
     for (int i = 0; i < 4; ++i)

@@ -1,6 +1,8 @@
-// Column: a constant array that is its own, or lies in memory that somebody else keeps (a mapped file).
+// Column: a constant array that owns its memory, or lies in memory that somebody else keeps (a mapped
+// file).
 //
-// In: a vector, or a pointer and a count. Out: elements by index. Cost: a load, as with a vector.
+// In: a vector, or a pointer and a count. Out: elements by index. Cost: one load, as with a vector. The
+// trie of a vocabulary is made of columns, so a saved vocabulary is used where it lies in its file.
 #pragma once
 
 #include <cstddef>

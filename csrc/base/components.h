@@ -1,8 +1,9 @@
 // Strongly connected components of a graph.
 //
-// In: the successors of each node. Out: found(members, recursive) once a component, those that it leads to
-// first; recursive: a node of it leads back to itself. Cost: linear, no recursion. Source: Tarjan,
-// "Depth-first search and linear graph algorithms" (1972).
+// In: the successors of each node. Out: found(members, recursive) is called once for each component,
+// after the components to which it leads. recursive: some node of it leads back to itself. Cost:
+// linear; an explicit stack in place of recursion, because grammars may have chains of a million rules.
+// Source: Tarjan, "Depth-first search and linear graph algorithms" (1972).
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace structgen {
 template <class F>
 void components(const std::vector<std::vector<uint32_t>>& next, F&& found) {
   const uint32_t n = static_cast<uint32_t>(next.size());
+  // `order` is the time at which a node was met, `low` the earliest open node that it reaches.
   std::vector<uint32_t> order(n, 0), low(n, 0), open;
   std::vector<bool> is_open(n, false);
   uint32_t time = 0;
@@ -40,6 +42,8 @@ void components(const std::vector<std::vector<uint32_t>>& next, F&& found) {
           low[at] = std::min(low[at], order[to]);
         continue;
       }
+      // The node reaches no earlier open node, so it and all nodes above it on the stack are one
+      // component.
       if (low[at] == order[at]) {
         std::size_t first = open.size() - 1;
         while (open[first] != at) --first;

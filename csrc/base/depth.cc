@@ -19,15 +19,17 @@ namespace structgen {
 
 namespace {
 
-constexpr std::size_t kReserve = 48u << 10;  // for what calls no check_depth(), and for signal handlers
+// For functions that do not call check_depth(), and for signal handlers.
+constexpr std::size_t kReserve = 48u << 10;
 
+// The addresses of a thread's stack.
 struct Bounds {
   uintptr_t low = 0, high = 0;
 };
 
 uintptr_t here() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
-// Of a stack that nobody can tell us about: less than any thread has.
+// The bounds of a stack about which the system tells nothing: less than any thread has.
 Bounds guess() { return {here() - (64u << 10), here()}; }
 
 Bounds own_stack() {
@@ -52,7 +54,8 @@ Bounds own_stack() {
 #endif
 }
 
-// Asked for once a thread. A coroutine may have put another stack under it since: then nothing is known.
+// The lowest address of this thread's stack, asked for once per thread. A coroutine may have put
+// another stack in its place since; then nothing is known.
 uintptr_t lowest() {
   thread_local constinit Bounds known{};
   if (known.high == 0) known = own_stack();
@@ -80,7 +83,8 @@ Work::Work() : before_(stack_floor) {
 
 namespace {
 
-// The caller waits for it. What interrupts the caller's call interrupts it.
+// Work for another thread, for which the caller waits. Whatever interrupts the caller's call interrupts
+// the work.
 class Errand {
  public:
   explicit Errand(const std::function<void()>& work) : work_(work) {}
@@ -96,7 +100,7 @@ class Errand {
     done_ = true;
     over_.notify_one();
   }
-  // The thread may still be ending.
+  // Waits for the work, not for the end of the thread.
   void wait() {
     std::unique_lock hold(lock_);
     while (!done_) {
@@ -172,7 +176,7 @@ void elsewhere(const std::function<void()>& work) {
 
 void stack_is_low() {
   if (!room::working()) {
-    // Nobody asked for a stack: what this thread has.
+    // Nobody asked for a stack: the thread has what it has.
     const uintptr_t low = lowest() + kReserve;
     if (here() >= low) return;
   }

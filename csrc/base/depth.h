@@ -1,15 +1,15 @@
 // How deep recursions may go, and the stack that they may use.
 //
-// In: calls of functions that recurse over what a user wrote. Out: the same calls, or kSchemaTooComplex where
-// they would need more than kStack bytes. Cost: a comparison a call; a thread, 30 us, a piece of work on a
-// thread whose own stack is small.
+// In: calls of functions that recurse over what a user wrote. Out: the same calls, or kSchemaTooComplex
+// if they would need more than kStack bytes. Cost: a comparison per call; a thread (30 us) for a piece
+// of work on a thread whose own stack is small.
 //
-// Reasoning: threads have stacks of 8 MB, 512 kB (macOS) or 128 kB (musl), and a pattern or schema from a
-// stranger must neither end the process nor be refused on one machine and taken on another. So a piece of
-// work (a compile, a mask) always has kStack bytes: where the thread has less left, it runs on another one
-// while the caller waits. Every recursive function of the core calls check_depth(); tools/recursions.py looks
-// for those that do not. Bytes are counted and not calls, because recursions of many functions stand on each
-// other.
+// Why: threads have stacks of 8 MB, 512 kB (macOS) or 128 kB (musl). A pattern or schema from a
+// stranger must not end the process, and must not be refused on one machine and accepted on another. So
+// a piece of work (a compile, a mask) always has kStack bytes: if the thread has less left, the work
+// runs on another thread while the caller waits. Every recursive function of the core calls
+// check_depth(); tools/recursions.py looks for functions that do not. Bytes are counted and not calls,
+// because recursions of several functions stand on each other.
 #pragma once
 
 #include <cstddef>
@@ -33,21 +33,25 @@ constexpr std::size_t kStack = 6u << 20;
 constexpr std::size_t kStack = 6u << 20;
 #endif
 
-// The address that the stack of the work under way must not reach; before any work, not known yet.
+// The address that the stack of the work under way must not reach. Before any work it is not known yet.
 extern constinit thread_local uintptr_t stack_floor;
 
-void stack_is_low();  // throws unless the floor was only unknown
+// Throws, unless the address was only not known yet.
+void stack_is_low();
 
-// Throws kSchemaTooComplex where the stack of this piece of work is used up.
+// Throws kSchemaTooComplex if the stack of this piece of work is used up.
 inline void check_depth() {
   if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_floor) [[unlikely]]
     stack_is_low();
 }
 
 namespace room {
-bool working();  // this thread is in a piece of work already
-bool enough();   // this thread's stack has kStack bytes left
-class Work {     // gives the caller its kStack bytes, or what is there
+// True if this thread is in a piece of work already.
+bool working();
+// True if this thread's stack has kStack bytes left.
+bool enough();
+// Gives the caller its kStack bytes, or what there is.
+class Work {
  public:
   Work();
   ~Work() { stack_floor = before_; }
@@ -57,12 +61,13 @@ class Work {     // gives the caller its kStack bytes, or what is there
  private:
   const uintptr_t before_;
 };
-// On a thread with enough stack; exceptions come through. Where no thread is to be had, on this one.
+// Runs `work` on a thread with enough stack, and passes its exceptions on. If no thread can be started,
+// it runs on this one.
 void elsewhere(const std::function<void()>& work);
 }  // namespace room
 
-// f(), with kStack bytes of stack. The caller holds no lock and is in no ForkSection: f may run on another
-// thread.
+// f(), with kStack bytes of stack. The caller must hold no lock and be in no ForkSection, because f may
+// run on another thread.
 template <class F>
 auto with_stack(F&& f) -> std::invoke_result_t<F&> {
   using Result = std::invoke_result_t<F&>;

@@ -1,30 +1,33 @@
-// What a world does about questions that take too much work to tell: an error, or a part of the language.
+// The choice of a world for questions that take too much work to decide: an error, or a part of the
+// language.
 //
-// In: Limits(on_limit="error" or "subset"), and the share of its work that a question may take. Out: shares,
-// and how often something was omitted. Cost: none. One thread at a time, as the world.
+// In: Limits(on_limit="error" or "subset"), and the share of its work that a question may take. Out:
+// shares, and how often something was omitted. Cost: none. One thread at a time, like the world.
 //
-// The problem. A schema can ask for an intersection of patterns that takes minutes to decide. With "error"
-// the call ends in BudgetExceeded or SchemaTooComplex. With "subset" the text goes on without what was not
-// decided: every mask is a part of the exact one, and says so (Matcher::mask_exact).
+// The problem. A schema can ask for an intersection of patterns that takes minutes to decide. With
+// "error" the call ends in BudgetExceeded or SchemaTooComplex. With "subset" the text goes on without
+// what was not decided: every mask is a part of the exact one, and says so (Matcher::mask_exact).
 //
 // The words, from the algebra to the matcher:
 //
-//     undecided     a regex of which nobody knows whether it has a text (RegexArena::undecided)
-//     omitted       left out of a language for being undecided: a byte of a step (RegexArena::step), an
+//     undecided     a regex of which it is not known whether it has a text (RegexArena::undecided)
+//     omitted       left out of a language because it is undecided: a byte of a step (RegexArena::step), an
 //                   alternative of a rule (Parser::expand), a member or item (Solver::attempt)
 //     omits         a world with on_limit="subset" (Effort::omits)
 //     partial       a grammar from which something was omitted, and a row that may lack tokens for it
-//     starved       a state, stack or cell of which all that may follow was omitted. It is no answer, because
-//                   the text was promised an end: Parser::fed makes it again with `again`
-//     again         what is undecided is looked at once more, and one question may take nearly all work left
-//     trusts        a mask allowed this token, by parts of a union that it knew to have a text. The step
-//                   leads on, even if the whole is undecided (Matcher::walk_trusting)
+//     starved       a state, stack or cell behind which everything was omitted. It is no answer, because the
+//                   text was promised an end: Parser::fed makes it again with `again`
+//     again         undecided questions are asked once more, and one question may take nearly all work left
+//     trusts        a mask allowed this token through parts of a union that were known to have a text. The
+//                   step leads on, even if the whole is undecided (Matcher::walk_trusting)
 //
-// Example. `{"a": A, "b": B}` where B is undecided. The mask after `{` has `"a"` and omits `"b"`; the grammar
-// is partial from now on. If A is undecided too, the state behind `{` is starved: both are looked at again.
+// Example: `{"a": A, "b": B}` where B is undecided. The mask after `{` has `"a"` and omits `"b"`; the
+// grammar is partial from now on. If A is undecided too, the state behind `{` is starved: both are
+// asked again.
 //
-// Invariants. Under a complement less would be more, so only what a text goes on with is omitted (step(), not
-// next()). "No" from an attempt() never allows anything. What is omitted is not remembered as empty.
+// Invariants. Under a complement a smaller language becomes a larger one, so omitting is only done
+// where a text goes on (step(), not next()). A "no" from attempt() never allows anything. What is
+// omitted is not remembered as empty.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +37,16 @@
 
 namespace structgen {
 
+// The modes of one world, and its count of omissions.
 class Effort {
  public:
   explicit Effort(bool omits) : omits_(omits) {}
-  // Whether what is too much to tell may be omitted; else it is an error.
+  // True if a part of the language that takes too much work to decide may be omitted; otherwise that is
+  // an error.
   bool omits() const { return omits_; }
   bool again() const { return again_; }
   bool trusts() const { return trusts_; }
-  // What one of several questions may take, so that those that are too much leave some to the others.
+  // The work that one of several questions may take, so that a hard one leaves some to the others.
   int64_t share() const { return again_ ? most_of_work() : share_of_work(); }
   void omit() { ++omitted_; }
   // How often so far. A caller compares two counts to learn whether its own question omitted something.
@@ -55,7 +60,7 @@ class Effort {
   uint64_t omitted_ = 0;
 };
 
-// While it lives, what is undecided is looked at again.
+// While it lives, undecided questions are asked again.
 class LookAgain {
  public:
   explicit LookAgain(Effort& e) : effort_(e), before_(std::exchange(e.again_, true)) {}
@@ -68,7 +73,7 @@ class LookAgain {
   const bool before_;
 };
 
-// While it lives, steps lead on over what is undecided.
+// While it lives, steps lead through regexes whose emptiness is undecided.
 class Trust {
  public:
   explicit Trust(Effort& e) : effort_(e), before_(std::exchange(e.trusts_, true)) {}
@@ -81,7 +86,7 @@ class Trust {
   const bool before_;
 };
 
-// Whether something was omitted since this was made.
+// Tells whether something was omitted since it was made.
 class Omissions {
  public:
   explicit Omissions(const uint64_t& count) : count_(count), before_(count) {}

@@ -1,7 +1,7 @@
-// The one exception C++ throws; bind/ maps its kind once to a Python class.
+// The one exception that the C++ code throws; bind/ turns its kind into a Python class in one place.
 //
-// In: a kind, a short lower-case fact, a place (JSON pointer or byte offset), a keyword.
-// Out: std::exception. Cost: none until thrown.
+// In: a kind, a short fact in lower case, a place (JSON Pointer or byte offset), a keyword. Out:
+// std::exception. Cost: none until it is thrown.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,34 @@
 
 namespace structgen {
 
+// The kinds of errors. They are kept apart where a caller can react in different ways.
 enum class ErrorKind : uint8_t {
-  kGrammar,              // text that is not a pattern, schema or grammar
-  kUnsupportedSchema,    // a keyword this build does not enforce
-  kSchemaTooComplex,     // a formula or regex exceeded its budget
-  kUnsatisfiableSchema,  // no instance exists
-  kVocabulary,           // a vocabulary that cannot be used
-  kBudgetExceeded,       // a run-time budget (memory, states) was exceeded
-  kUnsatisfiableInfill,  // proved: nothing fits between a prefix and a suffix
-  kUnsatisfiableBudget,  // proved: no text fits the tokens that are left
-  kValue,                // an argument outside its range
+  // A text that is no pattern, schema or grammar.
+  kGrammar,
+  // A keyword, or a combination, that is not enforced.
+  kUnsupportedSchema,
+  // A formula or regex is beyond its limits.
+  kSchemaTooComplex,
+  // No value satisfies the schema.
+  kUnsatisfiableSchema,
+  // A vocabulary that cannot be used.
+  kVocabulary,
+  // A limit of work, memory or states at run time.
+  kBudgetExceeded,
+  // Proved: nothing fits between a prefix and a suffix.
+  kUnsatisfiableInfill,
+  // Proved: no text fits the tokens that are left.
+  kUnsatisfiableBudget,
+  // An argument outside of its range.
+  kValue,
 };
 
+// An error with its place. The place is added by whoever knows it on the way out.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
-  // `offset` is a byte offset into the text at fault; -1 means none.
+  // `offset` is a byte offset into the text at fault; -1: none.
   Error&& at(int64_t offset) && {
     offset_ = offset;
     return std::move(*this);
@@ -43,8 +54,8 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
-  // The schema at work (Lowering::location), from the innermost call that knows it; who has the
-  // schemas' text makes a place of it.
+  // The schema that was at work (Lowering::location), told by the innermost call that knows it. Whoever
+  // has the text of the schemas turns it into a place (schema/write/diagnosis.h).
   void in_schema(LocationId location) {
     if (!schema_ && pointer_.empty()) schema_ = location;
   }
@@ -54,12 +65,12 @@ class Error : public std::exception {
     keyword_ = std::move(keyword);
     schema_.reset();
   }
-  // Nobody on the way is to make the best of it: memory is used up, or a test asked for it.
+  // Marks an error that nobody on the way may handle: memory is used up, or a test asked for it.
   Error&& for_the_caller() && {
     for_the_caller_ = true;
     return std::move(*this);
   }
-  // Whether it was only too much to tell.
+  // True if the answer was only too much to tell.
   bool is_limit() const {
     if (for_the_caller_) return false;
     return kind_ == ErrorKind::kBudgetExceeded || kind_ == ErrorKind::kSchemaTooComplex;

@@ -1,9 +1,9 @@
-// FlatMap: small keys to small values in one array.
+// FlatMap: a map from small keys to small values, in one array.
 //
-// In: integer keys, values that are copied as bytes. Out: pointers and references that hold until the next
-// insertion. Cost: one probe sequence; an insertion allocates only when the array doubles. A node for each
-// entry, as std::unordered_map makes, was a fifth of what a small schema's compile allocates. An erased entry
-// leaves no mark: what probed past it moves up.
+// In: integer keys, and values that are copied as bytes. Out: pointers and references that hold until
+// the next insertion. Cost: one probe sequence; an insertion allocates only if the array doubles.
+// std::unordered_map makes a node for each entry, which was a fifth of what the compile of a small
+// schema allocates. An erased entry leaves no mark: the entries that were probed past it move up.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class FlatMap {
   std::size_t size() const { return count_; }
   std::size_t byte_size() const { return capacity_ * sizeof(Slot); }
 
-  // Null where there is none.
+  // Null if there is no such key.
   Value* find(Key key) {
     if (count_ == 0) return nullptr;
     for (std::size_t i = home(key);; i = next(i)) {
@@ -34,7 +34,7 @@ class FlatMap {
   }
   const Value* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
 
-  // The entry, and whether it is new; an old one keeps its value.
+  // The entry, and whether it is new; an existing one keeps its value.
   std::pair<Value&, bool> emplace(Key key, Value value) {
     if (2 * (count_ + 1) > capacity_) grow();
     std::size_t i = home(key);
@@ -46,6 +46,7 @@ class FlatMap {
   }
   Value& operator[](Key key) { return emplace(key, Value{}).first; }
 
+  // Closes the gap: each following entry whose home lies before the gap moves into it.
   void erase(Key key) {
     Value* const at = find(key);
     if (!at) return;
@@ -54,7 +55,8 @@ class FlatMap {
     for (std::size_t i = next(hole); slots_[i].used; i = next(i)) {
       const std::size_t wanted = home(slots_[i].key);
       if (((i - wanted) & (capacity_ - 1)) < ((i - hole) & (capacity_ - 1)))
-        continue;  // its home lies past the hole
+        // Its home lies behind the gap, so it stays.
+        continue;
       slots_[hole] = slots_[i];
       hole = i;
     }
@@ -74,6 +76,7 @@ class FlatMap {
   };
   std::size_t home(Key key) const { return static_cast<std::size_t>(mix(0, key)) & (capacity_ - 1); }
   std::size_t next(std::size_t i) const { return (i + 1) & (capacity_ - 1); }
+  // The table is at most half full, so probe sequences stay short.
   void grow() {
     const std::size_t before = capacity_, after = before == 0 ? 8 : before * 2;
     std::unique_ptr<Slot[]> old = std::make_unique<Slot[]>(after);

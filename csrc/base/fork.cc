@@ -14,23 +14,27 @@ namespace structgen {
 
 namespace {
 
-// `inside`: threads in sections. Both are sequentially consistent: a thread that enters and one that forks
-// each write one of them and then read the other, and at least one of the two must see the other's.
+// `inside`: the threads in sections. Both are sequentially consistent: a thread that enters and a
+// thread that forks each write one of the two and then read the other, and at least one of them must
+// see the other's write.
 std::atomic<uint32_t> inside{0};
 std::atomic<uint32_t> forking{0};
 std::atomic<uint64_t> forks{0};
 std::atomic<uint64_t> torn{0};
 std::atomic<int64_t> patience{kForkPatience.count()};
-std::mutex one_fork;  // held by the thread that forks; the child's copy is that thread's
+// Held by the thread that forks; the child's copy belongs to that thread, which is the child's only
+// one.
+std::mutex one_fork;
 thread_local uint32_t depth = 0;
 
 void exit_gate() { inside.fetch_sub(1); }
 
 #ifndef _WIN32
-bool all_left;  // of the fork under way: nobody is in a section
+// Of the fork under way: no thread is in a section.
+bool all_left;
 
-// A fork from within a section is the caller's own affair: it waits for the others alone. There is no waiting
-// for an atomic with an end to it, so it looks again and again.
+// A fork from inside of a section only waits for the other threads. An atomic cannot be waited for with
+// a time limit, so this looks again and again, less and less often.
 void prepare() {
   using Clock = std::chrono::steady_clock;
   one_fork.lock();
@@ -51,6 +55,8 @@ void open_gate() {
 
 void in_parent() { open_gate(); }
 
+// The child has one thread. Another one that was about to wait at the gate had counted itself for a
+// moment.
 void in_child() {
   inside.store(depth ? 1 : 0);  // a thread that was about to wait at the gate had counted itself for a moment
   forks.fetch_add(1);
@@ -63,6 +69,8 @@ const int registered = pthread_atfork(prepare, in_parent, in_child);
 
 }  // namespace
 
+// Enters, or waits at the gate while a fork is under way. The count is taken back before it waits, so
+// that the fork does not wait for this thread.
 void ForkSection::enter() {
   if (depth++ > 0) return;
   for (;;) {

@@ -1,16 +1,17 @@
 // Locks that a forked child finds free.
 //
-// In: sections of code that hold a lock of the core. Out: fork() waits until no thread is in one, and none
-// begins meanwhile, so the child finds every lock free and what it guards whole. Cost: two atomic operations
-// a section.
+// In: sections of code that hold a lock of the core. Out: fork() waits until no thread is in a section,
+// and no section begins meanwhile. So the child finds every lock free, and everything that they guard
+// whole. Cost: two atomic operations per section.
 //
-// Reasoning: a child has the memory of its parent and one thread. A lock that another thread held would stay
-// held for ever, and what that thread was changing would stay half changed, so giving the child fresh locks
-// is not enough. Taking every lock before a fork needs their order and a list of them; one gate in front of
-// all of them needs neither. fork() waits for the longest compile or mask under way, but not for ever: after
-// kForkPatience it goes on, and in the child the locks that were held then are lost, and with them what they
-// guard. Whoever asks for one there gets an error; whoever owns one leaves what it guards as it is. Threads
-// themselves do not survive: what owns some starts them anew in the child (PerProcess).
+// Why: a child has the memory of its parent, but only one thread. A lock that another thread held would
+// stay locked for ever, and what that thread was changing would stay half changed; fresh locks in the
+// child are not enough. Taking every lock before a fork needs their order and a list of them; one gate
+// in front of all of them needs neither. fork() waits for the longest compile or mask under way, but
+// not for ever: after kForkPatience it goes on. Then the locks that were held are lost in the child,
+// together with what they guard. Waiting for one of them there is an error, and its owner leaves what
+// it guards as it is. Threads do not survive a fork: whoever owns some starts them anew in the child
+// (PerProcess).
 #pragma once
 
 #include <atomic>
@@ -20,8 +21,8 @@
 
 namespace structgen {
 
-// In its scope this process is not forked by other threads. Sections may nest. Nothing in one may wait for a
-// thread that is yet to enter a section.
+// While it lives, other threads do not fork this process. Sections may nest. No code in a section may
+// wait for a thread that has yet to enter one.
 class ForkSection {
  public:
   ForkSection() { enter(); }
@@ -32,17 +33,17 @@ class ForkSection {
   static void leave();
 };
 
-// Forks between this process and the first that loaded the library.
+// The number of forks between this process and the first one that loaded the library.
 uint64_t fork_count();
-// The last of them that did not wait to the end; 0: none.
+// The last of these forks that did not wait to the end, by its number; 0: none.
 uint64_t torn_fork();
 
 constexpr std::chrono::milliseconds kForkPatience{30'000};
-// For the forks to come, in milliseconds; negative: kForkPatience again.
+// Sets the patience of forks to come, in milliseconds; negative: kForkPatience again.
 void set_fork_patience(int64_t milliseconds);
 
-// The lock of the core, and a ForkSection while it is held or waited for. Waiting for it ends with
-// Interrupted where the call under way is to end (base/interrupt.h), and with an Error where the lock is
+// The lock of the core. While it is held or waited for, the thread is in a ForkSection. Waiting ends
+// with Interrupted if the call under way is to end (base/interrupt.h), and with an Error if the lock is
 // lost.
 class Mutex {
  public:
@@ -64,7 +65,7 @@ class Mutex {
     mutex_.unlock();
     ForkSection::leave();
   }
-  // A thread of a parent process held it when that forked.
+  // True if a thread of a parent process held it when that process forked.
   bool lost() const {
     const uint64_t holder = holder_.load(std::memory_order_relaxed);
     return holder != 0 && holder <= torn_fork();
@@ -73,11 +74,13 @@ class Mutex {
  private:
   void wait();
   std::timed_mutex mutex_;
-  std::atomic<uint64_t> holder_{0};  // the process whose thread holds it, as fork_count() + 1
+  // The process whose thread holds it, as fork_count() + 1; 0: nobody.
+  std::atomic<uint64_t> holder_{0};
 };
 
-// One object a process, made when it is first asked for: a child gets one of its own, whose threads run
-// there. Never freed: its threads outlive every other object. T is made by its default constructor.
+// One object per process, made when it is first asked for. A child gets one of its own, whose threads
+// run in the child. It is never freed, because its threads outlive every other object. T needs a
+// default constructor.
 template <class T>
 class PerProcess {
  public:

@@ -1,6 +1,7 @@
-// Index types. Every arena index has its own type, so that a StateId never meets a RegexId by mistake.
+// Types of indices. Every index of an arena has a type of its own, so that a StateId is never taken for
+// a RegexId.
 //
-// In/out: 32-bit integers. Cost: none (trivially copyable).
+// In and out: 32-bit integers. Cost: none (trivially copyable).
 #pragma once
 
 #include <compare>
@@ -10,6 +11,7 @@
 
 namespace structgen {
 
+// A number with a type. 0 is the default, which means something else in each arena.
 template <class Tag>
 struct Id {
   uint32_t v = 0;
@@ -18,14 +20,17 @@ struct Id {
   friend constexpr auto operator<=>(const Id&, const Id&) = default;
 };
 
-using RegexId = Id<struct RegexTag>;        // a node of the hash-consed regex algebra
-using RuleId = Id<struct RuleTag>;          // a nonterminal
-using StackId = Id<struct StackTag>;        // a hash-consed set of stacks
-using StateId = Id<struct StateTag>;        // a parse state
-using CaptureId = Id<struct CaptureTag>;    // text captured so far; 0 = not capturing
-using ValueId = Id<struct ValueTag>;        // a formula of any JSON value
-using TypedId = Id<struct TypedTag>;        // a formula of the values of one kind
-using LocationId = Id<struct LocationTag>;  // where a schema stands (Lowering::location)
+// A node of the regex algebra.
+using RegexId = Id<struct RegexTag>;
+using RuleId = Id<struct RuleTag>;    // a nonterminal
+using StackId = Id<struct StackTag>;  // a hash-consed set of stacks
+using StateId = Id<struct StateTag>;  // a parse state
+// The text that was captured so far; 0: nothing is captured.
+using CaptureId = Id<struct CaptureTag>;
+using ValueId = Id<struct ValueTag>;  // a formula of any JSON value
+using TypedId = Id<struct TypedTag>;  // a formula of the values of one kind
+// Where a schema stands (Lowering::location).
+using LocationId = Id<struct LocationTag>;
 
 using TokenId = int32_t;  // a language-model token
 

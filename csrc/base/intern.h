@@ -1,9 +1,9 @@
-// InternTable: the hash index of a hash-consing arena.
+// InternTable: the hash index of an arena that stores each value once.
 //
-// In: a 64-bit hash, an equality test over ids, a maker of new ids. Out: the id of the equal value.
-// Cost: one probe sequence. Growth is incremental: a full rehash was a visible spike (1.8 ms), so the
-// old table is drained a few slots an insertion. Equality is always checked, hashes never trusted.
-// A maker that throws leaves the table as it was.
+// In: a 64-bit hash, an equality test over ids, a function that makes a new id. Out: the id of the
+// equal value. Cost: one probe sequence. Growth is incremental, because a full rehash was a visible
+// spike (1.8 ms): a few slots of the old table are moved at each insertion. Equality is always checked;
+// a hash is never trusted. If the maker throws, the table is as it was.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 namespace structgen {
 
+// Mixes one value into a hash (a multiply-xorshift step with constants of MurmurHash3).
 inline uint64_t mix(uint64_t h, uint64_t v) {
   h ^= v + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
   h *= 0xFF51AFD7ED558CCDull;
@@ -39,7 +40,7 @@ inline uint64_t hash_bytes(const char* p, std::size_t n, uint64_t seed) {
   return mix(h, w);
 }
 
-// A zeroed array whose pages the system provides as they are used.
+// A zeroed array. The system provides its pages when they are first used.
 template <class T>
 class ZeroArray {
  public:
@@ -64,6 +65,7 @@ class ZeroArray {
   std::size_t n_;
 };
 
+// The index. The values themselves are in the caller's arena; the table only knows ids.
 class InternTable {
  public:
   explicit InternTable(uint32_t initial_log2 = 4) : slots_(1ull << initial_log2) {}
@@ -71,11 +73,13 @@ class InternTable {
   // equal(id) -> bool; make() -> id.
   template <class Equal, class Make>
   uint32_t find_or_add(uint64_t hash, Equal&& equal, Make&& make) {
-    const uint32_t tag = static_cast<uint32_t>(hash >> 32) | 1u;  // 0 marks a free slot
+    // 0 marks a free slot.
+    const uint32_t tag = static_cast<uint32_t>(hash >> 32) | 1u;
     if (const Slot* s = probe(slots_, hash, tag, equal)) return s->id;
     if (!old_.empty())
       if (const Slot* s = probe(old_, hash, tag, equal)) return s->id;
-    make_room();  // what throws does so before there is a new id that nobody finds
+    // All that may throw comes before a new id exists that nobody could find.
+    make_room();
     const uint32_t id = make();
     add(tag, hash, id);
     return id;
@@ -93,7 +97,8 @@ class InternTable {
  private:
   struct Slot {
     uint32_t tag = 0;
-    uint32_t low = 0;  // low half of the hash: the home position survives a move to a larger table
+    // The low half of the hash: the home position is known without the value when the table grows.
+    uint32_t low = 0;
     uint32_t id = 0;
   };
   template <class Equal>
@@ -120,11 +125,12 @@ class InternTable {
     drained_ = 0;
   }
   void add(uint32_t tag, uint64_t hash, uint32_t id) {
-    make_room();  // make() may have added others
+    // make() may have added others.
+    make_room();
     put(slots_, Slot{tag, static_cast<uint32_t>(hash), id});
     ++count_;
-    // The old table stays intact for probing until it is drained whole; at 8 slots an insertion it
-    // is gone long before the new one fills.
+    // The old table stays whole for probing until all of it was moved. With 8 slots per insertion it is
+    // gone long before the new one is full.
     if (!old_.empty()) {
       const std::size_t end = std::min(old_.size(), drained_ + 8);
       for (; drained_ < end; ++drained_)

@@ -1,7 +1,7 @@
-// SmallVector: a list that is short nearly always, kept in place until it is not.
+// SmallVector: a list that is nearly always short, kept in place until it is not.
 //
-// In: values that are copied as bytes. Out: a contiguous range. Cost: no allocation up to N values, doubling
-// after. It neither copies nor moves: it is for lists that live in one function.
+// In: values that are copied as bytes. Out: a contiguous range. Cost: no allocation up to N values,
+// doubling beyond. It can be neither copied nor moved: it is for lists that live in one function.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,8 @@ class SmallVector {
   }
   void pop_back() { --size_; }
   void clear() { size_ = 0; }
-  void shrink(T* end) { size_ = static_cast<std::size_t>(end - data_); }  // what std::unique leaves
+  // Cuts the list off at `end`, which is what std::unique returns.
+  void shrink(T* end) { size_ = static_cast<std::size_t>(end - data_); }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   T* begin() { return data_; }

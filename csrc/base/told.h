@@ -1,16 +1,16 @@
 // An answer, or the limit that was met on the way to it.
 //
-// In: a question, as a function that throws an Error where its answer takes too much work, memory or states.
-// Out: Told<T>. Cost: none where the question is answered; one exception where it is not.
+// In: a question, as a function that throws an Error if its answer takes too much work, memory or
+// states. Out: Told<T>. Cost: none if the question is answered; one exception if it is not.
 //
-// Three answers are possible to "does a text end so?": yes, no, and "that is too much to tell". The third is
-// thrown where the caller cannot go on without the first two, because it passes through deep recursions.
-// Whoever can go on asks by told(), the only place that catches a limit:
+// "Does a text end here?" has three answers: yes, no, and "that is too much to tell". The third one is
+// thrown, because it passes through deep recursions whose callers cannot go on without one of the first
+// two. A caller that can go on asks by told(), which is the only place that catches a limit:
 //
 //     told([&] { return arena.is_empty(r); }).value_or(false)   // "not known to be empty"
 //     FirstLimit unsure; ... unsure.otherwise(false, f) ...     // one of several answers may decide
 //
-// An error that says `for_the_caller()` (memory is used up, a test asked for it) passes through.
+// An error that is `for_the_caller()` (memory is used up, a test asked for it) passes through.
 #pragma once
 
 #include <exception>
@@ -22,6 +22,7 @@
 
 namespace structgen {
 
+// An answer or a limit, never both.
 template <class T>
 class Told {
  public:
@@ -32,8 +33,9 @@ class Told {
   T& operator*() { return *value_; }
   T* operator->() { return &*value_; }
   T value_or(T otherwise) && { return value_ ? std::move(*value_) : std::move(otherwise); }
-  const std::exception_ptr& limit() const { return limit_; }  // null: it was told
-  // Throws the limit where there is one.
+  // Null: there is an answer.
+  const std::exception_ptr& limit() const { return limit_; }
+  // The answer; throws the limit if there is none.
   T value() && {
     if (limit_) std::rethrow_exception(limit_);
     return std::move(*value_);
@@ -44,8 +46,8 @@ class Told {
   std::exception_ptr limit_;
 };
 
-// f(), or the limit that it met. Of a function without a value: true. `passes(error)`: other errors that
-// count as a limit.
+// f(), or the limit that it met. If f returns nothing, the answer is true. `passes(error)`: other
+// errors that count as a limit.
 template <class F, class Passes>
 auto told(F&& f, Passes&& passes) {
   using R = std::invoke_result_t<F>;
@@ -67,16 +69,17 @@ auto told(F&& f) {
   return told(std::forward<F>(f), [](const Error&) { return false; });
 }
 
-// For questions that one of several answers decides: a limit waits until the others are there.
+// For questions that one of several answers decides: a limit waits until the other answers are there.
 class FirstLimit {
  public:
-  // f(), or `unsure` where it is too much to tell.
+  // f(), or `unsure` if it is too much to tell.
   template <class T, class F>
   T otherwise(T unsure, F&& f) {
     Told<T> answer = told([&]() -> T { return f(); });
     if (!answer && !first_) first_ = answer.limit();
     return std::move(answer).value_or(std::move(unsure));
   }
+  // Throws the first limit that was met, if any. To be called when no answer has decided.
   void rethrow() const {
     if (first_) std::rethrow_exception(first_);
   }

@@ -1,8 +1,8 @@
-// Undo: what is done on the way out of a scope, and where something throws alone.
+// Undo: an action on the way out of a scope if something throws.
 //
-// In: a function that throws nothing. Out: it is called at the end of the scope, unless keep() was. Cost:
-// none. For what is noted while work is under way and would be believed later: a search that is open, a row
-// that is half made. numbered(): lists with an index.
+// In: a function that throws nothing. Out: it is called at the end of the scope, unless keep() was
+// called. Cost: none. It is for marks of work under way that would be believed later: an open search, a
+// half-made row. numbered(): a list with an index, which grow together.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ class Undo {
   bool kept_ = false;
 };
 
-// The number of a value in a list, by its key in an index of the list: both get it, or neither.
+// The number of a value in a list, by its key in an index of the list. Both get a new entry, or
+// neither.
 template <class Index, class List, class Value>
 auto numbered(Index& index, List& list, const typename Index::key_type& key, Value&& value) {
   if (const auto it = index.find(key); it != index.end()) return it->second;

@@ -1,4 +1,4 @@
-// UTF-8 in and out: encode a code point, decode one, validate a string. Linear, no tables.
+// UTF-8 in and out: encodes a code point, decodes one, checks a string. Linear, without tables.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 namespace structgen {
 
+// Appends a code point. A surrogate is encoded, too, as three bytes that are not valid UTF-8.
 inline void append_utf8(std::string& out, uint32_t cp) {
   if (cp < 0x80) {
     out += static_cast<char>(cp);
@@ -25,8 +26,8 @@ inline void append_utf8(std::string& out, uint32_t cp) {
   }
 }
 
-// Code point at `i` and its length; length 0 where the bytes are not well-formed UTF-8 (overlong,
-// surrogate, above 10FFFF, cut off).
+// The code point at byte i, and its length in bytes. Length 0: the bytes are not well-formed UTF-8
+// (overlong, a surrogate, above 10FFFF, cut off).
 inline uint32_t decode_utf8(std::string_view s, std::size_t i, uint32_t& length) {
   const auto at = [&](std::size_t k) { return static_cast<uint8_t>(s[i + k]); };
   const auto tail = [&](std::size_t k) { return i + k < s.size() && (at(k) & 0xC0) == 0x80; };
@@ -64,6 +65,7 @@ inline bool valid_utf8(std::string_view s) {
   return true;
 }
 
+// Counts the bytes that begin a character; the string must be valid UTF-8.
 inline uint32_t codepoint_count(std::string_view s) {
   uint32_t n = 0;
   for (char c : s) n += (static_cast<uint8_t>(c) & 0xC0) != 0x80;

@@ -9,12 +9,14 @@ namespace structgen {
 void (*work_interrupt)() = nullptr;
 
 namespace {
+// 1234567 as "1,234,567".
 std::string grouped(int64_t n) {
   std::string digits = std::to_string(n);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
   return digits;
 }
 
+// The error of a limit. It says which task took too much, the limit, and the setting that raises it.
 [[noreturn]] void refuse(Task task, int64_t limit, int64_t set) {
   std::string most = " takes more than " + grouped(limit) + " units of work";
   if (set > 0) most += ", " + grouped(limit / set) + " times the limit of " + grouped(set);
@@ -23,9 +25,9 @@ std::string grouped(int64_t n) {
       throw Error(ErrorKind::kSchemaTooComplex,
                   "compiling this" + most + "; simplify it, or raise Limits(compile=...)");
     case Task::kMask:
-      throw Error(ErrorKind::kBudgetExceeded,  // a multiple is what masks of subsets may take
-                  "this mask" + most + "; raise Limits(mask=...)" +
-                      (set > 0 ? "" : ", or compile with on_limit='subset'"));
+      // Masks of subsets may take a multiple.
+      throw Error(ErrorKind::kBudgetExceeded, "this mask" + most + "; raise Limits(mask=...)" +
+                                                  (set > 0 ? "" : ", or compile with on_limit='subset'"));
     case Task::kAccept:
       throw Error(ErrorKind::kBudgetExceeded, "reading this text" + most + "; raise Limits(mask=...)");
     case Task::kBudget:
@@ -55,7 +57,8 @@ void out_of_memory(std::size_t limit) {
 }
 
 void Meter::settle() {
-  if (fail_ > 0) fail_ = std::max<int64_t>(1, fail_ - (given_ - slice_));  // due: at the next charge
+  // Due at the next charge.
+  if (fail_ > 0) fail_ = std::max<int64_t>(1, fail_ - (given_ - slice_));
   given_ = slice_;
 }
 
@@ -64,6 +67,7 @@ void Meter::fail_after(int64_t units) {
   refill(left());
 }
 
+// Called when a slice is used up: a planned failure, the limit, interrupts, and the caller's own look.
 void Meter::checkpoint() {
   const int64_t all = left();
   if (fail_ > 0) {
@@ -72,12 +76,14 @@ void Meter::checkpoint() {
     if (due) {
       fail_ = 0;
       refill(all);
-      if (work_interrupt) work_interrupt();  // a test may want this one to fail in its place
+      // A test may want this one to fail in its place.
+      if (work_interrupt) work_interrupt();
       throw Error(ErrorKind::kBudgetExceeded, "a failure that a test asked for").for_the_caller();
     }
   }
   if (all < 0) {
-    slice_ = std::max<int64_t>(all, -1);  // no further down: what is over is not counted
+    // The counter stops there: units beyond the limit are not counted.
+    slice_ = std::max<int64_t>(all, -1);
     after_ = 0;
     given_ = slice_;
     refuse(task_, limit_, set_);
@@ -87,6 +93,7 @@ void Meter::checkpoint() {
   if (look_) look_(of_);
 }
 
+// The tighter limit names the task, so that the error is about the limit that was met.
 WorkScope::WorkScope(Task task, Allowance limit, void (*look)(void*), void* of) {
   meter.settle();
   outer_ = meter;

@@ -1,12 +1,13 @@
-// Units of work: what every dear loop of the core is charged for, so that a limit met on one machine is met
-// on all.
+// Units of work: every expensive loop of the core is charged for, so that a limit that is met on one
+// machine is met on all.
 //
-// In: charges (about a tenth of a microsecond each), scopes with limits. Out: an Error once a scope's limit
-// is used up, thrown by the charge that goes past it and by every later one of the scope. Cost: a subtraction
-// from a counter of the thread and a branch; every kSlice units a checkpoint.
+// In: charges (one unit is about a tenth of a microsecond), and scopes with limits. Out: an Error when
+// the limit of a scope is used up, thrown by the charge that goes beyond it and by every later charge
+// of the scope. Cost: a subtraction from a counter of the thread, and a branch; every kSlice units a
+// checkpoint.
 //
-// A charge may throw, so it stands before anything is changed that would have to be put back, and never in a
-// destructor.
+// A charge may throw. So it stands before anything is changed that would have to be put back, and never
+// in a destructor.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 namespace structgen {
 
+// What the work is for; it decides the text of the error.
 enum class Task : uint8_t {
   kNone,
   kCompile,
@@ -27,7 +29,8 @@ enum class Task : uint8_t {
   kHoles
 };
 
-// What a call may take. `set`: the limit that a user set, where the call may take a multiple of it.
+// The work that a call may take. `set`: the limit that a user set, if the call may take a multiple of
+// it.
 struct Allowance {
   int64_t units;
   int64_t set = 0;
@@ -35,10 +38,12 @@ struct Allowance {
   Allowance(int64_t all, int64_t of) : units(all), set(of) {}
 };
 
+// The counter of one thread.
 class Meter {
  public:
   static constexpr int64_t kEndless = int64_t{1} << 60;
-  static constexpr int64_t kSlice = 10'000;  // units between two checkpoints, a millisecond
+  // Units between two checkpoints: a millisecond.
+  static constexpr int64_t kSlice = 10'000;
 
   void charge(int64_t units) {
     if ((slice_ -= units) < 0) [[unlikely]]
@@ -47,8 +52,10 @@ class Meter {
   int64_t left() const { return slice_ + after_; }
   bool exhausted() const { return left() < 0; }
   Task task() const { return task_; }
-  int64_t done() const { return kEndless + kSlice - left(); }  // outside of every scope: all that was charged
-  // Throws once, after so many more units: tests find out what a call leaves behind. 0: no more.
+  // Outside of every scope: everything that was charged so far.
+  int64_t done() const { return kEndless + kSlice - left(); }
+  // Throws once, after so many more units; 0: not at all. Tests use it to find out what a failed call
+  // leaves behind.
   void fail_after(int64_t units);
   bool fails_later() const { return fail_ > 0; }
 
@@ -60,11 +67,14 @@ class Meter {
     after_ = left - slice_;
     given_ = slice_;
   }
-  void settle();  // what was charged since the last refill counts against `fail_`
+  // Takes the units charged since the last refill off `fail_`.
+  void settle();
 
-  int64_t slice_ = kSlice;  // until the next checkpoint
+  // The units left until the next checkpoint.
+  int64_t slice_ = kSlice;
   int64_t after_ = kEndless;
-  int64_t given_ = kSlice;  // what `slice_` began with
+  // The units with which the slice began.
+  int64_t given_ = kSlice;
   int64_t limit_ = kEndless;
   int64_t set_ = 0;
   int64_t fail_ = 0;
@@ -77,7 +87,7 @@ inline constinit thread_local Meter meter;
 
 inline void charge(int64_t units = 1) { meter.charge(units); }
 
-// What a call may take, inside what the calls around it may still take. `look(of)` is called at every
+// Limits a call, within what the calls around it may still take. `look(of)` is called at every
 // checkpoint and may throw.
 class WorkScope {
  public:
@@ -86,7 +96,7 @@ class WorkScope {
   WorkScope(const WorkScope&) = delete;
   WorkScope& operator=(const WorkScope&) = delete;
   int64_t used() const { return mine_ - meter.left(); }
-  // More for what has to be finished.
+  // Adds work for something that has to be finished.
   void grant(int64_t units);
 
  private:
@@ -94,19 +104,20 @@ class WorkScope {
   int64_t mine_;
 };
 
-// What one of several decisions may take, so that those that are too much leave some to the others: half of
-// what is left. (Decisions stand within each other: with an eighth, the inner ones had nothing.)
+// The work that one of several decisions may take: half of the rest, so that a hard decision leaves
+// some work to the others. (Decisions are nested: with an eighth, the inner ones had nothing left.)
 inline int64_t share_of_work() {
   constexpr int64_t kLeast = 2'000, kMost = 4'000'000;
   return std::clamp(meter.left() / 2, kLeast, kMost);
 }
-// The same where a decision has to be made: nearly all of it.
+// The same for a decision that has to be made: nearly all of it.
 inline int64_t most_of_work() { return meter.left() / 16 * 15; }
 
-// Throws what a call raises that needs more bytes than `limit`; no setting makes a part of an answer of it.
+// Throws the error of a call that needs more than `limit` bytes. No setting turns it into a part of an
+// answer.
 [[noreturn]] void out_of_memory(std::size_t limit);
 
-// Called at every checkpoint of every thread: whoever asked to be interrupted throws here.
+// Called at every checkpoint of every thread; a caller that wants to be interrupted throws in it.
 extern void (*work_interrupt)();
 
 }  // namespace structgen

@@ -1,7 +1,7 @@
 // Canvas: slots of tokens that are filled in any order, for structgen/canvas.py.
 //
 // In: slots and tokens. Out: 1, 0 or -1 for yes, no, not known. Cost: a call releases the GIL. A canvas
-// belongs to one thread at a time; a second one is refused.
+// belongs to one thread at a time; a second thread is refused.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -23,6 +23,7 @@ using namespace structgen;
 
 namespace {
 
+// A canvas with the mark that it is in use. A copy is not in use.
 class BoundCanvas : public GrammarCanvas {
  public:
   using GrammarCanvas::GrammarCanvas;
@@ -30,6 +31,7 @@ class BoundCanvas : public GrammarCanvas {
   std::atomic<bool> used{false};
 };
 
+// Holds the canvas for one call; throws kValue if another thread holds it.
 class CanvasUse {
  public:
   explicit CanvasUse(BoundCanvas& c) : used_(c.used) {

@@ -1,7 +1,11 @@
-// GrammarBuilder: how front ends in Python write a grammar, one node a call.
+// GrammarBuilder: how the front ends in Python write a grammar, one node per call.
 //
-// In: node numbers and texts. Out: node numbers. Cost: one node a call. Patterns are parsed here, so that the
-// caller can say where in its text a broken one stands.
+// In: numbers of nodes, and texts. Out: numbers of nodes (grammar/source.h says what each kind means).
+// Cost: one node per call. Patterns are parsed here, so that the caller can say where in its text a
+// broken one stands.
+//
+// A call may come from any thread, and a number may be wrong: each number is checked before it is used,
+// because lowering trusts them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -22,12 +26,14 @@ using namespace structgen;
 
 namespace {
 
+// The kids, after a check that all of them are nodes of this grammar.
 std::vector<uint32_t> checked(const BoundGrammar& self, std::vector<uint32_t> kids) {
   for (uint32_t k : kids)
     if (k >= self.source.nodes.size()) throw Error(ErrorKind::kValue, "node out of range");
   return kids;
 }
 
+// The number of a capture's name; one name has one number.
 uint32_t capture_number(BoundGrammar& self, std::string name) {
   std::vector<std::string>& names = self.source.captures;
   const auto at = std::find(names.begin(), names.end(), name);
@@ -36,6 +42,7 @@ uint32_t capture_number(BoundGrammar& self, std::string name) {
   return number;
 }
 
+// A node that consists of kids alone.
 uint32_t with_kids(BoundGrammar& self, NodeOp op, std::vector<uint32_t> kids) {
   GrammarNode n;
   n.op = op;
@@ -43,7 +50,7 @@ uint32_t with_kids(BoundGrammar& self, NodeOp op, std::vector<uint32_t> kids) {
   return self.source.add(std::move(n));
 }
 
-// Methods that free-threaded Python lets one thread at a time into.
+// Methods into which free-threaded Python lets one thread at a time.
 struct Locked {
   nb::class_<BoundGrammar>& bound;
   template <class... Parts>
@@ -98,6 +105,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "pattern",
           [](BoundGrammar& self, std::string_view text, bool ascii) {
+            // Parsed for the error alone; lowering parses the text again.
             released([&] { parse_pattern(text, Flavor::kPython, ascii); });
             GrammarNode n;
             n.op = NodeOp::kPattern;
@@ -306,6 +314,7 @@ void bind_grammar(nb::module_& m) {
             JsonPart& p = self.schemas[self.source.nodes[part].a];
             ElementMarks<uint32_t>& marks = p.marks.emplace();
             marks = {before, middle, close, item, item_close, {}, blank, between};
+            // `after` has one mark per kind, in the order of `Written`.
             std::ranges::copy(after, marks.after.begin());
             p.text = {std::move(middle_text),
                       std::move(close_text),

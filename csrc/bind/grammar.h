@@ -1,6 +1,6 @@
-// What the bound classes share: a grammar being built, options of JSON Schemas.
+// Shared by the bound classes: a grammar that is being built, and the options of JSON Schemas.
 //
-// In/out: see the .cc files. Cost: none.
+// In and out: see the .cc files. Cost: none.
 #pragma once
 
 #include <string>
@@ -14,6 +14,7 @@ struct BoundGrammar {
   std::vector<structgen::JsonPart> schemas;
 };
 
-structgen::NumberSpelling number_spelling(std::string_view name);  // ValueError: an unknown one
+// Throws kValue, which is a ValueError in Python, for an unknown name.
+structgen::NumberSpelling number_spelling(std::string_view name);
 structgen::JsonOptions json_options(const std::string& whitespace, bool any_order, const std::string& numbers,
                                     bool plain_strings, bool enforce_formats, int draft);

@@ -1,10 +1,12 @@
 // Ctrl-C while the core works, and threads that Python's signals never reach.
 //
-// In: nothing. Out: whether SIGINT came since; its handler's exception. Cost: see bind/released.h.
+// In: nothing. Out: whether SIGINT came since the last look; the exception of its handler. Cost: see
+// bind/released.h.
 //
-// PyOS_InterruptOccurred() takes the signal over without running its handler, which base/interrupt.h wants.
-// A thread that runs Python for the main thread (with_python_stack) is sent KeyboardInterrupt. Other signals
-// have no such question: their handlers run when the call is over.
+// PyOS_InterruptOccurred() takes the signal over without running its handler, which is what
+// base/interrupt.h needs. A thread that runs Python code for the main thread (with_python_stack) is
+// sent KeyboardInterrupt. Other signals cannot be asked for in this way: their handlers run when the
+// call is over.
 #include <nanobind/nanobind.h>
 
 #include "base/fork.h"
@@ -17,8 +19,10 @@ namespace structgen {
 
 namespace {
 
-unsigned long python_helper = 0;  // the thread that runs Python for the main thread; 0: none. Under the GIL
+// The thread that runs Python code for the main thread; 0: none. Guarded by the GIL.
+unsigned long python_helper = 0;
 
+// Takes the GIL, because the question belongs to Python.
 bool came() {
   const nb::gil_scoped_acquire held;
   if (PyOS_InterruptOccurred() == 0) return false;
@@ -28,7 +32,8 @@ bool came() {
 
 bool in_main_thread() {
   struct Known {
-    uint64_t process;  // as fork_count() + 1: the thread that forks is its child's main thread
+    // As fork_count() + 1: the thread that forks is the main thread of its child.
+    uint64_t process;
     bool main;
   };
   thread_local constinit Known known{0, false};
@@ -45,7 +50,8 @@ bool in_main_thread() {
 bool (*signal_question())() { return in_main_thread() ? came : nullptr; }
 
 void handle_interrupt() {
-  if (Interrupt::current()) {  // this thread works for another one, whose affair it is
+  // This thread works for another one, which will run the handler.
+  if (Interrupt::current()) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw nb::python_error();
   }

@@ -1,7 +1,7 @@
-// Masks on logits, over addresses: structgen/logits.py owns the arrays and has checked their shapes.
+// Masks on logits, by addresses: structgen/logits.py owns the arrays and has checked their shapes.
 //
-// In: addresses of live buffers, sizes in elements and words. Out: written buffers. The GIL is released
-// where the work is longer than releasing it.
+// In: addresses of live buffers, sizes in elements and words, strides in elements. Out: written
+// buffers. The GIL is released where the work takes longer than releasing it.
 #include <nanobind/nanobind.h>
 
 #include "base/error.h"

@@ -1,7 +1,13 @@
-// The Python module _core: thin shims. Buffers come from Python, the GIL is released where work is done.
+// The Python module _core: thin shims around the engine. structgen/*.py turn these into the public
+// classes.
 //
-// In/out: Python objects. Cost: a call is 0.1-0.3 us; known masks are copied and known steps taken without
-// releasing the GIL, because releasing costs more than that. Whatever waits for a lock has released it.
+// In and out: Python objects. Cost: 0.1 to 0.3 us per call. A known mask is copied and a known step is
+// taken with the GIL held, because releasing it costs more. Whatever may wait for a lock has released
+// it.
+//
+// Every call that works goes through released(): without the GIL, with enough stack, and ended by
+// Ctrl-C. A matcher belongs to one thread at a time (Use). Errors of the core become Python's in one
+// place (translate).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -40,6 +46,7 @@ void bind_logits(nb::module_& m);
 
 namespace {
 
+// The name under which structgen/errors.py knows a kind.
 const char* kind_name(ErrorKind k) {
   switch (k) {
     case ErrorKind::kGrammar: return "grammar";
@@ -55,18 +62,20 @@ const char* kind_name(ErrorKind k) {
   return "value";
 }
 
-// Text for people: JSON may name half a surrogate pair, which Python's UTF-8 refuses.
+// A text for people. JSON may contain half a surrogate pair, which Python's decoder would refuse.
 nb::str shown(const std::string& text) {
   return nb::steal<nb::str>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
+// Python makes the object, because its classes live in Python.
 nb::object python_error(const Error& e) {
   return nb::module_::import_("structgen.errors")
       .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()), shown(e.keyword()),
                          e.offset());
 }
 
+// Called by nanobind for every exception that leaves a binding; others than Error are left to nanobind.
 void translate(const std::exception_ptr& p, void*) {
   try {
     std::rethrow_exception(p);
@@ -74,7 +83,8 @@ void translate(const std::exception_ptr& p, void*) {
     try {
       const nb::object error = python_error(e);
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-    } catch (nb::python_error& other) {  // Ctrl-C while Python made the error
+      // Ctrl-C came while Python made the error.
+    } catch (nb::python_error& other) {
       other.restore();
     }
   }
@@ -89,7 +99,8 @@ std::vector<TokenId> to_tokens(nb::handle h) {
 std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId> eos,
                                             std::vector<TokenId> special) {
   std::vector<std::string_view> views;
-  const nb::tuple held(tokens);  // other threads may change the list
+  // A copy, because other threads may change the list.
+  const nb::tuple held(tokens);
   views.reserve(held.size());
   for (nb::handle t : held) {
     if (t.is_none()) {
@@ -129,7 +140,9 @@ Draft to_draft(int d) {
   }
 }
 
-// Does a reference name one of the specification's own schemas? Their texts are handed over only then.
+// True if a reference in the schema seems to name a schema of the specification. Only then are the
+// texts of those handed over, which are 31 kB. A look at the text suffices: a wrong "yes" costs time
+// alone.
 bool names_metaschema(std::string_view schema) {
   constexpr std::string_view kHost = "json-schema.org/";
   for (std::size_t at = 0; (at = schema.find(kHost, at)) != std::string_view::npos; at += kHost.size()) {
@@ -145,7 +158,8 @@ bool names_metaschema(std::string_view schema) {
     blanks();
     if (!strip(":")) continue;
     blanks();
-    if (before.ends_with("ef\"")) return true;  // $ref, $dynamicRef, $recursiveRef
+    // Any of $ref, $dynamicRef, $recursiveRef.
+    if (before.ends_with("ef\"")) return true;
   }
   return false;
 }
@@ -153,8 +167,8 @@ bool names_metaschema(std::string_view schema) {
 using Documents = std::vector<std::pair<std::string, std::string>>;
 
 // Recipe, option 3: an argument, in the order of JsonStyle.core().
-// `registry`: the documents that references may name, or None: then `metaschemas` gives them where they are
-// named.
+// `registry`: the documents that references may name. None: `metaschemas` gives the specification's own
+// where they are named.
 std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
                                      const std::optional<Documents>& given, const nb::callable& metaschemas,
                                      const std::string& whitespace, bool any_order,
@@ -169,14 +183,15 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
   return released([&] { return c.json_schema(schema, registry, o, subset); });
 }
 
-// The same with every option at its default. Null: a reference needs documents.
+// The same with every option at its default, which most calls use: it converts no options. Null: a
+// reference needs documents.
 std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema, bool subset) {
   if (names_metaschema(schema)) return nullptr;
   return released([&] { return c.json_schema(schema, {}, JsonOptions(), subset); });
 }
 
-// A matcher as Python holds it. It belongs to one thread at a time: a call that meets another under way is
-// refused, because a mask is made without the GIL, and free-threaded Python has none.
+// A matcher as Python holds it. It belongs to one thread at a time. A call that meets another one under
+// way is refused, because masks are made without the GIL, and free-threaded Python has none.
 class BoundMatcher : public Matcher {
  public:
   using Matcher::Matcher;
@@ -185,6 +200,7 @@ class BoundMatcher : public Matcher {
   std::atomic<bool> used{false};
 };
 
+// Holds the matcher for one call.
 class Use {
  public:
   explicit Use(BoundMatcher& m) : used_(&m.used) {
@@ -202,7 +218,7 @@ class Use {
   std::atomic<bool>* used_;
 };
 
-// A method of Matcher in use by one thread, which takes no lock.
+// A method of Matcher that takes no lock, for use by one thread at a time.
 template <class R, class... Args>
 auto sole(R (Matcher::*method)(Args...)) {
   return [method](BoundMatcher& self, Args... args) {
@@ -218,10 +234,11 @@ auto sole(R (Matcher::*method)(Args...) const) {
   };
 }
 
-// f(), which reads what is given and works only where it is not known yet.
+// f(), which reads `given`. If all steps are known, it runs with the GIL held.
 template <class Given, class F>
 auto reading(const BoundMatcher& m, const Given& given, F&& f) {
-  constexpr std::size_t kMost = 4096;  // steps that are taken with the GIL held: some 50 us
+  // So many steps take about 50 us.
+  constexpr std::size_t kMost = 4096;
   return given.size() <= kMost && m.known(given) ? f() : released(f);
 }
 
@@ -230,6 +247,7 @@ void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   Rows rows(mask, m.grammar().vocabulary().words());
   uint32_t* p = rows.row(row);
   if (m.fill_row_fast(p)) return;
+  // An exception leaves an empty row: a caller that goes on must not sample from half a mask.
   try {
     released([&] { m.fill_row(p); });
   } catch (...) {
@@ -238,7 +256,7 @@ void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   }
 }
 
-// The mask where it is known, and False where it has to be made: never waits, never works.
+// The mask if it is known; else False, and it has to be made. Never waits and never works.
 bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
   const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
@@ -260,7 +278,7 @@ bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budg
   }
 }
 
-// What Python would have raised.
+// The exception that Python would have raised.
 nb::object raised(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -273,7 +291,7 @@ nb::object raised(const std::exception_ptr& failure) {
   }
 }
 
-// Where each matcher's row is: `given`, or from 0 on. Each stands there once, and nothing is touched yet.
+// The row of each matcher: `given`, or 0, 1, 2 ... No row may stand twice. Nothing is written yet.
 std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given, Rows& rows,
                                std::size_t count) {
   std::vector<int64_t> out;
@@ -295,10 +313,11 @@ std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given,
   return out;
 }
 
-// The errors by matcher; an empty list where there are none.
+// The errors by matcher; an empty list if there are none.
 nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
                        const std::optional<std::vector<int64_t>>& given) {
-  const nb::tuple held(matchers);  // other threads may change the list
+  // A copy, because other threads may change the list.
+  const nb::tuple held(matchers);
   nb::list errors;
   if (held.size() == 0) {
     if (given && !given->empty()) throw Error(ErrorKind::kValue, "rows: there are no matchers for them");
@@ -357,6 +376,7 @@ std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; 
 
 }  // namespace
 
+// The names of options in Python; structgen/json_options.py checks them first.
 NumberSpelling number_spelling(std::string_view name) {
   if (name == "any") return NumberSpelling::kAny;
   if (name == "plain") return NumberSpelling::kPlain;
@@ -394,8 +414,8 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, const st
 
 NB_MODULE(_core, m) {
   work_interrupt = Interrupt::check;
-  // Objects that threads hold at the end of a process (a server's, a user's) are no leaks, and a page of
-  // warnings would be the last that the user reads.
+  // Objects that threads hold when a process ends (a server's, a user's) are no leaks, and a page of
+  // warnings would be the last thing that the user reads.
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
   nb::register_exception_translator(translate);
@@ -552,8 +572,8 @@ NB_MODULE(_core, m) {
           "grammar"_a, "compile_work"_a, "mask_work"_a,
           "Other limits of a compiler and of a grammar of it; while nobody else has either.")
       .def_prop_ro("byte_size", [](Compiler& c) { return released([&] { return c.byte_size(); }); })
-      // By reference: a shared_ptr argument would keep the Python object alive, and free it under the GIL. No
-      // lock of the core is held while `forget` runs.
+      // By reference: a shared_ptr as argument would keep the Python object alive, and free it under
+      // the GIL. No lock of the core is held while `forget` runs.
       .def(
           "keep",
           [](Compiler& c, Grammar& g, const nb::typed<nb::callable, void(Grammar)>& forget) {

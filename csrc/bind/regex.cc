@@ -1,7 +1,7 @@
-// What the core knows by name: formats and keywords. And test hooks: patterns, formats and number
+// The names that the core knows (formats and keywords), and test hooks: patterns, formats and number
 // conditions as languages of their own.
 //
-// In: text. Out: bool. Cost: a fresh arena a language; meant for tests and for the `check` command.
+// In: text. Out: bool. Cost: a fresh arena per language; meant for tests and for the `check` command.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -25,6 +25,7 @@ using namespace structgen;
 
 namespace {
 
+// One language in an arena of its own, so that a test does not depend on the languages of other tests.
 struct Language {
   explicit Language(const Spelling& spelling = kUtf8) : arena(spelling) {}
   RegexArena arena;

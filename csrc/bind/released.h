@@ -1,7 +1,8 @@
-// Work without the GIL, with the stack that the core's recursions may need, ended by Ctrl-C.
+// Runs work without the GIL, with the stack that the core's recursions may need, and ends it on Ctrl-C.
 //
 // In: a function that touches no Python object and may be called again. Out: its result. Cost: 0.2 us;
-// csrc/base/depth.h says when a thread; in the main thread, every 20 ms, the GIL for a look at signals.
+// csrc/base/depth.h says when a thread is started; in the main thread the GIL is taken every 20 ms to
+// look at signals.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,12 +14,13 @@
 
 namespace structgen {
 
-// Of this thread, which holds the GIL: what a call in it asks whether to end; null where it gets no signals.
+// The question that a call in this thread asks to find out whether to end; null if the thread gets no
+// signals. The thread holds the GIL.
 bool (*signal_question())();
-// Runs Python's handler of SIGINT, with no lock held. Throws what it raises.
+// Runs Python's handler of SIGINT, with no lock held. Throws the exception that the handler raises.
 void handle_interrupt();
 
-// One attempt at a call. A signal that it took over and did not end with goes back to Python.
+// One attempt at a call. A signal that it took over without ending is given back to Python.
 class Attempt {
  public:
   explicit Attempt(bool may_end) : call_(may_end ? signal_question() : nullptr) {}
@@ -34,8 +36,8 @@ class Attempt {
   bool ended_ = false;
 };
 
-// f(), which may end with Interrupted where Ctrl-C was pressed. The handler runs then; f is begun again where
-// it returns, and after some times to the end.
+// f(), which may end with Interrupted if Ctrl-C was pressed. Then the handler runs; if it returns, f
+// begins again. After kMost times f runs to its end.
 template <class F>
 auto interruptible(F&& f) {
   constexpr int kMost = 16;
@@ -52,9 +54,10 @@ auto interruptible(F&& f) {
   }
 }
 
-// f(), which is Python, with megabytes of stack: on a thread of its own where this one has little.
+// f(), which is Python code, with megabytes of stack: on a thread of its own if this one has little.
 nanobind::object with_python_stack(const nanobind::callable& f);
 
+// The form of nearly every binding: f() without the GIL, with enough stack, interruptible.
 template <class F>
 auto released(F&& f) {
   return interruptible([&] {

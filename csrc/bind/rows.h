@@ -1,7 +1,8 @@
-// A bitmask that Python hands over: rows of 32-bit words that the core writes.
+// A bitmask that Python hands over: rows of 32-bit words, which the core writes.
 //
-// In: an object with a writable C-contiguous buffer of int32, of one dimension or two, or a tensor on the
-// CPU. Out: its rows. Cost: asking for the buffer. The GIL is held while one is made and while it goes.
+// In: an object with a writable C-contiguous buffer of int32 with one dimension or two, or a tensor on
+// the CPU. Out: its rows. Cost: asking for the buffer. The GIL must be held while a Rows is made and
+// while it is destroyed.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,13 +15,13 @@
 
 namespace structgen {
 
-// A writable, contiguous int32 row or matrix, held for the duration of a call.
+// A writable, contiguous row or matrix of int32, held for the duration of a call.
 class Rows {
  public:
   Rows(nanobind::handle h, uint32_t words) : words_(words) {
     if (PyObject_GetBuffer(h.ptr(), &view_, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
       PyErr_Clear();
-      // Tensors: through their numpy view, which shares the memory.
+      // A tensor is reached through its numpy view, which shares the memory.
       if (!nanobind::hasattr(h, "numpy")) fail("expected a writable C-contiguous int32 array");
       keep_ = h.attr("numpy")();
       if (PyObject_GetBuffer(keep_.ptr(), &view_, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
@@ -45,14 +46,14 @@ class Rows {
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
   std::size_t count() const { return count_; }
-  // Its number from 0 on; throws where there is none.
+  // The number of a row from 0 on, negative ones count from the end; throws if there is no such row.
   std::size_t index(int64_t i) {
     const int64_t from_start = i < 0 ? i + static_cast<int64_t>(count_) : i;
     if (from_start < 0 || from_start >= static_cast<int64_t>(count_))
       fail("row " + std::to_string(i) + " of " + std::to_string(count_));
     return static_cast<std::size_t>(from_start);
   }
-  // The row, with words beyond the vocabulary (padded heads) cleared.
+  // The row, with the words beyond the vocabulary cleared (heads of models are padded).
   uint32_t* row(int64_t i) {
     uint32_t* p = static_cast<uint32_t*>(view_.buf) + index(i) * width_;
     for (std::size_t w = words_; w < width_; ++w) p[w] = 0;

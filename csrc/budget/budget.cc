@@ -1,13 +1,14 @@
 // Finishing within a budget: the tokens after which a text can still be completed in time.
 //
 // In: a matcher's state, tokens left. Out: its mask, less the tokens that leave too little. Cost: one
-// comparison while the budget is larger than what any allowed token could make necessary (State::loose). That
-// is a bound in bytes, put together while the mask is made (parse/lengths.h, mask/fill.h), or the most that
-// was found when the tokens were looked at. Else a walk over the tokens in doubt and one completion a state
-// that it meets; nothing a token that stays inside a run of characters, where some are to spare.
+// comparison while the budget is larger than what any allowed token could make necessary
+// (State::loose). State::loose is a bound in bytes, put together while the mask is made
+// (parse/lengths.h, mask/fill.h), or the largest need that was found when the tokens were looked at.
+// Otherwise the cost is a walk over the tokens in doubt and one completion for each state that the walk
+// meets. A token that stays inside a run of characters costs nothing if some tokens are to spare.
 //
-// The problem. With 5 tokens left, a token that begins a long value is allowed by the grammar and must not be
-// written. Deciding that takes a completion for each of the states that the tokens lead to.
+// The problem. With 5 tokens left, a token that begins a long value is allowed by the grammar and must
+// not be written. To decide this takes a completion for each of the states that the tokens lead to.
 //
 // The idea. The tokens that finish from a state are counted along its shortest completion, cut into as few
 // tokens as it takes. After `{"a":` with 4 tokens left, a an integer, b a required boolean:
@@ -20,27 +21,30 @@
 //     planned()     the next state may have another completion, equally short, that takes more tokens. Then
 //                   the plan that the text has followed so far is followed on
 //
-// The count is an upper bound: another text may be longer and take fewer tokens. Where it does not fit, and
-// few tokens are left (kExact), or nothing else would be, fewer are looked for (budget/reach.h); so is a way
-// where the vocabulary cannot spell that text. Two bounds spare most of both: bytes that complete the state
-// (parse/lengths.h) and a byte a token say that the budget suffices, budget/outline.h that it does not.
+// The count is an upper bound: another text may be longer and take fewer tokens. If the count exceeds
+// the budget, a search looks for fewer tokens (budget/reach.h) where few are left (kExact) or where the
+// mask would be empty; it also looks for tokens where the vocabulary cannot spell the shortest text.
+// Two bounds spare most searches: the bytes that complete the state (parse/lengths.h), at one token a
+// byte, show that the budget suffices; budget/outline.h shows that it does not.
 //
-// One answer. needed() and plan() are functions of a state, planned() of the text and the budget: it looks
-// back to the last place where needed() was no more than what was left there, and follows that plan, or the
-// one that a search finds where the text left it. Searches have limits of work, and would tell more where an
-// earlier mask had searched. So what an epoch keeps (Budgets) are functions of a state, with what they cost
-// in a new epoch, and a search pays that cost again and remembers only within its call (budget/reach.h). So a
-// second matcher, a draft that was rolled back and a replay get the same mask, exact or not.
+// The same answer for the same text. needed() and plan() are functions of a state, planned() is a
+// function of the text and the budget: it looks back to the last place where needed() was no more than
+// what was left there, and follows that plan, or the plan that a search finds where the text left it.
+// Searches have limits of work, and would find more where an earlier mask had searched. So the entries
+// that an epoch keeps (Budgets) are functions of a state and carry the cost that they have in a new
+// epoch; a search pays that cost again and remembers only within its call (budget/reach.h). So a second
+// matcher, a draft that was rolled back and a replay get the same mask, exact or not.
 //
-// Which tokens of a mask fit is asked of budget/trial.h, which also tries tokens with their own text.
+// budget/trial.h decides which tokens of a mask fit; it also tries tokens with their own text.
 //
-// Invariants. A mask under a budget is a subset of the plain mask. After a token of it the budget suffices
-// again. It is not empty where needed() was at most the budget, because the plan's token is always in it.
+// Invariants. A mask under a budget is a subset of the plain mask. After any of its tokens the rest of
+// the budget suffices. The mask is not empty where needed() was at most the budget, because the plan's
+// token is always in it.
 //
-// Rejected. A shortest path in tokens for each state: exact, but a search over the vocabulary at each step;
-// reach.h does it where it decides something. Promises kept in the epoch (each state along a completion
-// learns that it can be finished by it), and searches that take what earlier ones found: a mask then depended
-// on the texts that were asked about earlier.
+// Rejected. A shortest path in tokens for each state: exact, but a search over the vocabulary at each
+// step; reach.h does it where it decides something. Promises kept in the epoch (each state along a
+// completion learns that it can be finished), and searches that take what earlier ones found: both made
+// a mask depend on the texts that were asked about earlier.
 #include "budget/budget.h"
 
 #include <algorithm>
@@ -57,9 +61,12 @@
 namespace structgen {
 
 namespace {
-constexpr uint64_t kAskedReach = 20'000'000;  // of one that was asked for, a tenth of a second
-constexpr uint64_t kTextReach = 100'000;      // the same where captured text decides
-constexpr uint64_t kSpellReach = 200'000;     // for one state whose shortest text cannot be spelled
+// Work of a search that the user asked for, about a tenth of a second.
+constexpr uint64_t kAskedReach = 20'000'000;
+// Work of the same search where captured text decides.
+constexpr uint64_t kTextReach = 100'000;
+// Work of the search for one state whose shortest text cannot be spelled.
+constexpr uint64_t kSpellReach = 200'000;
 
 void set_ends(const Vocabulary& v, uint32_t* row) {
   for (TokenId t : v.eos()) set_bit(row, t);
@@ -80,25 +87,29 @@ bool more_than(std::span<const uint32_t> row, std::size_t n) {
 }
 }  // namespace
 
-// What a text takes that completes s; kTooMany where the vocabulary cannot spell it.
+// The tokens of a text that completes a state: `"}` as one token and the end token count 2. kTooMany
+// where the vocabulary cannot spell the text.
 Finish Budget::cut(std::string_view text, Finish::From from) const {
   std::vector<Piece> pieces;
   if (!spell(vocabulary().trie(), text, pieces)) return {kTooMany, Finish::kNone};
   return {pieces.size() + 1, from, pieces.empty() ? -1 : pieces[0].token};
 }
 
+// Whether the text leads from s to a state where the whole text may end.
 bool Budget::completes(StateId s, std::string_view text) {
   for (char b : text)
     if (s != Parser::dead()) s = all_.parser.step(s, static_cast<uint8_t>(b));
   return s != Parser::dead() && parser().state(s).accepting;
 }
 
-// Whether what completes s, which is without its captured text, is as short as with any text.
+// Whether the completion of s, a state without its captured text, is as short as the completion with
+// any text.
 bool Budget::any_text(StateId s) {
   return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
-// What the shortest completion of s takes, or that of s without its captured text.
+// The tokens of the shortest completion of s, or of the state without its captured text if that text
+// completes s, too. The latter is tried first, because all keys that a user may write share it.
 Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
@@ -112,7 +123,8 @@ Finish Budget::spelled(StateId s) {
   }
   Told<bool> own = told([&] {
     const std::string& text = all_.completion.of(s);
-    // Of what was omitted from a grammar another part may be omitted here.
+    // A part that was omitted for one text need not be the part omitted for another, so the completion
+    // is checked.
     if (omits() && !completes(s, text)) return;
     if (const Finish found = cut(text, Finish::kOwn); found.tokens < best.tokens) best = found;
   });
@@ -120,8 +132,8 @@ Finish Budget::spelled(StateId s) {
   return best;
 }
 
-// What suffices from s without a search: its shortest text, else a bound of its bytes. Throws where a text
-// was too much to find and no bound is known.
+// The tokens that suffice from s without a search: those of its shortest text, else a bound of its
+// bytes. Throws where finding a text took too much work and no bound is known.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
   if (const auto it = all_.shortest.find(s.v); it != all_.shortest.end()) return it->second;
@@ -134,7 +146,7 @@ Finish Budget::by_text(StateId s) {
   return all_.shortest.emplace(s.v, best).first->second;
 }
 
-// The same for searches, which go on where it is too much to tell.
+// The same for searches; they go on where by_text() would throw.
 std::size_t Budget::shortest(StateId s) {
   if (all_.limits) return kTooMany;
   Told<Finish> text = told([&] { return by_text(s); });
@@ -142,7 +154,7 @@ std::size_t Budget::shortest(StateId s) {
   return text ? text->tokens : kTooMany;
 }
 
-// Whether that is known, and no more than the budget. Finds nothing out.
+// Whether it is already known that the budget suffices. Does no work.
 bool Budget::sure(StateId s, std::size_t budget) const {
   if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
     return true;
@@ -151,7 +163,9 @@ bool Budget::sure(StateId s, std::size_t budget) const {
          found->second.tokens.size() < budget;
 }
 
-// What suffices from s, by a search where no text can be spelled.
+// The tokens that suffice from s; a search finds them where no text can be spelled. The search is paid
+// from spelling_, at the price that it has in a new epoch: so an answer that is kept is used only if
+// the call could have found it.
 Finish Budget::finish(StateId s) {
   const Finish none{kTooMany, Finish::kNone};
   Told<Finish> text = told([&] { return by_text(s); });
@@ -176,7 +190,8 @@ Finish Budget::finish(StateId s) {
     known = all_.found.emplace(s.v, std::move(search)).first;
   }
   const Budgets::Search& found = known->second;
-  if (!paid_.contains(s.v) && found.cost > spelling_) {  // a search with this work would not have ended
+  // A search with the work that is left would not have ended.
+  if (!paid_.contains(s.v) && found.cost > spelling_) {
     spelling_ = 0;
     unproved_ = true;
     return none;
@@ -195,7 +210,7 @@ std::size_t Budget::needed(StateId s) {
   return finish(s).tokens;
 }
 
-// The tokens by which needed() counted, without the end token; none where it counted bytes.
+// The tokens that needed() counted, without the end token; none where it counted bytes.
 std::vector<TokenId> Budget::plan(StateId s) {
   std::vector<TokenId> out;
   if (parser().state(s).accepting) return out;
@@ -215,7 +230,7 @@ std::string Budget::bytes_of(std::span<const TokenId> tokens) const {
   return out;
 }
 
-// Whether tokens complete s.
+// Whether the tokens complete s.
 bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
   for (const TokenId t : tokens)
     for (char b : vocabulary().bytes(t))
@@ -223,18 +238,22 @@ bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
   return s != Parser::dead() && parser().state(s).accepting;
 }
 
+// A search that ends at states whose shortest text fits. An outline serves graphs without captured text
+// only.
 Reach Budget::search(TokenGraph& graph, bool outlined) {
   return Reach(
       graph, [this](StateId s) { return shortest(s); }, outlined && all_.fast ? &all_.outline : nullptr);
 }
 
+// The searches of one question. The outline begins anew, so that the answer does not depend on earlier
+// calls.
 Budget::Asked Budget::asked() {
   all_.outline.begin();
   return {search(all_.graph, true), search(all_.exact_graph, false)};
 }
 
-// Whether any tokens can be found that complete s, whose shortest text cannot be spelled; puts them into
-// `out`.
+// Whether any tokens can be found that complete s, a state whose shortest text cannot be spelled. `out`
+// takes the tokens.
 Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
   const auto ends = [&](StateId at) {
     Told<Finish> text = told([&] { return by_text(at); });
@@ -248,7 +267,8 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
   return follow(s, out) ? found : Reach::Answer::kUnknown;
 }
 
-// Whether `budget` tokens can complete s. `way`: takes the tokens after a yes.
+// Whether `budget` tokens can complete s. `way` takes the tokens after a yes. The tokens are followed
+// with the real text before a yes is given.
 Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                              std::vector<TokenId>* way) {
   if (shortest(s) <= budget) {
@@ -263,12 +283,13 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   std::vector<TokenId> tokens = search.way(at);
   const std::vector<TokenId> rest = plan(at);
   tokens.insert(tokens.end(), rest.begin(), rest.end());
-  if (!follow(s, tokens)) return Reach::Answer::kUnknown;  // captured text is in the way
+  // The captured text forbids the tokens that were found without it.
+  if (!follow(s, tokens)) return Reach::Answer::kUnknown;
   if (way) *way = std::move(tokens);
   return out;
 }
 
-// The same at more cost.
+// The same question with more work, as a user's call may spend it.
 Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
   allow_outline(kAskedReach);
   uint64_t work = kAskedReach, exact_work = kTextReach;
@@ -282,10 +303,12 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
   const Reach::Answer found = search.reach.within(at, budget, work);
   if (found != Reach::Answer::kYes) return found;
   all_.limits->keep(s, search.reach.way(at));
-  return needed(s) > budget ? Reach::Answer::kUnknown : found;  // captured text was in the way
+  // The captured text forbids the tokens that were found.
+  return needed(s) > budget ? Reach::Answer::kUnknown : found;
 }
 
-// The same where more work is due: how few tokens suffice may be told where it is not told of many.
+// The same question with still more work. A search for few tokens may end where a search for many does
+// not, so smaller numbers are tried as well.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
   const bool keeps = !all_.limits && budget <= kDeep && !omits();
   const uint64_t key = uint64_t{256} * s.v + budget;
@@ -313,8 +336,10 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
   return out;
 }
 
-// The tokens with which the longest steps that there are complete s, at most `budget`; kTooMany: they do not.
-// `to_the_end`: such steps alone; else until what is needed() is little enough.
+// The number of tokens of one way to complete s, at most `budget`, taking at each state the token that
+// leaves the fewest bytes; kTooMany if that way is too long. With `to_the_end` the way goes on to the
+// end of the text; else only until needed() fits. For a string of at least 1000 characters, needed()
+// counts a thousand one-byte tokens, and this way takes the longest tokens there are.
 std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                              bool to_the_end) {
   if (!all_.fast || all_.limits) return kTooMany;
@@ -339,9 +364,9 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   return out;
 }
 
-// Of a mask with few tokens the one that leaves the fewest bytes, by their bound; -1: there are many. Bounds
-// of states that follow each other may differ by more than what was read: with a name begun, the dearest
-// counts.
+// Of a mask with few tokens, the token that leaves the fewest bytes by their bound; -1 if the mask has
+// many. A plain comparison with the state's own bound would not do: with a name begun, the bound counts
+// the dearest value that any name allows, so it may rise after a token.
 TokenId Budget::nearest() {
   const Vocabulary& v = vocabulary();
   std::vector<uint32_t> row(v.words());
@@ -363,7 +388,9 @@ TokenId Budget::nearest() {
   return out;
 }
 
-// The token that keeps the text completable in `budget` tokens where needed() is more: see the opening.
+// Finds the token that keeps the text completable in `budget` tokens where needed() is more; the
+// opening explains how. It goes back to a place where the plan fits, then forward along the plan, and
+// searches anew where the text left it.
 Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
@@ -390,8 +417,10 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
-    if (k == n) return Reach::Answer::kUnknown;  // the way ends here, where the text does not
-    from = k + 1;                                // the text left the way
+    // The way ends here, and the text does not.
+    if (k == n) return Reach::Answer::kUnknown;
+    // The text left the way.
+    from = k + 1;
     way.clear();
     const Reach::Answer found = sought_within(past_[from], left(from), &way);
     if (found != Reach::Answer::kYes && from == n) return found;
@@ -399,6 +428,8 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   }
 }
 
+// Without `search` only the count of needed() and the trivial lower bound are given. With it, numbers
+// from the lower bound up are tried until one suffices or is undecided.
 Budget::Bounds Budget::bounds(bool search) {
   const StateId s = here();
   const auto known = all_.bounds.find(s.v);
@@ -430,6 +461,8 @@ Budget::Bounds Budget::bounds(bool search) {
   return out;
 }
 
+// Whether the mask before this state would have had the token that leads here, without making that
+// mask; nothing where only the mask knows.
 std::optional<bool> Budget::fits(std::size_t budget) {
   const std::size_t n = past_.size() - 1;
   if (n > 0 && !all_.limits) {
@@ -437,7 +470,8 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     StateId s = past_[n - 1];
     const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
     if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
-    // A mask looks at a few tokens of those alike whose text is captured.
+    // A mask tries only a few tokens of those alike whose text is captured, so this function cannot
+    // tell.
     bool captured = all_.masks.blind(s) != s;
     for (char b : vocabulary().bytes(tokens_[n - 1])) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
@@ -446,9 +480,11 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     if (captured) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
-  if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;  // planned() may have the token
+  // planned() may have allowed the token.
+  if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;
   if (budget >= kExact || all_.limits) return false;
-  // A mask looks for all its tokens with the work that there is here for one.
+  // A mask spends this work on all its tokens, so a single token may be found here and not there; only
+  // a no is certain.
   uint64_t work = kMaskReach;
   Asked searches = asked();
   allow_outline(kMaskOutline);
@@ -456,10 +492,12 @@ std::optional<bool> Budget::fits(std::size_t budget) {
   return few == Reach::Answer::kNo ? std::optional(false) : std::nullopt;
 }
 
-// Where something was left out of a grammar, a larger language may lack what a smaller one has.
+// Where something was left out of a grammar, the outline's larger language may lack a part of the
+// state's, so nothing is proved by it.
 void Budget::allow_outline(uint64_t work) { all_.outline.allow(partial_ ? 0 : work); }
 
-// Of a state inside a string the tokens that can be the first of `budget`; false where that is not told.
+// For a state inside a string: the tokens that can be the first of `budget` tokens. False where that is
+// not known.
 bool Budget::leaving(StateId s, std::size_t budget, std::vector<TokenId>& out) {
   if (all_.parser.state(s).accepting) return false;
   return all_.outline.leaving(s, budget, out);
@@ -470,8 +508,8 @@ void Budget::set_only(uint32_t* row, TokenId t) const {
   set_bit(row, t);
 }
 
-// The token that needed() counted, and no other: where what else may stand is too much to tell. False:
-// nothing is known, or not within the budget.
+// Leaves only the token that needed() counted, for a call in which the other tokens take too much work.
+// False: nothing is known, or it does not fit the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
@@ -494,8 +532,9 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   return true;
 }
 
-// Of a mask the tokens after which a bound in bytes says that the budget suffices: no search, and not all of
-// them. A text that could go on like this was told by bounds that it may. False: there is none.
+// Leaves the tokens after which a bound in bytes shows that the budget suffices. It needs no search and
+// misses tokens. A text that reached this state by bounds alone can go on in this way. False: no token
+// is left.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();
@@ -518,7 +557,7 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
   return any;
 }
 
-// Where tokens are limited, the ways out of the limits are those that budgets count.
+// Where tokens are limited, a budget counts the ways out of the limits.
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   if (needed(here()) > budget) {
     if (sought_within(here(), budget, nullptr) != Reach::Answer::kNo) unknown(budget);
@@ -531,7 +570,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     all_.limits->fill(here(), row, static_cast<uint32_t>(room));
-    // A token that is refused for the budget may leave a way that is longer in bytes and shorter in tokens.
+    // A token that is refused for the budget may have another way, longer in bytes and shorter in
+    // tokens; so the row counts as exact only if nothing was refused.
     std::vector<uint32_t> any(v.words());
     all_.limits->fill(here(), any.data());
     if (!std::equal(any.begin(), any.end(), row)) exact_ = false;
@@ -539,8 +579,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   return true;
 }
 
-// No token of the current row needs more than `most`. Where other captured texts lead to the same blind
-// state, so does none of theirs, if they allow no other tokens.
+// Notes that no token of the current row needs more than `most`. If other captured texts lead to the
+// same blind state and allow no other tokens, the same holds for them.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
   all_.parser.state(here()).loose.store(loose, std::memory_order_release);
@@ -552,9 +592,10 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     all_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
-// Of a state inside one string, between its characters: how many tokens suffice after any token of whole
-// characters that stays in it, this token included. kTooMany: it is no such state, or that is not told. The
-// string is closed byte by byte, and goes on as the state behind it does.
+// For a state inside one string, between two characters: how many tokens suffice after any token of
+// whole characters that stays in the string, this token included. kTooMany: the state is another one,
+// or it is not known. The count closes the string byte by byte and goes on with the completion behind
+// it.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -568,9 +609,9 @@ std::size_t Budget::staying(StateId s) {
   return std::min(kTooMany, needed(behind) + bytes + 1);
 }
 
-// Takes out the tokens that leave too little with the text that they write. What was left out of a grammar
-// for a text that was captured is not left out without it, so what completes the blind state need not
-// complete the real one. Where nothing is being captured, those are the tokens that begin to.
+// Takes out the tokens whose real text leaves too little. If something was omitted from the grammar for
+// a captured text, a completion of the blind state need not complete the real one. Where nothing is
+// being captured, only tokens that begin to capture are looked at.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
   const bool capturing = all_.masks.blind(here()) != here();
@@ -600,7 +641,7 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
     }
 }
 
-// Of a mask the tokens that leave enough of the budget.
+// Leaves the tokens of a mask after which enough of the budget is left.
 bool Budget::narrow(uint32_t* row, std::size_t budget) {
   if (budget == 0) return false;
   const Vocabulary& v = vocabulary();
@@ -613,7 +654,8 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   if (all_.fast && all_.parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
     all_.masks.measure_with(&all_.lengths);
     const WorkScope part(Task::kBudget, share_of_work());
-    if (!told([&] { all_.masks.measure(from); }))  // its tokens are looked at one by one
+    // The measure took too much work: the tokens are looked at one by one.
+    if (!told([&] { all_.masks.measure(from); }))
       all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
   }
   const uint32_t loose = all_.parser.state(from).loose.load(std::memory_order_relaxed);
@@ -621,9 +663,10 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     all_.parser.state(here()).loose.store(loose, std::memory_order_release);
     return true;
   }
-  TokenId next = -1;  // what leaves enough for certain
+  // A token that certainly leaves enough.
+  TokenId next = -1;
   const bool enough = needed(here()) <= budget;
-  // Near the end each token is searched for, so the plan is wanted only where none of them is found.
+  // Near the end each token is searched for, so the plan is wanted only where no token is found.
   const bool exact = !enough && budget <= kExact;
   if (enough) {
     next = finish(here()).next;
@@ -632,12 +675,12 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }
-  // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
-  // is, whatever was captured, and a character begun takes at most kSpare more bytes.
+  // With tokens to spare, tokens that stay inside a run of characters need no look: they leave the rest
+  // as it is, whatever was captured, and a character that is begun takes at most kSpare more bytes.
   const Mask* m = all_.world.cache ? all_.masks.peek(here()) : nullptr;
   const uint32_t* skip =
       m && m->inside_run && !all_.spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
-  // Nor do those that stay inside a pattern, by a bound for all of them.
+  // Tokens that stay inside a pattern need no look either, if a bound holds for all of them.
   std::size_t most = skip ? needed(from) + kSpare + 1 : 0;
   if (!skip && m && m->dense) {
     RunClass* const characters = all_.masks.characters();
@@ -646,17 +689,19 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
       most = suffice;
     }
   }
-  // A mask that is a list is looked at as one.
+  // A mask that is stored as a list is judged token by token.
   const bool listed = m && !m->dense && all_.fast && !partial_;
   std::vector<uint32_t> open;
   Trial trial(*this, budget);
-  // Near its end no token that stays inside a string can be the next one.
+  // Near the end of a budget no token that stays inside a string can be the next one; only those that
+  // leave it are judged.
   std::vector<TokenId> tokens;
   const bool leaves = !listed && all_.fast && budget <= kExact && leaving(from, budget, tokens);
   if (listed) {
     tokens.assign(m->added, m->added + m->n_added);
     tokens.insert(tokens.end(), m->shared, m->shared + m->n_shared);
-    std::sort(tokens.begin(), tokens.end());  // what is learnt of one token helps the next: always the same
+    // Facts learnt from one token help the next, so the order is always the same.
+    std::sort(tokens.begin(), tokens.end());
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
   } else if (leaves) {
     open.assign(v.words(), 0);
@@ -678,7 +723,8 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     } else if (leaves) {
       for (const TokenId t : tokens)
         if (trial.asks(t)) trial.judge_one(t, from);
-      trial.most = kTooMany;  // others were not looked at
+      // Other tokens were not looked at, so no bound holds.
+      trial.most = kTooMany;
     } else if (more_than(open, kFew)) {
       if (!trial.judge_strings(from)) trial.judge_all(from);
     } else {
@@ -687,15 +733,17 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
           trial.judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from);
     }
     if (trial.alike.empty() && trial.alone.empty()) {
-      // Whatever the budget is, from here on no token needs more than the worst of these.
+      // For every budget from here on, no token needs more than the worst of these.
       most = std::max(trial.most, most);
       if (!trial.tired && !trial.sought && most < kTooMany) set_loose(from, row, most);
     } else {
       trial.judge_texts();
     }
-    if (trial.cut || trial.tired || unproved_) exact_ = false;  // what was not found in time is refused
+    // A token that was not found in time is refused.
+    if (trial.cut || trial.tired || unproved_) exact_ = false;
   };
-  if (!told(judge)) exact_ = false;  // what was not judged yet is refused
+  // A token that was not judged yet is refused.
+  if (!told(judge)) exact_ = false;
   if (listed) {
     std::fill(row, row + v.words(), 0u);
     for (const TokenId t : trial.taken) set_bit(row, t);
@@ -715,8 +763,8 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }
-  if (next >= 0)  // whatever part the row was
-    row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);
+  // The certain token is set, whatever part of the row was judged.
+  if (next >= 0) row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);
   return true;
 }
 

@@ -1,16 +1,18 @@
 // How few tokens complete a text, and the tokens of a mask that leave enough of a budget.
 //
-// In: what an epoch of a grammar keeps for budgets (Budgets), and the states that a matcher was in. Out:
-// bounds of the tokens that complete the last of them, and rows. Cost: see budget.cc, whose opening explains
-// the method. All under the world's lock, within a scope of work.
+// In: what an epoch of a grammar keeps for budgets (Budgets), and the states that a matcher was in.
+// Out: bounds of the tokens that complete the text from the last state, and rows of masks. Cost: see
+// budget.cc, whose opening explains the method. All calls hold the world's lock and run within a scope
+// of work.
 //
-// The one header of this room. Behind it:
+// Other rooms include this header only. Behind it:
 //
 //     limits.h      ways out of what a grammar limits in tokens
 //     spellable.h   what a vocabulary without all bytes can spell
 //     reach.h       searches for fewer tokens than a shortest text takes, in token_graph.h
 //     outline.h     proofs that tokens are too few, in a smaller graph
 //     targets.h     the states that one token inside a string leads to
+//     trial.h       the tokens of one mask that are in doubt
 #pragma once
 
 #include <cstdint>
@@ -37,29 +39,36 @@
 
 namespace structgen {
 
-// No fewer than `least` tokens complete a text, and `enough` do; the end token is one of them.
+// At least `least` tokens are needed to complete the text, and `enough` tokens suffice. The end token
+// counts as one.
 struct TokenBounds {
   std::size_t least, enough;
 };
 
-// How many tokens are known to finish a text, the end token included, and which text was counted.
+// How many tokens are known to finish a text, the end token included, and how they were counted.
 struct Finish {
   enum From : uint8_t {
-    kOwn,    // the state's shortest completion
-    kBlind,  // that of the state without its captured text
-    kBytes,  // no text: a bound of its bytes (parse/lengths.h), a token each
-    kFound,  // tokens that a search found
-    kNone,   // none is known
+    kOwn,  // the state's shortest completion
+    // The shortest completion of the state without its captured text.
+    kBlind,
+    // No text: a bound in bytes (parse/lengths.h), one token for each byte.
+    kBytes,
+    // Tokens that a search found.
+    kFound,
+    // No number is known.
+    kNone,
   };
   std::size_t tokens;
   From from;
-  TokenId next = -1;  // the first of them; -1: the end token, or there are none
+  // The first of the tokens; -1 if it is the end token or no tokens are known.
+  TokenId next = -1;
 };
 
-// What an epoch keeps for all budgets. All of it are functions of a state, or of a state and a number of
-// tokens: it makes later answers quicker, and no answer another one.
+// What an epoch keeps for all budgets. Every entry is a function of a state, or of a state and a number
+// of tokens. So the entries make later answers quicker and never change one.
 struct Budgets {
-  // `fast`: the mask of a state is the row of its matcher.
+  // `fast`: the mask of a state is the row of its matcher: masks are cached, the grammar limits no
+  // tokens, and every byte is a token.
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
           Lengths& bounds_in_bytes, bool limited, bool fast_rows)
       : world(of),
@@ -84,7 +93,7 @@ struct Budgets {
            (found.size() + sought.size()) * 200 + bounds.size() * 56 + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
-  // Tokens that a search found, and what it took.
+  // The tokens that a search found, and the work that it took.
   struct Search {
     Reach::Answer answer = Reach::Answer::kUnknown;
     uint64_t cost = 0;
@@ -98,24 +107,31 @@ struct Budgets {
   Completion& completion;
   Lengths& lengths;
   const bool fast;
-  std::unordered_map<uint32_t, Finish> shortest;     // by text or bytes
-  std::unordered_map<uint32_t, Search> found;        // any tokens, where no shortest text can be spelled
-  std::unordered_map<uint64_t, Search> sought;       // at most so many tokens, by 256 * state + tokens
-  std::unordered_map<uint32_t, TokenBounds> bounds;  // that were asked for
+  // Keyed by state: what finish counts by a text or by bytes.
+  std::unordered_map<uint32_t, Finish> shortest;
+  // Keyed by state: any tokens that complete it, where no shortest text can be spelled.
+  std::unordered_map<uint32_t, Search> found;
+  // Keyed by 256 * state + tokens: whether so many tokens suffice.
+  std::unordered_map<uint64_t, Search> sought;
+  // Keyed by state: the bounds that were asked for.
+  std::unordered_map<uint32_t, TokenBounds> bounds;
   Targets targets;
   Outline outline;
-  TokenGraph graph, exact_graph;        // the second keeps captured text
-  std::unique_ptr<Limits> limits;       // where the grammar limits tokens; or null
-  std::unique_ptr<Spellable> spelling;  // where the vocabulary may be unable to spell a text; or null
+  // The second graph keeps captured text.
+  TokenGraph graph, exact_graph;
+  // Null where the grammar limits no tokens.
+  std::unique_ptr<Limits> limits;
+  // Null where the vocabulary has every byte as a token.
+  std::unique_ptr<Spellable> spelling;
 };
 
-// One object a call.
+// The questions of one call; each call makes a Budget of its own.
 class Budget {
  public:
   static constexpr std::size_t kFar = Reach::kFar;
   using Bounds = TokenBounds;
-  // `partial`: something was omitted from the grammar (base/effort.h). `past`: the states of the text, of
-  // which the last is asked about; `tokens`: the steps between them, -1 where one was bytes.
+  // `partial`: something was omitted from the grammar (base/effort.h). `past`: the states of the text;
+  // the last of them is asked about. `tokens`: the tokens between them, -1 where a step was bytes.
   Budget(Budgets& of, bool partial, std::span<const StateId> past, std::span<const TokenId> tokens)
       : all_(of), partial_(partial), past_(past), tokens_(tokens) {
     all_.graph.trim();
@@ -124,33 +140,38 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // An upper bound on the tokens that complete s, the end token included; kFar: none is known. A function of
-  // s, as long as spelling_ suffices.
+  // An upper bound of the tokens that complete s, the end token included; kFar if none is known. It is
+  // a function of s as long as spelling_ (work) suffices.
   std::size_t needed(StateId s);
   // See Matcher::tokens_needed() and fits().
   Bounds bounds(bool search);
   std::optional<bool> fits(std::size_t budget);
 
-  // Each returns false where nothing is left within `budget` tokens, and throws kBudgetExceeded where nothing
-  // is found and nothing ruled out. Rows have the vocabulary's end tokens.
+  // Each of these returns false where nothing is left within `budget` tokens. It throws kBudgetExceeded
+  // where nothing was found and nothing was ruled out. Rows hold the vocabulary's end tokens as well.
   //
-  // Takes out of a row the tokens that leave too little.
+  // Takes the tokens that leave too little out of a row.
   bool narrow(uint32_t* row, std::size_t budget);
-  bool fill_limited(uint32_t* row, std::size_t budget);  // where the grammar limits tokens
-  // Where the work of narrow() ran out: the token that needed() counted, or those that a bound in bytes
-  // allows.
+  // The same where the grammar limits tokens.
+  bool fill_limited(uint32_t* row, std::size_t budget);
+  // For a call in which the work of narrow() ran out: keep_promise leaves only the token that needed()
+  // counted, and bound leaves those that a bound in bytes allows.
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
-  // Of the rows made here: false where tokens may be missing, because it was too much to tell of some.
+  // False if tokens may be missing from the rows made here, because it took too much work to judge some
+  // of them.
   bool exact() const { return exact_; }
 
  private:
   struct Trial;
   static constexpr std::size_t kTooMany = Reach::kFar;
-  static constexpr std::size_t kExact = 8;           // tokens left from which on a mask is exact
-  static constexpr uint64_t kMaskReach = 100'000;    // work of one mask's searches, about a millisecond
-  static constexpr uint64_t kMaskOutline = 100'000;  // and of what spares them (budget/outline.h)
-  // Searches of one question that may take long.
+  // With at most so many tokens left a mask is exact: each token in doubt is searched for.
+  static constexpr std::size_t kExact = 8;
+  // Work of one mask's searches, about a millisecond.
+  static constexpr uint64_t kMaskReach = 100'000;
+  // Work of the proofs that spare searches (budget/outline.h).
+  static constexpr uint64_t kMaskOutline = 100'000;
+  // The searches of one question that may take long: without and with captured text.
   struct Asked {
     Reach reach, exact_reach;
   };
@@ -191,11 +212,12 @@ class Budget {
   const bool partial_;
   const std::span<const StateId> past_;
   const std::span<const TokenId> tokens_;
-  // Work left for states whose shortest text cannot be spelled, and those that were paid from it.
+  // Work left for states whose shortest text cannot be spelled, and the states already paid from it.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;
   bool exact_ = true;
-  bool unproved_ = false;  // of some state no tokens that finish were found, and none ruled out
+  // For some state no completion was found and none was ruled out.
+  bool unproved_ = false;
 };
 
 }  // namespace structgen

@@ -1,11 +1,11 @@
 // Ways out of limits on tokens: how they are found, and which tokens keep one.
 //
-// The problem. A rule with max_tokens may hold at most n tokens of its text. While it is read, a token is
-// allowed only if the rule can still end in time, and so can every other limited rule around it.
+// The problem. A rule with max_tokens may hold at most n tokens of its text. While it is read, a token
+// is allowed only if the rule can still end in time, and so can every other limited rule around it.
 //
-// The idea. A limit is a mark on the stack that counts down (parse/limits.h); a state with a mark that is
-// used up is gone. A way of a state is a list of tokens to the end of the text on which no mark runs out.
-// name has at most 3 tokens and is [a-z]+ then ";":
+// The idea. A limit is a mark on the stack that counts down (parse/limits.h); a state with a mark that
+// is used up does not exist. A way of a state is a list of tokens to the end of the text on which no
+// mark runs out. In this example `name` has at most 3 tokens and is [a-z]+ followed by ";":
 //
 //     s0: mark 3      frame(): the shortest completion is `a;`; `a` begins it, and `a;` if that is a token
 //     search()        depth first, the longest token first; behind it the next shortest completion
@@ -13,24 +13,25 @@
 //     token `ab`      leaves a mark of 2; without marks its way takes 1 token, and 1 <= 2: allowed
 //     mark 1          only tokens that end the rule have a way: `;` is allowed and `a` is not
 //
-// States that differ in their marks alone have the same completions. So each token is looked at once from the
-// state without marks (base()), and a mask under marks compares numbers. Only tokens whose way takes more
-// than the smallest mark are looked at again, with their own marks (narrow()).
+// States that differ only in their marks have the same completions. So each token is looked at once
+// from the state without marks (base()), and a mask under marks compares numbers. Only tokens whose way
+// takes more than the smallest mark are looked at again, with their own marks (narrow()).
 //
 // Invariants.
-// - A way exists or not by the state alone: accept() and fill() agree, and so do matchers that came on other
-//   paths.
-// - After the first token of a way there is a way again, so a mask is never empty where the one before was
-//   not.
-// - ways_ holds {kNever, -1} for states on the path of a running search; they are taken back if it throws.
+// - Whether a way exists depends on the state alone: accept() and fill() agree, and so do matchers that
+//   came on other paths.
+// - After the first token of a way there is a way again, so a mask is never empty where the one before
+//   was not.
+// - ways_ holds {kNever, -1} for states on the path of a running search; these entries are taken back
+//   if it throws.
 //
-// Costs. Many tokens left: a copy of the plain mask, after one walk for the state without marks. Few left: up
-// to kTrials tokens with their own text, milliseconds. A search ends after kStates states with "no way
-// known".
+// Costs. Many tokens left: a copy of the plain mask, after one walk for the state without marks. Few
+// left: up to kTrials tokens with their own text, milliseconds. A search ends after kStates states with
+// "no way known".
 //
-// Rejected. The fewest tokens to the end of the rule (a search over the vocabulary) instead of beginnings of
-// one shortest text: dearer for each state. So what a text that is longer in bytes and shorter in tokens
-// would allow is refused.
+// Rejected. The fewest tokens to the end of the rule (a search over the vocabulary) instead of
+// beginnings of one shortest text costs more for each state. So a text that is longer in bytes and
+// shorter in tokens is refused.
 #include "budget/limits.h"
 
 #include <algorithm>
@@ -47,7 +48,8 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kStates = 20'000;  // looked at for one way
+// At most so many states are looked at for one way.
+constexpr uint32_t kStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
 template <class F>
@@ -58,6 +60,7 @@ void for_each_token(const std::vector<uint32_t>& row, F&& f) {
 }
 }  // namespace
 
+// The state after the bytes; with `blind` the captured text is dropped after each of them.
 StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
   for (char b : bytes) {
     if (s == Parser::dead()) break;
@@ -69,7 +72,8 @@ StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
 
 // ---- ways ----
 
-// The tokens that a shortest completion of s begins with, and where they lead.
+// The tokens that a shortest completion of s begins with, and the states they lead to. For `a;` these
+// are `a` and, if it is a token, `a;`.
 Limits::Frame Limits::frame(StateId s, bool blind) {
   Frame out{s, {}};
   StateId at = parser_.begin_token(s);
@@ -91,12 +95,13 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
   return out;
 }
 
+// The way of s as far as it is known; null where it has to be searched.
 const Limits::Way* Limits::known(StateId s, bool blind) {
   check_depth();
   if (parser_.state(s).accepting) return &kEnd;
   if (const auto it = ways_.find(s.v); it != ways_.end()) return &it->second;
   if (blind) return nullptr;
-  // What finishes whatever the captured text is, finishes.
+  // A completion that fits every captured text fits this one.
   const StateId any = masks_.blind(s);
   if (any == s) return nullptr;
   if (!known(any, true)) search(any, true);
@@ -104,7 +109,8 @@ const Limits::Way* Limits::known(StateId s, bool blind) {
   return &ways_.find(s.v)->second;
 }
 
-// Depth first, the longest token first. A state on the path has no way by itself.
+// Depth first, the longest token first, so that a way with few tokens is found first. A state on the
+// path counts as having no way by itself, so the search cannot go round in circles.
 void Limits::search(StateId s, bool blind) {
   check_depth();
   std::vector<Frame> path;
@@ -113,7 +119,7 @@ void Limits::search(StateId s, bool blind) {
     ways_[at.v] = {kNever, -1};
     path.back() = frame(at, blind);
   };
-  // Of those on the path nothing is known yet.
+  // If the search throws, nothing is known of the states on its path.
   Undo forget([&] {
     for (const Frame& f : path) ways_.erase(f.state.v);
   });
@@ -146,7 +152,8 @@ void Limits::search(StateId s, bool blind) {
   forget.keep();
 }
 
-// Takes tokens as a way from s if they are one.
+// Takes the tokens as a way of s, and their ends as ways of the states on it, if they complete s. A
+// shorter way replaces a longer one.
 bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -164,16 +171,19 @@ bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   return true;
 }
 
+// The way of s. If a state with fewer marks promised a shorter way (accept()), that way is tried here
+// first.
 Limits::Way Limits::way(StateId s) {
   check_depth();
   if (s == Parser::dead()) return {kNever, -1};
   if (!known(s, false)) search(s, false);
   const Way own = *known(s, false);
   if (own.tokens == 0) return own;
-  // The text found from here may be another, equally short one.
+  // The completion that is found from here may be another text of the same length, with more tokens.
   const auto hint = hints_.find(s.v);
   if (hint == hints_.end()) return own;
-  const StateId from = std::exchange(hint->second, Parser::dead());  // not followed twice
+  // Not followed twice.
+  const StateId from = std::exchange(hint->second, Parser::dead());
   Undo back([&] { hints_.find(s.v)->second = from; });
   if (way(from).tokens < own.tokens) follow(s, tokens(from));
   const Way found = *known(s, false);
@@ -182,7 +192,7 @@ Limits::Way Limits::way(StateId s) {
   return found;
 }
 
-// Tokens of a way from a state, whatever was captured where there is such a way.
+// The number of tokens of a way; one that holds for every captured text, if there is one.
 uint32_t Limits::takes(StateId s) {
   const StateId any = masks_.blind(s);
   if (any != s) {
@@ -192,6 +202,7 @@ uint32_t Limits::takes(StateId s) {
   return way(s).tokens;
 }
 
+// The tokens of the way, without the end token.
 std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   check_depth();
   std::vector<TokenId> out;
@@ -205,13 +216,13 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 
 // ---- tokens ----
 
-// Tokens that no mark of `from` stands against.
+// So many tokens run into no mark of `from`.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, kNever - 1});
 }
 
-// `v` and `plain`: where a token leads, with the marks that there were and without. The first `sure` tokens
-// after it run into no mark that there was.
+// `v` and `plain`: the states a token leads to, with the marks and without. The first `sure` tokens
+// after it run into no mark.
 bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   const uint32_t n = takes(plain);
   if (n == kNever) return false;
@@ -220,9 +231,10 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(tokens, v, plain) for the tokens asked for, by what they lead to without the text that was
-// captured on the way; where it says no and the text matters, once more for each token as it is. At most
-// kTrials of those. With `open_to` those are put there instead.
+// Calls look(tokens, v, plain) for the tokens asked for, in groups that lead to the same states once
+// captured text is dropped. If look() says no and the text matters, the tokens are asked about once
+// more, each with its own text, at most kTrials of them. With `open_to` those tokens are put there
+// instead.
 template <class F>
 void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
@@ -240,7 +252,8 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
     to.blind = at.blind || to.plain != plain;
     return to;
   };
-  const auto open = [&](StateId s) {  // its text decides everything that follows
+  // The state's text decides everything that follows.
+  const auto open = [&](StateId s) {
     const State& st = parser_.state(s);
     return st.poisoned && st.n == 1 && !st.accepting;
   };
@@ -271,7 +284,8 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   } else {
     std::vector<At> at(vocabulary().longest() + 2);
     at[0] = first;
-    std::vector<uint32_t> before{0};  // tokens asked for, in depth-first order
+    // Number of tokens asked for, in depth-first order.
+    std::vector<uint32_t> before{0};
     for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(asked.data(), t));
     for (uint32_t i = 1; i < trie.size();) {
       const TokenTrie::Node& node = trie.node(i);
@@ -309,16 +323,19 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   }
 }
 
-// Tokens that stay inside one run of characters leave the rest as it is, and a character begun takes few
-// bytes more: where that is sure to fit they need no look.
+// The row of tokens that need no look, or null. A token that stays inside one run of characters leaves
+// the rest as it is, and the rest of a character takes few more bytes; so the row is given where that
+// certainly fits.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   if (!mask.inside_run) return nullptr;
   const uint32_t rest = takes(plain);
   return rest < kUnsure / 4 && sure >= 2 * rest + kSpare ? mask.dense : nullptr;
 }
 
+// The numbers for a state without marks; one entry serves all captured texts.
 const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t* run) {
-  const StateId key = masks_.blind(plain);  // one for all texts
+  // One entry serves all captured texts.
+  const StateId key = masks_.blind(plain);
   std::unique_ptr<Base>& slot = bases_[(static_cast<uint64_t>(key.v) << 1) | (run != nullptr)];
   if (slot) return *slot;
   auto made = std::make_unique<Base>();
@@ -329,7 +346,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
   std::vector<uint32_t> left = asked, refused(vocabulary().words());
   std::vector<TokenId> unsure;
-  std::map<uint32_t, std::vector<TokenId>> by;  // what a way takes
+  // Keyed by the number of tokens that a way takes.
+  std::map<uint32_t, std::vector<TokenId>> by;
   each(asked, key, key, key == plain ? nullptr : &unsure,
        [&](const std::vector<TokenId>& tokens, StateId, StateId at) {
          const uint32_t n = takes(at);
@@ -347,7 +365,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     by[kUnsure].push_back(t);
     clear_bit(refused.data(), t);
   }
-  // Nearly all tokens take the same: only those that take more are listed.
+  // Nearly all tokens need the same number, so only those that need more are listed: behind `{"name":
+  // "` each token of letters needs 1 more for `"}`.
   std::size_t most = 0;
   for (const auto& [n, tokens] : by)
     if (tokens.size() >= most && n < kUnsure) {
@@ -363,7 +382,7 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   return *slot;
 }
 
-// Takes from a row, that of a state without its marks, the tokens that leave too little.
+// Takes the tokens that leave too little out of a row, which is the row of the state without its marks.
 void Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   const uint32_t sure = sure_of(from, room);
@@ -393,13 +412,16 @@ void Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
     for (TokenId t : tokens) set_bit(row, t);
     return true;
   });
-  // As was promised; a way that was found from here is asked for where nothing else is left.
+  // The next token of a way that is known is in the mask, because accept() promised it. Where nothing
+  // else is left, the way is searched for.
   const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
   if (room != kNever || none || ways_.contains(s.v))
     if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1))
       set_bit(row, w.next);
 }
 
+// Three cases: no mark is near, so the plain mask serves; a room is given, so the row is made for this
+// call; else the row is made once for the state.
 void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   if (!world_.cache) {
@@ -428,6 +450,7 @@ void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   std::copy(it->second.begin(), it->second.end(), row);
 }
 
+// Agrees with fill(): it allows a token exactly where fill() sets it.
 StateId Limits::accept(StateId s, TokenId t) {
   const std::string_view bytes = vocabulary().bytes(t);
   const StateId from = parser_.begin_token(s), base = parser_.without_limits(from);
@@ -444,11 +467,14 @@ StateId Limits::accept(StateId s, TokenId t) {
   return v;
 }
 
+// Called when a grammar is compiled, for each limited rule.
 void Limits::check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place) {
   if (way(fresh).tokens != kNever) return;
   const uint32_t takes = way(parser_.without_limits(fresh)).tokens;
   if (takes == kNever || takes <= tokens)
-    return;  // not known, or what is in it is limited: its states will tell
+    // The least number is not known, or another limit inside the rule decides; its own states will
+    // tell.
+    return;
   throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) +
                                        " tokens and may take " + std::to_string(tokens))
       .at(place);

@@ -1,16 +1,18 @@
-// Limits on tokens: which tokens keep a way out of what is limited, and the way.
+// Limits on tokens: the tokens that keep a way out of the limited rules, and the way.
 //
-// In: a state of a grammar with marks (parse/limits.h), at the beginning of a token. Out: its mask less the
-// tokens after which no way to the end is known, and that way. Cost: where many tokens are left nothing but a
-// copy of the mask, after one walk over the tokens of a state without its marks; where few are, milliseconds
-// at 131k tokens.
+// In: a state of a grammar with marks (parse/limits.h), at the beginning of a token. Out: its mask less
+// the tokens after which no way to the end is known, and that way. Cost: where many tokens are left
+// only a copy of the mask, after one walk over the tokens of a state without its marks; where few are
+// left, milliseconds at 131k tokens.
 //
-// A way is looked for along a shortest completion (parse/completion.h): its tokens are beginnings of that
-// text, and after each the shortest completion is asked for anew. So a way exists or not by the state alone,
-// whichever way the state was reached, and after the first token of a way there is one again. What a text
-// that is longer in bytes and shorter in tokens would allow is refused.
+// A way is looked for along a shortest completion (parse/completion.h): its tokens are beginnings of
+// that text, and after each token the shortest completion is asked for anew. So whether a way exists
+// depends on the state alone, however the state was reached, and after the first token of a way there
+// is again a way. The price: a text that is longer in bytes and shorter in tokens may be refused.
 //
-// All states that differ in their marks alone have the same completions. So a token is looked at once in the
+// All states that differ only in their marks have the same completions. So a token is looked at once,
+// in the state without marks: if its way takes no more tokens than the smallest mark has left, the
+// token is allowed.
 // state without marks: where its way takes no more tokens than the smallest mark has left, it is allowed.
 #pragma once
 
@@ -30,15 +32,18 @@
 namespace structgen {
 
 // Shared with budgets (budget/budget.cc).
-constexpr std::size_t kFew = 4'000;     // tokens up to which each is walked by itself
-constexpr std::size_t kSpare = 16;      // bytes that a character begun takes at most, and what follows it
-constexpr std::size_t kTrials = 2'000;  // tokens of one mask that are stepped with their own text
+// A mask with at most so many tokens is walked token by token, a larger one by the trie.
+constexpr std::size_t kFew = 4'000;
+// Bytes that suffice for the rest of a character begun and what follows it.
+constexpr std::size_t kSpare = 16;
+// At most so many tokens of one mask are stepped with their own text.
+constexpr std::size_t kTrials = 2'000;
 
 class Limits {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // Tokens to the end of the text, without the end-of-sequence token (kNever: none known), and the first of
-  // them.
+  // The number of tokens to the end of the text, without the end token, and the first of them. kNever:
+  // no way is known.
   struct Way {
     uint32_t tokens;
     TokenId next;
@@ -46,34 +51,43 @@ class Limits {
   Limits(World& world, Parser& parser, MaskBuilder& masks, Completion& completion)
       : world_(world), parser_(parser), masks_(masks), completion_(completion) {}
 
-  // All under the world's lock.
+  // All calls need the world's lock.
   Way way(StateId s);
-  std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }  // of the way
-  // The way from s, to be kept by the next epoch (keep()). A long one is not handed over: the next epoch
-  // finds it again, unless a search for a completion ran out of work.
+  // The tokens of the way.
+  std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }
+  // The way from s, for the next epoch to keep (keep()). A long way is not handed over: the next epoch
+  // finds it again, unless a search for a completion runs out of work.
   std::vector<TokenId> known_way(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
   }
   void keep(StateId s, const std::vector<TokenId>& tokens) { follow(s, tokens); }
-  StateId accept(StateId s, TokenId t);  // dead where it is not allowed
-  // words() words. `room`: at most so many tokens after the one to come; kNever: any number.
+  // The state after the token; dead where the token is not allowed.
+  StateId accept(StateId s, TokenId t);
+  // Writes words() words. `room`: at most so many tokens may come after the next one; kNever: any
+  // number.
   void fill(StateId s, uint32_t* row, uint32_t room = kNever);
-  // Throws kGrammar where the rule that ends in this limit cannot be read from its beginning.
+  // Throws kGrammar where the rule that ends in this limit cannot be read from its beginning, as a rule
+  // of `"abc" "def"` with a limit of 1 where no token holds all six letters.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
   std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 
  private:
   static constexpr uint32_t kRemembered = 64;
-  static constexpr uint32_t kUnsure = kNever - 1;  // captured text decides
-  struct Base {           // what the ways behind the tokens of a state without marks take
-    uint32_t common = 0;  // at most, behind all but these
-    std::vector<std::pair<uint32_t, TokenId>> dear;  // by what they take
+  // The captured text decides.
+  static constexpr uint32_t kUnsure = kNever - 1;
+  // For a state without marks: how many tokens the ways behind its tokens take.
+  struct Base {
+    // The largest number behind all tokens but those in `dear`.
+    uint32_t common = 0;
+    // The tokens whose ways take more, sorted by that number.
+    std::vector<std::pair<uint32_t, TokenId>> dear;
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
   };
   struct Frame {
     StateId state;
-    std::vector<std::pair<TokenId, StateId>> next;  // by length
+    // Sorted by length.
+    std::vector<std::pair<TokenId, StateId>> next;
   };
   const Vocabulary& vocabulary() const { return *world_.vocabulary; }
   StateId walk(StateId s, std::string_view bytes, bool blind = false);
@@ -97,10 +111,13 @@ class Limits {
   MaskBuilder& masks_;
   Completion& completion_;
   std::unordered_map<uint32_t, Way> ways_;
-  std::unordered_map<uint32_t, StateId> hints_;  // state -> one with fewer marks whose way it can go
+  // From a state to one with fewer marks whose way it can go.
+  std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
-      bases_;  // by state and whether tokens inside a run are left out
-  std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;  // where few tokens are left
+      // By state, and whether tokens inside a run are left out.
+      bases_;
+  // Masks where few tokens are left, by state.
+  std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;
   std::size_t bytes_ = 0;
 };
 

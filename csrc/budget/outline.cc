@@ -1,33 +1,34 @@
 // How the places of an outline are found and gone through; outline.h has the problem, the idea and the
 // rules.
 //
-// An example. An object of two optional strings, with 4 tokens left behind `{"a":"x`. Of the state only this
-// counts:
+// An example: an object of two optional strings, behind `{"a":"x`, with 4 tokens left. Only this part
+// of the state counts:
 //
-//     places(s)        one place: a string above the stack `,"b":... }`. Whatever was read of the string is
-//                      left out
-//     expand_string    any token's text behind a quote: `"`, `",`, `"}`, `","`, ... stepped from the state
-//                      behind the quote; those that the grammar takes lead to the places before `,`, in the
-//                      key "b", at the end
-//     least(s)         by breadth: `"}` reaches the end in 1 token, and the end token is the second
+//     places(s)        one place: a string above the stack `,"b":... }`. What was read of the string is left
+//                      out
+//     expand_string    the text of any token behind a quote: `"`, `",`, `"}`, `","`, ... stepped from the
+//                      state behind the quote; those that the grammar takes lead to the places before `,`, in
+//                      the key "b", at the end
+//     too_few          by breadth: `"}` reaches the end in 1 token, and the end token is the second
 //
-// So 4 tokens are not proved to be too few. For a string that must be followed by `"b":"...", "c":"..."` the
-// breadth-first pass finds no way to the end within 4, and then none exists in the state either.
+// So 4 tokens are not proved to be too few. For a string that must be followed by `"b":"...",
+// "c":"..."` the breadth-first pass finds no way to the end within 4 tokens, and then the state has
+// none either.
 //
-// Steps. places() maps a state to places, once a state. expand() finds which places one token leads to: from
-// a string over the texts behind a quote, from elsewhere over the trie. A pass by breadth goes through them
-// until the end is met or the number of tokens is used up; tails are gone into one depth of the vocabulary's
-// suffixes at a time, because a token that closes one string may open the next.
+// Steps. places() maps a state to places, once for each state. expand() finds the places that one token
+// leads to: from a string over the texts behind a quote, from elsewhere over the trie. A pass by
+// breadth goes through them until the end is met or the number of tokens is used up.
 //
 // Invariants.
-// - A place allows at least what its states allow. So "too few there" is proved for the state, and nothing
-//   else is.
+// - A place allows at least what its states allow. So "too few there" is proved for the state, and
+//   nothing else is.
 // - `Place::to` and `cost` are functions of the place. `call`, `paid`, `least` and `most` belong to one
 //   call.
-// - kUnsure (poison, a token whose text matters) counts as an end one token away: it can prove nothing.
+// - kUnsure (poison, a token whose text matters) counts as an end one token away, so nothing is proved
+//   by a path that meets it.
 //
-// Rejected. States instead of places: a gap of 32 blanks is 32 states, a string a state for each byte of a
-// character.
+// Rejected. States instead of places: a gap of 32 blanks has 32 states, and a string has a state for
+// each byte of a character.
 #include "budget/outline.h"
 
 #include <algorithm>
@@ -39,8 +40,10 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kLong = 8;  // characters from which a string keeps its length
-constexpr uint64_t kTail = 8;  // what a look at a text behind a quote costs
+// A string with at least so many characters keeps its length.
+constexpr uint32_t kLong = 8;
+// Work of a look at a text behind a quote.
+constexpr uint64_t kTail = 8;
 }  // namespace
 
 // Whether r is one blank.
@@ -52,7 +55,8 @@ bool Outline::blank(RegexId r) const {
   return others.none();
 }
 
-// Whether every text of r ends with the quote that ends a string, and nothing is lost by saying no more.
+// Whether r may be replaced by "any bytes, then a quote": every text of r ends with the quote that
+// closes a string, and no repetition in it requires kLong elements.
 bool Outline::in_string(RegexId r) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
@@ -73,7 +77,7 @@ bool Outline::in_string(RegexId r) {
   return runs && at == regexes.byte('"');
 }
 
-// r, with any number of blanks where some may still come first.
+// r with any number of blanks, if some more blanks may come first: ` {0,17}:` becomes ` *:`.
 RegexId Outline::loose(RegexId r) {
   RegexArena& regexes = parser_.regexes();
   RegexId element, tail;
@@ -82,16 +86,20 @@ RegexId Outline::loose(RegexId r) {
   return blank(element) ? regexes.cat(regexes.star(element), tail) : r;
 }
 
+// The place with a key, new or known.
 Outline::PlaceId Outline::find(uint64_t key, StateId s, bool string) {
   if (const uint32_t* known = of_key_.find(key)) return *known;
   Place p;
   p.state = s;
   p.string = string;
-  all_.push_back(std::move(p));  // before its key: what has a key is there
+  // The place comes before its key: if memory runs out, no key leads to a place that is missing.
+  all_.push_back(std::move(p));
   bytes_ += sizeof(Place);
   return of_key_.emplace(key, static_cast<uint32_t>(all_.size() - 1)).first;
 }
 
+// The places of one item: each branch of a choice by itself; a string by its stack alone. What is
+// neither goes into `others`, which become one place together.
 void Outline::place(Item item, std::vector<Item>& others, std::vector<PlaceId>& out) {
   RegexArena& regexes = parser_.regexes();
   if (item.regex == RegexArena::poison()) {
@@ -119,7 +127,7 @@ void Outline::place(Item item, std::vector<Item>& others, std::vector<PlaceId>& 
   out.push_back(find(key, masks_.blind(parser_.step(before, '"')), true));
 }
 
-// Where s is: it is completed where one of these is.
+// The places of s: it can be completed only where one of them can.
 const std::vector<Outline::PlaceId>& Outline::places(StateId s) {
   if (const uint32_t* known = of_state_.find(s.v)) return lists_[*known];
   if (all_.empty()) all_.resize(2);
@@ -145,7 +153,8 @@ const std::vector<Outline::PlaceId>& Outline::places(StateId s) {
   return lists_.back();
 }
 
-// What tokens hold behind a quote, in depth-first order, with the state of each depth at hand.
+// Steps the bytes that tokens hold behind a quote, in depth-first order, with the state of each depth
+// at hand.
 void Outline::expand_string(StateId left, Place& out) {
   if (left == Parser::dead()) return;
   const Suffixes& texts = world_.tails().texts;
@@ -176,7 +185,7 @@ void Outline::expand_string(StateId left, Place& out) {
   }
 }
 
-// Over the trie, likewise. False: it takes more work than there is.
+// The same for any other place, over the trie. False: it takes more work than there is.
 bool Outline::expand_state(StateId from, Place& out) {
   const TokenTrie& trie = world_.vocabulary->trie();
   StateId last = Parser::unknown();
@@ -184,7 +193,8 @@ bool Outline::expand_state(StateId from, Place& out) {
                           [&](uint32_t node, StateId before, StateId next) {
                             if (next != before) next = masks_.blind(next);
                             if (parser_.state(next).poisoned)
-                              out.to.push_back(kUnsure);  // longer tokens lead on from here
+                              // Longer tokens lead on from here, where the text decides.
+                              out.to.push_back(kUnsure);
                             if (next != last && !trie.tokens(node).empty()) {
                               last = next;
                               const std::vector<PlaceId>& there = places(next);
@@ -206,7 +216,7 @@ void Outline::begin() {
   bytes_ = 0;
 }
 
-// What this call knows of a place.
+// The place with the fields of this call, which are reset at the first look.
 Outline::Place& Outline::now(PlaceId p) {
   Place& out = all_[p];
   if (out.call == calls_) return out;
@@ -217,7 +227,8 @@ Outline::Place& Outline::now(PlaceId p) {
   return out;
 }
 
-// Finds the places that one token leads to, and pays for them. False: that is too much; nothing is left then.
+// Finds the places that one token leads to, and pays for them. False: the work does not suffice, and
+// none is left then.
 bool Outline::expand(PlaceId p) {
   const Place& known = now(p);
   if (known.paid) return true;
@@ -228,7 +239,8 @@ bool Outline::expand(PlaceId p) {
   if (work_ < SearchCost::kLeast) return refuse();
   if (!known.expanded) {
     if (work_ <= known.too_dear) return refuse();
-    Place found = known;  // others are found meanwhile
+    // all_ may grow meanwhile, so this is a copy.
+    Place found = known;
     if (found.string)
       expand_string(found.state, found);
     else if (!expand_state(found.state, found)) {
@@ -237,7 +249,8 @@ bool Outline::expand(PlaceId p) {
     }
     std::sort(found.to.begin(), found.to.end());
     found.to.erase(std::unique(found.to.begin(), found.to.end()), found.to.end());
-    std::erase(found.to, p);  // a token that changes nothing
+    // A token that changes nothing is no step.
+    std::erase(found.to, p);
     found.to.shrink_to_fit();
     found.cost += found.to.size();
     found.expanded = true;
@@ -250,9 +263,9 @@ bool Outline::expand(PlaceId p) {
   return out.paid = true;
 }
 
-// In breadth from all of them: a level holds the places that so many tokens lead to. Whether all of a level
-// can be paid does not depend on the order of its places, which have numbers in the order in which they were
-// found.
+// A breadth-first pass from all of the places: a level holds the places that so many tokens lead to.
+// All places of a level are paid or the pass fails, so the answer does not depend on their order, which
+// is the order of discovery and differs between epochs.
 bool Outline::too_few(std::span<const PlaceId> any, uint32_t tokens) {
   if (tokens == 0) return true;
   ++questions_;
@@ -294,6 +307,8 @@ bool Outline::known_too_few(StateId s, std::size_t tokens) {
   return known && std::ranges::all_of(lists_[*known], [&](PlaceId p) { return now(p).least > tokens; });
 }
 
+// A token that stays in the string leads back to the same places, so if one token less is too few
+// there, such a token cannot be the first.
 bool Outline::leaving(StateId s, std::size_t tokens, std::vector<TokenId>& out) {
   if (off_) return false;
   const auto behind = static_cast<uint32_t>(tokens - 1);

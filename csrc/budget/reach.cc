@@ -9,15 +9,19 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kMet = 20'000;  // that one search in breadth meets
-constexpr uint64_t kPerEdge = 200;    // what a look at a state costs that a token leads to
+// At most so many states are met by one search in breadth.
+constexpr std::size_t kMet = 20'000;
+// Work of a look at a state that a token leads to.
+constexpr uint64_t kPerEdge = 200;
 }  // namespace
 
+// The edges of a state, paid once a call; null, with no work left, if they cost more than there is.
 const TokenGraph::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (paid_.contains(s.v)) return graph_.edges(s, ~uint64_t{0});
   const TokenGraph::Edges* e = graph_.edges(s, work);
   if (!e) {
-    work = 0;  // a new graph would have been walked that far
+    // In a new graph the walk would have used it up, so all work counts as spent.
+    work = 0;
     return nullptr;
   }
   work -= e->cost;
@@ -42,13 +46,14 @@ void Reach::raise(StateId s, std::size_t least) {
   slot = std::max(slot, least);
 }
 
-// Notes that s is completed by a token into `to`.
+// Notes that a token into `to` completes s in one token more than `to` takes.
 void Reach::take(StateId s, StateId to, TokenId token) {
   const std::size_t tokens = known(to) + 1;
   if (tokens < known(s)) found_[s.v] = {tokens, token};
 }
 
-// Every step leaves a token less, or ends at a state whose shortest text does.
+// Each step leaves a token less, so the loop ends at a state whose own shortest text is the best known
+// way.
 std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
   for (auto found = found_.find(s.v); found != found_.end() && found->second.tokens < shortest_(s);
@@ -59,8 +64,8 @@ std::vector<TokenId> Reach::way(StateId& s) {
   return out;
 }
 
-// The same as within() of a state inside a string, where only the tokens that leave it can do. False: it is
-// not told.
+// within() for a state inside a string where only the tokens that leave the string can serve. False:
+// that is not known, and the caller looks at all edges.
 bool Reach::leave(StateId s, std::size_t k, uint64_t& work, Answer& out) {
   std::vector<TokenId> tokens;
   if (!outline_->leaving(s, k, tokens)) return false;
@@ -85,6 +90,8 @@ bool Reach::leave(StateId s, std::size_t k, uint64_t& work, Answer& out) {
   return true;
 }
 
+// Iterates over depth by recursion: at most k levels. Facts come first, from the cheapest to the
+// dearest: bounds that are known, the outline, an earlier search that told nothing, and then the edges.
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (least(s) > k) return Answer::kNo;
@@ -101,7 +108,7 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   const TokenGraph::Edges* e = edges(s, work);
   if (!e) return Answer::kUnknown;
   work -= std::min<uint64_t>(work, kPerEdge * e->to.size());
-  // What is known already comes first: it needs no search.
+  // A state that is known to be near enough needs no search.
   for (const auto& [to, token] : e->to)
     if (known(to) < k) {
       take(s, to, token);
@@ -147,7 +154,9 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
         by = token;
         left = after;
       }
-    if (by < 0) {  // between values, where bounds do not compare well
+    // No token leaves fewer bytes by the bounds: so between two values, where the bounds of a rule do
+    // not compare well.
+    if (by < 0) {
       by = next(s);
       if (by < 0) return Answer::kUnknown;
       best = graph_.step(s, by);
@@ -160,6 +169,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
   return Answer::kYes;
 }
 
+// In breadth, so that the nearest end is found first. If all edges were seen and no end was met, no
+// tokens complete any of the states met, and this is noted for all of them.
 Reach::Answer Reach::find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
                           uint64_t& work) {
   out.clear();

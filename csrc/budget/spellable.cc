@@ -1,12 +1,12 @@
-// How it is told that tokens can finish a text; spellable.h says when that is in question, and names the
-// sources.
+// How it is decided whether tokens can finish a text; spellable.h says when the question comes up, and
+// names the sources.
 //
 // The problem. A vocabulary may lack bytes: there is a token `"}` and none for `"`. The parser finds a text
 // that completes a state, and no tokens may spell it. A token that leads to such a state leads into a dead
 // end.
 //
-// The idea. Four ways to answer, the cheapest first (judge()). Let the tokens be `a`, `ab`, `b"`, and the
-// state be that behind `"` of a string that ends the text:
+// The idea. judge() has four ways to answer, and tries the cheapest first. Let the tokens be `a`, `ab`,
+// `b"`, and let the state stand behind the opening `"` of a string that ends the text:
 //
 //     spelled()      the shortest completion is `"`, which no tokens write
 //     near()         tokens in breadth: behind `a` the completion is `"` again; `b"` ends the text. Yes:
@@ -17,26 +17,27 @@
 //                    texts
 //     searched()     where captured text decides, states are searched one by one (budget/reach.h)
 //
-// A token that crosses the border of two symbols is what makes summaries necessary: a place keeps the trie
+// Summaries are needed because a token may cross the border of two symbols: a place keeps the trie
 // node, so that the next symbol goes on inside the token.
 //
-// Masks. fill() takes the parser's mask and clears the tokens after which possible() is false. The trie is
-// walked once, tokens of one text and state share the answer, and those whose captured text matters are
-// stepped alone.
+// Masks. fill() takes the parser's mask and clears the tokens after which possible() is false. The trie
+// is walked once, tokens that lead to the same state share the answer, and tokens whose captured text
+// matters are stepped alone.
 //
 // Invariants.
-// - A yes has tokens that show it: way() writes them, and each of them is in the mask of the state before
-//   it.
-// - A no is proved, unless a share of work ran out: that counts as a no, so a mask is too small and never
-//   too large.
-// - Summaries are dropped when a search breaks off (forget()): what is known of some rules is not all of it
-//   then.
+// - A yes has tokens that show it: way() writes them, and each of them is in the mask of the state
+//   before it.
+// - A no is proved, unless a share of work ran out. An unproved no makes a mask too small, never too
+//   large.
+// - Summaries are dropped when a search breaks off (forget()), because the sets of some rules are then
+//   not complete.
 //
-// Costs. Nothing where every byte is a token. Else the mask costs a completion for each state that its
-// tokens lead to; kStateWork and kMaskWork bound the summaries, `CachePolicy::spelling()` their memory.
+// Costs. Nothing where every byte is a token. Else a mask costs a completion for each state that its
+// tokens lead to; kStateWork and kMaskWork bound the summaries, `CachePolicy::spelling()` bounds their
+// memory.
 //
-// Rejected. A parser over tokens in place of bytes: its terminals are all tokens of the vocabulary, for each
-// grammar.
+// Rejected. A parser over tokens in place of bytes: each grammar would have all tokens of the
+// vocabulary as its terminals.
 #include "budget/spellable.h"
 
 #include <algorithm>
@@ -49,20 +50,31 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kNear = 3'000;       // places that are looked at around one state
-constexpr std::size_t kSpelled = 8;        // of those, states whose shortest completion is asked for
-constexpr uint64_t kStateWork = 300'000;   // steps of one state's summaries, about a tenth of a second
-constexpr uint64_t kMaskWork = 1'000'000;  // of all those of one mask
-constexpr uint64_t kReach = 200'000;       // of one state's search (budget/reach.h)
-constexpr std::size_t kAlone = 2'000;      // tokens of one mask that are stepped with their own text
-constexpr uint32_t kText = 0xFFFFFFFFu;    // a label: captured text was read, which is not known
+// At most so many places are looked at around one state.
+constexpr std::size_t kNear = 3'000;
+// For so many of those states the shortest completion is asked for.
+constexpr std::size_t kSpelled = 8;
+// Steps of one state's summaries, about a tenth of a second.
+constexpr uint64_t kStateWork = 300'000;
+// Steps of all summaries of one mask.
+constexpr uint64_t kMaskWork = 1'000'000;
+// Work of one state's search (budget/reach.h).
+constexpr uint64_t kReach = 200'000;
+// At most so many tokens of one mask are stepped with their own text.
+constexpr std::size_t kAlone = 2'000;
+// A label that stands for captured text that is not known.
+constexpr uint32_t kText = 0xFFFFFFFFu;
 
 [[noreturn]] void out_of_share() {
-  throw Error(ErrorKind::kBudgetExceeded, "what tokens can spell takes too much work to tell");
+  throw Error(ErrorKind::kBudgetExceeded,
+              "whether tokens can spell the text takes too much work; raise Limits(mask=...)");
 }
 
 }  // namespace
 
+// Dynamic programming from the end of the text: best[i] is the fewest tokens that write the text from
+// byte i on. The tokens at i are those on the path of the trie. Cost: the text's length times the
+// longest token. Of equal choices the longest first token wins.
 bool spell(const TokenTrie& trie, std::string_view text, std::vector<Piece>& out) {
   constexpr uint32_t kNever = 0xFFFFFFFFu;
   struct Best {
@@ -106,8 +118,10 @@ void Spellable::spend(uint64_t n) {
 
 // ---- summaries ----
 
-// Behind the texts of a regex that begin at the node, without the empty one: the label that was read, the
-// node where the last token begun stands.
+// The places behind the non-empty texts of a regex that begin at the node of a begun token: the label
+// that was read, and the node at which the last token stands. Node 0 means that a token has just ended.
+//
+//     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no place
 const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t node) {
   const auto [slot, fresh] = terminals_.try_emplace({r.v, node});
   if (!fresh) return slot->second;
@@ -149,6 +163,8 @@ const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t nod
   return slot->second;
 }
 
+// The alternatives of a rule after the label that was read before it; kText stands for text that is not
+// known.
 const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   const auto [slot, fresh] = expansions_.try_emplace({r.v, label});
   if (!fresh) return slot->second;
@@ -165,7 +181,8 @@ const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   return slot->second;
 }
 
-// What is known of a rule so far; whoever asks is looked at again once more is known.
+// The summary of a rule as far as it is known. The rule that asks is noted, and looked at again when
+// the summary grows.
 const Spellable::Rule& Spellable::rule(RuleId r, Place from) {
   const auto [it, fresh] = rules_.try_emplace(Key{r.v, from});
   if (fresh) {
@@ -178,6 +195,7 @@ const Spellable::Rule& Spellable::rule(RuleId r, Place from) {
   return it->second;
 }
 
+// Appends the places behind one symbol that begins at a place.
 void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
   spend();
   const bool rules = s.kind() == Symbol::kRule;
@@ -185,7 +203,8 @@ void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
     if (!rules && from.label == 0) from.label = kText;
     if (rules) from.label = 0;
     if (!rules || !parser_.alive().plain(s.rule_id())) {
-      // A grammar of another kind knows nothing of what may not follow.
+      // A grammar of another kind has no notion of bytes that may not follow, so a pending restriction
+      // cannot be handed on to it.
       if (from.pending != Alive::kClear && parser_.alive().follow(from.pending) != RegexArena::empty())
         open_ = true;
       from.pending = Alive::kClear;
@@ -214,7 +233,9 @@ void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
   }
 }
 
-// Least fixpoint over the rules that were asked for.
+// The least fixpoint over the rules that were asked for: each rule is evaluated with the summaries
+// known so far, and its users again when its set has grown. Sets only grow and places are finite, so it
+// ends.
 void Spellable::settle() {
   std::vector<Place> now, next;
   while (!todo_.empty()) {
@@ -251,7 +272,8 @@ void Spellable::settle() {
   }
 }
 
-// What is known of rules is not all where a search was broken off.
+// Drops the summaries of a search that was broken off, and all other tables if they take too many
+// bytes.
 void Spellable::forget() {
   rules_.clear();
   todo_.clear();
@@ -263,7 +285,8 @@ void Spellable::forget() {
   for (const auto& [state, row] : rows_) bytes_ += 64 + row.size() * 4;
 }
 
-// Down all stacks at once, with what every terminal and rule leaves behind.
+// Walks down all stacks at once, with the places that each terminal and rule leaves behind. It ends
+// with a yes where a stack may end between two tokens.
 Reach::Answer Spellable::summarised(StateId s) {
   work_ = std::min(kStateWork, mask_work_);
   const uint64_t before = work_;
@@ -305,13 +328,15 @@ Reach::Answer Spellable::summarised(StateId s) {
     back.keep();
   else if (meter.exhausted())
     std::move(done).value();
-  open_ = open_ || was_open;  // summaries that are kept may hold it
+  // Summaries that are kept may contain an open place.
+  open_ = open_ || was_open;
   mask_work_ -= std::min(mask_work_, before - work_);
   return answer;
 }
 
 // ---- one state ----
 
+// Notes a yes for each state on a way.
 void Spellable::keep(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -349,13 +374,14 @@ bool Spellable::spelled(StateId s) {
   return meter.exhausted() ? std::move(done).value() : std::move(done).value_or(false);
 }
 
-// By breadth through what tokens can write, byte by byte: most states that are not spelled at once stand in a
-// character, which some bytes end or none do.
+// In breadth through the bytes that tokens can write: most states that are not spelled at once stand
+// inside a character, which some bytes end or none do.
 Reach::Answer Spellable::near(StateId s) {
   struct At {
     StateId state;
     uint32_t node, from;
-    TokenId token;  // that ends here, or -1
+    // The token that ends here, or -1.
+    TokenId token;
   };
   const TokenTrie& trie = world_.vocabulary->trie();
   std::vector<At> met{{s, 0, 0, -1}};
@@ -404,7 +430,8 @@ Reach::Answer Spellable::near(StateId s) {
 
 Reach::Answer Spellable::searched(StateId s) {
   Reach::Answer found = Reach::Answer::kUnknown;
-  for (TokenGraph* graph : {&graph_, &exact_graph_}) {  // without captured text first: those states are fewer
+  // First without captured text, because those states are fewer.
+  for (TokenGraph* graph : {&graph_, &exact_graph_}) {
     uint64_t work = std::min(kReach, mask_work_);
     const uint64_t before = work;
     StateId at = graph->begin(s);
@@ -414,7 +441,8 @@ Reach::Answer Spellable::searched(StateId s) {
     mask_work_ -= std::min(mask_work_, 4 * (before - work));
     if (found == Reach::Answer::kYes) {
       keep(s, tokens);
-      if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;  // its text is in the way
+      // The state's text forbids the tokens.
+      if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;
     }
     if (found != Reach::Answer::kUnknown) break;
   }
@@ -427,7 +455,7 @@ Reach::Answer Spellable::judge(StateId s) {
   const auto known = known_.find(s.v);
   if (known != known_.end()) return known->second;
   if (mask_work_ == 0) mask_work_ = kMaskWork;
-  // What finishes whatever the captured text is, finishes.
+  // A completion that fits every captured text fits this one.
   const StateId any = masks_.blind(s);
   Reach::Answer answer = Reach::Answer::kUnknown;
   if (any != s && judge(any) == Reach::Answer::kYes) answer = Reach::Answer::kYes;
@@ -441,6 +469,8 @@ Reach::Answer Spellable::judge(StateId s) {
 
 // ---- masks ----
 
+// Kept by state: `before` counts the tokens of the mask in depth-first order, so that subtrees without
+// any are skipped.
 void Spellable::fill(StateId s, uint32_t* row) {
   const Vocabulary& vocabulary = *world_.vocabulary;
   if (const auto it = rows_.find(s.v); it != rows_.end()) {
@@ -464,9 +494,11 @@ void Spellable::fill(StateId s, uint32_t* row) {
   std::vector<At> at(vocabulary.longest() + 2);
   at[0].state = masks_.blind(s);
   at[0].blind = at[0].state != s;
-  std::vector<uint32_t> before{0};  // tokens of the mask, in depth-first order
+  // Number of tokens of the mask, in depth-first order.
+  std::vector<uint32_t> before{0};
   for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
-  std::vector<TokenId> alone;  // decided by their own text
+  // Tokens decided by their own text.
+  std::vector<TokenId> alone;
   for (uint32_t i = 1; i < trie.size();) {
     charge();
     const TokenTrie::Node& node = trie.node(i);
@@ -497,7 +529,8 @@ void Spellable::fill(StateId s, uint32_t* row) {
   }
   for (std::size_t k = 0; k < alone.size(); ++k)
     if (k >= kAlone || !possible(walk(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
-  if (const auto it = next_.find(s.v); it != next_.end())  // as was promised
+  // A way that was found earlier promised this token.
+  if (const auto it = next_.find(s.v); it != next_.end())
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);
   if (std::all_of(row, row + vocabulary.words(), [](uint32_t word) { return word == 0; })) {
     if (judge(s) == Reach::Answer::kNo)

@@ -1,18 +1,20 @@
-// Whether tokens can finish a text, where the vocabulary does not hold every byte as a token of its own.
+// Whether tokens can finish a text, where the vocabulary does not hold every byte as a token of its
+// own.
 //
-// In: a state, and the masks of the language's bytes. Out: whether some sequence of tokens ends the text from
-// there, and the mask less the tokens after which none does. Cost: nothing where the vocabulary is complete
-// (mask/vocabulary.h), for then every byte can be written and the parser's states can all be finished. Else a
-// completion for every state that a token leads to, and a walk over the tokens of every new mask: about a
-// millisecond at 30,000 tokens.
+// In: a state, and the masks of the grammar. Out: whether some sequence of tokens ends the text from
+// there, and the mask less the tokens after which none does. Cost: nothing where the vocabulary is
+// complete (mask/vocabulary.h), because then every byte can be written and every state of the parser
+// can be finished. Else a completion for every state that a token leads to, and a walk over the tokens
+// of every new mask: about a millisecond at 30,000 tokens.
 //
-// Four ways to tell, the cheapest first. The shortest completion, cut into tokens, proves a yes. So does one
-// that is spelled a few tokens further, and where tokens lead to few places in all, a no. Summaries
-// (of a rule, what was pending and the trie's node before it: the same behind it) decide the intersection of
-// a context-free language with the texts that tokens spell: a yes or a no, also where states never end. Where
-// captured text decides, the states that tokens lead to are searched (budget/reach.h). What is still open
-// after its share of work counts as a no: a mask may be smaller than it could be, and leads into no dead end.
-// Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995), with the trie as the regular side of the
+// Four ways decide, the cheapest first. The shortest completion, cut into tokens, proves a yes. A
+// completion that is spelled a few tokens further on proves a yes, and if tokens lead to few places in
+// all, a no. Summaries of rules (what was pending and the trie's node before the rule: the same behind
+// it) decide the intersection of a context-free language with the texts that tokens spell: a yes or a
+// no, also where there are infinitely many states. Where captured text decides, the states that tokens
+// lead to are searched (budget/reach.h). A question that is still open after its share of work counts
+// as a no: so a mask may be smaller than it could be, and it never leads into a dead end. Source:
+// summaries of pushdown systems (Reps, Horwitz, Sagiv 1995), with the trie as the regular side of the
 // product (Bar-Hillel, Perles, Shamir 1961).
 #pragma once
 
@@ -33,11 +35,13 @@
 
 namespace structgen {
 
+// A piece of a text that one token writes; `end` is the offset behind it.
 struct Piece {
-  std::size_t end;  // in a text, of a token
+  // The offset in the text behind the token.
+  std::size_t end;
   TokenId token;
 };
-// Cuts a text into as few tokens as it takes; false where the vocabulary cannot spell it.
+// Cuts a text into the fewest tokens; false where the vocabulary cannot spell it.
 bool spell(const TokenTrie& trie, std::string_view text, std::vector<Piece>& out);
 
 class Spellable {
@@ -52,33 +56,40 @@ class Spellable {
         graph_(graph),
         exact_graph_(exact_graph) {}
 
-  // All under the world's lock.
+  // All calls need the world's lock.
   Reach::Answer judge(StateId s);
   bool possible(StateId s) { return judge(s) == Reach::Answer::kYes; }
-  // words() words. Throws kVocabulary where no tokens end the text, kBudgetExceeded where none were found.
+  // Writes words() words. Throws kVocabulary where no tokens end the text, kBudgetExceeded where none
+  // were found.
   void fill(StateId s, uint32_t* row);
-  // Tokens that were found to end the text from s, for another epoch to keep; may be none.
+  // The tokens that were found to end the text from s, for another epoch to keep; may be empty.
   std::vector<TokenId> way(StateId s);
   void keep(StateId s, const std::vector<TokenId>& tokens);
   std::size_t byte_size() const { return bytes_ + known_.size() * 56 + next_.size() * 48; }
 
  private:
-  // Between two symbols: the label that was read last, what is pending (parse/alive.h), the trie's node.
+  // A point between two symbols: the label that was read last, what is pending (parse/alive.h), and the
+  // node of the trie at which the begun token stands.
   struct Place {
-    uint32_t label = 0;  // and one; 0: none
+    // The label plus one; 0: no label was read.
+    uint32_t label = 0;
     Alive::Pending pending = Alive::kClear;
     uint32_t node = 0;
     friend auto operator<=>(const Place&, const Place&) = default;
   };
+  // A rule and the place before it.
   struct Key {
     uint32_t rule;
     Place from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  // The summary of a rule: the places behind it, as far as they are known.
   struct Rule {
     std::set<Place> out;
-    std::vector<Key> users;  // rules that asked for it
-    bool waiting = true;     // to be looked at, again
+    // Rules that asked for it; they are looked at again when `out` grows.
+    std::vector<Key> users;
+    // It is in todo_.
+    bool waiting = true;
   };
   void spend(uint64_t n = 1);
   const std::vector<Place>& terminal(RegexId r, uint32_t node);
@@ -100,16 +111,21 @@ class Spellable {
   Completion& completion_;
   TokenGraph &graph_, &exact_graph_;
   std::unordered_map<uint32_t, Reach::Answer> known_;
-  std::unordered_map<uint32_t, TokenId> next_;  // the first token of a way
+  // Keyed by state: the first token of a way.
+  std::unordered_map<uint32_t, TokenId> next_;
   std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Place>> terminals_;
   std::map<std::pair<uint32_t, uint32_t>, Alternatives> expansions_;
   std::map<Key, Rule> rules_;
   std::vector<Key> todo_;
-  const Key* at_ = nullptr;  // the rule that is looked at
-  bool open_ = false;        // captured text was met: no longer is everything known
-  uint64_t work_ = 0;        // left for one state
-  uint64_t mask_work_ = 0;   // left for the states of one mask
+  // The rule that is being looked at.
+  const Key* at_ = nullptr;
+  // Captured text was met, so a no is not proved any more.
+  bool open_ = false;
+  // Work left for one state.
+  uint64_t work_ = 0;
+  // Work left for the states of one mask.
+  uint64_t mask_work_ = 0;
   std::size_t bytes_ = 0;
 };
 

@@ -5,8 +5,9 @@
 namespace structgen {
 
 namespace {
-constexpr int kWide = 24;  // first bytes of an element from which its run is worth a class (mask/runs.h)
-}
+// A run is worth a class (mask/runs.h) if its element may begin with so many bytes.
+constexpr int kWide = 24;
+}  // namespace
 
 TokenId Targets::first(const Words& row) {
   std::size_t w = 0;
@@ -14,6 +15,8 @@ TokenId Targets::first(const Words& row) {
   return static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(row[w])));
 }
 
+// Whether all items of s read the same run without a bound, each followed by a quote: so behind `"` for
+// the value of two alternatives that both have a string.
 bool Targets::endless(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   if (s == Parser::dead() || parser_.state(s).accepting) return false;
@@ -35,6 +38,8 @@ bool Targets::endless(StateId s, Run& out) {
   return out.of != nullptr;
 }
 
+// If s is not in a run itself, it may be after one character: a string whose first character is
+// restricted, or one that excludes some names. Four characters that few names begin with are tried.
 bool Targets::run_behind(StateId from, Run& out) {
   if (endless(from, out)) return true;
   for (const char b : {'~', 'z', 'Q', '0'})
@@ -42,6 +47,7 @@ bool Targets::run_behind(StateId from, Run& out) {
   return false;
 }
 
+// One item only, because two counters would need pairs of counts.
 bool Targets::counts(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   const State& st = parser_.state(s);

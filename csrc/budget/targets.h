@@ -1,14 +1,15 @@
-// Where one token leads from a state inside a string, or from one that a token can take into a string.
+// The states that one token leads to from a state inside a string, or from one that a token can take
+// into a string.
 //
-// In: a state and a visitor. Out: every state that one token leads to, each with the tokens that do. Cost:
-// one look at each way out of the string, some hundred steps, and a walk over the tokens that reach it; a
-// walk over all tokens of the trie would meet each of a hundred thousand.
+// In: a state and a visitor. Out: every state that one token leads to, each with its tokens. Cost: a
+// look at each way out of the string, some hundred steps, and a walk over the tokens that reach the
+// string. A walk over the whole trie would meet each of a hundred thousand tokens.
 //
-// Example: inside `"name": "..` a token of characters alone leads back to the same state. So only the tokens
-// that end within a character (an escape begun, a part of UTF-8) or behind the closing quote lead elsewhere,
-// and those are known for every run of characters of the vocabulary (mask/runs.h).
+// Example: inside `"name": "..` a token of characters alone leads back to the same state. Only tokens
+// that end within a character (an escape begun, a part of UTF-8) or behind the closing quote lead
+// elsewhere, and those are known for every run of characters of the vocabulary (mask/runs.h).
 //
-// The tokens that are handed out are those of the run, allowed or not: the visitor knows the mask.
+// The tokens handed out are those of the run, allowed or not, because the visitor knows the mask.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +30,13 @@ class Targets {
   Targets(Parser& parser, MaskBuilder& masks, Slices& slices, const Vocabulary& vocabulary)
       : parser_(parser), masks_(masks), slices_(slices), vocabulary_(vocabulary) {}
 
-  // False: no run of characters is at hand, and nothing was visited. States are without captured text
-  // (MaskBuilder::blind). The visitor has
-  //   void reach(StateId to, std::span<const TokenId> tokens);   tokens that lead there
-  //   void whole(StateId to, const Words& tokens);               the same of many, as a row
-  //   bool stops(StateId at);                                    whether nothing behind `at` is to be visited
-  //   void stopped(std::span<const TokenId> tokens);             the tokens that lead there and further
-  //   void done(Words tokens);                                   all of these were visited: others follow
+  // False: no run of characters is at hand, and nothing was visited. States have no captured text
+  // (MaskBuilder::blind). The visitor has these functions:
+  //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
+  //   void whole(StateId to, const Words& tokens);               the same for many tokens, as a row
+  //   bool stops(StateId at);                                    whether to visit nothing behind `at`
+  //   void stopped(std::span<const TokenId> tokens);             tokens that lead to such a state or further
+  //   void done(Words tokens);                                   all these tokens were visited
   template <class Visitor>
   bool visit(StateId from, Visitor& visitor) {
     Run run;
@@ -53,18 +54,24 @@ class Targets {
 
  private:
   StateId step(StateId s, uint8_t b) { return masks_.blind(parser_.step(s, b)); }
+  // A run of characters at hand.
   struct Run {
     RunClass* of = nullptr;
-    StateId inside;                      // in it, where it goes on as it likes
-    StateId left;                        // behind its closing quote
-    uint32_t min = 0, max = kUnbounded;  // elements before that quote
+    // The state in the run, from which it goes on for ever.
+    StateId inside;
+    // The state behind its closing quote.
+    StateId left;
+    // The number of elements that may come before that quote.
+    uint32_t min = 0, max = kUnbounded;
   };
-  // Whether a run that goes on as it likes is at hand, here or after one more character.
+  // Whether a run without an end is at hand, here or after one more character.
   bool run_behind(StateId from, Run& out);
   bool endless(StateId s, Run& out);
-  // Whether this is inside a run that counts its elements.
+  // Whether s is inside a run that counts its elements.
   bool counts(StateId s, Run& out);
 
+  // A run without a bound: tokens of whole characters lead back to its state, and those that end within
+  // a character lead to one state for each begun character.
   template <class Visitor>
   void inside_endless(const Run& run, Visitor& visitor) {
     const RunCuts& cuts = run.of->cuts();
@@ -76,7 +83,8 @@ class Targets {
     }
   }
 
-  // The state after so many elements is the one after any token that holds them.
+  // A run with a bound: the state after n elements is the same after every token of n elements, so one
+  // token of each number is stepped.
   template <class Visitor>
   void inside_counted(StateId from, const Run& run, Visitor& visitor) {
     const RunCounts& counts = run.of->counts();
@@ -110,8 +118,9 @@ class Targets {
   }
   static TokenId first(const Words& row);
 
-  // A token may begin with what is not yet the run: a name that may not stand, a first character. Where it is
-  // in the state that the run would be in after the same bytes, what follows is the run's.
+  // A token may begin before the run: with a name that is excluded from the run, or with its first
+  // character. Once it reaches the state that the run itself has after the same bytes, the rest of it
+  // behaves as a token of the run and is left to the other functions.
   template <class Visitor>
   void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
     const TokenTrie& trie = vocabulary_.trie();
@@ -121,7 +130,8 @@ class Targets {
     };
     struct Open {
       uint32_t node;
-      StateId state, as_run;  // dead: the run would not read this
+      // Dead: the run would not read these bytes.
+      StateId state, as_run;
     };
     std::vector<Open> todo{{0, from, run.inside}};
     while (!todo.empty()) {
@@ -149,7 +159,8 @@ class Targets {
     visitor.done(std::move(done));
   }
 
-  // The tokens that hold the closing quote, in the order of what follows it.
+  // The tokens that hold the closing quote, in the order of the bytes after it, with the state of each
+  // depth at hand.
   template <class Visitor>
   void leave(const Run& run, Visitor& visitor) {
     const StateId left = run.left;

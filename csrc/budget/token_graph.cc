@@ -6,8 +6,10 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kAlike = 4'096;  // states that one token may lead to
-constexpr uint64_t kOutOfRun = 1'000;  // what edges out of a run of characters cost, and each of them
+// At most so many edges of one state.
+constexpr std::size_t kAlike = 4'096;
+// The fixed cost of the edges out of a run of characters; kEdgeOfRun is the cost of each.
+constexpr uint64_t kOutOfRun = 1'000;
 constexpr uint64_t kEdgeOfRun = 8;
 }  // namespace
 
@@ -25,8 +27,8 @@ StateId TokenGraph::step(StateId s, TokenId t) {
   return s;
 }
 
-// From a state in a string, without a walk over its tokens. The mask tells which of the run's tokens may
-// stand.
+// The edges of a state in a string, without a walk over its tokens. The mask tells which of the run's
+// tokens are allowed.
 bool TokenGraph::of_run(StateId s, Edges& out) {
   if (limited_ || exact_) return false;
   struct Add {
@@ -67,7 +69,8 @@ bool TokenGraph::of_run(StateId s, Edges& out) {
   return true;
 }
 
-// Whether the captured text of a state decides everything that follows. Notes where it decides anything.
+// Whether the captured text of a state decides everything that follows. If it decides anything,
+// `out.all` is cleared.
 bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
   const State& st = parser_.state(s);
   if (!st.poisoned) return false;
@@ -75,7 +78,7 @@ bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
   return st.n == 1 && !st.accepting;
 }
 
-// False: it takes more than `work`.
+// The edges by a walk over the trie. False: it takes more than `work`.
 bool TokenGraph::by_walk(StateId s, Edges& out, uint64_t work) {
   const TokenTrie& trie = vocabulary_.trie();
   std::unordered_set<uint32_t> seen;
@@ -102,6 +105,8 @@ bool TokenGraph::by_walk(StateId s, Edges& out, uint64_t work) {
                           });
 }
 
+// The cost that is kept is compared with `work` even if the edges are known, so that the answer is the
+// one of a new graph.
 const TokenGraph::Edges* TokenGraph::edges(StateId s, uint64_t work) {
   if (work < SearchCost::kLeast) return nullptr;
   if (const auto it = edges_.find(s.v); it != edges_.end())

@@ -1,11 +1,13 @@
-// The states that one token leads to: the graph that searches for few tokens go through.
+// The states that one token leads to: the graph on which searches for few tokens run.
 //
-// In: a state, work that may be spent. Out: its edges, one a distinct state, with the first token that leads
-// there; or nothing, where they take more than that. Cost: one walk over the trie for each state (a
-// millisecond at 131k tokens where any may stand, microseconds where few may), kept.
+// In: a state, work that may be spent. Out: its edges, one for each distinct state, with the first
+// token that leads there; or nothing, if they take more than that work. Cost: one walk over the trie
+// for each state (a millisecond at 131k tokens where any token may stand, microseconds where few may);
+// the edges are kept.
 //
-// What edges cost is a number of the state and the vocabulary, and not of what is known already. So a search
-// that pays for every state once goes as far in a graph that is known as in one that is new (budget/reach.h).
+// The cost of edges is a number of the state and the vocabulary, and does not depend on what is known
+// already. So a search that pays for every state once goes as far in a known graph as in a new one
+// (budget/reach.h).
 #pragma once
 
 #include <cstddef>
@@ -23,14 +25,17 @@
 
 namespace structgen {
 
-// Work of searches over the vocabulary, in nodes of the trie.
+// The unit of work of searches over the vocabulary is a node of the trie.
 struct SearchCost {
-  static constexpr uint64_t kLeast = 1'000;  // that a look at a state takes, at least
-  static constexpr uint64_t kState = 32;     // what a state counts for that a walk meets
+  // A look at a state takes at least this much.
+  static constexpr uint64_t kLeast = 1'000;
+  // A state that a walk meets for the first time counts this much.
+  static constexpr uint64_t kState = 32;
 
-  // Down the trie in depth-first order, where the bytes may stand. `arrive(node, before, after)` returns the
-  // state that the walk goes on with, dead() where it does not go below the node. False: it takes more than
-  // `work`. `spent` grows by a function of the state, the trie and `arrive`.
+  // Walks down the trie in depth-first order wherever the bytes may stand. `arrive(node, before,
+  // after)` returns the state with which the walk goes on, or dead() if it does not go below the node.
+  // False: the walk takes more than `work`. `spent` grows by an amount that depends only on the state,
+  // the trie and `arrive`.
   template <class Arrive>
   static bool walk(Parser& parser, const TokenTrie& trie, StateId from, uint64_t work, uint64_t& spent,
                    Arrive&& arrive) {
@@ -72,12 +77,15 @@ struct SearchCost {
 class TokenGraph {
  public:
   struct Edges {
-    std::vector<std::pair<StateId, TokenId>> to;  // distinct states, and the first token that leads there
-    bool all = true;  // not where captured text matters, nor where there are too many
+    // Distinct states, each with the first token that leads there.
+    std::vector<std::pair<StateId, TokenId>> to;
+    // False where captured text matters or there are too many states.
+    bool all = true;
     uint64_t cost = 0;
   };
-  // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept; else states are
-  // without it (MaskBuilder::blind). `most`: bytes of all edges, beyond which trim() forgets them.
+  // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept; else states
+  // are without it (MaskBuilder::blind). `most`: the bytes of all edges beyond which trim() forgets
+  // them.
   TokenGraph(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary, bool limited,
              bool exact, std::size_t most)
       : parser_(parser),
@@ -90,11 +98,11 @@ class TokenGraph {
 
   // The state of the graph that stands for s.
   StateId begin(StateId s) const { return exact_ ? s : masks_.blind(s); }
-  // Null: they cost more than `work`. They stay until trim().
+  // Null: the edges cost more than `work`. They stay until trim().
   const Edges* edges(StateId s, uint64_t work);
-  // The state behind a token, from one of the graph.
+  // The state after a token, from a state of the graph.
   StateId step(StateId s, TokenId t);
-  // Between two searches: forgets all where that is too much to keep.
+  // Called between two searches: forgets all edges if they take too many bytes.
   void trim();
   Parser& parser() const { return parser_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -112,7 +120,8 @@ class TokenGraph {
   const bool limited_, exact_;
   const std::size_t most_;
   std::unordered_map<uint32_t, Edges> edges_;
-  FlatMap<uint32_t, uint64_t> too_dear_;  // work that was not enough for the edges of a state
+  // Keyed by state: work that was not enough for its edges.
+  FlatMap<uint32_t, uint64_t> too_dear_;
   std::size_t bytes_ = 0;
 };
 

@@ -9,12 +9,16 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kMaskStates = 20'000;  // that one mask looks at
-constexpr std::size_t kAttempts = 3;         // of tokens alike, to find one
+// At most so many states are looked at for one mask.
+constexpr std::size_t kMaskStates = 20'000;
+// Of the tokens in one group so many are tried to find one that fits.
+constexpr std::size_t kAttempts = 3;
 
-// Whether the string that a token writes a piece of differs from every string in the text for certain. It
-// does if the piece has a letter (other than the `e` of numbers) or a character beyond ASCII, does not occur
-// in the text, and neither of the two has an escape.
+// Whether the string of which a token writes a piece certainly differs from every string in the text.
+// It does if three conditions hold: the piece has a letter (other than the `e` of numbers) or a
+// character beyond ASCII, the piece does not occur in the text, and neither of the two has an escape.
+//
+//     token `nam`, text `b":2}`    true            token `b`, text `b":2}`    false
 bool differs(std::string_view token, std::string_view text) {
   if (token.find('\\') != std::string_view::npos || text.find('\\') != std::string_view::npos) return false;
   if (token.find('"') != std::string_view::npos && token.find('"') + 1 < token.size()) return false;
@@ -27,7 +31,7 @@ bool differs(std::string_view token, std::string_view text) {
 }
 }  // namespace
 
-// Whether so many tokens are shown to complete s, with what is left of the mask's work.
+// Whether so many tokens are shown to complete s, with the rest of this mask's work.
 Reach::Answer Budget::Trial::few(StateId s, std::size_t left, std::vector<TokenId>* way) {
   if (left >= kExact || of.all_.limits) return Reach::Answer::kNo;
   const Reach::Answer found = of.within(searches.reach, of.all_.graph, s, left, reach, way);
@@ -35,7 +39,8 @@ Reach::Answer Budget::Trial::few(StateId s, std::size_t left, std::vector<TokenI
   return found;
 }
 
-// Tokens that a token into s needs, itself included.
+// The tokens that a token into s needs, itself included. The last state is remembered apart, because
+// neighbours in the trie often lead to the same state.
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
     last = s;
@@ -53,7 +58,8 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// At most, where the budget suffices; after a search, the budget.
+// An upper bound where the budget suffices; after a search that succeeded, the budget itself. Bounds
+// come first, from the cheapest to the dearest.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;
@@ -70,8 +76,8 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   return found == Reach::Answer::kYes ? budget : out;
 }
 
-// The same where s is inside a character of the run that was looked at: its bytes one by one, and on from
-// there.
+// The same bound for s inside a character of the run that was looked at: the rest of the character byte
+// by byte, then on from the run.
 std::size_t Budget::Trial::by_way_of_run(StateId s) const {
   Parser& parser = of.all_.parser;
   if (run == Parser::dead() || parser.state(s).n != 1 || parser.state(run).n != 1) return kTooMany;
@@ -84,15 +90,15 @@ std::size_t Budget::Trial::by_way_of_run(StateId s) const {
   return std::min(most, kTooMany);
 }
 
-// Whether fewer tokens may do after a text that is known. What ends at once does so where nothing is left to
-// read, so the text matters if what it decides comes next.
+// Whether fewer tokens may suffice once the text is known. With 2 tokens left only the end may follow,
+// so the text matters only if it decides what comes next.
 bool Budget::Trial::matters(StateId s) const {
   if (budget == 2) return of.all_.parser.state(s).poisoned;
   if (of.all_.fast && of.all_.outline.known_too_few(s, budget - 1)) return false;
   return of.all_.completion.text_matters(s);
 }
 
-// Tokens that lead to s; `blind`: it is without the text that was captured on the way.
+// Judges tokens that lead to s. `blind`: s is without the text that was captured on the way.
 void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
   const bool fits = judged(s) <= budget;
   const bool unsure = !fits && blind && matters(s);
@@ -106,7 +112,7 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
   }
 }
 
-// Whether the text of s decides everything that follows; then these tokens are tried with it.
+// Whether the text of s decides everything that follows. If so, these tokens are tried with their text.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   const State& st = of.all_.parser.state(s);
   if (!st.poisoned || st.n > 1 || st.accepting) return false;
@@ -116,8 +122,8 @@ bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
 }
 
 // Down the trie in depth-first order, with the state of each depth at hand. The states that are met get
-// numbers of this walk: a step that was taken before is a load, and so is what a state's tokens become once
-// that is certain.
+// numbers in this walk: a step that was taken before is one load, and so is the verdict on a state's
+// tokens once it is certain.
 void Budget::Trial::judge_all(StateId from) {
   enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
   struct Met {
@@ -180,6 +186,7 @@ void Budget::Trial::judge_all(StateId from) {
   }
 }
 
+// The same for one token, byte by byte.
 void Budget::Trial::judge_one(TokenId t, StateId from) {
   bool blind = from != of.here();
   StateId s = from;
@@ -192,8 +199,8 @@ void Budget::Trial::judge_one(TokenId t, StateId from) {
   judge({&t, 1}, s, blind);
 }
 
-// Nearly all tokens end inside a string, and all that end with a character lead to one state; those that end
-// inside of one, or leave the string, to a few dozen.
+// For a state in a string: nearly all tokens end inside the string, and all that end with a whole
+// character lead to one state; the others lead to a few dozen states (Targets).
 bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
     Trial& trial;
@@ -220,10 +227,11 @@ bool Budget::Trial::judge_strings(StateId from) {
   return of.all_.targets.visit(from, judge);
 }
 
-// Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.
+// Tries the tokens whose text decides: each as it is, within kTrials, or by a completion that worked
+// for another token of its group.
 void Budget::Trial::judge_texts() {
-  // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not
-  // fill it.
+  // The regexes that a text makes stay as long as the grammar's world, so they are counted, and texts
+  // that nobody wrote cannot fill the world.
   struct Tried {
     World& world;
     const std::size_t before = world.regexes.byte_size();
@@ -231,7 +239,8 @@ void Budget::Trial::judge_texts() {
   } tried{of.all_.world};
   const bool alike_asked = of.all_.productions.asks_alike();
   std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
-  std::vector<TokenId> way;  // what completes the text after the token that fits() looked at last
+  // The completion of the text after the token that fits() looked at last.
+  std::vector<TokenId> way;
   const auto fits = [&](TokenId t) {
     if (trials++ >= kTrials) {
       of.exact_ = false;
@@ -248,7 +257,7 @@ void Budget::Trial::judge_texts() {
     }
     return few(s, budget - 1, &way) == Reach::Answer::kYes;
   };
-  // In the order of the tokens: states have numbers in the order in which they were met.
+  // In the order of tokens, because the numbers of states depend on the order in which they were met.
   std::vector<const std::vector<TokenId>*> groups;
   for (const auto& [state, tokens] : alike) groups.push_back(&tokens);
   std::ranges::sort(groups, {}, [](const std::vector<TokenId>* tokens) { return tokens->front(); });

@@ -1,19 +1,21 @@
 // The tokens of one mask that are in doubt: which of them leave enough of the budget.
 //
-// In: a state, and the tokens that its mask allows. Out: those of them after which the text can be completed
-// in time (keep, taken), and the most that one of them needs. Cost: a completion for each state that the
-// tokens lead to, at most kMaskStates; a walk over the trie, or nothing a token inside a run of characters.
+// In: a state, and the tokens that its mask allows. Out: those after which the text can be completed in
+// time (keep, taken), and the largest number of tokens that one of them needs. Cost: a completion for
+// each state that the tokens lead to, at most kMaskStates; and a walk over the trie. Tokens inside a
+// run of characters cost nothing each.
 //
-// Tokens that lead to one state are looked at once (judged). judge_strings() does so for what stays inside a
-// string, judge_one() for few tokens, judge_all() for what the trie holds.
+// Tokens that lead to one state are looked at once (judged). judge_strings() does so for tokens that
+// stay inside a string, judge_one() for few tokens, judge_all() for the trie.
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
-// (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
-// matters, a few tokens are tried with their own text. A completion that worked for one token serves every
-// other token that writes nothing the completion holds, because texts matter only by being equal to a later
-// one. (Where a text may have to equal an earlier one each token is tried by itself.) Tokens that are still
-// undecided after kTrials are refused, and the mask is inexact; so are all where trials have filled their
-// share of the world (mask/cache_policy.h).
+// (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the
+// text matters, a few tokens are tried with their own text. A completion that worked for one token
+// serves every other token that writes nothing that the completion holds, because texts matter only by
+// being equal to a later one: after `{"a": 1, "`, the completion `":2}` that worked for the token `b`
+// serves the token `c` as well. (Where a text may have to equal an earlier one, each token is tried by
+// itself.) Tokens that are still undecided after kTrials are refused, and the mask is inexact. The same
+// holds for all such tokens once trials have filled their share of the world (mask/cache_policy.h).
 #pragma once
 
 #include <unordered_map>
@@ -23,7 +25,7 @@
 
 namespace structgen {
 
-// Tokens of one mask that are looked at, and what becomes of them.
+// The tokens of one mask that are looked at, and the verdicts.
 struct Budget::Trial {
   Budget& of;
   Trial(Budget& asking, std::size_t tokens) : of(asking), searches(asking.asked()), budget(tokens) {
@@ -31,23 +33,35 @@ struct Budget::Trial {
   }
   Asked searches;
   const std::size_t budget;
-  const uint32_t* open = nullptr;  // a row: tokens that are asked for; null: all that are shown
-  std::vector<uint32_t> keep;      // a row, or
-  std::vector<TokenId> taken;      // where tokens are shown one by one
-  std::size_t most = 0;            // tokens that the worst of them needs, itself included
+  // A row of the tokens that are asked for; null: all tokens that are shown.
+  const uint32_t* open = nullptr;
+  // A row of the tokens that fit; used with `open`.
+  std::vector<uint32_t> keep;
+  // A list of the tokens that fit, where tokens are shown one by one.
+  std::vector<TokenId> taken;
+  // The number of tokens that the worst of them needs, itself included.
+  std::size_t most = 0;
+  // More states were met than one mask looks at.
   bool tired = false;
-  bool cut = false;     // some token was looked at in vain, because that was too much
-  bool sought = false;  // some token was shown to fit by a search, which only masks near the end make
+  // For some token a search did not end, because that was too much work.
+  bool cut = false;
+  // For some token a search found that it fits; only masks near the end search.
+  bool sought = false;
   uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
-  std::unordered_map<uint32_t, std::size_t> met;  // what a token into a state needs
-  StateId run = Parser::dead();  // inside a string, and what a token into it needs; dead: none
+  // Keyed by state: the tokens that a token into it needs.
+  std::unordered_map<uint32_t, std::size_t> met;
+  // The state inside a string, and the tokens that a token into it needs; dead: there is none.
+  StateId run = Parser::dead();
   std::size_t run_needed = 0;
   std::unordered_map<uint32_t, std::vector<TokenId>>
-      alike;  // by the state that they lead to without their text
+      // Tokens whose text matters, by the state they lead to without it.
+      alike;
+  // Tokens whose text decides everything that follows.
   std::vector<TokenId> alone;
-  std::vector<uint32_t> done;  // a row: tokens that were judged apart; empty: none
+  // A row of tokens that were judged apart; empty: none.
+  std::vector<uint32_t> done;
   bool asks(TokenId t) const { return !open || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {

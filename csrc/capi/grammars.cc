@@ -1,4 +1,5 @@
-// Errors, vocabularies, compilers and grammars of include/structgen.h.
+// Errors, vocabularies, compilers and grammars of include/structgen.h; docs/c_api.md describes the
+// calls.
 #include <algorithm>
 #include <cstring>
 
@@ -26,19 +27,21 @@ structgen_status status_of(ErrorKind kind) {
   return STRUCTGEN_ERROR_INTERNAL;
 }
 
-// The one error for which there may be no memory. It is never freed.
+// The only error for which there may be no memory, so it is made in advance and never freed.
 structgen_error& no_memory() {
   static structgen_error* const error =
       new (std::nothrow) structgen_error{STRUCTGEN_ERROR_MEMORY, "out of memory", {}, {}, -1};
   return *error;
 }
 
+// A C array as a vector; NULL is only allowed with n = 0.
 template <class T>
 std::vector<T> list(const T* at, std::size_t n, const char* what) {
   if (!at && n) bad_argument(what);
   return n ? std::vector<T>(at, at + n) : std::vector<T>();
 }
 
+// The text behind `b`; an error names the byte at which it is not UTF-8.
 std::string_view utf8(const structgen_bytes& b, const char* what) {
   const std::string_view text = bytes(b);
   if (valid_utf8(text)) return text;
@@ -51,11 +54,13 @@ std::string_view utf8(const structgen_bytes& b, const char* what) {
       .at(static_cast<int64_t>(i));
 }
 
+// A limit of the C interface: 0 is the standard value, a negative number means no limit.
 int64_t limit(int64_t given, int64_t standard) {
   if (given < 0) return Meter::kEndless;
   return given == 0 ? standard : std::min(given, Meter::kEndless);
 }
 
+// A layout by its name; any other text is a pattern for whitespace.
 JsonLayout layout(const char* whitespace) {
   static constexpr std::pair<std::string_view, JsonLayout::Mode> kModes[] = {
       {"flexible", JsonLayout::kFlexible},
@@ -100,6 +105,7 @@ structgen_grammar* handle(std::shared_ptr<Grammar> grammar) {
   return new structgen_grammar{std::move(grammar), std::move(report)};
 }
 
+// All compiles of JSON: the schema and its documents are checked to be UTF-8 before anything is parsed.
 structgen_status json(structgen_compiler* compiler, structgen_bytes schema,
                       const structgen_json_options* options, structgen_grammar** out,
                       structgen_error** error) {
@@ -159,6 +165,7 @@ const char* structgen_error_pointer(const structgen_error* e) { return e ? e->po
 const char* structgen_error_keyword(const structgen_error* e) { return e ? e->keyword.c_str() : ""; }
 int64_t structgen_error_offset(const structgen_error* e) { return e ? e->offset : -1; }
 structgen_status structgen_error_status(const structgen_error* e) { return e ? e->status : STRUCTGEN_OK; }
+// The error about memory is shared and must not be freed.
 void structgen_error_free(structgen_error* e) {
   if (e && e->status != STRUCTGEN_ERROR_MEMORY) delete e;
 }
@@ -213,7 +220,7 @@ structgen_status structgen_compiler_new(const structgen_vocabulary* vocabulary,
     const structgen_limits asked = options_of(limits);
     const int64_t memory = asked.memory == 0 ? int64_t{256} << 20 : asked.memory;
     if (memory < 0) bad_argument("limits: memory is negative");
-    // As structgen/limits.py has them for servers.
+    // The values that structgen/limits.py has for servers.
     const WorkLimits work{limit(asked.compile, 10'000'000), limit(asked.mask, 200'000)};
     *out = new structgen_compiler{
         std::make_shared<Compiler>(v.vocabulary, true, static_cast<std::size_t>(memory), work),
@@ -274,6 +281,7 @@ structgen_status structgen_compile_serialized(structgen_compiler* compiler, stru
   });
 }
 
+// Fills the first row, so that the first request finds its mask ready.
 structgen_status structgen_grammar_prepare(const structgen_grammar* grammar, structgen_error** error) {
   return guarded(error, [&] {
     Matcher matcher(given(grammar, "the grammar is NULL").grammar);

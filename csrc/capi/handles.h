@@ -1,7 +1,7 @@
-// What is behind the handles of include/structgen.h, and the one way in and out of the engine.
+// The objects behind the handles of include/structgen.h, and the only way in and out of the engine.
 //
-// In: a function that may throw. Out: a status and an error object. Cost: a try block and the look at the
-// stack that csrc/base/depth.h describes.
+// In: a function that may throw. Out: a status and an error object. Cost: a try block, and the look at
+// the stack that csrc/base/depth.h describes. No exception leaves the library.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include "engine/matcher.h"
 #include "include/structgen.h"
 
+// The types behind the opaque pointers of the C interface. Each is freed by its own function.
 struct structgen_error {
   structgen_status status;
   std::string message, pointer, keyword;
@@ -32,16 +33,20 @@ struct structgen_vocabulary {
   std::shared_ptr<const structgen::Vocabulary> vocabulary;
 };
 
+// `subset`: parts of a grammar that take too much work to decide are omitted (Limits(on_limit="subset")
+// in Python).
 struct structgen_compiler {
   std::shared_ptr<structgen::Compiler> compiler;
   bool subset;
 };
 
+// The report is copied here, because C callers keep pointers into it.
 struct structgen_grammar {
   std::shared_ptr<structgen::Grammar> grammar;
   std::vector<structgen::ReportEntry> report;
 };
 
+// `used`: a call is under way; a second thread is refused and not blocked.
 struct structgen_matcher {
   structgen::Matcher matcher;
   std::atomic<bool> used{false};
@@ -51,13 +56,14 @@ namespace structgen::capi {
 
 [[noreturn]] inline void bad_argument(const char* what) { throw Error(ErrorKind::kValue, what); }
 
+// The object behind a handle; throws kValue with `what` if it is NULL.
 template <class Handle>
 Handle& given(Handle* handle, const char* what) {
   if (!handle) bad_argument(what);
   return *handle;
 }
 
-// The matcher, for one call of one thread.
+// Holds the matcher for one call of one thread; throws kValue if another thread holds it.
 class Use {
  public:
   explicit Use(structgen_matcher* matcher) : handle_(given(matcher, "the matcher is NULL")) {
@@ -75,10 +81,12 @@ class Use {
   structgen_matcher& handle_;
 };
 
-// The exception under way, as an object if there is memory for one and somebody wants it.
+// Turns the exception under way into a status, and into an error object if the caller wants one and
+// there is memory for it.
 structgen_status caught(structgen_error** error) noexcept;
 
-// f() with the engine's stack. f returns nothing, or whether the grammar takes what it was given.
+// Runs f() with the stack that the engine needs. f returns nothing, or whether the grammar accepts its
+// argument (if not, the status is STRUCTGEN_REFUSED).
 template <class F>
 structgen_status guarded(structgen_error** error, F&& f) noexcept {
   if (error) *error = nullptr;
@@ -94,7 +102,8 @@ structgen_status guarded(structgen_error** error, F&& f) noexcept {
   }
 }
 
-// The fields of a struct of options that the caller knows; the others are zero.
+// The fields of a struct of options that the caller's version has; newer fields are zero. So a program
+// that was built with an older header keeps working.
 template <class Options>
 Options options_of(const Options* from) {
   Options out{};
@@ -105,6 +114,7 @@ Options options_of(const Options* from) {
   return out;
 }
 
+// The bytes that a caller hands over; NULL is only allowed with size 0.
 inline std::string_view bytes(const structgen_bytes& b) {
   if (!b.data && b.size) bad_argument("bytes at NULL");
   return {static_cast<const char*>(b.data), b.size};

@@ -1,4 +1,4 @@
-// Matchers and masks of include/structgen.h.
+// Matchers and masks of include/structgen.h; docs/c_api.md describes the calls.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -14,6 +14,8 @@ using namespace structgen::capi;
 
 namespace {
 
+// Checks a row before anything is written to it. Words beyond those of the vocabulary are allowed,
+// because models pad their logits.
 void check_row(const Matcher& matcher, const int32_t* row, std::size_t words) {
   const std::size_t needed = matcher.grammar().vocabulary().words();
   if (!row) bad_argument("the row is NULL");
@@ -22,7 +24,7 @@ void check_row(const Matcher& matcher, const int32_t* row, std::size_t words) {
                 "a row needs " + std::to_string(needed) + " words and has " + std::to_string(words));
 }
 
-// The row with its words beyond the vocabulary cleared.
+// The row, with the words beyond the vocabulary cleared.
 uint32_t* cleared(const Matcher& matcher, int32_t* row, std::size_t words) {
   std::fill(row + matcher.grammar().vocabulary().words(), row + words, 0);
   return reinterpret_cast<uint32_t*>(row);
@@ -33,6 +35,8 @@ std::span<const TokenId> ids(const int32_t* tokens, std::size_t n) {
   return {tokens, n};
 }
 
+// Copies as much of the text as fits, and tells its whole size, so that the caller can come again with
+// more room.
 void put(std::string_view text, char* buffer, std::size_t capacity, std::size_t* size) {
   if (!buffer && capacity) bad_argument("the buffer is NULL");
   given(size, "size is NULL");
@@ -40,6 +44,7 @@ void put(std::string_view text, char* buffer, std::size_t capacity, std::size_t*
   *size = text.size();
 }
 
+// For questions that cannot fail: -1 if the handle is NULL or in use.
 template <class F>
 auto asked(structgen_matcher* matcher, F&& f) noexcept -> decltype(f(matcher->matcher)) {
   try {
@@ -88,6 +93,7 @@ structgen_status structgen_matcher_fill(structgen_matcher* matcher, int32_t* row
     const Use use(matcher);
     check_row(*use, row, words);
     uint32_t* const at = cleared(*use, row, words);
+    // A row is empty after an error: a host that ignores the status must not sample from an old mask.
     try {
       if (!use->fill_row_fast(at)) use->fill_row(at);
     } catch (...) {
@@ -108,7 +114,8 @@ structgen_status structgen_matcher_fill_batch(structgen_matcher* const* matchers
     std::ranges::sort(sorted);
     if (std::ranges::adjacent_find(sorted) != sorted.end())
       bad_argument("the same matcher stands twice in the batch; fork it");
-    for (std::size_t i = 0; i < n; ++i)  // arguments first: nothing is touched where they are wrong
+    // Arguments are checked first: nothing is written if one is wrong.
+    for (std::size_t i = 0; i < n; ++i)
       check_row(given(matchers[i], "a matcher is NULL").matcher, rows[i], words);
     failures.resize(n);
     std::vector<std::optional<Use>> uses(n);

@@ -20,10 +20,12 @@ namespace structgen {
 
 namespace {
 
-// A fixed set of threads that run one job at a time together with the caller. Joining them at the end of the
-// process would race with whoever still uses them.
+// A fixed set of threads that run one job at a time together with the caller. They are detached,
+// because joining them at the end of the process would race with code that still uses them.
 class Workers {
  public:
+  // The caller takes part in the job, then waits for the others; every Interrupt::kEvery it looks for
+  // Ctrl-C.
   void run(unsigned threads, const std::function<void()>& job) {
     std::lock_guard one_job(job_lock_);
     {
@@ -32,7 +34,8 @@ class Workers {
         try {
           std::thread(&Workers::loop, this, size_).detach();
         } catch (const std::system_error&) {
-          break;  // no more threads: those that are there do it
+          // No more threads can be started: those that exist do the job.
+          break;
         }
         ++size_;
       }
@@ -79,13 +82,16 @@ class Workers {
   uint64_t round_ = 0;
 };
 
-// The caller is in no ForkSection while it waits for them: they enter some.
+// One set of workers a process. While the caller waits for them it holds no ForkSection, because the
+// workers enter some.
 constinit PerProcess<Workers> workers;
 
 constexpr std::size_t kKnownAlone =
-    128;  // known masks that one thread copies in the time that waking another takes
+    // One thread copies so many known masks in the time that waking another takes.
+    128;
 
-// f(0) .. f(count - 1), chunks of them by turns. f throws nothing.
+// Calls f(0) .. f(count - 1); each thread takes the next chunk when it has finished one. f throws
+// nothing.
 void each(std::size_t count, std::size_t chunk, unsigned threads, const std::function<void(std::size_t)>& f) {
   std::atomic<std::size_t> next{0};
   Interrupt* const call = Interrupt::current();
@@ -100,16 +106,17 @@ void each(std::size_t count, std::size_t chunk, unsigned threads, const std::fun
   });
 }
 
-// What befalls one row stays with it.
+// The rows of one call. An error of one row stays with that row.
 class Batch {
  public:
   Batch(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows)
       : matchers_(matchers), rows_(rows), known_(matchers.size(), 0), failures_(matchers.size()) {}
 
-  // Where the mask is known already; takes no lock.
+  // Copies the row if its mask is known; takes no lock.
   void copy(std::size_t i) noexcept {
     guarded(i, [&] { known_[i] = matchers_[i]->fill_row_fast(rows_[i]); });
   }
+  // Fills any other row. It runs with kStack bytes of stack (base/depth.h), whatever the thread has.
   void compute(std::size_t i) noexcept {
     if (Interrupt::is_asked()) return;
     guarded(i, [&] { with_stack([&] { matchers_[i]->fill_row(rows_[i]); }); });
@@ -139,8 +146,8 @@ class Batch {
 
 }  // namespace
 
-// First what is known, which takes no lock; then what is new, each world's by one thread, since it has one
-// lock.
+// First the masks that are known, without a lock. Then the new ones: each world's rows by one thread,
+// since a world has one lock and several threads would only wait for each other.
 std::vector<std::exception_ptr> fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows,
                                           unsigned threads) {
   Batch batch(matchers, rows);

@@ -12,9 +12,13 @@
 namespace structgen {
 
 namespace {
+// Limits: slots of one canvas; units of work for a byte of the prefix.
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 
+// The clouds of the grammar: the kept ones, or new ones where the kept ones have grown too large. If
+// another thread was inside while the process forked, the child leaks them (grammar.cc does the same
+// with productions).
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
   if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
@@ -65,6 +69,7 @@ GrammarCanvas::GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots
   canvas_ = std::make_unique<Canvas>(clouds, grammar_->vocabulary(), s, slots, open, pad);
 }
 
+// A copy shares the clouds and has counters of its own.
 GrammarCanvas::GrammarCanvas(const GrammarCanvas& o)
     : grammar_(o.grammar_), canvas_(std::make_unique<Canvas>(*o.canvas_)), asked_(0), unknown_(0) {}
 
@@ -75,8 +80,8 @@ GrammarCanvas::~GrammarCanvas() {
 std::size_t GrammarCanvas::checked(int64_t slot) const {
   const int64_t n = static_cast<int64_t>(canvas_->size());
   if (slot < 0 || slot >= n)
-    throw Error(ErrorKind::kValue,
-                "slot " + std::to_string(slot) + " of a canvas of " + std::to_string(n) + " slots");
+    throw Error(ErrorKind::kValue, "slot " + std::to_string(slot) + " of a canvas of " + std::to_string(n) +
+                                       " slots; the first is slot 0");
   return static_cast<std::size_t>(slot);
 }
 
@@ -86,7 +91,8 @@ void GrammarCanvas::checked_token(TokenId t) const {
                                        std::to_string(grammar_->vocabulary().size()) + " ids");
 }
 
-// f() within the limits; what takes more is not known, nor what is proved of a part of the grammar.
+// Runs f() within the limits. If it takes more, the verdict is "not known". A no that was proved for a
+// partial grammar is "not known" as well, because the whole grammar may allow more.
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
   std::lock_guard hold(grammar_->world().lock);
@@ -108,6 +114,7 @@ Verdict GrammarCanvas::allows(int64_t slot, TokenId t) {
   return out;
 }
 
+// A forced token is put even against the verdict: the model may have written it already.
 Verdict GrammarCanvas::set(int64_t slot, TokenId t, bool force) {
   const std::size_t i = checked(slot);
   checked_token(t);
@@ -131,7 +138,7 @@ bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
-  // Where a limit is met, what is in the row is right; some is missing.
+  // If a limit stops the call, the tokens already in the row are right and others may be missing.
   return structgen::told([&] { return canvas_->fill_row(i, row); }).value_or(false) && !grammar_->partial();
 }
 

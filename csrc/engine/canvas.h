@@ -1,8 +1,11 @@
 // A canvas of a compiled grammar: the slots of holes/canvas.h under the grammar's lock and its limits.
 //
-// In: slots and tokens. Out: verdicts, rows, fillings. Cost: that of holes/canvas.h, within the work that a
-// mask may take; what takes more is not known. What is known of clouds is kept with the grammar for all its
-// canvases, up to a limit.
+// In: slots and tokens. Out: verdicts, rows, fillings. Cost: that of holes/canvas.h, within the work
+// that one mask may take; a question that takes more has the answer "not known". The clouds that a
+// canvas learns are kept with the grammar for all its canvases, up to a limit.
+//
+// Models that fill slots in any order (masked diffusion) use it: with 3 slots behind the prefix `{"a":` it
+// tells which tokens each slot may still take, whichever slots are filled.
 #pragma once
 
 #include <memory>
@@ -18,22 +21,29 @@ namespace structgen {
 
 class GrammarCanvas {
  public:
-  // Throws kValue for too many slots, kGrammar where the grammar limits tokens, kUnsatisfiableInfill where
-  // the prefix does not begin a text (pointer "prefix").
+  // Throws kValue for too many slots or for a padding token that is text, kGrammar where the grammar
+  // limits tokens, and kUnsatisfiableInfill (pointer "prefix") where the prefix does not begin a text.
   GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots, std::string_view prefix, bool open,
                 TokenId pad);
   GrammarCanvas(const GrammarCanvas& o);
   ~GrammarCanvas();
   std::size_t size() const { return canvas_->size(); }
   const std::vector<TokenId>& slots() const { return canvas_->slots(); }
+  // Whether some filling of the open slots gives a text of the grammar.
   Verdict possible();
+  // Whether slot `slot` may hold t while the other slots stay as they are.
   Verdict allows(int64_t slot, TokenId t);
+  // Sets a slot if the verdict is yes; with `force` in any case. Returns the verdict.
   Verdict set(int64_t slot, TokenId t, bool force);
   void clear(int64_t slot);
+  // Writes the tokens that the slot may hold; false if tokens may be missing.
   bool fill_row(int64_t slot, uint32_t* row);
+  // One filling of all open slots, after a yes.
   Verdict complete(std::vector<TokenId>& out);
-  uint64_t asked() const { return asked_; }      // tokens that allows() and set() were asked about
-  uint64_t unknown() const { return unknown_; }  // and those of which it was not known
+  // The number of tokens that allows() and set() were asked about.
+  uint64_t asked() const { return asked_; }
+  // The number of those whose verdict was "not known".
+  uint64_t unknown() const { return unknown_; }
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
 
  private:

@@ -1,4 +1,6 @@
-// See captures.h.
+// How parts are found: by the regex's groups, by the grammar's notes on its states (parse/spans.h), or,
+// for the middle of a larger text, by the larger text's grammar. See captures.h for the form of the
+// result.
 #include "engine/captures.h"
 
 #include <algorithm>
@@ -23,7 +25,8 @@ std::vector<Span> Captures::spans(Epoch* epoch) const {
   return out;
 }
 
-// Of a middle: the captures of the whole text that lie in it.
+// For a middle: the captures of the whole text that lie inside the middle, with offsets from its
+// beginning.
 std::vector<Span> Captures::around(const Grammar::Around& around) const {
   const std::string whole = around.prefix + std::string(text_) + (complete_ ? around.suffix : std::string());
   std::vector<Span> all, out;
@@ -44,16 +47,21 @@ std::vector<Span> Captures::around(const Grammar::Around& around) const {
 }
 
 std::vector<Span> Captures::parsed(Epoch& epoch) const {
-  std::vector<std::size_t> tokens;  // where they begin
+  // The offsets at which tokens begin.
+  std::vector<std::size_t> tokens;
   if (epoch.budgets.limits)
     for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++])
       if (tokens_[i] >= 0 && begin < ends_[i]) tokens.push_back(begin);
   return find_spans(epoch.parser, grammar_.productions(), grammar_.start_rule(), text_, complete_, tokens);
 }
 
+// Turns spans of the kept text, in which special tokens have their paths, into offsets of the shown
+// text and into indices of steps.
 std::vector<Capture> Captures::of(std::span<const Span> spans) const {
-  std::string shown;                  // without special tokens
-  std::vector<std::size_t> at(1, 0);  // in it, at the beginning of each step
+  // The text without special tokens.
+  std::string shown;
+  // The offset in `shown` at the beginning of each step.
+  std::vector<std::size_t> at(1, 0);
   for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++]) {
     if (begin < ends_[i] && text_[begin] != kSpecialMark) shown.append(text_, begin, ends_[i] - begin);
     at.push_back(shown.size());

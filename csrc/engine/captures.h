@@ -1,8 +1,12 @@
-// The named parts of what one sequence has read.
+// The named parts of the text that one sequence has read.
 //
-// In: the text with the borders of its steps, the grammar, and a parser's epoch where the grammar has rules.
-// Out: parts in bytes, tokens and text. Cost: see parse/spans.h and regex/groups.h; linear for the rest.
-// Special tokens stand in the text as their paths in the trie: they count as steps and not as bytes.
+// In: the text with the ends of its steps, the grammar, and a parser's epoch where the grammar has
+// rules. Out: the parts in bytes, tokens and text. Cost: see parse/spans.h and regex/groups.h; linear
+// for the rest. Special tokens stand in the text as their paths in the trie: they count as steps and
+// not as bytes.
+//
+// Example: the regex (?P<year>[0-9]+)-(?P<month>[0-9]+), read as the tokens `20`, `24-`, `05`: year is
+// bytes 0 to 4 and tokens 0 to 2, month is bytes 5 to 7 and tokens 2 to 3.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +21,31 @@
 namespace structgen {
 
 constexpr char kSpecialMark =
-    static_cast<char>(0xFF);  // begins the paths of special tokens, which are no text
+    // The first byte of the paths of special tokens, which are no text.
+    static_cast<char>(0xFF);
 
 struct Capture {
   std::string name;
-  std::size_t begin, end;               // bytes
-  std::size_t first_token, last_token;  // behind the last one
+  // Offsets in bytes.
+  std::size_t begin, end;
+  // Indices of steps; last_token is the one behind the part.
+  std::size_t first_token, last_token;
   std::string text;
 };
 
-// What a sequence has read; the text is complete or may go on.
+// The text that a sequence has read. It is complete, or it may go on.
 class Captures {
  public:
-  // `ends`: where each step ended in `text`; `tokens`: those of the steps, -1 for bytes. They are not copied.
+  // `ends`: the offset in `text` at which each step ended. `tokens`: the tokens of the steps, -1 for
+  // bytes. Neither is copied.
   Captures(const Grammar& grammar, std::string_view text, std::span<const std::size_t> ends,
            std::span<const TokenId> tokens, bool complete)
       : grammar_(grammar), text_(text), ends_(ends), tokens_(tokens), complete_(complete) {}
 
-  std::size_t length() const;  // bytes that are parsed: of a middle, with what stands around it
-  // Whether spans() reads the grammar's own states: under the world's lock, of an epoch made ready.
+  // The number of bytes that are parsed; for a middle, with the text around it.
+  std::size_t length() const;
+  // Whether spans() reads the grammar's own states. If so, the caller holds the world's lock and passes
+  // an epoch that was made ready.
   bool needs_epoch() const { return !grammar_.around() && !grammar_.groups(); }
   std::vector<Span> spans(Epoch* epoch) const;
   std::vector<Capture> of(std::span<const Span> spans) const;

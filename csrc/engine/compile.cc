@@ -20,16 +20,21 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std
     : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
 
 namespace {
-// Worlds at most: more than compile at once are of no use, and each learns anew what the others know.
+// The largest number of worlds of one kind. More worlds than compiles at one time are of no use,
+// because each world learns anew what the others know.
+
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
 
+// Picks a world: the first one that is free, a new one if there is room, else the next one in turn, for
+// which it waits. The compiler's lock is not held while it waits.
 Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
   std::unique_lock hold(lock_);
   auto& [open, turn] = current_[2 * subset + plain_strings];
   const auto another = [&] { return World::make(vocabulary_, policy_.bytes, cache_, plain_strings, subset); };
   for (std::shared_ptr<World>& w : open) {
-    // Too large: the next grammars get a new one, this one goes with the last of its own.
+    // A world that is too large is replaced: the next grammars get a new one, and it goes with its last
+    // grammar.
     std::size_t worlds = 0;
     for (const Worlds& all : current_) worlds += all.open.size();
     if (w->lock.lost()) w = another();
@@ -46,7 +51,8 @@ Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
     w = open.emplace_back(another());
   } else {
     w = open[turn++ % open.size()];
-    hold.unlock();  // it may take a while, and others may find another one free
+    // To enter it may take a while, and other threads may find another world free.
+    hold.unlock();
   }
   std::unique_lock inside(w->lock);
   return {std::move(w), std::move(inside)};
@@ -57,7 +63,7 @@ std::size_t Compiler::byte_size() {
   return total();
 }
 
-// Under the lock.
+// The sum of total() over all worlds. The caller holds the compiler's lock.
 std::size_t Compiler::total() const {
   std::size_t sum = 0;
   for (const Worlds& worlds : current_)
@@ -67,7 +73,8 @@ std::size_t Compiler::total() const {
   return sum;
 }
 
-// Under the lock. Bytes that go with it: its own, and its world's where it is the last there that is kept.
+// The bytes that go with a grammar: its own, and its world's if it is the last grammar kept there and
+// the world is closed. The caller holds the compiler's lock.
 std::size_t Compiler::retire(Grammar& grammar) {
   std::size_t bytes = grammar.published();
   World& world = grammar.world();
@@ -88,7 +95,8 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
     return retire(*gone.back());
   };
   while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
-  // Not while those that went before are still being freed: that takes tens of milliseconds.
+  // Nothing more is dropped while earlier grammars are still being freed, which takes tens of
+  // milliseconds: until then total() counts their bytes.
   std::size_t bytes = reaper_.pending() == 0 ? total() : 0;
   if (bytes <= policy_.bytes) return gone;
   while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());
@@ -96,7 +104,8 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
 }
 
 bool Compiler::found(Grammar& grammar) {
-  std::shared_ptr<Grammar> last;  // freed behind the lock
+  // Freed after the lock is let go.
+  std::shared_ptr<Grammar> last;
   std::lock_guard hold(lock_);
   if (!grammar.is_full() && !grammar.world().lock.lost()) {
     recent_.touch(grammar);
@@ -117,6 +126,8 @@ std::size_t Compiler::retiring() {
   return reaper_.pending();
 }
 
+// The order of the next calls: the schema set is parsed before a world is entered, because parsing
+// needs no world.
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                                const JsonOptions& options, bool subset) {
   const ForkSection whole;
@@ -133,7 +144,7 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   return grammar;
 }
 
-// Whether anything is left of a partial grammar.
+// A partial grammar may have nothing left; that is an error.
 void Compiler::check_start(Grammar& grammar) {
   if (!grammar.omits()) return;
   Parser& parser = grammar.epoch()->parser;
@@ -141,6 +152,7 @@ void Compiler::check_start(Grammar& grammar) {
     too_complex("everything in this schema is too large to decide exactly; nothing is left to allow");
 }
 
+// A grammar of one regex: one rule with one terminal.
 std::shared_ptr<Grammar> Compiler::terminal(std::shared_ptr<World> world, RegexId r) {
   if (world->regexes.is_empty(r)) throw Error(ErrorKind::kGrammar, "no text matches");
   std::vector<Alternatives> rules(1);
@@ -159,6 +171,7 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) 
   return grammar;
 }
 
+// The marks of JSON inside a markup are nodes of the grammar; here each becomes a regex.
 static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const JsonPart& part) {
   JsonLayout out = part.options.layout;
   if (!part.marks) return out;
@@ -175,6 +188,8 @@ static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const
   return out;
 }
 
+// The steps: check the named tokens, parse the schemas, lower the rules to a context-free grammar, join
+// rules and schemas into one numbering, and check that limits on tokens can be kept.
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
                                            const std::vector<JsonPart>& schemas, bool subset) {
   const ForkSection whole;
@@ -187,12 +202,13 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
       if (vocabulary_->bytes(t).empty())
         throw Error(ErrorKind::kGrammar,
                     "token " + std::to_string(t) + " is neither text nor a special token");
+      // Tokens named by id are read as their bytes; a special token is read as its path in the trie.
       n.units.emplace_back(vocabulary_->bytes(t));
     }
   std::vector<std::unique_ptr<SchemaSet>> sets;
   for (const JsonPart& p : schemas)
     sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
-  // one world for all: every schema has to ask for plain strings
+  // All parts share one world, so strings are plain only if every schema asks for it.
   const bool plain = !schemas.empty() &&
                      std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
   const auto [w, hold] = enter(plain, subset);
@@ -227,6 +243,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   Epoch& epoch = *grammar->epoch();
   for (const CfgLimit& limit : limits) {
     std::vector<Symbol> fresh;
+    // The limited rule is read from its own beginning, in the context in which it stands.
     if (lexed) fresh.push_back(Symbol::after(limit.context));
     fresh.push_back(Symbol::rule(RuleId{limit.rule}));
     epoch.budgets.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);

@@ -1,7 +1,8 @@
 // The pipeline on one screen: text -> productions -> grammar.
 //
-// In: a schema, a pattern or literals, and options. Out: a shared Grammar. Cost: parsing and one scan of the
-// schema, then whatever the first parse state needs. Thread-safe.
+// In: a schema, a pattern or literals, and options. Out: a shared Grammar. Cost: parsing and one scan
+// of the schema, then the work of the first parse state; other states and masks are made when matchers
+// ask for them. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -22,10 +23,11 @@
 
 namespace structgen {
 
-// What one call may take, in units of work (base/work.h).
+// The work that one call may take, in units (base/work.h).
 struct WorkLimits {
   int64_t compile = Meter::kEndless;
-  int64_t mask = Meter::kEndless;  // and every other call of a matcher
+  // For a mask and every other call of a matcher.
+  int64_t mask = Meter::kEndless;
 };
 
 // Recipe, option 2: a field, which the compiler's worlds or productions read.
@@ -34,51 +36,59 @@ struct JsonOptions {
   JsonLayout layout;
   PropertyOrder order = PropertyOrder::kSchema;
   NumberSpelling numbers = NumberSpelling::kAny;
-  bool plain_strings = false;  // see RegexArena: such grammars have worlds of their own
+  // See RegexArena. Such grammars have worlds of their own.
+  bool plain_strings = false;
 };
 
+// One JSON Schema inside a grammar, with its options.
 struct JsonPart {
   std::string schema;
   SchemaSet::Documents registry;
   JsonOptions options;
-  std::optional<ElementMarks<uint32_t>> marks;  // nodes of the grammar, where `text` says the rest
+  // For JSON inside a markup of elements: nodes of the grammar for the texts around values; `text`
+  // holds the other texts.
+  std::optional<ElementMarks<uint32_t>> marks;
   ElementText text;
 };
 
+// Compiles grammars over one vocabulary, and keeps the worlds in which they live.
 class Compiler {
  public:
   Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
            WorkLimits limits = {});
-  // `subset`: texts and values of which it is too much to tell whether they can be completed are left out,
-  // here and in masks. Else they are an error.
+  // `subset`: a text or value is left out, here and in masks, where it takes too much work to decide
+  // whether it can be completed. Without `subset` such a case is an error.
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                        const JsonOptions& options, bool subset = false);
   std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset = false);
-  // `start`: a rule of the source; schemas[i] is its part i.
+  // `start`: a rule of the source. schemas[i] is its part i.
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
                                    bool subset = false);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
-  // From here on; while nobody else has the compiler.
+  // For all calls from here on; called while nobody else has the compiler.
   void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's
-  // lock.
+  // Bytes of every world that a grammar still needs, with its grammars, as last published. It takes no
+  // world's lock.
   std::size_t byte_size();
 
-  // Grammars that are kept by their text, or whatever else the caller looks them up by
-  // (mask/cache_policy.h). It tells which one it made or found, and is told which ones go.
+  // Grammars that are kept by their text, or by any other key that the caller looks them up by
+  // (mask/cache_policy.h). The caller tells which grammar it made or found, and is told which ones go.
   using Grammars = std::vector<std::shared_ptr<Grammar>>;
-  // Keeps one, the last to go. Returns those that go now: the caller lets go of them, then calls reap().
+  // Keeps a grammar as the newest. Returns those that go now: the caller lets go of them, then calls
+  // reap().
   Grammars keep(std::shared_ptr<Grammar> grammar);
-  // It was found again: the last to go. False: it is to be made anew, because its world is full, or lost in a
-  // forked child. It is not kept any more then.
+  // Notes that a grammar was found again, as the newest. False: it is no longer kept and must be made
+  // anew, because its world is full, or was lost in a forked child.
   bool found(Grammar& grammar);
-  // Frees them on another thread, if their other holders have let go of them: they free them else.
+  // Frees the grammars on another thread, unless somebody else still holds them.
   void reap(Grammars gone);
-  std::size_t retiring();  // grammars that reap() has not freed yet
+  // The number of grammars that reap() has not freed yet.
+  std::size_t retiring();
 
  private:
-  // A world that nobody is in, and its lock: what one thread compiles waits for no mask of another.
+  // A world that no other thread is in, with its lock held: a compile of one thread need not wait for a
+  // mask of another.
   struct Entered {
     std::shared_ptr<World> world;
     std::unique_lock<Mutex> hold;
@@ -96,12 +106,16 @@ class Compiler {
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;
-    std::size_t turn = 0;  // whose turn it is where all are busy
+    // The index of the next world to wait for where all are busy.
+    std::size_t turn = 0;
   };
-  Worlds current_[4];                         // by spelling of strings, and exact or subset
-  std::vector<std::weak_ptr<World>> worlds_;  // the older ones
+  // Indexed by spelling of strings, and exact or subset.
+  Worlds current_[4];
+  // Worlds that were full, as long as some grammar needs them.
+  std::vector<std::weak_ptr<World>> worlds_;
   Recent recent_;
-  Reaper reaper_;  // last: its thread ends before the rest goes
+  // The last member, so that its thread ends before the others go.
+  Reaper reaper_;
 };
 
 }  // namespace structgen

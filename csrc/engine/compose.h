@@ -1,7 +1,10 @@
 // Several grammars as one: rules that refer to whole JSON Schemas.
 //
-// In: the productions of a grammar and of its parts. Out: productions over one numbering: rule r of grammar i
-// is r * n + i. Cost: one pass over each expansion.
+// In: the productions of a grammar and of its parts. Out: productions over one numbering: rule r of
+// grammar i is r * n + i, where n is the number of grammars. With one part (n = 2), rule 3 of the
+// grammar is 6 and rule 3 of the part is 7. Cost: one pass over each expansion.
+//
+// Every function below asks the grammar to which the rule belongs, and renumbers the answer.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +32,8 @@ class ComposedProductions : public Productions {
   RuleId root() const { return number(rules_->root(), 0); }
   RuleId rule(uint32_t of_rules) const {
     return number(RuleId{of_rules}, 0);
-  }  // the number of a rule in `rules`
+    // The number, in the common numbering, of a rule of `rules`.
+  }
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override {
     const uint32_t i = rule.v % stride_;

@@ -22,12 +22,15 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
 
 void Grammar::publish() {
   const std::size_t now = productions_->byte_size() + (clouds_ ? clouds_->byte_size() : 0);
-  world_->grammars.fetch_add(now - published_, std::memory_order_relaxed);  // wraps where it shrank
+  // The unsigned difference wraps where the size shrank, and the sum is right again.
+  world_->grammars.fetch_add(now - published_, std::memory_order_relaxed);
   published_ = now;
   published_all_.store(now + epoch_->publish(), std::memory_order_relaxed);
   world_->publish();
 }
 
+// Notes that the grammar is partial if the productions say so, or if anything was omitted since
+// `before`.
 void Grammar::note_omissions(uint64_t before) {
   if (partial()) return;
   if (productions_->inexact()) return note_partial();
@@ -42,6 +45,7 @@ int64_t Grammar::reading_work(std::size_t bytes) const {
   return std::min(Meter::kEndless, mask_work_ + kByte * static_cast<int64_t>(bytes));
 }
 
+// ending_work(): 50 times the limit of a mask; about a second at least where the world omits.
 Allowance Grammar::ending_work() const {
   constexpr int64_t kTimes = 50, kLeast = 10'000'000;
   const int64_t set = std::min(mask_work_, Meter::kEndless / kTimes);
@@ -56,7 +60,8 @@ Allowance Grammar::completion_work() const {
 
 Grammar::~Grammar() {
   retire();
-  if (world_->lock.lost()) static_cast<void>(productions_.release());  // perhaps half changed
+  // The productions may be half changed by a thread that the fork left behind.
+  if (world_->lock.lost()) static_cast<void>(productions_.release());
   world_->grammars.fetch_sub(published_, std::memory_order_relaxed);
 }
 
@@ -74,13 +79,15 @@ std::vector<ReportEntry> Grammar::report() const {
   return out;
 }
 
+// If a thread was inside while the process forked, the child leaks the epoch.
 void Grammar::open(std::size_t least) {
   std::shared_ptr<Epoch> next(new Epoch(*world_, *productions_, limited_), [](Epoch* e) {
     if (!e->world.lock.lost()) delete e;
   });
   start_ = next->parser.start(start_rule_);
   epoch_ = std::move(next);
-  // Live states alone may exceed the budget (a very long text kept for rollback): double rather than thrash.
+  // Live states alone may exceed the share: a very long text is kept for rollback. The limit then
+  // doubles (Sequence::migrate), or each call would open a new epoch.
   epoch_->limit = std::max(world_->policy.epoch(), least);
 }
 

@@ -1,8 +1,8 @@
 // A compiled grammar: productions, and the parse states and masks found so far.
 //
-// In: productions and a start rule. Out: an object shared by all its matchers. States and masks live in an
-// epoch; when it outgrows its budget a new epoch starts, and each matcher takes its own states over when it
-// next needs the lock. Nobody else notices.
+// In: productions and a start rule. Out: an object shared by all its matchers. States and masks live in
+// an epoch. When the epoch outgrows its share of the cache, a new epoch starts, and each matcher moves
+// its own states over when it next holds the lock (Sequence::refresh). Users do not notice.
 #pragma once
 
 #include <algorithm>
@@ -40,10 +40,11 @@ struct Epoch {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
            lengths.byte_size() + budgets.byte_size();
   }
-  // Under the world's lock: adds what was allocated since to the world's account.
+  // Needs the world's lock. Adds the bytes allocated since the last call to the world's account.
   std::size_t publish() {
     const std::size_t now = byte_size();
-    world.grammars.fetch_add(now - published, std::memory_order_relaxed);  // wraps where it shrank
+    // The unsigned difference wraps where the size shrank, and the sum is right again.
+    world.grammars.fetch_add(now - published, std::memory_order_relaxed);
     return published = now;
   }
   World& world;
@@ -52,15 +53,18 @@ struct Epoch {
   MaskBuilder masks;
   Completion completion;
   Lengths lengths;
-  const bool fast;  // a state's mask is the row of its matcher
+  // The mask of a state is the row of its matcher: masks are cached, no limits on tokens, every byte is
+  // a token.
+  const bool fast;
   Budgets budgets;
-  std::size_t limit = 0;  // size at which the next epoch starts
+  // The size in bytes at which the next epoch starts.
+  std::size_t limit = 0;
 };
 
 class Grammar : public std::enable_shared_from_this<Grammar> {
  public:
-  // `report_of`: the schemas in it; `mask_work`: units that one call of a matcher may take. The world's lock
-  // must be held.
+  // `report_of`: the schemas in the grammar. `mask_work`: units of work that one call of a matcher may
+  // take. The world's lock must be held.
   Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
           std::vector<const SchemaSet*> report_of, int64_t mask_work, std::vector<std::string> warnings = {},
           std::vector<std::string> captures = {}, bool limited = false);
@@ -69,72 +73,86 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   World& world() const { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
-  void set_mask_work(int64_t units) { mask_work_ = units; }  // before anyone else has the grammar
-  // See base/effort.h. Whether something may be omitted from it, and whether something was, which sticks.
+  // Before anyone else has the grammar.
+  void set_mask_work(int64_t units) { mask_work_ = units; }
+  // Whether something may be omitted from the grammar (base/effort.h), and whether something was. The
+  // second never becomes false again.
   bool omits() const { return world_->regexes.effort().omits(); }
   bool partial() const { return partial_.load(std::memory_order_relaxed); }
   void note_partial() { partial_.store(true, std::memory_order_relaxed); }
-  // Under the world's lock. `before`: the world's omissions before what was done for this grammar.
+  // Needs the world's lock. `before`: the world's omissions before the work for this grammar began.
   void note_omissions(uint64_t before);
 
-  // What the calls of a matcher may take beside mask_work(). To read what a row may have allowed: where the
-  // world omits, making the row may have taken more, too.
+  // The work of a call that reads a token which a row has allowed. Where the world omits, making the
+  // row may have taken more than mask_work(), so reading may take as much.
   Allowance allowed_work() const { return omits() ? ending_work() : Allowance(mask_work_); }
-  // A long text takes more than a mask does.
+  // The work of reading a text: mask_work() and 200 units for each byte.
   int64_t reading_work(std::size_t bytes) const;
-  // The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
-  // that was begun must not stop for it, however small the limit is.
+  // The work of a call without which a begun text would stop. The first completion of a grammar may
+  // take much more than a mask; the facts that it learns stay. So this limit is a multiple of
+  // mask_work(), and where the world omits it is never small.
   Allowance ending_work() const;
-  // A completion that is asked for: a second, however often that the limit would allow, or the limit.
+  // The work of a completion that the user asks for: mask_work() if it is at least ten million units
+  // (about a second), else that many, but no more than ending_work().
   Allowance completion_work() const;
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
-  const std::vector<std::string>& captures() const { return captures_; }  // names; "" is a gap
-  // A regex whose named groups are its captures; before anyone else has the grammar.
+  // The names of captures; "" is a gap in the numbering.
+  const std::vector<std::string>& captures() const { return captures_; }
+  // For a regex whose named groups are its captures; called before anyone else has the grammar.
   void set_groups(Pattern pattern) {
     captures_ = pattern.names;
     groups_ = std::make_unique<const Pattern>(std::move(pattern));
   }
   const Pattern* groups() const { return groups_.get(); }
-  // Where its texts are middles of texts of another grammar; before anyone else has the grammar.
+  // For a grammar whose texts are middles of texts of another grammar (holes); called before anyone
+  // else has it.
   struct Around {
     std::shared_ptr<Grammar> grammar;
     std::string prefix, suffix;
   };
   void set_around(Around around) { around_ = std::make_unique<const Around>(std::move(around)); }
   const Around* around() const { return around_.get(); }
-  bool limited() const { return limited_; }  // some rule limits tokens
+  // Some rule limits tokens.
+  bool limited() const { return limited_; }
   StateId start() const { return start_; }
   RuleId start_rule() const { return start_rule_; }
-  Productions& productions() const { return *productions_; }  // under the world's lock
+  // Needs the world's lock.
+  Productions& productions() const { return *productions_; }
 
-  // Under the world's lock:
-  std::shared_ptr<Clouds>& clouds() { return clouds_; }  // of its canvases (engine/canvas.h); null: none yet
+  // These need the world's lock:
+  // Clouds of its canvases (engine/canvas.h); null: there are none yet.
+  std::shared_ptr<Clouds>& clouds() { return clouds_; }
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
-  void rotate();  // opens a new epoch
+  // Opens a new epoch.
+  void rotate();
   void rotate_if_full();
   std::size_t byte_size() const {
     return epoch_->byte_size() + productions_->byte_size() + (clouds_ ? clouds_->byte_size() : 0);
   }
-  // Without the lock: it is no longer kept for its text. Returns how many grammars of its world still are.
+  // Needs no lock. The grammar is no longer kept for its text. Returns how many grammars of its world
+  // still are.
   std::size_t retire();
-  // Without the lock: byte_size(), as last published.
+  // Needs no lock: byte_size(), as last published.
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
-  // Without the lock: its world, or what is its own, is so large that a new one is to be made.
+  // Needs no lock. Whether the grammar or its world is so large that a new grammar should be made.
   bool is_full() const {
     const std::size_t own = published_all_.load(std::memory_order_relaxed);
     const std::size_t now = world_->published.load(std::memory_order_relaxed) + own;
-    return now > std::max(world_->policy.renewed(), 2 * fresh_);  // large from the first: no use
+    // A grammar that was this large from the first would be as large again, so making it anew is of no
+    // use.
+    return now > std::max(world_->policy.renewed(), 2 * fresh_);
   }
   uint32_t states() const { return epoch_->parser.size(); }
-  // Under the world's lock: tells others what it takes, and throws out_of_memory() where that is too much
-  // with the epoch that a matcher is in and `more` bytes of the call.
+  // Needs the world's lock. Publishes the grammar's size, and throws out_of_memory() if it is too much,
+  // together with the epoch that a matcher is in and `more` bytes of the running call.
   void look_at_size(const Epoch& epoch, std::size_t more = 0);
 
  private:
   void open(std::size_t least);
-  void publish();  // what was allocated since, to the world's account
+  // Adds the bytes allocated since the last call to the world's account.
+  void publish();
   std::shared_ptr<World> world_;
   std::unique_ptr<Productions> productions_;
   RuleId start_rule_;
@@ -143,11 +161,15 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<std::string> captures_;
   const bool limited_;
   int64_t mask_work_;
-  std::unique_ptr<const Pattern> groups_;  // or null
-  std::unique_ptr<const Around> around_;   // or null
-  std::size_t published_ = 0;              // bytes of the productions
+  // May be null.
+  std::unique_ptr<const Pattern> groups_;
+  // May be null.
+  std::unique_ptr<const Around> around_;
+  // Bytes of the productions and clouds, as last published.
+  std::size_t published_ = 0;
   std::atomic<std::size_t> published_all_{0};
-  std::size_t fresh_ = 0;  // bytes of its world and itself when it was made
+  // Bytes of the world and the grammar when it was made.
+  std::size_t fresh_ = 0;
   std::atomic<bool> retired_{false};
   std::atomic<bool> partial_{false};
   std::shared_ptr<Epoch> epoch_;
@@ -155,9 +177,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   StateId start_;
 };
 
-// What a call may take whose work is done under the world's lock: units, and at every checkpoint of those the
-// memory. At its end the grammar is told whether something was omitted. `epoch`: the matcher's; null: the
-// grammar's.
+// The scope of a call whose work is done under the world's lock: units of work, and a look at the
+// memory at every checkpoint. At its end the grammar is told whether something was omitted. `epoch`:
+// the matcher's; null: the grammar's.
 class GrammarWork {
  public:
   GrammarWork(Grammar& g, const std::shared_ptr<Epoch>* epoch, Task task, Allowance limit)

@@ -1,25 +1,28 @@
-// Questions about texts with holes, asked of a compiled grammar: which construction answers which.
+// Questions about texts with holes, asked of a compiled grammar: which construction answers which
+// question.
 //
-//     infill         a prefix and a suffix: the grammar of what stands between them. The prefix is read by
-//                    the parser; what is left of the grammar (holes/rest.h) is divided by the suffix
+//     infill         a prefix and a suffix: the grammar of the texts between them. The parser reads the
+//                    prefix; what is left of the grammar (holes/rest.h) is divided by the suffix
 //                    (holes/quotient.h)
 //     can_complete   fixed texts with gaps: facts over the whole path (holes/facts.h), then a text that
 //                    shows it
 //     conditioned    a grammar and a condition on the whole text: holes/product.h
 //
-// Canvases, slots that are filled in any order, are holes/canvas.h.
+// Canvases, whose slots are filled in any order, are in holes/canvas.h.
 //
-// The hard part is a border within something that is compared: `["a","b` HOLE `b"]` with uniqueItems. Which
-// items the text may still have depends on the suffix, so the prefix is read again from the beginning of
-// that item by what the suffix leaves of the grammar (Middles: outside_items(), inside_).
+// The hard part is a border inside something that is compared: `["a","b` HOLE `b"]` with uniqueItems.
+// The items that the text may still have depend on the suffix. So the prefix is read again from the
+// beginning of that item, by the productions that the suffix leaves of the grammar (Middles:
+// outside_items(), inside_).
 //
 // Invariants.
 // - An answer is yes with a text that the grammar's own parser reads, no with a proof, or not known.
-// - Memory of a call that belongs to no grammar yet is looked at by the work that is charged (Sized).
-// - The grammar's world is locked meanwhile, and what is made belongs to it.
+// - The memory of a call that belongs to no grammar yet is looked at as work is charged (Sized).
+// - The grammar's world is locked meanwhile, and everything that is made belongs to it.
 //
-// Costs. Those of the constructions, within the limit of a matcher's call and 200 units a byte of fixed
-// text. Grammars that limit tokens are refused: how a text is cut into tokens is not known in a hole.
+// Costs. Those of the constructions, within the limit of a matcher's call and 200 units for each byte
+// of fixed text. Grammars that limit tokens are refused, because it is not known how the text of a hole
+// is cut into tokens.
 #include "engine/holes.h"
 
 #include <algorithm>
@@ -40,8 +43,10 @@ namespace structgen {
 
 namespace {
 
+// Units of work for each byte of fixed text.
 constexpr int64_t kReadByte = 200;
-constexpr uint64_t kMostTokens = 1u << 16;  // of the holes together
+// The largest number of tokens of all holes together.
+constexpr uint64_t kMostTokens = 1u << 16;
 
 int64_t work_of(const Grammar& g, std::size_t bytes) {
   return std::min(Meter::kEndless, g.mask_work() + kReadByte * static_cast<int64_t>(bytes));
@@ -57,7 +62,8 @@ void refuse_limits(const Grammar& g) {
         "a grammar that asks for ordinary tokens, whatever their text, cannot have holes in its texts");
 }
 
-// Looks at memory that belongs to a call and to no grammar (yet), too: size(of) bytes of it.
+// Looks at the memory of an object that belongs to a call and to no grammar yet: size_of(of) bytes
+// beside the grammar's.
 template <class T>
 class Sized {
  public:
@@ -75,7 +81,13 @@ class Sized {
   const WorkScope scope_;
 };
 
-// The middles, with all that their productions are made of.
+// The middles, with everything that their productions are made of. The constructor builds up to four
+// layers, each made from the one before:
+//
+//     rest_       the grammar after the prefix
+//     quotient_   rest_ divided by the suffix
+//     inside_     if the prefix ends inside a compared item: a parser of quotient_ from that item's beginning
+//     begun_      what inside_ leaves after the rest of the prefix
 class Middles : public Productions {
  public:
   Middles(std::shared_ptr<Grammar> grammar, std::string_view prefix, const std::string& suffix)
@@ -83,7 +95,8 @@ class Middles : public Productions {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start(), outside = s;
-    std::size_t begin = 0;  // of the outermost item around the border, in the prefix
+    // The offset in the prefix of the outermost compared item around its end.
+    std::size_t begin = 0;
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);
       if (const StateId before = outside_items(epoch->parser, s, b); before != Parser::dead()) {
@@ -105,8 +118,8 @@ class Middles : public Productions {
     bool unsure = false;
     if (!quotient_->possible(unsure) && !unsure) refuse(suffix, false);
     if (begin < prefix.size()) {
-      // Which texts such an item may have depends on the suffix. So it is read from its beginning by what the
-      // suffix leaves of the grammar.
+      // The texts that such an item may have depend on the suffix. So the item is read from its
+      // beginning by the productions that the suffix leaves of the grammar.
       const std::size_t fits = quotient_->fits();
       quotient_.reset();
       rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));
@@ -156,7 +169,8 @@ class Middles : public Productions {
   [[noreturn]] static void refuse(const std::string& suffix, bool unsure, std::size_t at) {
     if (unsure)
       throw Error(ErrorKind::kSchemaTooComplex,
-                  "whether the suffix can follow is too much to tell: it depends on what the hole repeats");
+                  "whether the suffix can follow cannot be decided: it depends on which items or keys the "
+                  "hole repeats");
     throw Error(ErrorKind::kUnsatisfiableInfill,
                 at < suffix.size()
                     ? "nothing between the prefix and the suffix leads to this byte of the suffix"
@@ -164,8 +178,9 @@ class Middles : public Productions {
         .at(static_cast<int64_t>(at))
         .in("suffix");
   }
-  // The state without what reads a text that is compared with others and is not just a key, if none of that
-  // reads the next byte; dead() if some does. A number may go on until then. -1: any byte.
+  // The state without the items that read a compared text which is more than a key, if none of those
+  // reads the next byte; dead() if one does. A number may go on until the next byte ends it. next = -1
+  // stands for any byte.
   StateId outside_items(Parser& parser, StateId s, int next) const {
     if (!parser.state(s).capturing) return s;
     std::vector<Item> left;
@@ -177,12 +192,14 @@ class Middles : public Productions {
     }
     return left.size() == parser.state(s).n ? s : parser.of_items(std::move(left), parser.state(s).accepting);
   }
+  // Whether a parse item reads inside a text that is compared with others (an item of uniqueItems), and
+  // not just a member's name.
   bool inside_item(Parser& parser, const Item& i) const {
     CaptureId outer = i.capture;
     if (outer.v <= 1) return false;
     parser.captures().innermost(outer);
-    // What stands above a label's reader is the name of a member: the captured text is that of the item
-    // around.
+    // Above a label's reader the text read is the name of a member; the captured text is then that of
+    // the item around it.
     if (outer.v > 1 || parser.regexes().node(i.regex).labelled) return true;
     for (const StackEntry& e : parser.stacks().entries(i.stack))
       if (e.top.kind() != Symbol::kReader || grammar_->productions().compares(e.top.rule_id())) return true;
@@ -198,12 +215,12 @@ class Middles : public Productions {
   Parser parser_;
   std::optional<Rest> rest_;
   std::optional<Quotient> quotient_;
-  // Where the prefix ends in an item that is compared with others: what the suffix leaves, and the rest of
-  // it.
+  // For a prefix that ends inside a compared item; see the class.
   std::optional<Parser> inside_;
   std::optional<Rest> begun_;
 };
 
+// Whether the grammar's own parser reads the whole text.
 bool reads(Grammar& g, std::string_view text) {
   Parser& parser = g.epoch()->parser;
   StateId s = g.start();
@@ -212,6 +229,9 @@ bool reads(Grammar& g, std::string_view text) {
   return parser.state(s).accepting;
 }
 
+// One attempt at can_complete(): the facts decide whether some path leads through all parts, and a
+// witness is written and read by the parser. The witness is tried in two variants, because the first
+// may repeat an item that must differ.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   Filling out;
   Path path(parts, &g.vocabulary());
@@ -240,7 +260,7 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   return out;
 }
 
-// The texts of a grammar that a regex matches, with all that their productions are made of.
+// The texts of a grammar that a regex matches, with everything that their productions are made of.
 class Conditioned : public Product {
  public:
   Conditioned(const std::shared_ptr<Grammar>& grammar, RegexId whole)
@@ -252,10 +272,12 @@ class Conditioned : public Product {
   std::shared_ptr<Grammar> grammar_;
 };
 
+// The condition as one regex over whole texts.
 RegexId regex_of(RegexArena& r, const std::vector<ConditionStep>& condition) {
   std::vector<RegexId> stack;
   const auto pop = [&] {
-    if (stack.empty()) throw Error(ErrorKind::kValue, "the condition is not whole");
+    if (stack.empty())
+      throw Error(ErrorKind::kValue, "the condition is incomplete: an operator lacks an operand");
     const RegexId out = stack.back();
     stack.pop_back();
     return out;
@@ -287,7 +309,8 @@ RegexId regex_of(RegexArena& r, const std::vector<ConditionStep>& condition) {
     }
   }
   const RegexId out = pop();
-  if (!stack.empty()) throw Error(ErrorKind::kValue, "the condition is not whole");
+  if (!stack.empty())
+    throw Error(ErrorKind::kValue, "the condition is incomplete: an operand is left without an operator");
   return out;
 }
 
@@ -303,7 +326,8 @@ std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
   if (!product->possible(unsure)) {
     if (unsure)
       throw Error(ErrorKind::kSchemaTooComplex,
-                  "whether a text meets the condition is too much to tell: it depends on what is repeated");
+                  "whether a text meets the condition cannot be decided: it depends on which items or keys "
+                  "it repeats");
     throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
         .in("condition");
   }
@@ -335,7 +359,9 @@ Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> 
     return told([&] { return attempt(*grammar, of); }).value_or(Filling{});
   };
   if (tokens > 0) {
-    // n tokens are n bytes or more; where every byte is a token, n bytes are n tokens.
+    // n tokens are n bytes or more; where every byte is a token, any n bytes are n tokens. So two
+    // questions about bytes, which are cheaper, may answer: up to n times the longest token (a no holds
+    // for tokens as well), and n bytes exactly (a yes holds).
     const auto in_bytes = [&](uint64_t least, uint64_t most) {
       std::vector<Part> out = parts;
       for (Part& p : out)
@@ -355,6 +381,7 @@ Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> 
 }
 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
+  // A middle of a middle is a middle of the outer grammar, so its prefix and suffix are joined.
   if (const Grammar::Around* around = grammar->around()) {
     prefix = around->prefix + prefix;
     suffix += around->suffix;

@@ -1,5 +1,5 @@
-// What a matcher adds to the sequence that it holds: the request's tokens and ends, captured text, texts
-// that come without tokens, and errors that change nothing.
+// What a matcher adds to its sequence: the request's tokens and ends, captured text, texts that come
+// without tokens, and errors that change nothing.
 //
 //     accept_token()     an end token, padding behind the end, or text: the row source reads it
 //                        (engine/row_source.h), the sequence keeps the state (engine/sequence.h)
@@ -8,15 +8,15 @@
 //     fill_row()         the row source's mask; with a limit of the request, its mask within what is left
 //     captures()         the grammar's notes, read afterwards from the text that was kept (parse/spans.h)
 //
-// The hot path is fill_row_fast() and known(): a mask or a step that is known takes no lock. Everything else
-// locks the world of the grammar for as long as the call takes, with the limit of work that belongs to its
+// The hot path is fill_row_fast() and known(): a mask or a step that is known takes no lock. Every
+// other call locks the grammar's world for its duration, with the limit of work that belongs to its
 // kind.
 //
 // Invariants.
-// - What throws leaves the matcher as it was: room is made before anything is taken (take()).
-// - One entry of the history is one token, one accept_bytes() or one token behind the end; rollback() takes
-//   back entries, whichever they are.
-// - Which row source serves is chosen once a grammar, so no call asks for the grammar's features.
+// - A call that throws leaves the matcher as it was: room is made before anything is taken (take()).
+// - One entry of the history is one token, one accept_bytes() or one token behind the end; rollback()
+//   takes back entries of any kind.
+// - The row source is chosen once a grammar, so no call asks for the grammar's features.
 //
 // Costs. A known step about 0.1 us, a known mask a copy of V/8 bytes.
 #include "engine/matcher.h"
@@ -45,7 +45,8 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
 
 // ---- reading ----
 
-// Of a text it is not known where its tokens begin. Where the world omits, it does not stop for work.
+// The text's tokens are not known, so each byte may be the border of two tokens. Where the world omits,
+// a text that is too much work is read again with more, because a text that was begun must not stop.
 StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   const auto locked = [&](Allowance limit) {
     const LockedWork work(sequence_, Task::kAccept, limit);
@@ -87,7 +88,8 @@ bool Matcher::known(std::string_view bytes) const {
   return !grammar_->limited() && !epoch().parser.edged() && sequence_.walks(s, bytes);
 }
 
-// The step that `push` takes, with its text. The room is made first: what throws changes nothing.
+// Takes the step that `push` takes, with its text. The room is made first, so that an error changes
+// nothing.
 template <class F>
 bool Matcher::take(std::string_view text, const F& push) {
   const bool keeps = !grammar_->captures().empty();
@@ -114,7 +116,8 @@ bool Matcher::accept_token(TokenId t) {
   const Vocabulary& v = grammar_->vocabulary();
   if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
   if (is_terminated() || ends(t)) {
-    // Padding ids carry no text.
+    // Padding ids carry no text, and they are accepted behind the end.
+
     if (is_terminated() ? !goes_on_after_end_ && !ends(t) && !v.is_special(t) && !v.bytes(t).empty()
                         : !is_accepting())
       return false;
@@ -124,6 +127,8 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
+  // A token that was rolled back leads where it led before, even if the work left now would not
+  // suffice.
   if (take(bytes, [&] { return sequence_.redo(t); })) return true;
   const StateId s = rows_->read(sequence_, t);
   if (s == Parser::dead()) return false;
@@ -133,7 +138,7 @@ bool Matcher::accept_token(TokenId t) {
 }
 
 namespace {
-// Takes back what was accepted since, unless it is to stay.
+// Takes back everything accepted since its construction, unless keep() was called.
 class Attempt {
  public:
   explicit Attempt(Matcher& m) : matcher_(m), before_(m.history()) {}
@@ -161,6 +166,7 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
+  // Bytes cannot stand for a special token.
   if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch().parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = walk_text(current(), bytes);
@@ -181,7 +187,8 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
   if (is_terminated()) return 0;
   StateId s = current();
   std::size_t n = 0;
-  std::vector<StateId> on;  // behind each byte, where not every state can be completed
+  // The state behind each byte, kept where not every state can be completed.
+  std::vector<StateId> on;
   for (; n < bytes.size() && bytes[n] != kSpecialMark; ++n) {
     if (static_cast<uint8_t>(bytes[n]) == kEdge) break;
     s = walk_text(s, bytes.substr(n, 1));
@@ -250,7 +257,8 @@ void Matcher::fill_row(uint32_t* row) {
     ended_row(row);
   } else if (request_tokens_ != Request::kAny) {
     if (fill_row_within(row, left())) return;
-    const bool partial = grammar_->partial();  // what was omitted may hold a shorter text
+    // A part of the grammar that was omitted may hold a shorter text, so nothing is proved.
+    const bool partial = grammar_->partial();
     throw Error(partial ? ErrorKind::kBudgetExceeded : ErrorKind::kUnsatisfiableBudget,
                 "the text cannot be completed within the " + std::to_string(left()) +
                     " tokens that are left of max_tokens=" + std::to_string(request_tokens_) +
@@ -289,7 +297,7 @@ ByteSet Matcher::live(bool inside) {
 
 std::string Matcher::forced_bytes(std::size_t limit) {
   std::string out;
-  // Where an edge may be, what has to come depends on how the text is cut.
+  // Where an edge may be, the bytes that have to come depend on how the text is cut into tokens.
   if (is_terminated() || epoch().parser.edged()) return out;
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
   StateId s = epoch().budgets.limits ? epoch().parser.begin_token(current()) : current();

@@ -1,8 +1,9 @@
-// One text of one request: what its tokens lead to (engine/sequence.h), and what may come next.
+// One text of one request: the states that its tokens lead to (engine/sequence.h), and the tokens that
+// may come next.
 //
-// In: tokens or bytes. Out: accept or refuse, masks (engine/row_source.h), forced text. Cost: accepting walks
-// the token's bytes through memoised steps (about 0.1 us); a known mask is one copy. A matcher belongs to one
-// thread at a time. What throws leaves the matcher as it was.
+// In: tokens or bytes. Out: accept or refuse, masks (engine/row_source.h), forced text. Cost: accepting
+// walks the token's bytes through memoised steps (about 0.1 us); a known mask is one copy. A matcher
+// belongs to one thread at a time. A call that throws leaves the matcher as it was.
 #pragma once
 
 #include <algorithm>
@@ -27,49 +28,66 @@ class Matcher {
  public:
   explicit Matcher(std::shared_ptr<Grammar> grammar, Request request = {});
 
+  // False where the token is not allowed; the matcher is then unchanged.
   bool accept_token(TokenId t);
-  bool accept_tokens(std::span<const TokenId> tokens);  // all or nothing
-  bool accept_bytes(std::string_view bytes);            // one history entry
+  // All tokens or none.
+  bool accept_tokens(std::span<const TokenId> tokens);
+  // One entry of the history.
+  bool accept_bytes(std::string_view bytes);
+  // How many of the tokens could be accepted, without accepting them.
   std::size_t validate_tokens(std::span<const TokenId> tokens);
-  // Length of the longest prefix of `bytes` that is a prefix of the language from here.
+  // The length of the longest prefix of `bytes` that could be accepted.
   std::size_t validate_bytes(std::string_view bytes);
-  // Whether these need no step that nobody took before, and so no lock.
+  // Whether reading these takes only steps that somebody took before, and so no lock.
   bool known(std::span<const TokenId> tokens) const;
   bool known(std::string_view bytes) const;
-  void rollback(std::size_t n);  // throws kValue beyond the history
+  // Takes back n entries; throws kValue beyond the history.
+  void rollback(std::size_t n);
   void reset();
   std::size_t history() const { return sequence_.size(); }
   bool is_accepting() const;
   bool is_terminated() const { return terminated_ > 0; }
-  // words() int32 words; within what is left of the request's tokens. Throws kUnsatisfiableBudget where it is
-  // proved that nothing fits, kBudgetExceeded where nothing is found and nothing proved.
+  // Writes words() int32 words, within the rest of the request's tokens. Throws kUnsatisfiableBudget
+  // where it is proved that nothing fits, and kBudgetExceeded where nothing is found and nothing is
+  // proved.
   void fill_row(uint32_t* row);
-  // Only tokens after which the text can be completed, end-of-sequence token included, within `budget`
-  // tokens (the one to come included) and the request's. False where it is proved that nothing fits; throws
-  // kBudgetExceeded where nothing is found and nothing proved.
+  // Allows only tokens after which the text can be completed within `budget` tokens and within the
+  // request's; both count the next token and the end token. False where it is proved that nothing fits;
+  // throws kBudgetExceeded where nothing is found and nothing is proved.
   bool fill_row_within(uint32_t* row, std::size_t budget);
-  // The least number of tokens that complete the text from here, end-of-sequence token included: no fewer
-  // than `least`, and `enough` do. `search`: look for fewer than a shortest text takes. Both kFar: none do.
+  // Bounds of the number of tokens that complete the text from here, the end token included: at least
+  // `least` are needed, and `enough` suffice. `search`: look for fewer than a shortest text takes. Both
+  // are kFar if no tokens complete it.
   using Bounds = Budget::Bounds;
   static constexpr std::size_t kFar = Budget::kFar;
   Bounds tokens_needed(bool search);
-  // Whether fill_row_within() allows the last token where it leaves `budget` tokens; none: only the mask
-  // tells.
+  // Whether fill_row_within() would have allowed the last token with `budget` tokens left after it; no
+  // value: only the mask could tell.
   std::optional<bool> fits(std::size_t budget);
+  // A shortest text in bytes that completes the text; with limits on tokens, the text of a way that
+  // keeps them.
   std::string shortest_completion();
-  bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
-  // Of the mask filled last: false where tokens may be missing, because it was too much to tell of some.
+  // Fills the row only if the mask is known, and takes no lock.
+  bool fill_row_fast(uint32_t* row);
+  // False if tokens may be missing from the mask filled last, because it took too much work to judge
+  // some of them.
   bool mask_exact() const { return exact_ && !grammar_->partial(); }
+  // The bytes that must come next in every completion, at most `limit`: `"name":` after `{`, in a
+  // layout without blanks, if that key is required and first.
   std::string forced_bytes(std::size_t limit = 4096);
-  // The last tokens, at most `most`, back to the last step that was none of text.
+  // The last tokens of text, at most `most`; they end before the last step that was bytes, a special
+  // token or an end token.
   std::vector<TokenId> tail(std::size_t most) const;
-  // Where in `text`, which ends with the `forced` bytes that come next, a token could begin that goes beyond
-  // its end, in every way the grammar allows. Cost: a walk over such tokens until one is found.
+  // The places in `text` at which a token could begin that goes beyond its end, in some way that the
+  // grammar allows. `text` ends with the `forced` bytes that come next. Cost: for each place a walk
+  // over such tokens until one is found.
   std::vector<std::size_t> open_places(std::string_view text, std::string_view forced);
-  // The named parts of what was read, by begin, longer ones first; see parse/spans.h. Bytes count text only:
-  // a special token has none. Tokens count steps of the history. Throws kBudgetExceeded.
+  // The named parts of the text that was read, by begin, longer ones first; see parse/spans.h. Bytes
+  // count text only: a special token has none. Tokens count steps of the history. Throws
+  // kBudgetExceeded.
   std::vector<Capture> captures();
-  // Bytes that a token may begin with; `inside`: that may come next in a token begun.
+  // The bytes that the next token may begin with; `inside`: the bytes that may come next within a token
+  // that is begun.
   ByteSet live(bool inside = false);
   const Grammar& grammar() const { return *grammar_; }
 
@@ -80,22 +98,28 @@ class Matcher {
   Epoch& epoch() const { return *sequence_.epoch(); }
   void ended_row(uint32_t* row) const;
   StateId walk_text(StateId s, std::string_view bytes);
-  bool completable(StateId s);  // within the limits on tokens, if there are any
+  // Whether the text can be completed within the limits on tokens, if there are any.
+  bool completable(StateId s);
   template <class F>
   bool take(std::string_view text, const F& push);
   bool take(StateId s, TokenId t, std::string_view text);
-  Budget budget();  // the object of one call; under the lock
+  // The Budget of one call; needs the lock.
+  Budget budget();
 
   std::shared_ptr<Grammar> grammar_;
   const RowSource* rows_;
   Sequence sequence_;
-  std::string text_;  // what was read, and where each step ended: only where there are captures
+  // The text that was read, and the offset at which each step ended; kept only where there are
+  // captures.
+  std::string text_;
   std::vector<std::size_t> ends_;
-  std::shared_ptr<const Ends> own_ends_;  // the request's; null: the vocabulary's
+  // The request's end tokens; null: the vocabulary's.
+  std::shared_ptr<const Ends> own_ends_;
   std::size_t request_tokens_ = Request::kAny;
   bool goes_on_after_end_ = false;
-  std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
-  bool exact_ = true;           // see mask_exact()
+  // Number of entries at the end that are end tokens or padding.
+  std::size_t terminated_ = 0;
+  bool exact_ = true;  // see mask_exact()
 };
 
 }  // namespace structgen

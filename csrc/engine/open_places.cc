@@ -1,4 +1,5 @@
-// See open_places.h.
+// Each place is followed down the trie to the end of the text; from there, longer() looks for a token
+// that goes on. See open_places.h.
 #include "engine/open_places.h"
 
 #include "base/depth.h"
@@ -8,7 +9,7 @@ namespace structgen {
 
 namespace {
 
-// Whether some token whose text begins at the node is longer than it, by bytes that may come next.
+// Whether some token that begins with the node's text is longer, by bytes that may come next.
 bool longer(const TokenTrie& trie, Parser& parser, uint32_t node, StateId s) {
   check_depth();
   if (trie.leaf(node) || s == Parser::dead()) return false;

@@ -1,8 +1,11 @@
-// Where in a text a token could begin that goes beyond its end.
+// The places in a text at which a token could begin that goes beyond the text's end.
 //
-// In: a text, the state behind it, the vocabulary. Out: places in the text. Cost: from each place within the
-// longest token, a walk over the tokens that begin with the rest, until one is found that may go on. The
-// world's lock is held.
+// In: a text, the state behind it, the vocabulary. Out: offsets in the text. Cost: from each place
+// within the longest token, a walk over the tokens that begin with the rest, until one is found that
+// may go on. The caller holds the world's lock.
+//
+// Forced text is written as tokens only up to such a place: if `"name` is forced and the tokens `name`
+// and `name":` exist, the model might have chosen the second.
 #pragma once
 
 #include <string_view>
@@ -13,7 +16,7 @@
 
 namespace structgen {
 
-// `s`: what may follow the text.
+// `s`: the state behind the text.
 std::vector<std::size_t> open_places(const Vocabulary& vocabulary, Parser& parser, StateId s,
                                      std::string_view text);
 

@@ -14,7 +14,8 @@
 namespace structgen {
 
 struct Reaper::State {
-  std::mutex lock;  // changes of the queue are in a ForkSection as well: a child takes the queue over
+  // Changes of the queue are in a ForkSection as well, because a forked child takes the queue over.
+  std::mutex lock;
   std::condition_variable more;
   std::vector<std::shared_ptr<Grammar>> queue;
   std::atomic<std::size_t> pending{0};
@@ -22,6 +23,7 @@ struct Reaper::State {
   std::thread thread;
   const uint64_t owner = fork_count();
 
+  // The thread's loop.
   void run() {
     for (;;) {
       {
@@ -34,7 +36,7 @@ struct Reaper::State {
     }
   }
 
-  // A fork waits for one grammar at most.
+  // Frees one grammar in a ForkSection, so that a fork waits for one grammar at most.
   bool free_one() {
     const ForkSection whole;
     std::shared_ptr<Grammar> next;
@@ -74,7 +76,8 @@ void Reaper::take(std::vector<std::shared_ptr<Grammar>> grammars) {
     try {
       made->thread = std::thread([s = made.get()] { s->run(); });
     } catch (const std::system_error&) {
-      return;  // no more threads: freed here
+      // No more threads can be started: `grammars` is freed here, when the function returns.
+      return;
     }
     state_ = std::move(made);
   }
@@ -87,15 +90,16 @@ void Reaper::take(std::vector<std::shared_ptr<Grammar>> grammars) {
   state_->more.notify_one();
 }
 
-// The thread of a forked process is in its parent, and so may be the holder of the lock: both are left as
-// they are, and what was to be freed is the caller's.
+// In a forked child the thread does not exist, and the lock may be held by nobody. Both are left as
+// they are, and the caller frees the queue.
 std::vector<std::shared_ptr<Grammar>> Reaper::inherited() {
   State* const left = state_.release();
-  if (torn_fork() > left->owner) return {};  // the queue may be half changed
+  // The queue may be half changed.
+  if (torn_fork() > left->owner) return {};
   return std::move(left->queue);
 }
 
-// What the parent had not freed when it forked counts in the child from the next take() on.
+// Grammars that the parent had not freed when it forked count in the child from the next take() on.
 std::size_t Reaper::pending() const {
   return state_ && state_->owner == fork_count() ? state_->pending.load(std::memory_order_relaxed) : 0;
 }

@@ -1,7 +1,7 @@
 // Grammars in the order in which they were last asked for.
 //
-// In: grammars that are made and asked for. Out: the one that was asked for longest ago. Cost: a hash
-// look-up. How many stay is not decided here (mask/cache_policy.h). Under its owner's lock.
+// In: grammars that are made and asked for. Out: the one whose last request is the oldest. Cost: a hash
+// look-up. mask/cache_policy.h decides how many stay. The owner's lock must be held.
 #pragma once
 
 #include <list>
@@ -15,6 +15,7 @@ class Grammar;
 class Recent {
  public:
   std::size_t size() const { return order_.size(); }
+  // Adds a grammar as the newest; one that is here already becomes the newest.
   void add(std::shared_ptr<Grammar> grammar) {
     if (touch(*grammar)) return;
     order_.push_back(std::move(grammar));
@@ -25,7 +26,7 @@ class Recent {
       throw;
     }
   }
-  // Makes it the last to go; false where it is not here.
+  // Makes the grammar the newest; false where it is not here.
   bool touch(const Grammar& grammar) {
     const auto found = places_.find(&grammar);
     if (found == places_.end()) return false;
@@ -42,7 +43,8 @@ class Recent {
   }
 
  private:
-  std::list<std::shared_ptr<Grammar>> order_;  // the front goes first
+  // The front is dropped first.
+  std::list<std::shared_ptr<Grammar>> order_;
   std::unordered_map<const Grammar*, std::list<std::shared_ptr<Grammar>>::iterator> places_;
 };
 

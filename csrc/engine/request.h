@@ -1,12 +1,12 @@
-// What one request asks of a matcher beyond its grammar: its own end tokens, tokens in all, tokens after the
-// end.
+// What one request asks of a matcher beyond its grammar: its own end tokens, a limit on all tokens,
+// tokens after the end.
 //
-// In: ids and numbers of a host's request. Out: a mask that was made for the vocabulary's end tokens, changed
-// in place. Cost: two passes over the request's end tokens and the vocabulary's.
+// In: ids and numbers of a host's request. Out: a mask that was made for the vocabulary's end tokens,
+// changed in place. Cost: two passes over the request's end tokens and the vocabulary's.
 //
-// The alternative was a vocabulary for each set of end tokens: a host gives a set with every request, and
-// each would have had a trie, automata and masks of its own. So end tokens stay the vocabulary's wherever
-// masks are made and kept, and a row that is handed out is relabelled.
+// Rejected: a vocabulary for each set of end tokens. A host gives a set with every request, and each
+// set would have a trie, automata and masks of its own. So masks are made and kept with the
+// vocabulary's end tokens, and a row is relabelled when it is handed out.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace structgen {
 
-// The tokens that end this request's text, in place of the vocabulary's. They are no text, even if they have
-// bytes: a stop token of the host's may be an ordinary word.
+// The tokens that end this request's text, in place of the vocabulary's. They are no text, even if they
+// have bytes: a host's stop token may be an ordinary word.
 class Ends {
  public:
   Ends(const Vocabulary& vocabulary, std::vector<TokenId> ids)
@@ -34,7 +34,8 @@ class Ends {
                                            std::to_string(vocabulary_.size()) + " ids");
   }
   bool has(TokenId t) const { return std::binary_search(ids_.begin(), ids_.end(), t); }
-  // `row` allows the vocabulary's end tokens iff the text may end here; afterwards it allows these instead.
+  // `row` allows the vocabulary's end tokens if and only if the text may end here. Afterwards it allows
+  // these tokens instead. Throws kBudgetExceeded if that leaves nothing.
   void relabel(uint32_t* row) const {
     const auto bit = [](TokenId t) { return 1u << (t & 31); };
     const TokenId any = vocabulary_.eos().front();
@@ -57,9 +58,12 @@ class Ends {
 
 struct Request {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
-  std::vector<TokenId> ends;       // empty: the vocabulary's
-  std::size_t tokens = kAny;       // of the whole text, end included
-  bool goes_on_after_end = false;  // tokens after the end are taken, whatever they are
+  // Empty: the vocabulary's.
+  std::vector<TokenId> ends;
+  // The limit of the whole text, the end token included.
+  std::size_t tokens = kAny;
+  // Tokens after the end are accepted, whatever they are.
+  bool goes_on_after_end = false;
 };
 
 }  // namespace structgen

@@ -1,21 +1,21 @@
-// The four sources of rows; row_source.h says which is whose.
+// The four sources of rows; row_source.h says which grammar has which.
 //
-// The problem. A row has to come within a limit of work, and a text that was begun must not stop for it where
-// the world omits. Under a budget of tokens a row has to leave enough, too.
+// The problem. A row has to be made within a limit of work, and where the world omits, a text that was
+// begun must not stop for that limit. Under a budget of tokens, the row has to leave enough tokens as
+// well.
 //
-// The idea. Each source tries the dearest answer first and falls back on cheaper ones, every step under a
+// The idea. Each source tries the dearest answer first and falls back on cheaper ones, every step in a
 // scope of its own:
 //
-//     fill      the mask, with the limit of one call (Limits(mask=...)). Where the world omits: some tokens
-//     of
-//               it, with as much work again, or by one of several ways to read on, or with ending_work()
+//     fill      the mask, with the limit of one call (Limits(mask=...)). Where the world omits: some of its
+//               tokens, with as much work again, or by one of several ways to read on, or with ending_work()
 //     within    that row, less the tokens that leave too little (budget/budget.h). Else the token of the plan
 //               (keep_promise), the tokens that a bound in bytes allows (bounded), one of several ways
-//     read      the step of the parser. Where the world omits a mask may have allowed a token by one way to
+//     read      the step of the parser. Where the world omits, a mask may have allowed a token by one way to
 //               read on, with more work, or by a part of a union that was known to have a text
 //
-// Invariants. A row that was made here leads on: read() takes each of its tokens. A row within a budget is
-// part of the plain row.
+// Invariants. A row that was made here leads on: read() takes each of its tokens. A row within a budget
+// is a subset of the plain row.
 #include <algorithm>
 #include <bit>
 #include <mutex>
@@ -40,7 +40,7 @@ Budget budget_of(const Sequence& s) {
   return {s.epoch()->budgets, s.grammar().partial(), s.states(), s.tokens()};
 }
 
-// f(Budget), which makes a row; under the lock.
+// Makes a row by f(Budget); needs the lock.
 template <class F>
 bool by_budget(const Sequence& s, Row& row, const F& f) {
   Budget now = budget_of(s);
@@ -49,17 +49,20 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
   return found;
 }
 
+// The certain token alone; a sure answer needs no scope of work.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
   return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });
 }
 
-// A text that could go on like this was told by bounds that it may.
+// The tokens that a bound in bytes allows. A text that reached this state by bounds alone can go on by
+// them.
 bool bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget) {
   const LockedWork work(s, Task::kBudget, s.grammar().mask_work());
   return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
 }
 
+// The row less the tokens that leave too little.
 bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
@@ -71,6 +74,7 @@ std::vector<uint32_t> copy_of(const Sequence& s, const Row& row) {
   return {row.words, row.words + s.vocabulary().words()};
 }
 
+// The source for an exact grammar.
 class PlainRow : public RowSource {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -85,7 +89,8 @@ class PlainRow : public RowSource {
     if (!known(s, row)) make(s, row, s.grammar().mask_work(), false);
   }
 
-  // What is not judged in time is refused.
+  // A token that is not judged in time is refused. If nothing is left, cheaper answers are tried in
+  // turn.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     Told<bool> made = told([&] { mask(s, row); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
@@ -99,7 +104,8 @@ class PlainRow : public RowSource {
   StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
 
  protected:
-  // The mask. `measured`: masks that are made from here on come with what their tokens need, at most.
+  // The mask. With `measured`, masks that are made from here on come with a bound of what their tokens
+  // need.
   void make(Sequence& s, Row& row, Allowance limit, bool measured) const {
     const LockedWork work(s, Task::kMask, limit);
     s.refresh();
@@ -116,7 +122,8 @@ class PlainRow : public RowSource {
     work.note();
     judge(s, row);
   }
-  // Of a mask as it was made: takes out what does not lead on, or throws. Within its work.
+  // Takes the tokens that do not lead on out of a new mask, or throws. It runs within the work of
+  // making the mask.
   virtual void judge(const Sequence& s, Row& row) const {
     if (!unproven(s)) return;
     if (by_text(s)) keep_read(s, row);
@@ -125,8 +132,9 @@ class PlainRow : public RowSource {
           ErrorKind::kBudgetExceeded,
           "no text is left that ends from here: the condition leaves too few keys or items that differ");
   }
-  // Whether the mask has to be looked at token by token. What is omitted for a captured text is omitted where
-  // that text is read, and so is what a condition leaves of it; a mask is made for all texts.
+  // Whether the mask has to be looked at token by token. Something that is omitted for a captured text,
+  // or that a condition leaves out of it, is missing only where that text is read; a mask is made for
+  // all texts.
   static bool by_text(const Sequence& s) {
     return (s.grammar().partial() || unproven(s)) && s.epoch()->parser.state(s.current()).capturing;
   }
@@ -135,8 +143,8 @@ class PlainRow : public RowSource {
     return std::all_of(row.words, row.words + s.vocabulary().words(),
                        [](uint32_t word) { return word == 0; });
   }
-  // Takes out the tokens that lead nowhere behind a captured text. What is too much to tell goes out of a row
-  // that may be a part of the mask, and is an error for others.
+  // Takes out the tokens that lead nowhere behind a captured text. If the question takes too much work
+  // for a token, a row that may be a part of the mask loses the token; for other rows it is an error.
   static void keep_read(const Sequence& s, Row& row) {
     const auto steps = [&](std::string_view bytes) {
       StateId at = s.current();
@@ -162,6 +170,7 @@ class PlainRow : public RowSource {
   }
 };
 
+// The source where the world omits. It gives a part of the mask rather than an error.
 class PartRow : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -207,18 +216,21 @@ class PartRow : public PlainRow {
  protected:
   void judge(const Sequence& s, Row& row) const override {
     if (by_text(s)) keep_read(s, row);
-    if (starved(s, row)) throw Error(ErrorKind::kBudgetExceeded, "this mask takes too much work to tell");
+    if (starved(s, row))
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "this mask takes more work than its limit; raise Limits(mask=...)");
   }
 
-  // Takes out what is not among `words`: what was planned before this state may go another way. Is any left?
+  // Takes out the tokens that are not among `words`, because a plan from before this state may go
+  // another way. Returns whether any token is left.
   static bool keep(Row& row, std::span<const uint32_t> words) {
     uint32_t any = 0;
     for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
     return any != 0;
   }
 
-  // Some tokens of a mask that was too much: with as much work again, by one way of several to read on, and
-  // with more work where that finds none.
+  // Some tokens of a mask that took too much work: with as much work again, by one of several ways to
+  // read on, and with more work where none of these finds a token.
   virtual void some(Sequence& s, Row& row) const {
     row.exact = false;
     const auto part = [&](StateId at) { return static_cast<bool>(told([&] { some_of(s, at, row); })); };
@@ -227,8 +239,8 @@ class PartRow : public PlainRow {
     s.epoch()->masks.some(s.current(), row.words);
   }
 
-  // Where its own steps are too much: by one way to read on, else with more work, because a text that was
-  // begun does not stop for it.
+  // If the steps of all ways together take too much work, reads by one way; if that fails, with more
+  // work, because a text that was begun does not stop.
   virtual StateId read_on(Sequence& s, TokenId t) const {
     const std::string_view bytes = s.vocabulary().bytes(t);
     if (Told<StateId> to = told([&] { return s.walk(s.current(), bytes); })) return *to;
@@ -261,12 +273,12 @@ class PartRow : public PlainRow {
     s.epoch()->masks.some(at, row.words);
   }
 
-  // Whether nothing is left of a row from which something was omitted. That is no answer: some() finds a
-  // token.
+  // Whether nothing is left of a row from which something was omitted. That is no answer, because
+  // some() finds a token.
   static bool starved(const Sequence& s, const Row& row) { return s.grammar().partial() && empty(s, row); }
 
-  // Whether the mask has a token that leads nowhere. It was put together from parts of regexes, of which more
-  // was known than of what the token leaves of the whole.
+  // Whether the mask has a token that the parser does not read. The mask was put together from parts of
+  // regexes, of which more was known than of the regex that the token leaves.
   static bool vouches(const Sequence& s, TokenId t) {
     if (!s.grammar().partial() || by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
@@ -281,7 +293,8 @@ class PartRow : public PlainRow {
   }
 };
 
-// Rows within a budget are put together from masks, as those of the other vocabularies.
+// The source for a vocabulary without all bytes. Rows within a budget are made from its masks, as with
+// other vocabularies.
 class SpelledRow final : public PartRow {
  public:
   bool known(const Sequence&, Row&) const override { return false; }
@@ -295,7 +308,8 @@ class SpelledRow final : public PartRow {
     Told<bool> filled = told([&] { spelled(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    spelled(s.grammar().ending_work());  // what was judged is kept
+    // Answers that were found before the limit are kept, so the second call goes on from there.
+    spelled(s.grammar().ending_work());
   }
 
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
@@ -320,6 +334,7 @@ class SpelledRow final : public PartRow {
   }
 };
 
+// The source for a grammar with limits on tokens.
 class LimitedRow final : public RowSource {
  public:
   bool known(const Sequence&, Row&) const override { return false; }
@@ -333,7 +348,8 @@ class LimitedRow final : public RowSource {
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    limited(s.grammar().ending_work());  // what was judged is kept
+    // Answers that were found before the limit are kept.
+    limited(s.grammar().ending_work());
   }
 
   bool within(Sequence& s, Row& row, std::size_t budget) const override {

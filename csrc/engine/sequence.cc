@@ -17,10 +17,14 @@ Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
   states_.push_back(grammar_->start());
 }
 
+// Moves all states into the grammar's current epoch, with the way out that was promised from the last
+// of them. If that fails, nothing is moved.
 void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
+  // The way out that the old epoch found for the last state goes along: it shows that the text can be
+  // completed.
   if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
   if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
@@ -41,7 +45,8 @@ void Sequence::migrate() {
   const std::shared_ptr<Epoch> before = std::exchange(epoch_, next);
   states_.swap(states);
   undone_.swap(undone);
-  Undo back([&] {  // what is promised is taken along, or nothing
+  // A promise is taken along, or nothing is.
+  Undo back([&] {
     epoch_ = before;
     states_.swap(states);
     undone_.swap(undone);
@@ -60,6 +65,8 @@ void Sequence::refresh() {
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
+  // Each level of a limited rule makes states of its own, so a deep text is stopped with a message of
+  // its own.
   if (epoch_->budgets.limits && epoch_->published > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
@@ -78,7 +85,8 @@ void Sequence::push(StateId s, TokenId t) {
 
 void Sequence::pop(std::size_t n, std::size_t ends) {
   if (grammar_->omits()) {
-    try {  // a rollback never fails, it ends calls that do
+    // A rollback never fails, because it is used to end calls that did.
+    try {
       for (std::size_t i = ends; i < n; ++i) {
         const std::size_t at = size() - 1 - i;
         undone_.push_back({tokens_[at], states_[at], states_[at + 1]});
@@ -102,6 +110,7 @@ StateId Sequence::step(StateId s, uint8_t byte) {
   if (s == Parser::dead()) return s;
   const StateId known = epoch_->parser.peek(s, byte);
   if (known != Parser::unknown()) return known;
+  // Each new step has a lock and a limit of work of its own.
   const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
   return epoch_->parser.step(s, byte);
 }
@@ -129,11 +138,12 @@ StateId Sequence::steps(StateId s, std::string_view bytes) {
   return s;
 }
 
+// At most kWays ways: one for each of the first items of the state.
 std::vector<StateId> Sequence::ways() {
   constexpr std::size_t kWays = 8;
   std::vector<std::pair<uint32_t, StateId>> found;
   const bool soon = budgeted_ && epoch_->fast;
-  // f(); 0 where it was too much.
+  // Runs f() within the work of a mask; 0 where that was too much.
   const auto bounded = [&](auto&& f) {
     using T = decltype(f());
     if (!soon) return T{0};

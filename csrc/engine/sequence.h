@@ -1,10 +1,11 @@
 // The states after every token of one text, in the epoch that its grammar is in.
 //
-// In: bytes. Out: states. Cost: a known step is a load (about 0.1 us for a token), a new one is made under
-// the world's lock. A sequence belongs to one thread at a time. What throws leaves it as it was.
+// In: bytes. Out: states. Cost: a known step is a load (about 0.1 us for a token); a new step is made
+// under the world's lock. A sequence belongs to one thread at a time. A call that throws leaves it as
+// it was.
 //
-// Rollback truncates and a fork copies. A grammar whose epoch has outgrown its share opens another one
-// (engine/grammar.h); a sequence takes its states along when it next holds the lock (refresh()).
+// Rollback truncates and a fork copies. A grammar whose epoch has outgrown its share opens another
+// epoch (engine/grammar.h); a sequence moves its states there when it next holds the lock (refresh()).
 #pragma once
 
 #include <cstdint>
@@ -29,35 +30,41 @@ class Sequence {
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
   StateId current() const { return states_.back(); }
   std::size_t size() const { return tokens_.size(); }
-  std::span<const StateId> states() const { return states_; }  // [0] = the start, then one a step
-  std::span<const TokenId> tokens() const { return tokens_; }  // of each step; -1: bytes
+  // [0] is the start; then one state for each step.
+  std::span<const StateId> states() const { return states_; }
+  // The token of each step; -1: bytes.
+  std::span<const TokenId> tokens() const { return tokens_; }
 
-  // The room for a step is made first, so that push() changes all or nothing.
+  // Room for the step is made first, so that push() changes everything or nothing.
   void push(StateId s, TokenId t);
-  // Takes the last n steps back, of which the last `ends` read no text.
+  // Takes the last n steps back; the last `ends` of them read no text.
   void pop(std::size_t n, std::size_t ends);
-  // A step that was taken back leads where it led. What may follow depends on the work that there was where
-  // languages are partial. False: the last one taken back was another one.
+  // Takes a step again that was taken back; it leads where it led. Where languages are partial, a new
+  // step could lead elsewhere, because the states that may follow depend on the work that was left.
+  // False: the step taken back last had another token.
   bool redo(TokenId t);
   void forget_undone() { undone_.clear(); }
 
-  // The state behind bytes; each step that is not known takes the lock by itself. Dead: they are not read.
+  // The state behind the bytes; each step that is not known takes the lock by itself. Dead: the bytes
+  // are not read.
   StateId walk(StateId s, std::string_view bytes);
-  // By known steps alone, without the lock. False: one is not known.
+  // Walks by known steps alone, without the lock. False: one step is not known.
   bool walks(StateId& s, std::string_view bytes) const;
-  // Under the lock; nothing is charged to a scope of its own.
+  // Walks with the lock held; the caller's scope is charged.
   StateId steps(StateId s, std::string_view bytes);
 
-  // Under the lock: into the grammar's current epoch. Throws what look_at_size() throws.
+  // Needs the lock. Moves into the grammar's current epoch. Throws the errors of look_at_size().
   void refresh();
 
-  // Several ways to read on from here, one state each; under the lock. An ambiguous grammar can have so many
-  // that no step of them all is within a limit. Under a budget these are the ways that end soonest by the
-  // bounds that told of it, the soonest first: what is taken must end in time, too.
+  // Several ways to read on from here, one state each; needs the lock. An ambiguous grammar can have so
+  // many ways that no step of them all is within a limit. Under a budget the ways that end soonest by
+  // their bounds come first, because the way that is taken must end in time, too.
   std::vector<StateId> ways();
-  // Takes the first way of which f(state) is true, and no other from here on; the grammar is partial then.
+  // Takes the first way for which f(state) is true, and no other from here on. The grammar is partial
+  // then.
   bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
-  // Leads on from here as before take_way(): other tokens of the mask may go other ways, after a rollback.
+  // Makes the sequence stand on all ways again, as before take_way(): after a rollback, other tokens of
+  // the mask may go other ways.
   void take_all_ways(StateId all) { states_.back() = all; }
   void note_budget() { budgeted_ = true; }
 
@@ -73,17 +80,20 @@ class Sequence {
     TokenId token;
     StateId before, after;
   };
-  std::vector<Undone> undone_;  // the next one to be read is the last
-  bool stays_ = false;          // states are held by number: they are not moved to another epoch meanwhile
-  bool budgeted_ = false;       // a budget was asked for; see ways()
+  // The step to be read next is the last one.
+  std::vector<Undone> undone_;
+  // States are held by number, so they must not be moved to another epoch meanwhile.
+  bool stays_ = false;
+  // A budget was asked for; see ways().
+  bool budgeted_ = false;
 };
 
-// The world's lock, and what may be done under it.
+// The world's lock, and the scope of the work that is done under it.
 class LockedWork {
  public:
   LockedWork(const Sequence& of, Task task, Allowance limit)
       : hold_(of.grammar().world().lock), work_(of.grammar(), &of.epoch(), task, limit) {}
-  // Tells the grammar already now whether something was omitted; else that is told at the end.
+  // Tells the grammar already now whether something was omitted; otherwise that happens at the end.
   void note() const { work_.note(); }
 
  private:

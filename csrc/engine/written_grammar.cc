@@ -1,22 +1,23 @@
 // How a grammar becomes bytes and is read again; written_grammar.h has the form.
 //
 // One description serves both ways. all(), node() and schema() name the fields of each struct in their
-// order, and a Writer or a Reader is handed to them, so that a field cannot be written and not read. Signed
-// numbers are zigzag: -1 is one byte.
+// order, and a Writer or a Reader is handed to them, so that a field cannot be written without being
+// read. Signed numbers are zigzag: -1 is one byte.
 //
 //     node `a{2,3}`     op, the bounds 2 and 3, one child: the number of the node before it
 //     rule `root`       its name, and the number of its node
 //     schema            the JSON text and the options that it was compiled with
 //
 // The reader trusts nothing. A count is checked against the bytes that are left before anything is
-// allocated; a child has a smaller number than its parent, so there are no cycles; enumerations and bounds
-// are within their range; texts are UTF-8 where the front ends promise it. What Compiler::grammar checks
-// itself is left to it.
+// allocated. A child has a smaller number than its parent, so there are no cycles. Enumerations and
+// bounds are within their range, and texts are UTF-8 where the front ends promise it. Checks that
+// Compiler::grammar makes itself are left to it.
 //
-// Costs. Linear. The sum at the end (FNV-1a) finds damage by accident, not on purpose: the checks do that.
+// Costs. Linear. The hash at the end (FNV-1a) finds damage by accident; the checks are there for damage
+// on purpose.
 //
-// Rejected. A dump of the compiled grammar: its ids belong to one world, and each change of the core would
-// be a new form. JSON: grammars of a tokenizer's ids are large, and bytes need no escapes here.
+// Rejected. A dump of the compiled grammar: its ids belong to one world, and each change of the core
+// would be a new form. JSON: grammars of a tokenizer's ids are large, and bytes need no escapes here.
 #include "engine/written_grammar.h"
 
 #include <algorithm>
@@ -46,7 +47,7 @@ struct Hash {
   }
 };
 
-// The texts of the tokens that a grammar names by id; 0: it names none.
+// A hash of the texts of the tokens that a grammar names by id; 0: it names none.
 uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   Hash hash;
   bool any = false;
@@ -60,8 +61,7 @@ uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   return any ? std::max<uint64_t>(hash.value, 1) : 0;
 }
 
-// One description of the form serves both ways: a `Form` is a Writer or a Reader, and each field is passed
-// to it by reference.
+// A `Form` is a Writer or a Reader; each field is passed to it by reference.
 class Writer {
  public:
   static constexpr bool kReads = false;
@@ -117,7 +117,8 @@ class Reader {
   template <class T, class Each>
   void list(std::vector<T>& items, Each&& each) {
     const uint64_t n = number();
-    if (n > in_.size()) broken("it ends too early");  // an item has a byte at least
+    // An item has at least one byte.
+    if (n > in_.size()) broken("it ends too early");
     items.clear();
     for (uint64_t i = 0; i < n; ++i) each(items.emplace_back());
   }
@@ -127,11 +128,12 @@ class Reader {
   std::string_view in_;
 };
 
+// An enumeration; `last` is its largest value.
 template <class Form, class Enum>
 void choice(Form& form, Enum& value, Enum last) {
   uint32_t n = static_cast<uint32_t>(value);
   form.field(n);
-  if (n > static_cast<uint32_t>(last)) broken("an unknown kind");
+  if (n > static_cast<uint32_t>(last)) broken("an option or a node has an unknown kind");
   value = static_cast<Enum>(n);
 }
 
@@ -154,7 +156,8 @@ void node(Form& form, GrammarNode& n) {
     form.field(r.hi);
   });
   TokenId last = 0;
-  form.list(n.ids, [&](TokenId& t) {  // mostly in order, so steps are short
+  // Ids are mostly in ascending order, so the differences are short numbers.
+  form.list(n.ids, [&](TokenId& t) {
     int64_t step = static_cast<int64_t>(t) - last;
     form.field(step);
     if (Form::kReads) {
@@ -168,8 +171,9 @@ void node(Form& form, GrammarNode& n) {
   form.field(n.place);
 }
 
+// A reference to an element of a list.
 void below(uint64_t number, std::size_t count) {
-  if (number >= count) broken("a number leads to nothing");
+  if (number >= count) broken("a reference lies outside its list");
 }
 
 // Recipe, option 5: a field of the bytes of a grammar, and the next number of their version.
@@ -218,6 +222,7 @@ void schema(Form& form, JsonPart& p) {
   flag(form, p.text.bare);
 }
 
+// The whole payload.
 template <class Form>
 void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
   form.field(tokens);
@@ -246,7 +251,8 @@ void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
   form.field(g.start);
 }
 
-// What the binding of GrammarBuilder sees to, node by node.
+// Checks one node: the conditions that the binding of GrammarBuilder ensures for a grammar built in
+// Python.
 void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
   GrammarNode& n = source.nodes[i];
   for (const uint32_t k : n.kids) below(k, i);
@@ -258,7 +264,8 @@ void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
     case NodeOp::kRepeat: {
       kids = 1;
       const bool endless = n.b == 0xFFFFFFFFu;
-      if (n.a > kMostRepeats || (!endless && (n.b > kMostRepeats || n.b < n.a))) broken("a repetition");
+      if (n.a > kMostRepeats || (!endless && (n.b > kMostRepeats || n.b < n.a)))
+        broken("a repetition has bounds out of range");
       break;
     }
     case NodeOp::kNot:
@@ -274,14 +281,15 @@ void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
       break;
     case NodeOp::kLimit:
       kids = 1;
-      if (n.a > kMaxNumber) broken("a limit");
+      if (n.a > kMaxNumber) broken("a limit on tokens is out of range");
       break;
     case NodeOp::kByte:
       if (n.text.empty()) broken("no byte to choose from");
       break;
     case NodeOp::kChars: {
       for (const CodepointRange& r : n.ranges)
-        if (r.lo > r.hi || r.hi > kMaxCodepoint) broken("a class of characters");
+        if (r.lo > r.hi || r.hi > kMaxCodepoint)
+          broken("a class of characters has a range out of order or beyond Unicode");
       n.ranges = CodepointSet(std::move(n.ranges)).ranges();
       break;
     }
@@ -300,11 +308,12 @@ void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
       break;
     default: break;
   }
-  if (n.kids.size() != kids) broken("a node of another shape");
-  if (n.op != NodeOp::kTokens && !n.ids.empty()) broken("a node of another shape");
-  if (n.op != NodeOp::kSubstring && !n.units.empty()) broken("a node of another shape");
+  if (n.kids.size() != kids) broken("a node has parts that its kind does not allow");
+  if (n.op != NodeOp::kTokens && !n.ids.empty()) broken("a node has parts that its kind does not allow");
+  if (n.op != NodeOp::kSubstring && !n.units.empty()) broken("a node has parts that its kind does not allow");
 }
 
+// Checks every reference of the whole grammar.
 void check(WrittenGrammar& g) {
   GrammarSource& s = g.source;
   for (uint32_t i = 0; i < s.nodes.size(); ++i) check(s, i, g.schemas.size());
@@ -315,7 +324,7 @@ void check(WrittenGrammar& g) {
   for (const Lexeme& l : s.lexemes) {
     below(l.node, s.nodes.size());
     if (l.whole < -1 || (l.whole >= 0 && static_cast<uint64_t>(l.whole) >= s.nodes.size()))
-      broken("a number leads to nothing");
+      broken("a reference lies outside its list");
   }
   for (const std::vector<uint32_t>& gap : s.gaps)
     for (const uint32_t l : gap) below(l, s.lexemes.size());
@@ -368,7 +377,7 @@ WrittenGrammar read_grammar(std::string_view bytes, const Vocabulary& vocabulary
   WrittenGrammar out;
   uint64_t tokens = 0;
   all(form, out, tokens);
-  if (!form.done()) broken("something stands behind it");
+  if (!form.done()) broken("bytes follow its end");
   check(out);
   if (tokens != tokens_of(out.source, vocabulary))
     throw Error(ErrorKind::kVocabulary,

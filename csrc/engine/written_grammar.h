@@ -1,11 +1,14 @@
-// Grammars as front ends wrote them, as bytes: for programs that have the engine and not the front ends.
+// Grammars as the front ends wrote them, as bytes: for programs that have the engine and not the front
+// ends.
 //
-// In: a GrammarSource with its schemas. Out: bytes, and from them the same again. Cost: linear. The bytes are
-// not trusted: whatever Compiler::grammar relies on is checked, and kGrammar says what is wrong.
+// In: a GrammarSource with its schemas. Out: bytes, and from them the same source again. Cost: linear.
+// The bytes are not trusted: everything that Compiler::grammar relies on is checked, and kGrammar says
+// what is wrong.
 //
-// The form: "structgenG", one byte of version, the payload, its FNV-1a as 8 bytes. Numbers are LEB128, texts
-// a length and bytes. Children stand before parents. A grammar that names tokens by id holds a hash of their
-// texts, so that it is refused with another vocabulary (kVocabulary); others fit every vocabulary.
+// The form: "structgenG", one byte of version, the payload, its FNV-1a hash as 8 bytes. Numbers are
+// LEB128; a text is a length and bytes. Children stand before parents. A grammar that names tokens by
+// id holds a hash of their texts, so that it is refused with another vocabulary (kVocabulary). Other
+// grammars fit every vocabulary.
 #pragma once
 
 #include <string>

@@ -1,30 +1,32 @@
 // Rules of a grammar as minimal automata over their symbols.
 //
-// The problem. A grammar of expressions has a rule for each level of operators. After a name the stack holds
-// all fifteen levels, each with "and now perhaps my operator", and every state asks all of them.
+// The problem. A grammar of expressions has one rule for each level of operators. After a name the
+// stack holds all fifteen levels, each with "and now perhaps my operator", and every state asks all of
+// them.
 //
-// The idea. A rule and the rules that it calls, where nothing of the caller stands around the call, are one
-// finite automaton over symbols. It is made deterministic and minimal, and its states become the new rules.
+// The idea. A rule, together with the rules that it calls where nothing of the caller stands around the
+// call, is one finite automaton over symbols. It is made deterministic and minimal, and its states
+// become the new rules.
 //
 //     expr: term ("+" term)*          term: NAME | "(" expr ")"
-//     Network    term is taken in; expr between brackets stays a symbol
+//     Network    term is merged in; expr between brackets stays a symbol
 //     minimal    0 -NAME-> 1, 0 -"("-> 2, 1 -"+"-> 0, 2 -expr-> 3, 3 -")"-> 1; 1 accepts
 //     rules      expr = NAME e1 | "(" e2     e1 = nothing | "+" expr     e2 = expr e3     e3 = ")" e1
 //     stack      after `a` it is one symbol, e1, however many levels of operators there are
 //
-// Steps: Calls (which rules recur, and how), Network (a graph with empty edges; a node stands for what may
-// still be read, so a call that was met with the same continuation is an edge to the node there is),
-// determinise (subsets), minimise (Moore's refinement), to_automata (states as rules).
+// Steps: Calls (which rules recur, and how), Network (a graph with empty edges; a node stands for what
+// may still be read, so a call that was met with the same continuation is an edge to the node that
+// exists), determinise (subsets), minimise (Moore's refinement), to_automata (states as rules).
 //
-// Invariants. Each rule keeps its language. Grammars with notes or limits are left as they are, because those
-// are places in the rules; so are counted rules and rules with hidden left recursion. State 0 is the rule
-// itself. Rules that are no longer called lose their alternatives.
+// Invariants. Each rule keeps its language. Grammars with notes or limits are left as they are, because
+// those are places in the rules; so are counted rules and rules with hidden left recursion. State 0 is
+// the rule itself. Rules that are no longer called lose their alternatives.
 //
-// Costs. Linear in what is taken in. A rule beyond kMaxNodes or kMaxStates is tried again without its own
-// recursion, and then left as it was.
+// Costs. Linear in what is merged in. A rule beyond kMaxNodes or kMaxStates is tried again without its
+// own recursion, and then left as it was.
 //
-// Rejected. Taking rules in everywhere: a rule behind something of its caller is copied for each place; only
-// small ones (kSmall symbols) are worth it.
+// Rejected: merging rules everywhere. A rule behind something of its caller would be copied for each
+// place; this only pays for small ones (kSmall symbols).
 #include "grammar/automata.h"
 
 #include <algorithm>
@@ -40,13 +42,18 @@ namespace structgen {
 
 namespace {
 
+// No maximum of a counted rule.
 constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
-constexpr uint32_t kMaxNodes = 1'000;  // of one rule's automaton before it is made deterministic
-constexpr uint32_t kMaxStates = 400;   // and after
-constexpr uint32_t kMaxNesting = 200;  // rules taken in within rules taken in
-constexpr uint32_t kSmall = 16;        // symbols of a rule that is taken in everywhere
+// Nodes of one rule's network.
+constexpr uint32_t kMaxNodes = 1'000;
+// States of one rule's deterministic automaton.
+constexpr uint32_t kMaxStates = 400;
+// Rules merged into merged rules.
+constexpr uint32_t kMaxNesting = 200;
+// Symbols of a rule that is merged in everywhere.
+constexpr uint32_t kSmall = 16;
 
-// What is known of the rules before any is changed.
+// The calls between rules, before any rule is changed.
 class Calls {
  public:
   explicit Calls(const Cfg& cfg, RegexArena& regexes) : cfg_(cfg), regexes_(regexes) {
@@ -61,15 +68,17 @@ class Calls {
         left_[r] = members[cfg.rules[r].group] == 1 && direct(r) ? kDirect : kHidden;
   }
   bool recursive(uint32_t r) const { return recursive_[r]; }
+  // True if two rules call each other, directly or not.
   bool together(uint32_t a, uint32_t b) const { return component_[a] == component_[b]; }
   bool small(uint32_t r) const { return size_[r] <= kSmall; }
   bool left_recursive(uint32_t r) const { return left_[r] == kDirect; }
-  bool fixed(uint32_t r) const { return left_[r] == kHidden; }  // left recursion of another kind
+  // Left-recursive in a form that is not merged.
+  bool fixed(uint32_t r) const { return left_[r] == kHidden; }
 
  private:
   enum Left : uint8_t { kPlain, kDirect, kHidden };
 
-  // Left-recursive by its own first symbols only: r -> r a | b.
+  // True if the rule is left-recursive by its own first symbols only: r -> r a | b.
   bool direct(uint32_t r) const {
     for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
       for (std::size_t i = 0; i < sequence.size(); ++i) {
@@ -84,6 +93,7 @@ class Calls {
     return !cfg_.rules[r].counted;
   }
 
+  // The strongly connected components of the calls.
   void connect() {
     const uint32_t n = static_cast<uint32_t>(cfg_.rules.size());
     std::vector<std::vector<uint32_t>> calls(n);
@@ -104,7 +114,8 @@ class Calls {
     });
   }
 
-  // Symbols of a rule with everything it calls; a recursive one counts as large. Callees are finished first.
+  // Counts the symbols of each rule with everything that it calls. A recursive rule counts as large.
+  // Components come with callees first, so the callees' counts are known.
   void sizes() {
     size_.assign(cfg_.rules.size(), kSmall + 1);
     for (uint32_t r : finished_) {
@@ -124,22 +135,24 @@ class Calls {
   std::vector<Left> left_;
 };
 
+// An edge of a network or an automaton.
 struct Edge {
   CfgSymbol symbol;
   uint32_t to;
 };
 
-// One rule with what is taken in. A node stands for what may still be read: node(rule, to) for the texts of
-// the rule followed by what may be read at `to`. So a call whose `to` was met before is an edge to a node
-// there is.
+// One rule with the rules that are merged into it. A node stands for a set of texts that may still be
+// read: node(rule, to) is the texts of the rule followed by those of `to`. So a call whose `to` was met
+// before is an edge to an existing node.
 class Network {
  public:
-  // `recursive`: whether rules of the root's own recursion are taken in.
+  // `recursive`: whether rules of the root's own recursion are merged in.
   Network(const Cfg& cfg, const Calls& calls, uint32_t root, bool recursive)
       : cfg_(cfg), calls_(calls), root_(root), recursive_(recursive) {
     end_ = node();
     start_ = rule(root, end_, true, true);
   }
+  // False if the network has become too large; then it is incomplete and of no use.
   bool fits() const { return nodes_.size() <= kMaxNodes && !deep_; }
   uint32_t start() const { return start_; }
   uint32_t end() const { return end_; }
@@ -157,7 +170,8 @@ class Network {
     return static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  // `first`: nothing of the rule it is a part of was read before. `last`: nothing of it follows.
+  // The node of rule `r` with the continuation `to`. `first`: nothing of the rule around it was read
+  // before. `last`: nothing of it follows.
   uint32_t rule(uint32_t r, uint32_t to, bool first, bool last) {
     check_depth();
     const auto [it, fresh] = made_.try_emplace((static_cast<uint64_t>(r) << 32) | to, 0);
@@ -169,7 +183,8 @@ class Network {
     }
     path_.push_back(r);
     uint32_t exit = to;
-    const bool left = calls_.left_recursive(r);  // r -> r a | b is b, then any number of a
+    // r -> r a | b is read as b, then any number of a.
+    const bool left = calls_.left_recursive(r);
     if (left) {
       exit = node();
       nodes_[exit].empty.push_back(to);
@@ -182,6 +197,7 @@ class Network {
     return entry;
   }
 
+  // Adds the symbols from `begin` on, as a path between two nodes.
   void sequence(const CfgSequence& symbols, std::size_t begin, uint32_t from, uint32_t to, bool first,
                 bool last) {
     if (begin == symbols.size()) nodes_[from].empty.push_back(to);
@@ -193,7 +209,7 @@ class Network {
     }
   }
 
-  // `own`: no other edge leaves or enters `from` but what stands in front of the symbol.
+  // Adds one symbol between two nodes. `own`: `from` has no edges except those of this symbol.
   void place(CfgSymbol s, uint32_t from, uint32_t to, bool first, bool last, bool own) {
     check_depth();
     if (s.kind != CfgSymbol::kRule) {
@@ -201,6 +217,8 @@ class Network {
       return;
     }
     const CfgRule& r = cfg_.rules[s.id];
+    // An unbounded repetition becomes a loop of the automaton. Where other edges leave `from`, the loop
+    // gets a node of its own: they must not be repeated.
     if (r.counted && r.max == kUnlimited && r.min <= 1 && r.group == 0) {
       const CfgSequence& body = r.alternatives[0];
       uint32_t at = from;
@@ -224,6 +242,8 @@ class Network {
     }
   }
 
+  // True if the rule is merged in at this place; `bare`: nothing of the caller stands before it, or
+  // nothing behind.
   bool taken_in(uint32_t r, uint32_t to, bool bare) const {
     if (made_.count((static_cast<uint64_t>(r) << 32) | to)) return true;
     if (cfg_.rules[r].counted || calls_.fixed(r)) return false;
@@ -238,20 +258,25 @@ class Network {
   const uint32_t root_;
   const bool recursive_;
   std::vector<Node> nodes_;
-  std::unordered_map<uint64_t, uint32_t> made_;  // (rule, to) -> entry
+  // (rule, to) -> the node where the rule begins.
+  std::unordered_map<uint64_t, uint32_t> made_;
   std::vector<uint32_t> path_;
   uint32_t start_ = 0, end_ = 0;
   bool deep_ = false;
 };
 
+// A deterministic automaton over symbols.
 struct Automaton {
   struct State {
-    std::vector<Edge> edges;  // by symbol
+    // Sorted by symbol.
+    std::vector<Edge> edges;
     bool accepting = false;
   };
-  std::vector<State> states;  // 0 is the start
+  // State 0 is the start.
+  std::vector<State> states;
 };
 
+// The subset construction. Returns false if there are more than kMaxStates states.
 bool determinise(const Network& network, Automaton& out) {
   std::map<std::vector<uint32_t>, uint32_t> numbers;
   std::vector<std::vector<uint32_t>> sets;
@@ -270,7 +295,7 @@ bool determinise(const Network& network, Automaton& out) {
         }
     }
     for (uint32_t n : closed) seen[n] = false;
-    // Nodes without edges of their own tell nothing apart.
+    // Nodes without edges of their own do not distinguish sets.
     std::erase_if(closed, [&](uint32_t n) { return network.edges(n).empty() && n != network.end(); });
     std::sort(closed.begin(), closed.end());
     const auto [it, fresh] = numbers.try_emplace(std::move(closed), static_cast<uint32_t>(sets.size()));
@@ -299,7 +324,7 @@ bool determinise(const Network& network, Automaton& out) {
   return true;
 }
 
-// States that the same sequences lead to the end from are one. Classes are split until they are stable.
+// Merges states from which the same sequences lead to the end: classes are split until nothing changes.
 void minimise(Automaton& a) {
   std::vector<uint32_t> of(a.states.size());
   for (std::size_t s = 0; s < of.size(); ++s) of[s] = a.states[s].accepting;
@@ -330,6 +355,8 @@ void minimise(Automaton& a) {
   a = std::move(out);
 }
 
+// The automaton of a rule: with its recursion merged in, or else without. False: it is too large both
+// ways.
 bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out) {
   for (const bool recursive : {true, false}) {
     if (!recursive && !calls.recursive(root)) break;
@@ -342,6 +369,8 @@ bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out
 
 }  // namespace
 
+// From the start on, each rule that is still called is made an automaton. Its states but the first
+// become new rules.
 void to_automata(Cfg& cfg, RegexArena& regexes) {
   for (const CfgRule& r : cfg.rules)
     for (const CfgSequence& sequence : r.alternatives)

@@ -1,32 +1,33 @@
-// What is found out about a context-free grammar before it is parsed; cfg.h says what leaves.
+// The analysis of a context-free grammar before it is parsed; cfg.h lists the results.
 //
-// analyse() takes the rules as grammar/lower.cc made them and does, in this order:
+// analyse() takes the rules from grammar/lower.cc and does this, in this order:
 //
 //     split_empty()      a terminal that matches the empty text becomes `nothing | the rest of it`
-//     fixpoint()         which rules have a text at all (productive); alternatives without one go, with a
-//                        warning
-//     drop_unreached()   rules that only those led to go too
-//     give_contexts()    behind each lexeme the set of lexemes that may begin there
-//     group()            rules that are left-recursive through each other; grammar/productions.h takes
-//                        those apart
-//     to_automata()      what is left becomes minimal automata over symbols (grammar/automata.h)
-//     unroll()           counted rules that are left-recursive become plain ones
+//     fixpoint()         finds the rules that have a text at all (productive); alternatives without one are
+//                        removed, with a warning
+//     drop_unreached()   rules that only those alternatives called are removed, too
+//     give_contexts()    puts behind each lexeme the set of lexemes that may begin there
+//     group()            finds rules that are left-recursive through each other; grammar/productions.h
+//                        transforms those
+//     to_automata()      makes minimal automata over symbols of the other rules (grammar/automata.h)
+//     unroll()           writes counted rules out that are left-recursive
 //
-// An example. `e: e "+" e | NUM` with ignored blanks. A context is given behind NUM: `+`, a blank, or
-// nothing more. Whether `12` may be cut into `1` and `2` depends on it: NUM may not follow NUM there, so a
-// digit reads on. Rule e calls itself on the left, so it is a group of one.
+// An example: `e: e "+" e | NUM` with ignored blanks. Behind NUM a context is given: `+`, a blank, or
+// nothing. It decides whether `12` may be cut into `1` and `2`: NUM may not follow NUM there, so a
+// digit continues the number. Rule e calls itself on the left, so it is a group of one.
 //
-// A context is what the rest of an alternative may begin with and, where that can be empty, what may follow
-// the rule: SLR's follow sets (DeRemer 1971). It is larger than what really follows, so a lexeme is at worst
-// kept apart from another one that could not come; the contextual lexer of Lark's LALR parser decides by the
-// same sets.
+// A context is the set of lexemes that the rest of an alternative may begin with. If that rest can be
+// empty, the lexemes that may follow the rule belong to it, too: the follow sets of SLR (DeRemer 1971).
+// They are larger than the sets of lexemes that really follow. So at worst a lexeme is kept apart from
+// another one that could not come. The contextual lexer of Lark's LALR parser decides by the same sets.
 //
 // Invariants.
-// - Behind analyse() every rule that is reached has a text, and every alternative has one.
-// - Flags are least fixpoints, each linear: an alternative counts the symbols that it still waits for.
-// - A context stands behind what was read, never behind the empty text.
+// - Behind analyse() every rule that is reached has a text, and so has every alternative.
+// - The flags of rules are least fixpoints, each linear: an alternative counts the symbols that it
+//   waits for.
+// - A context stands behind something that was read, never behind the empty text.
 //
-// Costs. Linear but for the first and follow sets, which are linear in practice; their work is charged.
+// Costs. Linear except for first and follow sets, which are linear in practice; their work is charged.
 #include "grammar/cfg.h"
 
 #include <algorithm>
@@ -54,17 +55,20 @@ bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
 
 namespace {
 
-constexpr uint32_t kMaxUnrolled = 2'000;  // rules made of counted repetitions inside left recursion
+// Rules that counted repetitions inside of left recursion are written out as.
+constexpr uint32_t kMaxUnrolled = 2'000;
 
-// Least fixpoint over alternatives: `holds(symbol)` decides what is no rule; a rule gets its flag once every
-// symbol of one alternative holds. Linear: each alternative counts what it still waits for.
+// Least fixpoint over alternatives. `holds(symbol)` decides about symbols that are no rule. A rule gets
+// the flag as soon as every symbol of one of its alternatives has it. Linear: each alternative counts
+// the symbols for which it still waits.
 template <class Holds>
 void fixpoint(Cfg& cfg, bool CfgRule::* flag, Holds&& holds) {
   struct Waiting {
     uint32_t rule, count;
   };
   std::vector<Waiting> alternatives;
-  std::vector<std::vector<uint32_t>> waits(cfg.rules.size());  // rule -> alternatives that need it
+  // Per rule: the alternatives that need it.
+  std::vector<std::vector<uint32_t>> waits(cfg.rules.size());
   std::vector<uint32_t> todo;
   const auto set = [&](uint32_t r) {
     if (cfg.rules[r].*flag) return;
@@ -100,7 +104,7 @@ void fixpoint(Cfg& cfg, bool CfgRule::* flag, Holds&& holds) {
   }
 }
 
-// Rules that `rule` may start with.
+// Calls f for every rule with which `rule` may start.
 template <class F>
 void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
   for (const CfgSequence& sequence : cfg.rules[rule].alternatives)
@@ -110,7 +114,7 @@ void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
     }
 }
 
-// Groups of rules that are left-recursive through each other.
+// Finds groups of rules that are left-recursive through each other: cycles of "may start with".
 void group(Cfg& cfg, RegexArena& regexes) {
   const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
   std::vector<std::vector<uint32_t>> calls(n);
@@ -126,10 +130,11 @@ void group(Cfg& cfg, RegexArena& regexes) {
   });
 }
 
-// Terminals and lexemes that match the empty text become `nothing | the rest of it`, so that a context stands
-// behind what was read and nowhere else: a text that is empty changes no context, and rules that read nothing
-// are loops that the parser knows. Each place has a rule of its own, because what may follow differs. A gap
-// stands behind what was read too.
+// Terminals and lexemes that match the empty text become `nothing | the rest of it`. Then a context
+// stands behind something that was read and nowhere else: a text that is empty changes no context, and
+// the parser can handle rules that read nothing in a loop. Each place gets a rule of its own, because
+// what may follow differs. A gap stands behind something that was read, too, so it moves into the
+// second alternative.
 void split_empty(Cfg& cfg, RegexArena& regexes) {
   const auto is_note = [](CfgSymbol s, bool gap) {
     if (s.kind != CfgSymbol::kNote) return false;
@@ -170,6 +175,7 @@ void split_empty(Cfg& cfg, RegexArena& regexes) {
     }
 }
 
+// Grammars without lexemes need no contexts.
 bool has_lexemes(const Cfg& cfg) {
   if (std::any_of(cfg.gaps.begin(), cfg.gaps.end(), [](const auto& gap) { return !gap.empty(); }))
     return true;
@@ -180,9 +186,10 @@ bool has_lexemes(const Cfg& cfg) {
   return false;
 }
 
-// Every place where something was read gets the set of lexemes that may begin there: those that the rest of
-// its alternative may begin with and, where that can be empty, those that may follow the rule (SLR's follow
-// sets, DeRemer 1971). Gaps become rules of their own for every set: what is ignored changes no context.
+// Puts a context behind every place where something was read: the set of lexemes that may begin there.
+// These are the lexemes with which the rest of the alternative may begin and, if that rest can be
+// empty, those that may follow the rule (the follow sets of SLR, DeRemer 1971). A gap becomes a rule of
+// its own for every context, because ignored text does not change the context.
 void give_contexts(Cfg& cfg, RegexArena& regexes) {
   const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
   uint32_t lexemes = 0;
@@ -213,6 +220,7 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
     if (s.kind == CfgSymbol::kGap)
       for (uint32_t l : cfg.gaps[s.id]) put(out, l);
   };
+  // First sets: the lexemes with which a rule may begin.
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t r = 0; r < n; ++r)
@@ -226,12 +234,15 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
         changed = unite(first[r], now) || changed;
       }
   }
+  // Follow sets: the lexemes that may come behind a rule, from the end of each alternative to its
+  // beginning.
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t r = 0; r < n; ++r)
       for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
         charge(static_cast<int64_t>(2 + sequence.size() * (1 + words / 8)));
         Set now = follow[r];
+        // The body of a counted rule may be followed by itself.
         if (cfg.rules[r].counted && cfg.rules[r].max > 1) unite(now, first[r]);
         for (std::size_t i = sequence.size(); i-- > 0;) {
           const CfgSymbol s = sequence[i];
@@ -251,7 +262,8 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
     }
     return it->second;
   };
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules;  // (gap, context)
+  // (gap, context) -> its rule.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules;
   const auto gap_rule = [&](uint32_t gap, uint32_t c) {
     const auto [it, fresh] = gap_rules.try_emplace({gap, c}, 0);
     if (fresh) {
@@ -266,6 +278,8 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
     }
     return it->second;
   };
+  // From the end of each alternative to its beginning; `now` is the set of lexemes that may begin at
+  // the place.
   for (uint32_t r = 0; r < n; ++r)
     for (std::size_t a = 0; a < cfg.rules[r].alternatives.size(); ++a) {
       const CfgSequence sequence = cfg.rules[r].alternatives[a];
@@ -299,7 +313,8 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
   cfg.start = start;
 }
 
-// Rules that were reached by way of a useless alternative only: what may follow in them is no context.
+// Removes rules that were only reached through a useless alternative. Lexemes that may follow in them
+// make no context.
 void drop_unreached(Cfg& cfg) {
   std::vector<bool> reached(cfg.rules.size(), false);
   std::vector<uint32_t> todo{cfg.start};
@@ -323,7 +338,8 @@ void drop_unreached(Cfg& cfg) {
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !reached[limit.rule]; });
 }
 
-// Counted rules that are left-recursive become plain ones: the transformation needs their alternatives.
+// Writes counted rules out that are left-recursive: the transformation of left recursion needs
+// alternatives. x{1,2} becomes r -> x r1, r1 -> nothing | x r2, r2 -> nothing.
 bool unroll(Cfg& cfg) {
   uint32_t made = 0;
   bool changed = false;
@@ -378,7 +394,8 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
       });
     };
     if (rule.counted) {
-      if (!rule.alternatives.empty() && useless(rule.alternatives[0])) {  // only zero repetitions are left
+      // Only zero repetitions are left.
+      if (!rule.alternatives.empty() && useless(rule.alternatives[0])) {
         rule.counted = false;
         rule.alternatives.assign(rule.min == 0 ? 1 : 0, {});
       }
@@ -395,7 +412,8 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   group(cfg, regexes);
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !cfg.rules[limit.rule].productive; });
-  for (const CfgLimit& limit : cfg.limits)  // its mark would be pushed after what it is to count was read
+  // The mark of a limit would be pushed after the text that it is to count was read.
+  for (const CfgLimit& limit : cfg.limits)
     if (cfg.rules[limit.rule].group != 0)
       throw Error(ErrorKind::kGrammar,
                   "the tokens of rule '" + limit.name + "' are limited inside a left recursion");

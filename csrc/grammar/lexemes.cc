@@ -9,7 +9,9 @@ namespace structgen {
 
 namespace {
 
-constexpr uint32_t kMaxPairs = 20'000;  // states of a lexeme together with its rivals
+// States of a lexeme together with its rivals.
+constexpr uint32_t kMaxPairs = 20'000;
+// Different sets of bytes that may not follow one lexeme.
 constexpr std::size_t kMaxEndings = 16;
 
 // The texts of a lexeme after which exactly one set of bytes may not follow, as an automaton.
@@ -44,6 +46,7 @@ Lexemes::Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all)
       if (regexes_.nullable(*r)) *r = regexes_.minus(*r, RegexArena::epsilon());
 }
 
+// True if some text is in both; remembered.
 bool Lexemes::overlap(RegexId a, RegexId b) {
   if ((regexes_.live(a) & regexes_.live(b)).none()) return false;
   if (const auto it = overlaps_.find(key(a, b)); it != overlaps_.end()) return it->second;
@@ -52,7 +55,7 @@ bool Lexemes::overlap(RegexId a, RegexId b) {
   return out;
 }
 
-// Whether every text of the literal is one of the pattern.
+// True if every text of the literal is a text of the pattern.
 bool Lexemes::inside(RegexId literal, RegexId pattern) {
   if (const auto it = insides_.find(key(literal, pattern)); it != insides_.end()) return it->second;
   const bool out = regexes_.is_empty(regexes_.minus(literal, pattern));
@@ -60,7 +63,7 @@ bool Lexemes::inside(RegexId literal, RegexId pattern) {
   return out;
 }
 
-// Bytes that make a text of the rivals longer by one.
+// The bytes by which a text of the rivals gets longer.
 ByteSet Lexemes::longer(RegexId rivals) {
   ByteSet out;
   if (rivals == RegexArena::empty()) return out;
@@ -76,6 +79,9 @@ ByteSet Lexemes::longer(RegexId rivals) {
   return out;
 }
 
+// Splits the texts of a lexeme by the set of bytes that may not follow: one part for each set. It walks
+// the pairs of states of the lexeme and of its rivals. If there is one set only, which is common, the
+// lexeme stays whole.
 const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   const auto known = splits_.find(key(regex, rivals));
   if (known != splits_.end()) return known->second;
@@ -84,7 +90,8 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   };
   std::vector<Pair> pairs{{regex, rivals}};
   std::vector<SplitLanguage::State> states(1);
-  std::vector<int> ending;  // index into endings, -1 = no end here
+  // By pair: an index of `endings`; -1: no text ends here.
+  std::vector<int> ending;
   std::vector<ByteSet> endings;
   std::unordered_map<uint64_t, uint32_t> index{{key(regex, rivals), 0}};
   for (uint32_t i = 0; i < pairs.size(); ++i) {
@@ -127,7 +134,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
     parts.push_back({regex, follow(endings[0])});
   } else {
     for (std::size_t e = 0; e < endings.size(); ++e) {
-      // States from which this ending can be reached.
+      // The states from which this ending can be reached; the others are left out.
       std::vector<bool> reaches(states.size(), false);
       std::vector<std::vector<uint32_t>> back(states.size());
       std::vector<uint32_t> todo;
@@ -164,7 +171,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   return splits_.emplace(key(regex, rivals), std::move(parts)).first->second;
 }
 
-// The terminal without what says that it is none of some words: they do not make it end earlier.
+// The regex without "is none of these words": words do not make a lexeme end earlier.
 RegexId Lexemes::reach(RegexId r) {
   const RegexNode n = regexes_.node(r);
   if (n.kind != RegexKind::kAnd) return r;
@@ -176,6 +183,9 @@ RegexId Lexemes::reach(RegexId r) {
   return kept.empty() ? r : regexes_.both(std::span<const RegexId>(kept));
 }
 
+// The rivals of a lexeme, and the texts that they take from it. `taken`: texts that are a literal, such
+// as `if` for a name. `cut`: beginnings at which a lexeme of higher priority, or a lazy one, has
+// already ended.
 void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vector<LexemePart>& out) {
   const LexemeLanguage& me = all_[t];
   const RegexId reach = this->reach(me.regex);
@@ -183,7 +193,8 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   for (uint32_t u : together) {
     const LexemeLanguage& other = all_[u];
     if (u == t || me.alone || other.priority < me.priority) continue;
-    if (other.lazy) {  // it ends where it matches, and the others with it
+    // It ends where it matches, and whatever the others would read ends there as well.
+    if (other.lazy) {
       if ((regexes_.live(me.regex) & regexes_.live(other.whole)).none()) continue;
       const bool both = me.lazy && other.priority == me.priority;
       cut.push_back(both ? regexes_.cat(other.whole, regexes_.bytes(ByteSet::all())) : other.whole);
@@ -192,7 +203,8 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
     }
     if (me.lazy && other.priority == me.priority) continue;
     if (other.regex == me.regex) {
-      if (other.priority > me.priority || (other.literal && !me.literal)) return;  // it is never this one
+      // Every text of this lexeme is read as the other one.
+      if (other.priority > me.priority || (other.literal && !me.literal)) return;
       continue;
     }
     if ((regexes_.live(me.regex) & regexes_.live(other.regex)).none()) continue;
@@ -200,7 +212,8 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
       cut.push_back(other.regex);
     else if (other.literal && !me.literal && overlap(me.regex, other.regex))
       taken.push_back(other.regex);
-    // What lies inside this lexeme makes no text longer that this lexeme does not.
+    // A literal whose language is part of this lexeme's (a keyword inside NAME) is no rival: wherever
+    // the literal can read one more character, this lexeme can, too.
     if (!(other.literal && !me.literal && inside(other.regex, me.regex))) rivals.push_back(other.regex);
   }
   RegexId regex = me.regex;
@@ -211,7 +224,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   if (regexes_.is_empty(regex)) return;
   if (me.lazy) return out.push_back({regex, RegexArena::empty()});
   if (regex != reach && cut.empty() && rivals.size() == 1) {
-    // Only words are taken out: what may follow is what may follow without that.
+    // Only words were taken out, so the same bytes may follow as without that.
     const std::vector<LexemePart>& plain = split(reach, reach);
     if (plain.size() == 1) return out.push_back({regex, plain[0].follow});
   }
@@ -230,7 +243,8 @@ std::span<const LexemePart> Lexemes::parts(uint32_t lexeme, std::span<const uint
 
 bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
   if (gaps.size() != 1) return false;
-  ByteSet blanks;  // bytes that are an ignored text of their own, and make no ignored text of another kind
+  // Bytes that are an ignored text by themselves, such as a blank.
+  ByteSet blanks;
   for (uint32_t l : gaps[0])
     for (int b = 0; b < 128; ++b)
       if (regexes_.nullable(regexes_.next(all_[l].regex, static_cast<uint8_t>(b))))
@@ -244,16 +258,17 @@ bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
     if (l.literal) words.push_back(l.regex);
   const RegexId word = regexes_.alt(std::span<const RegexId>(words));
   for (uint32_t t = 0; t < all_.size(); ++t) {
-    if (all_[t].lazy && all_.size() > 1) return false;  // what it takes from others may be all of them
+    // A lazy lexeme may take all texts of another one.
+    if (all_[t].lazy && all_.size() > 1) return false;
     const bool blank = std::find(gaps[0].begin(), gaps[0].end(), t) != gaps[0].end();
     if (all_[t].priority != all_[0].priority) return false;
     if (!blank && (regexes_.live(all_[t].regex) & blanks).any()) return false;
-    // A terminal all of whose texts are words of others may not be readable at all.
+    // A terminal all of whose texts are also literals may not be readable at all.
     if (!all_[t].literal && inside(all_[t].regex, word)) return false;
     for (const LexemePart& p : split(all_[t].regex, any)) {
       if (p.follow == RegexArena::empty()) continue;
       const ByteSet& after = regexes_.byte_set(regexes_.node(p.follow).a);
-      // After an ignored text either another may come or anything that is not blank.
+      // Behind an ignored text either another one may come, or anything that is no blank.
       const bool only_blanks = blank && (after & ~blanks).none();
       if (!only_blanks && (blanks & ~after).none()) return false;
     }

@@ -6,22 +6,22 @@
 //     regular(ws)       a rule that repeats its own beginning or end is a loop: loop() makes `" "*` of it
 //     regular(item)     it refers to start, which is in progress: not regular
 //     rules             start -> item rest; rest -> nothing | "," item rest; item -> WORD | "(" start ")"
-//     terminals         "," and WORD are regexes; what stands in a row and is regular is joined to one
-//                       terminal, unless it is wide: a wide one keeps a regex that other places share
+//     terminals         "," and WORD are regexes; neighbouring regular parts are joined to one terminal,
+//                       unless they are wide: a wide one stays a regex that other places share
 //
-// regular() answers once a node: an expression in progress contains itself by way of rules, and is not
-// regular there. A rule is taken in where it stands while that stays small (kMaxInlined), because a terminal
-// has an exact mask, and a rule a state for every place that it can be in.
+// regular() answers once per node. An expression in progress contains itself through rules, so it is
+// not regular there. A rule is merged into its place while that stays small (kMaxInlined): a terminal
+// has an exact mask, while a rule costs a state for every place in which it can be.
 //
-// Lexemes of a grammar with a lexer are not joined: where one ends is decided by all of them together
-// (grammar/lexemes.h).
+// The lexemes of a grammar with a lexer are not joined, because where one ends is decided by all of
+// them together (grammar/lexemes.h).
 //
 // Invariants.
-// - The texts are those of the source. What is taken in, joined or made a loop changes no language.
-// - Every node is looked at once; depth is limited, so a source that nests too deeply is an error with its
-//   place.
+// - The texts are those of the source. Merging, joining and loops change no language.
+// - Every node is looked at once. Depth is limited, so a source that nests too deeply is an error with
+//   its place.
 //
-// Costs. Linear in the source, and in the regexes that are made.
+// Costs. Linear in the source and in the regexes that are made.
 #include "grammar/lower.h"
 
 #include <algorithm>
@@ -39,9 +39,12 @@ namespace structgen {
 
 namespace {
 
-constexpr uint32_t kMaxDepth = 1'000;     // of nested expressions and of rules taken in
-constexpr uint64_t kMaxInlined = 20'000;  // nodes of one terminal, as written out
+// Nested expressions, and rules merged into merged rules.
+constexpr uint32_t kMaxDepth = 1'000;
+// Nodes of one terminal when it is written out.
+constexpr uint64_t kMaxInlined = 20'000;
 
+// Lowers one source.
 class Lowering {
  public:
   Lowering(RegexArena& regexes, const GrammarSource& source)
@@ -51,6 +54,7 @@ class Lowering {
         rules_(source.rules.size()),
         rule_numbers_(source.rules.size(), kNone) {}
 
+  // Lexemes first, then the rules that are reached from the start, from a list.
   Lowered run(uint32_t start) {
     for (const Lexeme& l : source_.lexemes) {
       const std::optional<RegexId> r = regular(l.node);
@@ -91,12 +95,14 @@ class Lowering {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  // Facts about a node or a rule: whether it is regular, its regex, and the regex's size.
   struct Regular {
     enum { kNew, kOpen, kNo, kYes } state = kNew;
     RegexId regex;
     uint64_t size = 0;
   };
 
+  // Counts the depth, and takes it back on the way out.
   struct Depth {
     explicit Depth(uint32_t& d) : depth(d) {
       if (++depth > kMaxDepth) throw Error(ErrorKind::kGrammar, "the grammar nests too deeply");
@@ -107,13 +113,15 @@ class Lowering {
 
   // ---- regular parts ----
 
+  // Every UTF-8 text that is not in r: the complement of a terminal must not contain broken UTF-8.
   RegexId utf8_not(RegexId r) { return regexes_.minus(any_text(regexes_, kUtf8), r); }
 
+  // The regex of a node, or nothing if it is not regular; computed once.
   std::optional<RegexId> regular(uint32_t node) {
     check_depth();
     Regular& known = regular_[node];
     if (known.state == Regular::kYes) return known.regex;
-    // An expression in progress contains itself by way of rules.
+    // The expression contains itself through rules.
     if (known.state == Regular::kNo || known.state == Regular::kOpen) return {};
     const Depth depth(depth_);
     known.state = Regular::kOpen;
@@ -126,6 +134,7 @@ class Lowering {
     return r;
   }
 
+  // The regex of a node by structure. `size` is the number of nodes when it is written out.
   std::optional<RegexId> compute(const GrammarNode& n, uint64_t& size) {
     switch (n.op) {
       case NodeOp::kEmpty: return RegexArena::epsilon();
@@ -160,7 +169,7 @@ class Lowering {
     std::vector<RegexId> kids;
     bool all = true;
     for (uint32_t k : n.kids) {
-      // All are looked at even where one is not regular: each is asked for again on its own.
+      // All kids are looked at even if one is not regular, because each will be asked for on its own.
       const std::optional<RegexId> r = regular(k);
       if (!r)
         all = false;
@@ -176,7 +185,7 @@ class Lowering {
       case NodeOp::kRepeat: return regexes_.repeat(kids[0], n.a, n.b);
       case NodeOp::kNot: return utf8_not(kids[0]);
       case NodeOp::kShortest: {
-        // r without the texts that go on after a text of r.
+        // The texts of r without those that go on behind a text of r.
         const RegexId more = regexes_.cat(regexes_.bytes(ByteSet::all()), RegexArena::anything());
         return regexes_.minus(kids[0], regexes_.cat(kids[0], more));
       }
@@ -185,6 +194,7 @@ class Lowering {
     }
   }
 
+  // The regex of a rule, or nothing. A rule that names itself may still be a loop.
   std::optional<RegexId> regular_rule(uint32_t rule, uint64_t& size) {
     if (!source_.rules[rule].defined)
       throw Error(ErrorKind::kGrammar, "rule '" + source_.rules[rule].name + "' is not defined");
@@ -210,7 +220,7 @@ class Lowering {
     return found.regex;
   }
 
-  // Whether the expression names the rule itself, not through another rule.
+  // True if the expression names the rule itself, not through another rule.
   bool mentions(uint32_t node, uint32_t rule) {
     std::vector<uint32_t> todo{node};
     std::vector<bool> seen(source_.nodes.size(), false);
@@ -226,7 +236,8 @@ class Lowering {
     return false;
   }
 
-  // rule -> a rule | b is a* b; rule -> rule a | b is b a*. Nothing where the rule stands elsewhere.
+  // rule -> a rule | b is a* b, and rule -> rule a | b is b a*. Nothing if the rule stands in another
+  // place.
   std::optional<RegexId> loop(uint32_t rule, uint64_t& size) {
     check_depth();
     for (const bool right : {true, false}) {
@@ -241,6 +252,9 @@ class Lowering {
     return {};
   }
 
+  // Splits the expression of a rule that calls itself on one side: for `"a" r | "b"` as rule r, `again`
+  // gets `"a"`, and `last` gets `"b"`. `right`: the call stands at the end. `around` is the part beside
+  // the call that was passed so far. False: the rule stands in the middle.
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();
@@ -282,12 +296,14 @@ class Lowering {
 
   // ---- the rest ----
 
+  // A new rule of the Cfg.
   uint32_t fresh(std::string name) {
     const uint32_t r = static_cast<uint32_t>(out_.cfg.rules.size());
     out_.cfg.rules.emplace_back();
     out_.cfg.rules.back().name = std::move(name);
     return r;
   }
+  // The rule of a node that needs one of its own, such as a choice inside of a sequence.
   uint32_t helper(uint32_t node) {
     const auto [it, first] = helpers_.try_emplace(node, 0);
     if (first) {
@@ -297,6 +313,7 @@ class Lowering {
     }
     return it->second;
   }
+  // The number of a rule in the Cfg. Its alternatives are written later, from the list todo_.
   uint32_t number(uint32_t rule) {
     if (rule_numbers_[rule] == kNone) {
       if (!source_.rules[rule].defined)
@@ -311,6 +328,7 @@ class Lowering {
     }
     return rule_numbers_[rule];
   }
+  // Marks everything that a rule uses, for the warnings about unused rules.
   void reach(uint32_t rule) {
     std::vector<uint32_t> rules{rule};
     if (reached_.empty()) {
@@ -338,6 +356,8 @@ class Lowering {
     }
   }
 
+  // The alternatives of a node. A choice is flattened, and all of its regular alternatives are one
+  // terminal.
   void alternatives(uint32_t node, std::vector<CfgSequence>& out) {
     check_depth();
     const Depth depth(depth_);
@@ -347,7 +367,8 @@ class Lowering {
     }
     const GrammarNode& n = source_.nodes[node];
     if (n.op == NodeOp::kChoice) {
-      std::vector<RegexId> plain;  // all regular alternatives are one
+      // All regular alternatives are one terminal.
+      std::vector<RegexId> plain;
       for (uint32_t k : n.kids)
         if (const std::optional<RegexId> r = regular(k))
           plain.push_back(*r);
@@ -367,6 +388,7 @@ class Lowering {
     out.push_back(std::move(sequence));
   }
 
+  // Appends the symbols of a node to a sequence.
   void symbols(uint32_t node, CfgSequence& out) {
     check_depth();
     const Depth depth(depth_);
@@ -392,8 +414,9 @@ class Lowering {
         return;
       }
       case NodeOp::kSplit:
-        // The second begins in front of where the first ends: at a place a part begins if one can begin, and
-        // ends only if nothing else can be read (parse/spans.h).
+        // The second part begins in front of the end of the first one: at a place a part begins if one
+        // can begin, and ends only if nothing else can be read (parse/spans.h). So the second part is
+        // as long as possible.
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.a)});
         symbols(n.kids[0], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.b)});
@@ -401,7 +424,8 @@ class Lowering {
         symbols(n.kids[1], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kClose, n.b)});
         return;
-      case NodeOp::kLimit: {  // a rule of its own, so that the mark lies below its text and nothing else
+      // A rule of its own, so that the mark lies below its text and below nothing else.
+      case NodeOp::kLimit: {
         const auto [it, first] = helpers_.try_emplace(node, 0);
         const uint32_t rule = first ? fresh("") : it->second;
         if (first) {
@@ -441,7 +465,8 @@ class Lowering {
     }
   }
 
-  // Terminals with few continuations are joined to one; wide ones keep a regex that other places share.
+  // Appends a terminal. A narrow one (few ways to go on) is joined with a narrow one before it; a wide
+  // one stays apart, because other places share its masks.
   void terminal(RegexId r, CfgSequence& out) {
     constexpr int kNarrow = 40;
     if (r == RegexArena::epsilon()) return;
@@ -462,7 +487,8 @@ class Lowering {
   Lowered out_;
   std::vector<Regular> regular_, rules_;
   std::vector<uint32_t> rule_numbers_;
-  std::vector<std::pair<uint32_t, uint32_t>> todo_;  // Cfg rules whose alternatives are still to be written
+  // Rules of the Cfg whose alternatives are still to be written.
+  std::vector<std::pair<uint32_t, uint32_t>> todo_;
   std::unordered_map<uint32_t, uint32_t> helpers_;
   std::vector<bool> reached_, seen_;
   uint32_t depth_ = 0;

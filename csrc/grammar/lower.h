@@ -1,11 +1,11 @@
-// Grammar source -> context-free grammar over regexes.
+// Lowers the source of a grammar to a context-free grammar over regexes.
 //
 // In: the nodes and rules of a front end. Out: a Cfg with its lexemes. Cost: linear in the source.
 //
-// What is regular becomes one terminal: a rule that refers to no rule in progress is taken in where it
-// stands, as long as that stays small, and a rule that repeats only its own end or its own beginning (`ws: "
-// " ws |`) is a loop. Terminals have exact masks that grammars share; rules cost a state for every place they
-// can be in. What is left becomes rules.
+// A regular part becomes one terminal. A rule that refers to no rule in progress is merged into its
+// place, as long as that stays small, and a rule that repeats only its own end or its own beginning
+// (`ws: " " ws |`) is a loop. Terminals have exact masks that grammars share, while rules cost a state
+// for every place in which they can be. Everything else becomes rules.
 #pragma once
 
 #include <optional>
@@ -20,15 +20,16 @@ namespace structgen {
 
 class RegexArena;
 
+// The result: a grammar, and the languages of its lexemes.
 struct Lowered {
   Cfg cfg;
   std::vector<LexemeLanguage> lexemes;
 };
 
-// `start` is a rule. Throws kGrammar; with at(rule) where it is about a rule.
+// Lowers from the rule `start`. Throws kGrammar, with the place of the rule where it is about one.
 Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start);
 
-// One node alone. Throws kGrammar where it is not regular.
+// Lowers one node. Throws kGrammar if it is not regular.
 RegexId lower_regular(RegexArena& regexes, const GrammarSource& source, uint32_t node);
 
 }  // namespace structgen

@@ -29,11 +29,13 @@ Symbol CfgProductions::symbol(CfgSymbol s) const {
     case CfgSymbol::kNote: return Symbol::note(s.id);
     case CfgSymbol::kAfter: return Symbol::after(s.id);
     case CfgSymbol::kLimit: return Symbol::limit(s.id);
-    case CfgSymbol::kGap: break;  // made rules by analyse()
+    // analyse() has made rules of them.
+    case CfgSymbol::kGap: break;
   }
   return {};
 }
 
+// The symbol of a rule that is made here. Made rules are numbered behind those of the Cfg.
 Symbol CfgProductions::made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c) {
   const Made m{kind, a, b, c};
   const uint32_t i = made_index_.find_or_add(
@@ -55,6 +57,8 @@ bool CfgProductions::nullable(CfgSymbol s) const {
   }
 }
 
+// The corners of a group, made when first asked for. A note in front of a rule of the group is turned
+// into one that says "it began where the group was entered".
 const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   std::unique_ptr<Group>& slot = groups_[number];
   if (slot) return *slot;
@@ -81,7 +85,7 @@ const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   return *slot;
 }
 
-// The texts of a symbol but the empty one.
+// The texts of a symbol without the empty one.
 Symbol CfgProductions::some(CfgSymbol s) {
   if (!nullable(s)) return symbol(s);
   if (s.kind == CfgSymbol::kTerminal)
@@ -89,10 +93,13 @@ Symbol CfgProductions::some(CfgSymbol s) {
   return made(Made::kSome, s.id, 0, 0);
 }
 
+// The alternatives of a rule without the empty text: each symbol that may be the first one to read is
+// made to read something.
 void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
   const CfgRule& rule = cfg_.rules[id];
   std::vector<Symbol> sequence;
-  if (rule.group != 0) {  // what its left corner reads is never empty
+  // The left corner always reads something.
+  if (rule.group != 0) {
     Alternatives all;
     expand(RuleId{id * stride_}, {}, all);
     uint32_t begin = 0;
@@ -111,7 +118,8 @@ void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
       append(notes(alternative, i), sequence);
       sequence.push_back(first);
       append({alternative.begin() + static_cast<std::ptrdiff_t>(i) + 1, alternative.end()}, sequence);
-      if (rule.counted && rule.max != 1) {  // a body that may be empty need not be repeated
+      // A body that may be empty need not be repeated: the minimum is met by empty iterations.
+      if (rule.counted && rule.max != 1) {
         bool empty = true;
         for (CfgSymbol s : alternative) empty = empty && nullable(s);
         sequence.push_back(made(Made::kCount, id, rule.min == 0 || empty ? 0 : rule.min - 1,
@@ -132,6 +140,7 @@ void CfgProductions::append(const std::vector<CfgSymbol>& from, std::vector<Symb
   for (CfgSymbol s : from) to.push_back(symbol(s));
 }
 
+// Three cases: a rule of the Cfg (counted, plain or left-recursive), a tail, and a repetition.
 void CfgProductions::expand(RuleId id, const Reading&, Alternatives& out) {
   const uint32_t local = id.v / stride_;
   std::vector<Symbol> sequence;

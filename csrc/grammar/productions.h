@@ -1,17 +1,20 @@
-// A context-free grammar as productions: any grammar, left-recursive or not.
+// A context-free grammar as productions, left-recursive or not.
 //
-// In: an analysed Cfg, the lexemes of a source. Out: alternatives on demand; rule numbers are spread so that
-// grammars of other kinds can stand beside this one (see engine/compose.h). Cost: a left-recursive group of n
-// rules has n*n rules to ask for, of which those are made that a text reaches.
+// In: an analysed Cfg, and the lexemes of a source. Out: alternatives on demand. Rule numbers are
+// spread, so that grammars of other kinds can stand beside this one (see engine/compose.h). Cost: a
+// left-recursive group of n rules has n * n rules to ask for; only those are made that a text reaches.
 //
-// Left recursion: a rule A of a group is read from its left corner upwards. It starts with what is no rule of
-// its group, X of an alternative B -> X w, reads w, and goes on with tail(A, B): nothing where B is A, or
-// whatever w follows B in an alternative C -> B w, then tail(A, C). Symbols in front of X that match the
-// empty text are left out one by one and X itself is read as some text, so hidden left recursion is no
-// special case. Notes in front of X stay: where X is a rule of the group, it was read already, so they say
-// that it began where the group was entered. Source: the left-corner transform (Rosenkrantz & Lewis 1970),
-// restricted to left-recursive rules as in Moore, "Removing Left Recursion from Context-Free Grammars" (NAACL
-// 2000).
+// Left recursion: a rule A of a group is read from its left corner upwards. It begins with a symbol X
+// that is no rule of its group, from an alternative B -> X w; reads w; and goes on with tail(A, B).
+// That is nothing if B is A, or the w' of an alternative C -> B w', followed by tail(A, C).
+//
+//     e -> e "+" t | t        e: t tail(e, e)        tail(e, e): nothing | "+" t tail(e, e)
+//
+// Symbols in front of X that match the empty text are left out one by one, and X itself is read as a
+// text that is not empty, so hidden left recursion is no special case. Notes in front of X stay. If X
+// is a rule of the group, it was read already, so they say that it began where the group was entered.
+// Source: the left-corner transform (Rosenkrantz & Lewis 1970), restricted to left-recursive rules as
+// in Moore, "Removing Left Recursion from Context-Free Grammars" (NAACL 2000).
 #pragma once
 
 #include <map>
@@ -30,7 +33,7 @@ namespace structgen {
 class CfgProductions : public Productions {
  public:
   CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeLanguage> lexemes);
-  // A symbol for part i of the grammar, given by whoever puts the parts together.
+  // Sets the symbol for part i of the grammar; whoever puts the parts together gives it.
   void set_part(uint32_t i, Symbol symbol);
   RuleId root() const { return RuleId{cfg_.start}; }
   const std::vector<CfgLimit>& limits() const { return cfg_.limits; }
@@ -44,25 +47,32 @@ class CfgProductions : public Productions {
   bool context_free() const override { return parts_.empty() && !cfg_.contexts.empty(); }
   bool plain(RuleId) const override { return !cfg_.contexts.empty(); }
 
-  // Rule numbers of this grammar in a product of `stride` grammars, of which it is the first.
+  // The distance of rule numbers in a product of `stride` grammars, of which this is the first.
   void set_stride(uint32_t stride) { stride_ = stride; }
 
  private:
-  struct Made {  // a rule that is no rule of the Cfg: tail(a, b), a{b,c}, or a without the empty text
+  // A rule that is no rule of the Cfg: tail(a, b), a{b,c}, or `a` without the empty text.
+  struct Made {
     enum Kind : uint32_t { kTail, kCount, kSome } kind;
     uint32_t a, b, c;
     friend bool operator==(const Made&, const Made&) = default;
   };
-  struct Corner {  // an alternative `rule -> first rest`, without what was left out in front
+  // An alternative `rule -> first rest`, without the symbols that were left out in front.
+  struct Corner {
     uint32_t rule;
     CfgSymbol first;
     std::vector<CfgSymbol> rest;
-    std::vector<CfgSymbol> notes;  // that stand in front
+    // Notes that stand in front.
+    std::vector<CfgSymbol> notes;
   };
+  // The corners of one left-recursive group.
   struct Group {
-    std::vector<Corner> starts;                             // first is no rule of the group
-    std::unordered_map<uint32_t, std::vector<Corner>> ups;  // by the rule of the group that is first
-    bool noted = false;  // some of these have notes: where the group is entered is noted too
+    // Corners whose first symbol is no rule of the group.
+    std::vector<Corner> starts;
+    // The other corners, by the rule of the group that is their first symbol.
+    std::unordered_map<uint32_t, std::vector<Corner>> ups;
+    // Some of these have notes, so that the entry into the group is noted, too.
+    bool noted = false;
   };
   Symbol symbol(CfgSymbol s) const;
   Symbol made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c);
@@ -70,7 +80,7 @@ class CfgProductions : public Productions {
   const Group& group(uint32_t number);
   Symbol some(CfgSymbol s);
   void expand_some(uint32_t rule, Alternatives& out);
-  // Calls f(i) for every symbol of the sequence that may be the first to read something.
+  // Calls f(i) for every symbol of the sequence that may be the first one to read something.
   template <class F>
   void for_each_first(const CfgSequence& sequence, F&& f) const {
     for (std::size_t i = 0; i < sequence.size(); ++i) {
@@ -88,7 +98,8 @@ class CfgProductions : public Productions {
   Lexemes lexemes_;
   std::vector<Symbol> parts_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<std::vector<uint32_t>> members_;  // of each group
+  // Per group: its rules.
+  std::vector<std::vector<uint32_t>> members_;
   StableVector<Made> made_;
   InternTable made_index_;
   uint32_t stride_ = 1;

@@ -1,7 +1,8 @@
-// A grammar as front ends hand it over: one expression language for rules and terminals alike.
+// A grammar in the form in which front ends hand it over: one language of expressions for rules and
+// terminals.
 //
-// In: calls in any order, children before parents. Out: nodes and rules, numbered. Cost: one node a call.
-// Whether a part is regular is not asked here; see lower.h.
+// In: calls in any order, children before parents. Out: nodes and rules, numbered. Cost: one node per
+// call. Whether a part is regular is decided in lower.h.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +14,42 @@
 
 namespace structgen {
 
+// The operators of expressions. `a`, `b`, `text`, `kids` and so on are fields of GrammarNode.
 enum class NodeOp : uint8_t {
-  kEmpty,      // the empty text
-  kNever,      // no text at all
-  kBytes,      // text: these bytes
-  kByte,       // text: one of these bytes
-  kChars,      // one character of `ranges`
-  kPattern,    // text: a Python regex, matched as a whole
-  kSequence,   // kids
-  kChoice,     // kids
-  kRepeat,     // kids[0], a = min, b = max (kUnbounded)
-  kBoth,       // texts of all kids (regular)
-  kNot,        // every text but those of kids[0] (regular)
-  kShortest,   // texts of kids[0] of which no beginning is one (regular)
-  kRule,       // a = rule
-  kLexeme,     // a = lexeme
-  kPart,       // a = a grammar of another kind
-  kTokens,     // one of the texts `units`: those of tokens `ids`, filled in once the vocabulary is known
-  kSubstring,  // a run of the texts `units`, at least a of them
-  kCapture,    // kids[0], remembered under the name a; without a name: a gap that ends no other capture
-  kSplit,  // kids[0] named a, then kids[1] named b, which begins as early as it can where both can be read
-  kLimit,  // kids[0], in whose text at most a tokens begin; text: a name for errors
-  kGap,    // what may stand after lexemes: any number of the lexemes of gap a
+  kEmpty,     // the empty text
+  kNever,     // no text at all
+  kBytes,     // text: these bytes
+  kByte,      // text: one of these bytes
+  kChars,     // one character of `ranges`
+  kPattern,   // text: a Python regex, matched as a whole
+  kSequence,  // kids
+  kChoice,    // kids
+  kRepeat,    // kids[0], a = min, b = max (kUnbounded)
+  kBoth,      // texts of all kids (regular)
+  kNot,       // every text but those of kids[0] (regular)
+  // The texts of kids[0] no beginning of which is a text of kids[0] (regular).
+  kShortest,
+  kRule,    // a = rule
+  kLexeme,  // a = lexeme
+  // a = the number of a grammar of another kind.
+  kPart,
+  // One of the texts `units`, which are those of the tokens `ids`; filled in when the vocabulary is
+  // known.
+  kTokens,
+  // A run of the texts `units`, at least a of them.
+  kSubstring,
+  // kids[0], remembered under the name a. Without a name: a gap, which belongs to no capture that ends
+  // behind it.
+  kCapture,
+  // kids[0] named a, then kids[1] named b. b begins as early as it can where both can be read.
+  kSplit,
+  // kids[0], in whose text at most a tokens begin; text: a name for errors.
+  kLimit,
+  // The texts that may stand behind lexemes: any number of the lexemes of gap a.
+  kGap,
 };
 
+// One node of an expression.
 struct GrammarNode {
   NodeOp op = NodeOp::kEmpty;
   uint32_t a = 0, b = 0;
@@ -45,37 +58,46 @@ struct GrammarNode {
   std::vector<CodepointRange> ranges;
   std::vector<int32_t> ids;
   std::vector<std::string> units;
-  int64_t place = -1;  // in the grammar's text, in bytes
+  // The byte of the grammar's text at which it stands; -1: not known.
+  int64_t place = -1;
 };
 
 struct GrammarRule {
-  std::string name;  // empty: made by the front end, never named to the user
+  // Empty: made by the front end, and never shown to the user.
+  std::string name;
   uint32_t node = 0;
   bool defined = false;
 };
 
-// A terminal that takes as much text as it can, as a lexer does.
+// A terminal that takes as much text as it can, as in a lexer.
 struct Lexeme {
   std::string name;
   uint32_t node = 0;
   int32_t priority = 0;
-  bool literal = false;  // wins over a pattern that matches the same text
-  bool alone = false;    // only its own longer texts bound it, not those of others
-  // Ends as soon as it matches, and none other goes on there. `whole`: the node of what others see of it,
-  // where it is only the first part of such a text.
+  // It wins over a pattern that matches the same text.
+  bool literal = false;
+  // Only its own longer texts bound it, not those of other lexemes.
+  bool alone = false;
+  // The lexeme ends as soon as it matches, and no other lexeme goes on there. `whole`: if this lexeme
+  // is only the first part of a text, the node of the whole text, which the other lexemes see; -1:
+  // itself.
   bool lazy = false;
   int64_t whole = -1;
 };
 
+// A whole grammar of a front end.
 struct GrammarSource {
   std::vector<GrammarNode> nodes;
   std::vector<GrammarRule> rules;
   std::vector<Lexeme> lexemes;
-  std::vector<std::string> captures;        // names
-  std::vector<std::vector<uint32_t>> gaps;  // lexemes of each
-  std::vector<std::string> warnings;        // of the front end
+  std::vector<std::string> captures;  // names
+  // Per gap: its lexemes.
+  std::vector<std::vector<uint32_t>> gaps;
+  // Warnings of the front end.
+  std::vector<std::string> warnings;
   uint32_t parts = 0;
-  bool edged = false;  // some texts hold kEdge (parse/productions.h)
+  // Some texts contain kEdge (parse/productions.h).
+  bool edged = false;
 
   uint32_t add(GrammarNode node) {
     nodes.push_back(std::move(node));

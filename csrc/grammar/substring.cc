@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxUnits = 2'000'000;
 
+// The suffix automaton as a lazy language: every state accepts, because every run is a span.
 class SuffixAutomaton : public LazyLanguage {
  public:
   explicit SuffixAutomaton(const std::vector<std::string>& units) {
@@ -43,10 +44,14 @@ class SuffixAutomaton : public LazyLanguage {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  // `link` is the state of the longest suffix that occurs in other places; `length` the units of the
+  // longest run that leads here.
   struct State {
     std::map<uint32_t, uint32_t> next;
     uint32_t link = 0, length = 0;
   };
+  // Adds one unit, in amortised constant time: the standard construction, with a copy of a state where
+  // a longer run no longer occurs wherever the shorter one does.
   uint32_t extend(uint32_t last, uint32_t unit) {
     const uint32_t me = static_cast<uint32_t>(states_.size());
     states_.emplace_back();

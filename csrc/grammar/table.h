@@ -1,6 +1,6 @@
-// Productions from a table: grammars written out as text, a regex, a choice.
+// Productions from a table: the grammar of a regex, of a choice, of texts that are written out.
 //
-// In: rules with their alternatives. Out: the same, on demand. Cost: a copy of the alternatives asked for.
+// In: rules with their alternatives. Out: the same, on demand. Cost: a copy of the alternatives.
 #pragma once
 
 #include <string>
@@ -12,6 +12,7 @@
 
 namespace structgen {
 
+// Rules that are known in advance; rule i is rules[i].
 class TableProductions : public Productions {
  public:
   explicit TableProductions(std::vector<Alternatives> rules) : rules_(std::move(rules)) {}

@@ -12,6 +12,7 @@
 namespace structgen {
 
 namespace {
+// A regex with more derivatives is too complex.
 constexpr std::size_t kMostLeft = 200'000;
 struct Known : RegexCache {
   std::unordered_map<uint32_t, std::unique_ptr<const Anywhere>> of;
@@ -21,6 +22,7 @@ struct Known : RegexCache {
 
 bool hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
+// A set of at least two literals that is not inside an escape.
 bool is_wide_set(RegexArena& regexes, RegexId r) {
   if (regexes.node(r).kind != RegexKind::kLiteralSet) return false;
   const LiteralSet& s = regexes.literal_set_of(r);
@@ -39,7 +41,8 @@ RegexId without_exceptions(RegexArena& regexes, RegexId r) {
     kept = RegexId{n.kids[i]};
   }
   if (kept == RegexArena::empty()) return r;
-  // E* and a rest: with every text there is one that is longer by any element in front.
+  // kept is E* and a rest: for every text there is a longer one with any element in front, so the few
+  // excluded texts restrict nothing once the beginning is unknown.
   const RegexNode& k = regexes.node(kept);
   if (k.kind != RegexKind::kCat) return r;
   const RegexNode& body = regexes.node(RegexId{k.a});
@@ -61,7 +64,8 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
     if (n.kind == RegexKind::kEpsilon || n.kind == RegexKind::kDone) return;
     d = without_exceptions(regexes, d);
     if (!seen.emplace(d.v, true).second) return;
-    if (out->left.size() + out->sets.size() >= kMostLeft) too_complex("a regex has too many ways to go on");
+    if (out->left.size() + out->sets.size() >= kMostLeft)
+      too_complex("a hole may leave a pattern in too many states; shorten the pattern, or its repetitions");
     (is_wide_set(regexes, d) ? out->sets : out->left).push_back(d);
   };
   meet(r, false);
@@ -92,8 +96,9 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
   return *slot;
 }
 
-// Read without escapes, a text that ends within `rest` has all of it up to the first quote at its end. What
-// stands in front of that may be the end of an escape: as many bytes as a letter, digits or both may be.
+// Without escapes, a text that ends inside `rest` has the whole beginning of `rest`, up to the first
+// quote, as its end. The first bytes of that beginning may be the end of an escape (`\u0061` cut after
+// `\u00`): up to `most` bytes, as many as a letter, digits or both may be.
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   Endings out;
   const LiteralSet s = regexes.literal_set_of(set);
@@ -102,7 +107,8 @@ Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   if (quote == std::string_view::npos) return out;
   const std::string_view tail = rest.substr(0, quote);
   const bool escapes = tail.find('\\') != std::string_view::npos;
-  std::size_t most = 0;  // bytes of `tail` that may end an escape
+  // The number of bytes of `tail` that may end an escape.
+  std::size_t most = 0;
   if (!tail.empty() && std::string_view("bfnrtu/").find(tail[0]) != std::string_view::npos) most = 1;
   std::size_t digits = tail.empty() || tail[0] != 'u' ? 0 : 1;
   for (const std::size_t from = digits; digits < tail.size() && digits - from < 4 && hex(tail[digits]);)
@@ -110,6 +116,7 @@ Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   most = std::max(most, digits);
   std::vector<uint64_t> bits((table.texts.size() + 63) / 64, 0);
   charge(s.hi - s.lo);
+  // Texts whose end may be written with an escape go to `others`; the rest is decided by a comparison.
   for (uint32_t i = s.lo; i < s.hi; ++i) {
     if (!regexes.tables().any_allowed(s.subset, i, i + 1)) continue;
     const std::string_view text = std::string_view(table.texts[i]).substr(s.depth);

@@ -1,10 +1,12 @@
-// What may be left of a regex once some text of it was read, whichever.
+// What may be left of a regex after some text of it was read, whichever text that is.
 //
-// In: a regex. Out: its derivatives by every text. Cost: a step a derivative and class of bytes, once an
-// arena; two shapes that have thousands are cut short:
-//   - a set of literals stays one: where a text of it may end is told without reading it;
-//   - "any text but these few" is "any text" wherever texts of any beginning do, because only some of them
-//     are gone.
+// In: a regex. Out: its derivatives by every text. Cost: a step for each derivative and class of bytes,
+// once an arena. Two shapes with thousands of derivatives are cut short:
+//   - A set of literals stays one set: ending_in() finds where a text of it may end without reading it.
+//   - "Any text but these few" counts as "any text" where a text may have any beginning, because only a few
+//     of the texts are missing.
+//
+// Example, the regex `abc|x*`: `left` is the regex itself, `bc`, `c` and `x*`; `labels` is 0 alone.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +19,26 @@
 namespace structgen {
 
 struct Anywhere {
-  std::vector<RegexId> left;     // one byte or more was read, or none: the regex itself is among them
-  std::vector<RegexId> sets;     // literals of which none, some or all bytes are to be read
-  std::vector<uint32_t> labels;  // 1 + those of texts that end there, ascending; 0 stands for none
+  // The derivatives, the regex itself among them, with at least one byte to read.
+  std::vector<RegexId> left;
+  // Sets of literals of which none, some or all bytes are still to be read.
+  std::vector<RegexId> sets;
+  // 1 + the label of each text that may end here, ascending; 0 stands for no label.
+  std::vector<uint32_t> labels;
 };
 
 const Anywhere& anywhere(RegexArena& regexes, RegexId r);
 
-// "Any text but these few" as "any text", else r.
+// Turns "any text but these few" into "any text"; any other regex stays r.
 RegexId without_exceptions(RegexArena& regexes, RegexId r);
 
-// Texts of a set of literals that may end within `rest`: begun before it, and with a byte of it.
+// The texts of a set of literals that may end inside `rest`: begun before it, and with at least one
+// byte in it.
 struct Endings {
-  std::vector<uint32_t> plain;  // labels, 1 + each or 0 for none, of those that end behind its first quote
-  std::vector<RegexId> others;  // sets of one text each, of which it is to be found out where they end
+  // 1 + the label (0: none) of each text that ends behind the first quote of `rest`.
+  std::vector<uint32_t> plain;
+  // Sets of one text each whose ends have to be found by stepping.
+  std::vector<RegexId> others;
 };
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest);
 

@@ -1,35 +1,35 @@
 // How a slot is decided, and how a filling is found; canvas.h has the two facts that decide.
 //
-// An example. Slots `{` _ _ `}` of a grammar of JSON objects, and the question whether `"a"` may stand in
-// slot 1:
+// An example. Slots `{` _ _ `}` of a grammar of JSON objects, and the question whether `"a"` may stand
+// in slot 1:
 //
 //     before(1)          the cloud behind `{`: F[1]
-//     token              F[1] stepped by `"a"` : a colon has to follow
-//     leads(2, c)        slot 2 is free: any(c), all that a token leads to from there slot 3 holds `}`: of
-//                        that cloud `}` can be read, behind a token such as `:1`
+//     token              F[1] stepped by `"a"`: a colon has to follow
+//     leads(2, c)        slot 2 is free: any(c) holds all that some token leads to. Slot 3 holds `}`: that
+//                        cloud can read `}`, behind a token such as `:1`
 //     the end            the cloud is accepting, and the text may end there: yes
 //
-// leads() goes on until it meets a cloud that was read on from before; the answer holds for all of its path.
-// F and the answers are kept from question to question: a change of slot p makes F anew behind p and no
-// answer before it.
+// leads() goes on until it meets a cloud from which the rest was read before; the answer holds for all
+// clouds on its path. F and the answers are kept from question to question: a change of slot p makes F
+// anew behind p, and no answer before it.
 //
-// Where a cloud is blind a yes needs a filling: tokens for all slots that the parser has read with captured
-// text and all. One is kept. In this order: the filling with the token in it, and its rest as it is or begun
-// anew where it ends (splice()); new tokens near the slot only, 1, 4, 16, 64 on each side (nearby()); a
-// search from the left over all slots (build()). dies() proves a no from clouds that are wider than they
-// need be.
+// Where a cloud is blind, a yes needs a filling. The ways to find one, in this order: the filling that
+// is kept, with the token in it, and its rest as it is (splice()); new tokens near the slot only, 1, 4,
+// 16, 64 on each side (nearby()); a search from the changed slot, then one from the left over all slots
+// (show()). dies() proves a no from clouds that are wider than they need be.
 //
 // Invariants.
 // - kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. kUnknown is
 //   neither.
-// - What is asked changes nothing: set() and put() alone change slots.
-// - leads_ is of the slots as they are, leads_changed_ of the change that is asked for; the two never mix.
+// - A question changes no slot: only set(), put() and clear() do.
+// - leads_ belongs to the slots as they are, leads_changed_ to the change that is asked about; the two
+//   never mix.
 //
-// Costs. A look-up a slot where clouds are known. A search for a filling tries two tokens a slot and kTries
-// more.
+// Costs. A look-up a slot where clouds are known. A search for a filling tries two tokens a slot and
+// kTries more.
 //
-// Rejected. Asking the parser for each token of a row: fill_row() would take the vocabulary times the slots.
-// All fillings at once: they are what clouds are, and captured text is what clouds cannot hold.
+// Rejected. Asking the parser for each token of a row: fill_row() would take the vocabulary times the
+// slots. A table of all fillings: clouds are that table, but for captured text, which they cannot hold.
 #include "holes/canvas.h"
 
 #include <algorithm>
@@ -41,12 +41,18 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kTries = 400;     // of one filling, beyond two a slot
-constexpr std::size_t kReplayed = 256;  // tokens of one way that are tried by reading all that follows
-constexpr std::size_t kWidths[] = {1, 4, 16, 64};  // slots on each side of a change that are written anew
-constexpr uint32_t kDeeper = 6;    // symbols that stacks may have there beyond those of the filling, at least
-constexpr std::size_t kDies = 12;  // slots that are read to show that nothing leads on
-constexpr std::size_t kBuilt = 24;  // ways of a slot for which a filling is looked for
+// Steps of the search for one filling, beyond two for each slot.
+constexpr std::size_t kTries = 400;
+// So many tokens of one way are tried by reading all that follows.
+constexpr std::size_t kReplayed = 256;
+// So many slots on each side of a change are written anew.
+constexpr std::size_t kWidths[] = {1, 4, 16, 64};
+// The stacks of that search may have at least so many symbols more than those of the filling.
+constexpr uint32_t kDeeper = 6;
+// So many slots are read to show that nothing leads on.
+constexpr std::size_t kDies = 12;
+// For so many ways of a slot a filling is looked for.
+constexpr std::size_t kBuilt = 24;
 }  // namespace
 
 Canvas::Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
@@ -63,6 +69,7 @@ Canvas::Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, Sta
       leads_changed_(slots + 1),
       leads_near_(slots + 1) {}
 
+// A copy keeps the clouds and F, and begins with no answers.
 Canvas::Canvas(const Canvas& o)
     : clouds_(o.clouds_),
       vocabulary_(o.vocabulary_),
@@ -83,6 +90,7 @@ std::size_t Canvas::byte_size() const {
   return out;
 }
 
+// From here on questions are about the slots with token t in slot `slot`.
 void Canvas::change(std::size_t slot, TokenId t) {
   if (changed_ != kNowhere)
     for (std::size_t i = 0; i <= changed_; ++i) leads_changed_[i].clear();
@@ -92,6 +100,9 @@ void Canvas::change(std::size_t slot, TokenId t) {
   shown_.reset();
 }
 
+// The places at which the text may end: behind the last slot of text, and no later than the first end
+// token; behind an end token only padding may stand. With the slots `{`, _, `<eos>`, _ the text ends
+// before slot 1 or 2.
 Canvas::Range Canvas::range() const {
   const std::size_t n = slots_.size();
   Range out;
@@ -104,6 +115,7 @@ Canvas::Range Canvas::range() const {
     else if (first_end == n)
       first_end = i;
   }
+  // The text cannot end before a slot that holds text.
   out.lo = last_text == kNowhere ? 0 : last_text + 1;
   out.hi = first_end;
   if (first_end < n) {
@@ -113,7 +125,8 @@ Canvas::Range Canvas::range() const {
         if (at(i) != kMasked && at(i) != first) return out;
       out.end = first;
     } else {
-      if (!vocabulary_.is_eos(first)) {  // padding: the end stands before it
+      // The token is padding: the end stands before it.
+      if (!vocabulary_.is_eos(first)) {
         if (first_end == 0) return out;
         out.hi = first_end - 1;
       }
@@ -143,7 +156,8 @@ void Canvas::keep(std::optional<Filling> filling) {
   thin_.clear();
 }
 
-// Whether the filling that is kept goes on from a part of a cloud before slot i, behind the change.
+// Whether the cloud c before slot i holds the cloud along the kept filling, behind the change. If so,
+// the filling's rest leads from c to an end.
 bool Canvas::meets_filling(std::size_t i, Id c) {
   if (!filling_ || (changed_ != kNowhere && i <= changed_) || i > filling_->tokens.size() ||
       filling_->tokens.size() < range_.lo || filling_->tokens.size() > range_.hi)
@@ -156,16 +170,17 @@ bool Canvas::meets_filling(std::size_t i, Id c) {
   return clouds_->holds(c, thin_[i]);
 }
 
-// Whether every slot from i on is masked, and the text may end anywhere there.
+// Whether every slot from i on is masked and the text may end anywhere there.
 bool Canvas::free_behind(std::size_t i) const { return i >= range_.lo && range_.hi == slots_.size(); }
 
-// Whether what stands before slot i can be read on through the slots from there to an end.
+// Whether the cloud c before slot i can be read on through the slots from there to an end.
 bool Canvas::leads(std::size_t i, Id c) {
   const std::size_t from = i;
   std::vector<Id> path;
   bool out = false;
   for (;; ++i) {
     if (c == Clouds::kNone) break;
+    // Behind the change the slots are as they are, so the answers there are shared by all questions.
     auto& known = i > changed_ || changed_ == kNowhere ? leads_[i] : leads_changed_[i];
     if (const bool* told = known.find(c)) {
       out = *told;
@@ -191,7 +206,7 @@ bool Canvas::leads(std::size_t i, Id c) {
   return out;
 }
 
-// The same as far as it is told by the filling, or an end, in front of slot near_.
+// The same, but a yes only by meeting the filling, or an end, in front of slot near_.
 bool Canvas::leads_near(std::size_t i, Id c) {
   const std::size_t from = i;
   std::vector<Id> path;
@@ -213,10 +228,12 @@ bool Canvas::leads_near(std::size_t i, Id c) {
   return out;
 }
 
-// Whether the change fits if only so many slots on each side of it are written anew; shown_ then says how.
+// Whether the change fits if only `width` slots on each side of it are written anew; shown_ is then the
+// filling.
 bool Canvas::nearby(std::size_t width) {
   const std::size_t length = filling_->tokens.size();
   if (changed_ > length + width || changed_ + 1 > range_.hi) return false;
+  // The filling is kept up to slot `from`, and met again in front of slot near_.
   const std::size_t from = std::min(changed_ - std::min(changed_, width), length);
   near_ = std::min(changed_ + 1 + width, slots_.size());
   for (auto& known : leads_near_) known.clear();
@@ -224,7 +241,8 @@ bool Canvas::nearby(std::size_t width) {
   if (thin_.empty()) thin_.push_back(before_[0]);
   while (thin_.size() <= from)
     thin_.push_back(clouds_->token(thin_.back(), filling_->tokens[thin_.size() - 1]));
-  deep_ = (clouds_->depth(thin_[from]) / kDeeper + 2) * kDeeper;  // few bounds, whose clouds are shared
+  // Rounded up, so that there are few bounds and their clouds are shared.
+  deep_ = (clouds_->depth(thin_[from]) / kDeeper + 2) * kDeeper;
   if (!leads_near(from, thin_[from])) return false;
   Filling found;
   found.tokens.assign(filling_->tokens.begin(), filling_->tokens.begin() + static_cast<std::ptrdiff_t>(from));
@@ -235,7 +253,8 @@ bool Canvas::nearby(std::size_t width) {
   return true;
 }
 
-// Whether the change is ruled out by what was possible when fewer slots were known.
+// Whether the change is ruled out by the clouds from when fewer slots were known: they hold more than
+// F, so if even they end in nothing, F does.
 bool Canvas::dies() {
   if (changed_ >= wider_.size() || wider_[changed_] == kUntold) return false;
   Id c = clouds_->token(wider_[changed_], to_);
@@ -247,7 +266,7 @@ bool Canvas::dies() {
   return true;
 }
 
-// A filling of the slots as they are.
+// Finds a filling of the slots as they are, if none is kept.
 void Canvas::begin_filling() {
   if (filling_) return;
   const std::size_t changed = changed_;
@@ -266,14 +285,16 @@ StateId Canvas::walk(StateId s, TokenId t) {
   return s;
 }
 
-// The k-th token that leads on from a state with text captured, in the order of the ways.
+// The token number `skip`, in the order of the ways, by which the real state with its captured text
+// leads on.
 bool Canvas::next_way(std::size_t i, StateId s, std::size_t skip, Try& out) {
   bool found = false;
   clouds_->ways(clouds_->of(s), [&](Id c, RegexId r, uint32_t places, std::size_t left) {
     if (!reaches(i + 1, c)) return true;
     const std::vector<TokenId> some = clouds_->strides().stride(r, places).left[left].examples;
     for (std::size_t k = 0; k < some.size(); ++k) {
-      const TokenId t = some[(k + i) % some.size()];  // texts that are captured differ, then
+      // The examples are taken in another order at each slot, so that captured texts differ.
+      const TokenId t = some[(k + i) % some.size()];
       const StateId to = walk(s, t);
       if (to == Parser::dead() || !reaches(i + 1, clouds_->of(to))) continue;
       if (skip-- > 0) continue;
@@ -286,12 +307,15 @@ bool Canvas::next_way(std::size_t i, StateId s, std::size_t skip, Try& out) {
   return found;
 }
 
-// Tokens for the slots from `from` on. `out` has those before.
+// Finds tokens for the slots from `from` on, depth first; `out` has those before. It stops after two
+// steps a slot and kTries more.
 bool Canvas::build(std::size_t from, Filling& out) {
   const std::size_t n = slots_.size();
-  std::vector<std::size_t> taken;  // ways of each slot from `from` on
+  // The number of ways tried, for each slot from `from` on.
+  std::vector<std::size_t> taken;
   std::size_t tries = 0;
-  const auto back = [&] {  // to the last slot that has another way
+  // Goes back to the last slot that has another way.
+  const auto back = [&] {
     while (!taken.empty()) {
       out.tokens.pop_back();
       out.states.pop_back();
@@ -303,7 +327,8 @@ bool Canvas::build(std::size_t from, Filling& out) {
     }
     return false;
   };
-  bool fresh = true;  // this slot was not looked at yet
+  // This slot was not looked at yet.
+  bool fresh = true;
   for (;;) {
     if (++tries > 2 * n + kTries) return false;
     const std::size_t i = out.tokens.size();
@@ -320,7 +345,8 @@ bool Canvas::build(std::size_t from, Filling& out) {
         }
         return true;
       }
-      if (free_behind(i)) {  // what is shortest, where it can be read with the captured text that there is
+      // The shortest ending, if it can be read with the real captured text.
+      if (free_behind(i)) {
         const std::vector<TokenId>* rest = clouds_->ending(clouds_->of(s));
         StateId end = s;
         for (std::size_t k = 0; rest && k < rest->size() && end != Parser::dead(); ++k)
@@ -357,7 +383,7 @@ bool Canvas::build(std::size_t from, Filling& out) {
   }
 }
 
-// The filling that is kept, with the change in it and the rest as it is, or anew from where that ends.
+// The kept filling with the change in it. The rest stays as it is, if the parser can still read it.
 bool Canvas::splice(Filling& out) {
   if (!filling_ || changed_ >= filling_->tokens.size()) return false;
   const StateId s = walk(filling_->states[changed_], to_);
@@ -388,7 +414,7 @@ bool Canvas::splice(Filling& out) {
   }
 }
 
-// A filling with the change, however it is found.
+// A filling with the change: first with the kept filling's beginning, then from the start.
 bool Canvas::show(Filling& out) {
   if (filling_ && changed_ < filling_->tokens.size() && to_ >= 0 && !ends(to_)) {
     const StateId s = walk(filling_->states[changed_], to_);
@@ -416,6 +442,8 @@ bool Canvas::somewhere() {
   return false;
 }
 
+// The order of the tests is by cost: the range, splice(), dies(), nearby(), then the clouds of all
+// slots, and a filling where a cloud is blind.
 Verdict Canvas::decide() {
   if (!range_.any) return Verdict::kNo;
   const bool text = changed_ != kNowhere && !ends(to_);
@@ -434,6 +462,7 @@ Verdict Canvas::decide() {
   }
   if (!somewhere()) return Verdict::kNo;
   Filling found;
+  // Clouds that are not blind are exact, so a yes of theirs needs no filling.
   if (!show(found)) return clouds_->seen_blind() ? Verdict::kUnknown : Verdict::kYes;
   shown_ = std::move(found);
   return Verdict::kYes;
@@ -450,7 +479,7 @@ Verdict Canvas::possible() {
 
 Verdict Canvas::allows(std::size_t slot, TokenId t) {
   if (slots_[slot] == t) return possible();
-  // A set slot is asked about as it would be without its token.
+  // A slot that is set is asked about as if it were masked.
   if (slots_[slot] != kMasked) {
     Canvas without(*this);
     without.clear(slot);
@@ -487,7 +516,10 @@ Verdict Canvas::set(std::size_t slot, TokenId t) {
   return told;
 }
 
+// Behind the slot, F becomes the wider F, because with one more token known the new F can only be
+// smaller.
 void Canvas::put(std::size_t slot, TokenId t) {
+  // A slot that is set is masked first, so that F is made anew from it on.
   if (slots_[slot] != kMasked) clear(slot);
   slots_[slot] = t;
   for (std::size_t i = slot + 1; i < before_.size(); ++i) wider_[i] = before_[i];
@@ -497,6 +529,7 @@ void Canvas::put(std::size_t slot, TokenId t) {
   change(kNowhere, kMasked);
 }
 
+// With one token less known, F may be larger than the clouds that are kept, so wider_ is dropped.
 void Canvas::clear(std::size_t slot) {
   if (slots_[slot] == kMasked) return;
   slots_[slot] = kMasked;
@@ -506,6 +539,8 @@ void Canvas::clear(std::size_t slot) {
   change(kNowhere, kMasked);
 }
 
+// All ways out of the slot's cloud are asked about once, each for all of its tokens. Where clouds are
+// blind, each token needs a filling: one search a way, then replays of its rest.
 bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   std::fill(row, row + vocabulary_.words(), 0u);
   if (slots_[slot] != kMasked) {
@@ -545,7 +580,7 @@ bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
       for (TokenId t : tokens) put(t);
       continue;
     }
-    // One filling of the way, and the tokens that it can still be read with.
+    // One filling of the way, and the tokens with which it can still be read.
     std::size_t replayed = 0;
     bool shown = false;
     std::optional<Filling> kept = filling_;

@@ -1,18 +1,18 @@
-// A row of token slots, filled in any order: which token may stand in which slot.
+// A row of token slots that are filled in any order: the tokens that each slot may take.
 //
-// In: the state behind a prefix, a number of slots, tokens for some of them. Out: yes, no or not known, for a
-// token in a slot; tokens for all others. Cost: a check reads on from the slot until it meets a cloud that
-// was read on from before, a look-up a slot; captured text is told by a text that is put together, slot by
-// slot.
+// In: the state behind a prefix, a number of slots, tokens for some of them. Out: yes, no or not known
+// for a token in a slot; tokens for all other slots. Cost: a check reads on from the slot until it
+// meets a cloud from which the rest was read before, one look-up a slot. Captured text is decided by a
+// text that is put together slot by slot.
 //
-// F[i] is the cloud before slot i (holes/cloud.h). A token may stand in slot p iff what it leads to from F[p]
-// can be read on through the other slots to an end. That is exact but where clouds are blind: then "no" is
-// still a proof, and "yes" is said only of a *filling*, tokens for all slots that the parser has read, text
-// captured and all. One is kept, of what was said yes to last: a token that leads back to its states, or
-// whose rest it can still read, needs no search. Else it is looked for near the slot first: from the filling
-// a few slots before it back to the filling a few slots behind it. What is read on from such a part of F
-// shows "yes"; what is read on from a cloud that holds more than F, as it was when fewer slots were known,
-// shows "no".
+// F[i] is the cloud before slot i (holes/cloud.h). A token may stand in slot p if and only if the cloud
+// that it leads to from F[p] can be read on through the other slots to an end. This is exact unless
+// clouds are blind. Where they are blind, "no" is still a proof, and "yes" is said only with a
+// *filling*: tokens for all slots that the parser has read, captured text included. The filling of the
+// last "yes" is kept. A token that leads back to its states, or after which its rest can still be read,
+// needs no search. Otherwise a filling is looked for near the slot first: it may differ from the one
+// that is kept only a few slots before and behind. Such a search reads a part of F, so it can show only
+// a "yes". A cloud that holds more than F, from when fewer slots were known, can show only a "no".
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ namespace structgen {
 class Canvas {
  public:
   static constexpr TokenId kMasked = -1;
-  // `open`: more text may follow the slots; else it ends within them, or with them. `pad`: what fills the
-  // slots behind the end token, or kMasked: that token again.
+  // `open`: more text may follow the slots; otherwise it ends within them or with them. `pad`: the
+  // token that fills the slots behind the end token, or kMasked: the end token again.
   Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
          bool open, TokenId pad);
   Canvas(const Canvas& o);
@@ -41,14 +41,15 @@ class Canvas {
 
   Verdict possible();
   Verdict allows(std::size_t slot, TokenId t);
-  // Sets a slot if allows() says yes; what it says.
+  // Sets a slot if allows() says yes, and returns the verdict.
   Verdict set(std::size_t slot, TokenId t);
-  void put(std::size_t slot, TokenId t);  // whatever it says
+  // Sets a slot in any case.
+  void put(std::size_t slot, TokenId t);
   void clear(std::size_t slot);
-  // The tokens of which allows() would say yes; false: some of which it would say that it is not known were
-  // left out.
+  // Writes the tokens for which allows() would say yes. False: tokens for which it would say "not
+  // known" were left out.
   bool fill_row(std::size_t slot, uint32_t* row);
-  // Tokens for all slots; kUnknown: none was found, which is no proof.
+  // Tokens for all slots. kUnknown: none were found, which is no proof.
   Verdict complete(std::vector<TokenId>& out);
   std::size_t byte_size() const;
 
@@ -56,18 +57,23 @@ class Canvas {
   using Id = Clouds::Id;
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   static constexpr Id kUntold = ~Id{0};
-  static constexpr TokenId kText = -2;  // some token that is text
-  // The text ends before slot i for some i of these; where i is the number of slots, behind all of them.
+  // Stands for some token that is text.
+  static constexpr TokenId kText = -2;
+  // The text may end before slot i for i from lo to hi; i = the number of slots means behind all of
+  // them.
   struct Range {
     std::size_t lo = 0, hi = 0;
-    TokenId end = kMasked;  // what stands there already
+    // The end token that stands in a slot already.
+    TokenId end = kMasked;
     bool any = false;
   };
   struct Filling {
     std::vector<TokenId> tokens;
-    std::vector<StateId> states;  // before each, and behind all
+    // The state before each token, and the state behind all of them.
+    std::vector<StateId> states;
   };
-  struct Try {  // one more slot of a filling
+  // One more slot of a filling.
+  struct Try {
     TokenId token;
     StateId state;
   };
@@ -76,7 +82,8 @@ class Canvas {
   void change(std::size_t slot, TokenId t);
   Range range() const;
   bool over(std::size_t i, bool accepting) const { return i >= range_.lo && i <= range_.hi && accepting; }
-  Id before(std::size_t i);  // F
+  // F, as far as it is needed.
+  Id before(std::size_t i);
   bool leads(std::size_t i, Id c);
   bool reaches(std::size_t i, Id c) { return near_ == kNowhere ? leads(i, c) : leads_near(i, c); }
   bool leads_near(std::size_t i, Id c);
@@ -100,20 +107,27 @@ class Canvas {
   const bool open_;
   const TokenId pad_;
   std::vector<TokenId> slots_;
-  std::vector<Id> before_;  // those of F that are known
-  std::vector<Id> wider_;   // F when fewer slots were known: it holds all that F does; kUntold: not known
+  // The clouds of F that are known.
+  std::vector<Id> before_;
+  // F from when fewer slots were known: each holds at least what F holds; kUntold: not known.
+  std::vector<Id> wider_;
   std::size_t changed_ = kNowhere;
   TokenId to_ = kMasked;
   Range range_;
-  // What leads to an end from a cloud before a slot: of the slots as they are, and with the change.
+  // Indexed by slot, then keyed by cloud: whether the cloud before that slot leads to an end, for the
+  // slots as they are and for the slots with the change.
   std::vector<FlatMap<uint32_t, bool>> leads_, leads_changed_;
-  // The same of what meets the filling before slot near_; kNowhere: no bound.
+  // Indexed by slot, then keyed by cloud: whether the cloud before that slot meets the filling before
+  // slot near_; kNowhere: there is no bound.
   std::vector<FlatMap<uint32_t, bool>> leads_near_;
   std::size_t near_ = kNowhere;
-  uint32_t deep_ = 0;  // symbols of stacks that are followed there
+  // The number of symbols of stacks that are followed there.
+  uint32_t deep_ = 0;
   std::optional<Filling> filling_;
-  std::vector<Id> thin_;          // the clouds along it
-  std::optional<Filling> shown_;  // of the change that was asked for last
+  // The clouds along the filling.
+  std::vector<Id> thin_;
+  // The filling that showed the last yes, with the change in it.
+  std::optional<Filling> shown_;
 };
 
 }  // namespace structgen

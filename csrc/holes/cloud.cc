@@ -1,32 +1,34 @@
-// How clouds are stepped by a token, by any token, and by part of a token; cloud.h says what a cloud is.
+// How clouds are stepped by a token, by any token, and by a part of a token; cloud.h defines clouds.
 //
-// The problem. A slot that may hold any token leads to all states that some token leads to: thousands, and a
-// hundred slots in a row would have new ones in each.
+// The problem. A slot that may hold any token leads to all states that some token leads to. These are
+// thousands, and a hundred slots in a row would have new ones in each.
 //
-// The idea. What unknown tokens do to a regex does not depend on what stands below it, so it is told once
-// for each regex (holes/strides.h): the regexes that are left, and where the regex ended within a token. For
-// strings of JSON above a stack K and one unknown token:
+// The idea. The effect of unknown tokens on a regex does not depend on the stacks below it, so it is
+// computed once for each regex (holes/strides.h): the regexes that are left, and the places inside
+// tokens at which the regex ended. For strings of JSON above a stack K and one unknown token:
 //
 //     inside            the string goes on: (any character* and a quote, K)
 //     exits             tokens with a quote, by what is left of the token behind it: ``, `,`, `}`, `":`, ...
 //     leave(K, ...)     what K reads of those rests; its regexes and stacks are added
 //
-// The result is a set of regexes, each above all stacks that it may stand above. Regexes above equal stacks
-// are a group; a set of regexes is interned, and what a byte or a token does to a whole set is kept (Leap).
+// The result is a set of regexes, each above all stacks that it may stand above. Regexes above equal
+// stacks form a group. A set of regexes is interned, and the effect of a byte or a token on a whole set
+// is kept (Leap).
 //
-// Uniting stacks below one regex loses nothing: a set of stacks holds exactly the stacks of both. Captured
-// text is lost, on purpose: its readers are told that it differs from all others, and the cloud is `blind`.
+// Uniting stacks below one regex loses nothing, because a set of stacks holds exactly the stacks of
+// both. Captured text is lost on purpose: its readers are told that it differs from all others, and the
+// cloud is `blind`.
 //
 // Invariants.
 // - A cloud holds all that can be read; without `blind` it holds nothing else.
 // - Clouds are interned, so a row of unknown slots soon meets a cloud that it knows.
-// - A cloud that is too much to tell is `open`: anything may follow, and the answer is "not known".
+// - A cloud that takes too much work is `open`: anything may follow, and the answer is "not known".
 //
-// Costs. A known step is a look-up. A new one is a pass over the groups, and one over the regexes of a set
-// that is new. kManyEntries regexes are too much: the call says so.
+// Costs. A known step is a look-up. A new one is a pass over the groups, and one over the regexes of a
+// set that is new. A cloud of more than kManyEntries regexes is refused with an error.
 //
-// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new ones.
-// Sets of tokens for a pair of states: the vocabulary squared.
+// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new
+// ones. Sets of tokens for a pair of states: the vocabulary squared.
 #include "holes/cloud.h"
 
 #include <algorithm>
@@ -42,6 +44,7 @@
 namespace structgen {
 
 namespace {
+// ends_at_edge() goes through so many marks at most.
 constexpr uint32_t kMostEdges = 64;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -79,8 +82,10 @@ Clouds::Set Clouds::set_of(RegexId r) {
   return set(one);
 }
 
-// Every regex once, above all stacks that it stands above; then those above equal stacks together.
+// Gives every regex one entry, above all stacks that it stands above, then puts regexes above equal
+// stacks into one group, and interns the result.
 Clouds::Id Clouds::intern(Gathered& g) {
+  // All open clouds are one: nothing else is known of them.
   if (g.open) g = {{}, true, true, true};
   if (g.groups.size() > 1) {
     std::sort(g.groups.begin(), g.groups.end(), [](const Group& x, const Group& y) {
@@ -96,6 +101,7 @@ Clouds::Id Clouds::intern(Gathered& g) {
     g.groups.resize(n);
   }
   if (g.groups.size() > 1) {
+    // A regex may be in two groups, above other stacks in each. It gets one entry above the union.
     FlatMap<uint32_t, StackId> below;
     std::vector<uint32_t> all;
     for (const Group& e : g.groups) {
@@ -108,7 +114,9 @@ Clouds::Id Clouds::intern(Gathered& g) {
           s = parser_.stacks().unite(s, e.stack);
       }
     }
-    if (all.size() > kManyEntries) throw Error(ErrorKind::kBudgetExceeded, "too much may stand in a gap");
+    if (all.size() > kManyEntries)
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "the open slots have too many ways to go on; fill some of them, or simplify the grammar");
     std::map<uint32_t, std::vector<uint32_t>> by_stack;
     for (uint32_t r : all) by_stack[below.find(r)->v].push_back(r);
     g.groups.clear();
@@ -132,6 +140,7 @@ Clouds::Id Clouds::intern(Gathered& g) {
       });
 }
 
+// Sorts a derivative into those with bytes left and the labels of those that may end.
 void Clouds::meet(RegexId to, std::vector<uint32_t>& left, std::vector<uint32_t>& labels) {
   const RegexNode& n = regexes_.node(to);
   if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) left.push_back(to.v);
@@ -140,6 +149,7 @@ void Clouds::meet(RegexId to, std::vector<uint32_t>& left, std::vector<uint32_t>
   if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
 }
 
+// The effect of one byte on a set of regexes.
 const Clouds::Leap& Clouds::byte(Set s, uint8_t b) {
   const uint64_t at = pair_key(s, b);
   if (const uint32_t* known = byte_index_.find(at)) return leaps_[*known];
@@ -157,6 +167,9 @@ const Clouds::Leap& Clouds::byte(Set s, uint8_t b) {
   return leaps_.back();
 }
 
+// The effect of any token that begins at the places: the derivatives that are left, and for each label
+// the places at which a regex ended inside a token. Unions of places are kept, because many regexes
+// share them.
 const Clouds::Leap& Clouds::leap(Set s, uint32_t places) {
   const uint64_t at = pair_key(s, places);
   if (const uint32_t* known = leap_index_.find(at)) return leaps_[*known];
@@ -198,6 +211,7 @@ const Clouds::Leap& Clouds::leap(Set s, uint32_t places) {
   return leaps_.back();
 }
 
+// Adds to `out` what a leap leads to above the stacks s.
 void Clouds::follow(const Leap& l, StackId s, Gathered& out) {
   charge();
   if (!sets_[l.left].empty()) out.groups.push_back({l.left, s});
@@ -205,7 +219,8 @@ void Clouds::follow(const Leap& l, StackId s, Gathered& out) {
   for (const Stride::Exit& x : l.exits) out.add(clouds_[leave(s, x.label, x.places)]);
 }
 
-// As Parser::ends_at_edge: where a suffix follows, a text also ends where a terminal reads the mark.
+// The counterpart of Parser::ends_at_edge: where a suffix follows, a text also ends where a terminal
+// reads the mark kEdge.
 bool Clouds::ends_at_edge(const std::vector<Group>& groups, uint32_t depth) {
   check_depth();
   if (depth == kMostEdges) return false;
@@ -232,6 +247,8 @@ const Alternatives& Clouds::expand(RuleId rule, Symbol::Kind kind, uint32_t labe
   return expansions_.emplace(at, std::move(all)).first->second;
 }
 
+// The cloud of the symbols on top of the stacks: rules are expanded until terminals are on top. `label`
+// is told to the first reader.
 Clouds::Id Clouds::enter(StackId s, uint32_t label) {
   const uint64_t at = pair_key(s.v, label);
   if (const Id* known = entered_.find(at)) return *known;
@@ -248,12 +265,15 @@ Clouds::Id Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Gathered& out) {
   check_depth();
   charge();
+  // Left recursion comes back to the same stacks; they are entered once. With a label the reader on top
+  // decides, so that entry is not remembered.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);
   for (const StackEntry& e : entries) read(e.top, e.rest, pending, label, out);
 }
 
+// One symbol on top of the stacks `rest`.
 void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t label, Gathered& out) {
   std::vector<Alive::Step> steps;
   switch (top.kind()) {
@@ -280,6 +300,8 @@ void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t lab
           continue;
         }
         const RegexId follow = parser_.alive().follow(part.to);
+        // A lexeme that restricts the next byte leaves the restriction on the stack, as a kFollow
+        // symbol.
         const bool free = follow == RegexArena::empty();
         add(part.regex, free ? rest : parser_.stacks().push(Symbol::follow(follow), rest), out);
       }
@@ -321,6 +343,7 @@ Clouds::Id Clouds::closed(Entry e) {
   return made;
 }
 
+// A state that captures text gives a blind cloud, because the text is dropped.
 Clouds::Id Clouds::of(StateId s) {
   if (const Id* known = of_.find(s.v)) return *known;
   Gathered out;
@@ -359,6 +382,7 @@ Clouds::Id Clouds::token(Id c, TokenId t) {
       return std::pair(x.set, x.stack.v) < std::pair(y.set, y.stack.v);
     });
     next.groups.erase(std::unique(next.groups.begin(), next.groups.end()), next.groups.end());
+    // A text that ends inside the token is not the whole token.
     if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
     now = std::move(next);
   }
@@ -367,7 +391,8 @@ Clouds::Id Clouds::token(Id c, TokenId t) {
   return made;
 }
 
-// What tokens lead to that are behind a terminal above these stacks, at these places of the trie.
+// The cloud of tokens that have just left a terminal above these stacks and go on at these places of
+// the trie.
 Clouds::Id Clouds::leave(StackId s, uint32_t label, uint32_t places) {
   check_depth();
   const uint64_t at = pair_key(s.v, label);
@@ -375,6 +400,8 @@ Clouds::Id Clouds::leave(StackId s, uint32_t label, uint32_t places) {
     if (const Id* id = known->second.find(places)) return *id;
   Gathered out;
   const Id entered = enter(s, label);
+  // The regexes behind the terminal are those of the cloud on top of the stacks. It may also accept,
+  // but only tokens that have bytes left are followed here.
   out.blind = clouds_[entered].blind;
   out.open = clouds_[entered].open;
   const std::vector<Group> groups = clouds_[entered].groups;
@@ -396,6 +423,7 @@ Clouds::Id Clouds::any(Id c) {
   return made;
 }
 
+// The stacks of at most `symbols` symbols among those of s; deeper ones are cut out of the set.
 StackId Clouds::shallow(StackId s, uint32_t symbols) {
   check_depth();
   const StackArena& stacks = parser_.stacks();
@@ -450,6 +478,7 @@ uint32_t Clouds::depth(Id c) {
   return out;
 }
 
+// Each regex of the part must be in the cloud, above at least the same stacks.
 bool Clouds::holds(Id c, Id part) {
   if (c == part) return true;
   const Cloud &whole = clouds_[c], &some = clouds_[part];
@@ -461,11 +490,14 @@ bool Clouds::holds(Id c, Id part) {
       const auto in = std::find_if(whole.groups.begin(), whole.groups.end(), [&](const Group& e) {
         return std::binary_search(sets_[e.set].begin(), sets_[e.set].end(), r);
       });
+      // Stacks are interned: if the union is the larger set itself, the smaller one is contained in it.
       if (in == whole.groups.end() || parser_.stacks().unite(in->stack, p.stack) != in->stack) return false;
     }
   return true;
 }
 
+// Takes the shortest completion of the cloud's entries, cuts it into tokens from the left, the longest
+// first, and checks by stepping that the cloud ends there.
 const std::vector<TokenId>* Clouds::ending(Id c) {
   constexpr std::size_t kFew = 12;
   constexpr uint32_t kNothing = 0xFFFFFFFFu;
@@ -473,6 +505,8 @@ const std::vector<TokenId>* Clouds::ending(Id c) {
   const std::vector<Entry> all = clouds_[c].open ? std::vector<Entry>{} : entries(c);
   std::string text;
   bool found = false;
+  // The completion is one of a parse state without captured text; text_matters() tells whether it holds
+  // for every text.
   if (!all.empty() && all.size() <= kFew) {
     std::vector<Item> items;
     for (const Entry& e : all) items.push_back({e.regex, e.stack, CaptureId{0}});

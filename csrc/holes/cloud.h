@@ -1,16 +1,18 @@
-// Clouds: all that a parser may still read once some tokens were read of which not all are known.
+// Clouds: everything that a parser may still read after some tokens of which not all are known.
 //
-// In: productions, a parse state, tokens or "any token". Out: clouds, interned: a regex with the set of
-// stacks below it, for each regex. Cost: a known step is a look-up; a new one a pass over the cloud's
-// regexes; what tokens do to a set of regexes is told once, and to one regex once a world (holes/strides.h).
+// In: productions, a parse state, tokens or "any token". Out: clouds, interned: regexes, each with the
+// set of stacks below it. Cost: a known step is a look-up, a new one a pass over the cloud's regexes.
+// The effect of unknown tokens is computed once for a set of regexes, and once a world for one regex
+// (holes/strides.h).
 //
-// A cloud is no parse state: a state makes one regex of all that stand above equal stacks, and after a few
-// unknown tokens those would be new in every slot. Here each terminal keeps its own, so there are as many
-// regexes as terminals have derivatives, and the stacks are united below each. A union of sets of stacks
-// holds exactly the stacks of both, so a cloud holds exactly what some tokens lead to, but for one thing:
-// captured text is not kept. Its readers are told that it differs from all others (Reading::kFresh), which
-// holds of some text where there are enough of them; a cloud that came by such a reader says so (`blind`),
-// and holds more than can be read, never less.
+// A cloud is no parse state. A state makes one regex of all that stand above equal stacks, and after a
+// few unknown tokens those would be new in every slot. In a cloud each terminal keeps its own regex, so
+// there are as many regexes as terminals have derivatives, and the stacks below each are united. A
+// union of sets of stacks holds exactly the stacks of both, so a cloud holds exactly what some tokens
+// lead to, with one exception: captured text is not kept. Its readers are told that it differs from all
+// other texts (Reading::kFresh), which is true of some text where there are enough of them. A cloud
+// that came by such a reader says so (`blind`). It may hold more than can be read, and never holds
+// less.
 #pragma once
 
 #include <cstdint>
@@ -33,52 +35,61 @@ namespace structgen {
 class Clouds {
  public:
   using Id = uint32_t;
-  static constexpr Id kNone = 0;  // nothing can be read, and the text cannot end
+  // Nothing can be read, and the text cannot end.
+  static constexpr Id kNone = 0;
   struct Entry {
     RegexId regex;
     StackId stack;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  // Regexes above the same stacks: a few hundred of them share a dozen sets of stacks.
+  // Regexes above the same stacks: in practice a few hundred regexes share a dozen sets of stacks.
   struct Group {
     uint32_t set;
     StackId stack;
     friend bool operator==(const Group&, const Group&) = default;
   };
   struct Cloud {
-    std::vector<Group> groups;  // no regex is in two of them
+    // No regex is in two of them.
+    std::vector<Group> groups;
     bool accepting = false;
-    bool blind = false;  // some captured text was taken to differ from all others
-    bool open = false;   // not even that was enough to tell: anything may follow
+    // Some captured text was assumed to differ from all others.
+    bool blind = false;
+    // Even that assumption did not decide: anything may follow.
+    bool open = false;
   };
 
   // `strides`: bytes that the arena's table of strides may take.
   Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary, std::size_t strides);
   Parser& parser() { return parser_; }
   const Cloud& cloud(Id c) const { return clouds_[c]; }
+  // The cloud of a parse state.
   Id of(StateId s);
+  // The cloud after token t.
   Id token(Id c, TokenId t);
+  // The cloud after some token, whichever.
   Id any(Id c);
-  // What of a cloud has stacks of at most so many symbols: a part of it. Clouds after ever more unknown
-  // tokens are ever new ones, these are few.
+  // The part of a cloud whose stacks have at most so many symbols. Unknown tokens lead to ever new
+  // clouds with ever deeper stacks; these parts are few.
   Id shallow(Id c, uint32_t symbols);
-  // Symbols of the least of its stacks.
+  // The number of symbols of the cloud's least stack, the largest over its groups.
   uint32_t depth(Id c);
-  // Whether some text goes on from here.
+  // Whether some text goes on from here to an end.
   bool alive(Id c);
   // Whether everything that can be read from `part` can be read from c.
   bool holds(Id c, Id part);
-  // Tokens of some short text that ends here, of a cloud of few entries; null: none was found.
+  // The tokens of some short text that ends here, for a cloud of few entries; null: none was found.
   const std::vector<TokenId>* ending(Id c);
-  // One entry and what it may end in: the tokens of a walk lead to clouds of these.
+  // The cloud of one entry and of what follows where its regex may end. The tokens of a walk lead to
+  // clouds of this kind.
   Id closed(Entry e);
-  // f(cloud, regex, places, left) for every way on: the cloud that tokens `left` of a stride lead to. Until f
-  // says no.
+  // Calls f(cloud, regex, places, left) for every way on: the tokens of number `left` in the stride of
+  // (regex, places) lead to the cloud. It stops when f returns false.
   using Way = std::function<bool(Id, RegexId, uint32_t, std::size_t)>;
   bool ways(Id c, const Way& f);
-  bool lost_ways() const { return lost_; }  // the last time: there were more, of which nothing can be told
+  // The last call of ways() met an open cloud, of whose ways nothing is known.
+  bool lost_ways() const { return lost_; }
   Strides& strides() { return strides_; }
-  // Whether some cloud was blind: then what a cloud allows is to be shown by a text.
+  // Whether some cloud was blind. If so, a yes has to be shown by a text.
   bool seen_blind() const { return seen_blind_; }
   std::size_t byte_size() const;
 
@@ -95,10 +106,11 @@ class Clouds {
       open = open || c.open;
     }
   };
-  // What a byte, or the tokens from some places of the trie, do to all regexes of a set.
+  // The effect of a byte, or of the tokens below some places of the trie, on all regexes of a set.
   struct Leap {
     Set left = 0;
-    std::vector<uint32_t> labels;  // of those that may end
+    // Labels of the regexes that may end.
+    std::vector<uint32_t> labels;
     std::vector<Stride::Exit> exits;
   };
   Id intern(Gathered& g);
@@ -134,20 +146,29 @@ class Clouds {
   InternTable set_index_;
   FlatMap<uint64_t, uint32_t> byte_index_, leap_index_;
   std::deque<Leap> leaps_;
-  std::map<std::vector<uint32_t>, uint32_t> unions_;  // of sets of places
+  // For sets of sets of places: their union.
+  std::map<std::vector<uint32_t>, uint32_t> unions_;
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
-  FlatMap<uint64_t, Id> entered_;  // by stacks and label
-  FlatMap<uint64_t, Id> closed_;   // by regex and stacks
-  FlatMap<uint64_t, Id> tokens_;   // by cloud and token
+  // Keyed by stacks and label.
+  FlatMap<uint64_t, Id> entered_;
+  // Keyed by regex and stacks.
+  FlatMap<uint64_t, Id> closed_;
+  // Keyed by cloud and token.
+  FlatMap<uint64_t, Id> tokens_;
   FlatMap<uint32_t, Id> any_, of_;
   FlatMap<uint32_t, bool> alive_;
-  FlatMap<uint64_t, StackId> shallow_stacks_;                 // by stacks and symbols
-  FlatMap<uint64_t, Id> shallow_;                             // by cloud and symbols
-  FlatMap<uint32_t, uint32_t> depths_;                        // of stacks
-  std::unordered_map<uint64_t, FlatMap<uint32_t, Id>> left_;  // by stacks and label, then places
+  // Keyed by stacks and number of symbols.
+  FlatMap<uint64_t, StackId> shallow_stacks_;
+  // Keyed by cloud and number of symbols.
+  FlatMap<uint64_t, Id> shallow_;
+  // Keyed by stacks.
+  FlatMap<uint32_t, uint32_t> depths_;
+  // Keyed by stacks and label, then by places.
+  std::unordered_map<uint64_t, FlatMap<uint32_t, Id>> left_;
   std::unordered_map<uint64_t, Alternatives> expansions_;
-  FlatMap<uint64_t, bool> visited_;  // while stacks are entered
+  // Used while stacks are entered.
+  FlatMap<uint64_t, bool> visited_;
 };
 
 }  // namespace structgen

@@ -1,26 +1,27 @@
 // How facts are found: "this rule, begun at this place of the path, may end at these places".
 //
-// The problem. A text with holes stands for very many texts. Whether a grammar has one of them, which parts
-// of it read which stretch, and one text that shows it, are to be told without trying texts.
+// The problem. A text with holes stands for very many texts. It has to be found without trying texts
+// whether a grammar has one of them, which parts of the grammar read which stretch, and one text that
+// shows it.
 //
-// The idea. The text is a path of spots (holes/path.h): a fixed byte leads from one spot to the next, a hole
-// leads round to its own spot. A fact is a rule at a place (a spot, and what may not follow the lexeme read
-// last) with its exits. For S -> "a" S "b" | "" and the text `a` HOLE `b`, spots 0 (before a), 1 (the hole),
-// 2 (the end):
+// The idea. The text is a path of spots (holes/path.h): a fixed byte leads from one spot to the next,
+// and a hole leads round to its own spot. A fact is a rule at a place (a spot, and the bytes that may
+// not follow the lexeme read last) with its exits. For S -> "a" S "b" | "" and the text `a` HOLE `b`,
+// spots 0 (before a), 1 (the hole), 2 (the end):
 //
 //     (S, 0)            waits for "a": spot 1. Then S is asked for at 1
 //     (S, 1)            exit 1, by the empty text; "a" in the hole leads to 1, so S waits for itself there;
 //                       behind it "b" leads to 1, in the hole, and to 2, the fixed byte: exits 1 and 2
 //     (S, 0) goes on    from 1 "b" leads to 1 and 2. Exit 2 is the end, so the text can be completed
 //
-// A step is an alternative read up to a symbol; steps are interned, so each is taken once. Whoever needs a
-// fact is put on its list (`waiting`) and goes on with every exit that is found later. There is no
-// recursion: a hole that leads round would never end.
+// A step is an alternative that is read up to a symbol. Steps are interned, so each is taken once. A
+// step that needs a fact is put on the fact's list (`waiting`) and goes on with every exit that is
+// found later. There is no recursion, because a hole that leads round would never end.
 //
-// Captured text. A reader is told the text between two places where both ends of it are fixed; where few
-// texts are possible it is told each of them; else that the text differs from all others (Reading::kFresh).
-// What was reached so may be `assumed`: another place than the same one proved, and Quotient proves it or
-// says that it cannot.
+// Captured text. A reader is told the text between two places if both of its ends are fixed. If few
+// texts are possible it is told each of them. Otherwise it is told that the text differs from all
+// others (Reading::kFresh). A place reached in this way may be `assumed`, and is then kept apart from
+// the same place proved; Quotient proves it or says that it cannot.
 //
 // Witnesses. Each exit has one way: a tree of terminals and stretches. It is the first that was found, or a
 // shortest (prefer_short()): a step or an exit that is reached by a shorter way than before is told on again,
@@ -29,16 +30,18 @@
 // items of uniqueItems are.
 //
 // Invariants.
-// - The exits of a fact are all that there are once run() has emptied the list, but for facts that are
-//   `unsure`: poison stood in their way, and they taint every fact that waits for them (doubt()).
-// - Heads, steps and ways stay where they are; a place is pushed before its key, so what has a key is there.
+// - Once run() has emptied the list, a fact has all its exits, unless it is `unsure`: poison stood in
+//   its way. An unsure fact makes every fact unsure that waits for it (doubt()).
+// - Heads and alternatives stay where they are. A place is pushed before its key, so every key leads to
+//   a place.
 //
-// Costs. A step a symbol and place that is met; a stretch of a regex is read once a regex and spot. Linear
-// in the fixed text where rules end at few places, quadratic in it a rule at most.
+// Costs. A step for each symbol and place that is met; a stretch of a regex is read once for each regex
+// and spot. Linear in the fixed text where rules end at few places, at most quadratic in it for each
+// rule.
 //
-// Rejected. A parser over sets of bytes: it would forget which part read what, and a hole of any length has
-// no last state. Earley items over spots are the same table; facts keep what is asked for from the left, and
-// nothing else.
+// Rejected. A parser over sets of bytes: it would forget which part read which stretch, and a hole of
+// any length has no last state. Earley items over spots give the same table; facts keep only the parts
+// of it that are asked for from the left.
 #include "holes/facts.h"
 
 #include <algorithm>
@@ -52,10 +55,14 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kTried = 64;         // captured texts in a hole that are tried one by one
-constexpr std::size_t kTriedSteps = 4096;  // of the search for those
+// At most so many captured texts in a hole are tried one by one.
+constexpr std::size_t kTried = 64;
+// Steps of the search for those texts.
+constexpr std::size_t kTriedSteps = 4096;
+// Bytes of a witness.
 constexpr std::size_t kMaxWitness = 1u << 20;
-constexpr std::size_t kMaxVaried = 4096;  // texts of one terminal that a witness chooses among
+// At most so many texts of one terminal are tried for a witness.
+constexpr std::size_t kMaxVaried = 4096;
 constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 
 [[noreturn]] void few_values() {
@@ -83,14 +90,16 @@ std::size_t Facts::byte_size() const {
          exits_.capacity() * sizeof(Exit) + path_.byte_size();
 }
 
-// In the last hole something can stand between lexemes wherever nothing restricts them: then all that follows
-// is possible there, but for a lexeme that begins with the text behind, of which the parser asks again.
+// In the last hole something can stand between two lexemes wherever nothing restricts them. Then every
+// next byte is possible there, and the pending restriction is dropped. The exception is a lexeme that
+// begins with the text behind the hole; the parser checks that one again.
 Facts::At Facts::at(Spot spot, Alive::Pending pending, bool assumed) {
   if (pending != Alive::kClear && free_ && path_.loops(spot) && path_.text_behind(spot))
     pending = alive_.without_follow(pending);
   const uint64_t at = key(spot, pending) | (uint64_t{assumed} << 63);
   if (const uint32_t* known = place_index_.find(at)) return *known;
-  places_.push_back({spot, pending, assumed});  // before its key: what has a key is there
+  // The place comes before its key: if memory runs out, no key leads to a place that is missing.
+  places_.push_back({spot, pending, assumed});
   return place_index_.emplace(at, static_cast<uint32_t>(places_.size() - 1)).first;
 }
 
@@ -116,6 +125,7 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
   return out;
 }
 
+// Heads of tails are found by the addresses of their symbols, which stay where they are.
 Facts::Head Facts::tail(const Symbol* begin, const Symbol* end, uint32_t label) {
   if (const auto known = tails_.find({begin, end, label}); known != tails_.end()) return known->second;
   heads_.emplace_back();
@@ -152,6 +162,9 @@ uint32_t Facts::opened(uint32_t captures, At here) {
 
 // ---- regexes along the path ----
 
+// All exits of a regex from a spot, found once: a search over pairs of derivative and spot. A hole
+// before the last text is special: the derivatives after any text (anywhere.h) are stepped into that
+// text, instead of being found by going round the hole.
 std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
   const uint64_t at = key(r.v, from);
   if (const uint32_t* known = read_index_.find(at))
@@ -164,7 +177,8 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
   std::vector<Open> todo, next;  // `next`: behind so many bytes, `todo`: behind one less
   uint32_t bytes = 0;
   FlatMap<uint64_t, bool> seen;
-  bool once = true;  // nothing can be met twice
+  // No pair can be met twice, so none is remembered.
+  bool once = true;
   const auto leave = [&](Spot s, uint32_t label, uint32_t length) {
     furthest_ = std::max(furthest_, s < path_.nodes() ? s : 0);
     found.push_back({s, label, length});
@@ -238,6 +252,9 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
   return {exits_.data() + begin, exits_.data() + exits_.size()};
 }
 
+// Four passes over the graph of pairs (derivative, spot): find it, mark the pairs that lead to the end,
+// compute the least number of bytes from each, and find whether it has a cycle, in which case there is
+// no end of texts. Then texts are written in the order of their length.
 bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
                   uint32_t label, bool finite) {
   struct Partial {
@@ -249,7 +266,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
     out.push_back(path_.text(from, to));
     return true;
   }
-  // Backwards first: only what leads to the end is gone after. Forwards, then, a level of bytes at a time.
+  // Pairs are found forwards.
   std::vector<std::pair<uint32_t, uint32_t>> all;  // regex and spot
   FlatMap<uint64_t, uint32_t> number;
   std::vector<std::vector<uint32_t>> before, after;
@@ -301,7 +318,8 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
       }
   }
   if (!leads[0]) return true;
-  // Bytes to the end at least, and whether there is a way round: then there is no end of texts.
+  // The least number of bytes to the end, and whether there is a cycle: then there are infinitely many
+  // texts.
   constexpr uint32_t kFar = 0xFFFFFFFFu;
   std::vector<uint32_t> left(all.size(), kFar), open(all.size(), 0);
   for (uint32_t i = 0; i < all.size(); ++i)
@@ -332,7 +350,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
   }
   const bool endless = done < nodes;
   if (endless && finite) return false;
-  // Letters and digits before the rest, so that a witness can be read.
+  // Letters and digits come first, so that people can read a witness.
   for (auto& list : ways)
     std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
       const auto odd = [](uint8_t b) {
@@ -340,7 +358,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
       };
       return odd(x.first) < odd(y.first);
     });
-  // All texts of a length, then those of the next.
+  // All texts of one length, then those of the next.
   std::set<std::string> found;
   std::size_t taken = 0;
   const std::size_t longest = endless ? all.size() + most : all.size();
@@ -397,7 +415,7 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
     out.text = path_.text(from, to);
     return {out};
   }
-  // Of any text but a few there is always another one.
+  // If any text but a few is possible, there is always another one, so none is tried.
   if (terminal != RegexArena::poison() &&
       !(path_.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
     const auto known = few_.find({terminal.v, from, to});
@@ -411,6 +429,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   return {out};
 }
 
+// The captured symbol stands between kCapture and the reader. Its texts are known if it is a terminal,
+// or a rule whose alternatives are single terminals.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
   if (!refuses_repeats_ || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture) return {unknown};
@@ -442,7 +462,7 @@ uint32_t Facts::fact(Head h, At from) {
   facts_[id].from = from;
   fact_index_.emplace(k, id);
   const uint32_t label = heads_[h].label;
-  // The first one is looked at first.
+  // The alternatives are pushed in reverse, so that the first one is looked at first.
   const Alternatives& all = alternatives(h);
   if (refuses_repeats_ && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
@@ -481,7 +501,8 @@ void Facts::push(const Step& s) {
   todo_.push_back(id);
 }
 
-// Behind a rule or reader. A reader that was told a label leaves captures as they are.
+// Steps behind a rule or reader. A reader that was told a label reads no capture, so the open captures
+// stay.
 void Facts::go_on(Step& s) const {
   if (s.symbol->kind() == Symbol::kReader && s.label == 0 && s.captures)
     s.captures = captures_[s.captures].outer;
@@ -489,8 +510,10 @@ void Facts::go_on(Step& s) const {
   ++s.symbol;
 }
 
-// Takes an exit, or a shorter way to it.
+// Notes a new exit of a fact, or a shorter way to one, and continues every step that waits for the fact. A
+// place that was proved already is not noted as assumed.
 void Facts::leave(uint32_t id, At to, uint32_t way) {
+  // A proof makes the assumption needless.
   if (assumed(to) && left_.find(exit_key(id, plain(to)))) return;
   const auto [n, fresh] = left_.emplace(exit_key(id, to), static_cast<uint32_t>(facts_[id].exits.size()));
   const uint32_t exit = n;
@@ -505,6 +528,7 @@ void Facts::leave(uint32_t id, At to, uint32_t way) {
   } else {
     facts_[id].ways[exit] = way;
   }
+  // push() may add facts, so facts_ is indexed anew in each round.
   for (std::size_t i = 0; i < facts_[id].waiting.size(); ++i) tell(facts_[id].waiting[i], to, way);
 }
 
@@ -517,6 +541,7 @@ void Facts::tell(uint32_t waiting, At exit, uint32_t way) {
   push(s);
 }
 
+// Marks a fact and all that wait for it as unsure.
 void Facts::doubt(uint32_t id) {
   std::vector<uint32_t> todo{id};
   while (!todo.empty()) {
@@ -528,12 +553,14 @@ void Facts::doubt(uint32_t id) {
   }
 }
 
-// Whether the text of a rule that begins in the last hole ends there: the text behind is too short for more.
+// Whether the text of a rule that begins in the last hole must end there too, because the text behind
+// the hole is shorter than what the rule needs behind it.
 bool Facts::stays(RuleId rule, Spot from) const {
   return path_.loops(from) && path_.text_behind(from) && !productions_.plain(rule) &&
          productions_.needed_behind(rule) > path_.last() - from;
 }
 
+// Lets a step wait for a fact, and continues it with the exits found so far.
 void Facts::call(Head h, uint32_t step) {
   const RuleId rule = steps_[step].symbol->rule_id();
   if (stays(rule, spot(steps_[step].at))) {
@@ -562,10 +589,12 @@ uint32_t Facts::joined(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>(ways_.size() - 1);
 }
 
+// Continues a step behind a terminal or a part of a lexeme, once for each exit.
 void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   const Spot begin = spot(from.at);
   const std::span<const Exit> all = reads(r, begin);
   const std::size_t first = static_cast<std::size_t>(all.data() - exits_.data()), n = all.size();
+  // The terminal is the whole captured text so far, so its regex describes that text.
   const bool captured = from.captures && captures_[from.captures].begin == plain(from.at);
   for (std::size_t i = first; i < first + n; ++i) {
     Step s = from;
@@ -577,6 +606,8 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   }
 }
 
+// Takes a step as far as it goes without a rule. A step that moved is pushed again as a new step, so
+// that equal ones are met once.
 void Facts::proceed(uint32_t id) {
   Step s = steps_[id];
   for (;; ++s.symbol) {
@@ -659,8 +690,10 @@ bool Facts::witness(Head h, At from, At to, bool vary, std::string& out, std::ve
   if (found == facts_[f].exits.end()) return false;
   const uint32_t top = facts_[f].ways[static_cast<std::size_t>(found - facts_[f].exits.begin())];
   std::vector<uint32_t> leaves, todo;
-  std::vector<std::pair<std::size_t, std::size_t>> spans;  // of leaves: the outermost items
-  std::vector<std::size_t> inside;                         // todo.size() once the item is done
+  // Ranges of leaves: the outermost items.
+  std::vector<std::pair<std::size_t, std::size_t>> spans;
+  // For each open item: todo.size() once it is done.
+  std::vector<std::size_t> inside;
   if (top != kNone) todo.push_back(top);
   while (!todo.empty()) {
     const Way w = ways_[todo.back()];
@@ -684,9 +717,11 @@ bool Facts::witness(Head h, At from, At to, bool vary, std::string& out, std::ve
     todo.push_back(w.a);
   }
   std::unordered_set<std::string> used;
+  // Fixed texts of the path count as used: an item in the hole must differ from those beside it.
   for (uint32_t l : leaves)
     if (path_.fixed(ways_[l].from, ways_[l].to)) used.insert(path_.text(ways_[l].from, ways_[l].to));
-  std::vector<std::size_t> ends{0};  // of the text, before each leaf
+  // Offsets in the text before each leaf.
+  std::vector<std::size_t> ends{0};
   for (uint32_t l : leaves) {
     const Way w = ways_[l];
     if (path_.fixed(w.from, w.to)) {

@@ -1,16 +1,19 @@
 // Which parts of a grammar read which stretches of a text with holes.
 //
-// In: productions, a path (holes/path.h). Out: for a rule and a place the places behind the texts that it can
-// read from there; a derivation that shows it. Cost: a fact for every rule and place that is asked for, met
-// from the left to the right: linear in the fixed text for grammars as programs and documents have them, at
-// most quadratic in it a rule.
+// In: productions, a path (holes/path.h). Out: for a rule and a place, the places behind the texts that
+// the rule can read from there; and a derivation that shows it. Cost: a fact for every rule and place
+// that is asked for, from the left to the right. That is linear in the fixed text for grammars such as
+// those of programs and documents, and at most quadratic in it for each rule.
 //
-// A place is a spot of the path and a pending of parse/alive.h: what may not follow the lexeme read last. A
-// fact is asked for once; whoever needs it waits there and goes on with every place that it finds later. A
-// hole leads round to the spot that it began at, so there is no recursion, but a list of what is to be done.
-// Captured text that lies in a hole is not known. Few possible texts are tried one by one; of more it is
-// taken that one differs from every other (Reading::kFresh), which answers or says that it cannot tell.
-// Sources: Bar-Hillel, Perles, Shamir 1961; the worklist is that of GLL (Scott, Johnstone 2010) over a graph.
+// A place is a spot of the path and a pending restriction of parse/alive.h: the bytes that may not
+// follow the lexeme read last. A fact is asked for once; a step that needs it waits there and goes on
+// with every place that it finds later. A hole leads round to its own spot, so recursion would not end;
+// there is a list of steps to be done instead.
+//
+// Captured text that lies in a hole is not known. If few texts are possible, they are tried one by one.
+// If more are possible, it is assumed that one differs from every other (Reading::kFresh); the
+// productions answer that assumption or say that they cannot tell. Sources: Bar-Hillel, Perles, Shamir
+// 1961; the worklist is that of GLL (Scott, Johnstone 2010) over a graph. facts.cc has an example.
 #pragma once
 
 #include <cstdint>
@@ -35,18 +38,22 @@ namespace structgen {
 
 class Facts {
  public:
-  using At = uint32_t;    // a spot and a pending
-  using Head = uint32_t;  // alternatives: of a rule, of a reader that was told something, or one tail of one
+  // A spot and a pending restriction.
+  using At = uint32_t;
+  // A set of alternatives: those of a rule, of a reader that was told a text, or one tail of an
+  // alternative.
+  using Head = uint32_t;
   using Spot = Path::Spot;
 
-  // `asked_again`: a parser checks what follows a lexeme where the last hole ends; see at(). `marked`: a
-  // place that is reached by what a reader assumed (Alternatives::assumed) is another one than the same place
-  // proved.
+  // `asked_again`: a parser checks what follows a lexeme at the place where the last hole ends; see
+  // at(). `marked`: a place that is reached by an assumption of a reader (Alternatives::assumed) is
+  // kept apart from the same place proved.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again = false,
         bool marked = false);
 
-  // From here on captured text is never guessed: it throws kSchemaTooComplex where two items have to be equal
-  // of which one is not known, and where items have to differ that have few values in too many spellings.
+  // From here on captured text is never guessed. It throws kSchemaTooComplex where two items have to be
+  // equal and one of them is not known, and where items have to differ that have few values in too many
+  // spellings.
   void refuse_repeats() { refuses_repeats_ = true; }
   // From here on each exit has a shortest way, else the first that was found. Costs a step more for each
   // shorter way.
@@ -54,7 +61,7 @@ class Facts {
 
   At at(Spot spot, Alive::Pending pending, bool assumed = false);
   bool assumed(At a) const { return places_[a].assumed; }
-  // The place as it is where it is proved.
+  // The same place, proved.
   At plain(At a) { return assumed(a) ? at(spot(a), pending(a)) : a; }
   Spot spot(At a) const { return places_[a].spot; }
   uint32_t places() const { return static_cast<uint32_t>(places_.size()); }
@@ -62,38 +69,39 @@ class Facts {
 
   Head head(RuleId rule) { return reader(rule, Reading{}); }
   Head reader(RuleId rule, const Reading& reading);
-  // Some symbols of a head's alternative. `label`: 1 + what the terminal in front was labelled, or 0.
+  // Some symbols of a head's alternative. `label`: 1 + the label of the terminal in front, or 0.
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   const Alternatives& alternatives(Head h);
-  // A list of captures that are open, with one more, that begins here. 0: none are.
+  // The number of a list of open captures: `captures` with one more that begins here. 0 is the empty
+  // list.
   uint32_t opened(uint32_t captures, At here);
-  // What is captured: all of it as one regex, or poison; and whether it has few values.
+  // The captured text: all possible texts as one regex, or poison; and whether it has few values.
   struct Captured {
     RegexId regex;
     bool few = false;
   };
-  // What a reader is told whose captured text lies between two places.
+  // The messages to a reader whose captured text lies between two places.
   std::vector<Reading> readings(uint32_t captures, At here, Captured text);
-  // What stands in front of a reader; `begin`: of its alternative.
+  // The symbol in front of a reader; `begin`: the first symbol of its alternative.
   Captured captured(const Symbol* reader, const Symbol* begin);
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
-  // Every place behind what is read from `from`. `unsure`: there may be more.
+  // Every place behind the texts that are read from `from`. `unsure`: there may be more.
   struct Found {
     std::span<const At> exits;
     bool unsure;
   };
   Found ask(Head h, At from);
-  // The same for some text of a regex, of one byte or more; `label`: 1 + what it ended in, or 0.
-  // `length`: bytes of a shortest such text; inside a hole a lower bound.
+  // The same for the texts of a regex, of one byte or more. `label`: 1 + the label in which they end, or 0.
+  // `length`: the bytes of a shortest of them; inside a hole a lower bound.
   struct Exit {
     Spot spot;
     uint32_t label;
     uint32_t length;
   };
   std::span<const Exit> reads(RegexId r, Spot from);
-  // f(byte, derivative, spot, first) for every byte that a regex and the path read here. `first`: the first
-  // of the bytes that lead to both. Cost: a derivative a class of bytes.
+  // Calls f(byte, derivative, spot, first) for every byte that the regex and the path read here. `first`:
+  // no smaller byte leads to the same two. Cost: a derivative for each class of bytes.
   template <class F>
   void steps(RegexId r, Spot here, F&& f) {
     const ByteSet there = path_.bytes(here) & regexes_.steps(r);
@@ -112,21 +120,22 @@ class Facts {
       if (known[n].first != RegexArena::empty()) f(b, known[n].first, known[n].second, first);
     });
   }
-  // The last spot that any text was read up to.
+  // The last spot up to which any text was read.
   Spot furthest() const { return furthest_; }
-  // Texts of a regex that lead from one spot to another, shorter ones first, at most `most`; false: there
-  // may be more. `label`: as of an exit; those that end in it, if it is not 0. `finite`: none where there is
-  // no end of them.
+  // Texts of a regex that lead from one spot to another, shorter ones first, at most `most`. False:
+  // there may be more. `label`: only texts that end with this label, as in Exit; 0 allows any. `finite`:
+  // no text is written where there are infinitely many.
   bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
              uint32_t label = 0, bool finite = false);
-  // Bytes of that text. `to` is an exit of what ask(h, from) found.
+  // The bytes of the text that witness() writes. ask(h, from) found the exit `to`.
   uint32_t length(Head h, At from, At to) {
     const uint32_t f = fact(h, from);
     return length(facts_[f].ways[*left_.find(exit_key(f, to))]);
   }
-  // The text of a derivation that leads from the first place of `h` to `to`; `vary`: no part of it
-  // that may be chosen is chosen twice, as far as there are others. False where it is too long. `items`: gets
-  // the outermost parts of it that are texts of rules whose texts are compared.
+  // Writes the text of a derivation that leads from the first place of `h` to `to`. With `vary`, no
+  // part that may be chosen is chosen twice, as long as there are other texts for it. False where the
+  // text is too long. `items` gets the outermost parts that are texts of rules whose texts are
+  // compared.
   bool witness(Head h, At from, At to, bool vary, std::string& out,
                std::vector<std::string>* items = nullptr);
   std::size_t byte_size() const;
@@ -145,21 +154,26 @@ class Facts {
   struct Alternative {
     Alternatives all;
     bool expanded = false;
-    uint32_t label = 0;  // of the terminal in front
+    // The label of the terminal in front.
+    uint32_t label = 0;
     RuleId rule;
-    bool compared = false;  // its texts are compared by readers
+    // Readers compare the texts of this rule.
+    bool compared = false;
     Reading reading;
   };
-  // How a place was reached: a text of a regex between two spots, or two ways one behind the other.
+  // How a place was reached: by a text of a regex between two spots, or by two ways in a row.
   struct Way {
-    uint32_t a, b;  // ways; b == kNone: a leaf, and a its label
+    // Numbers of ways. If b is kNone the way is a leaf, and a is its label.
+    uint32_t a, b;
     RegexId regex;
     Spot from, to;
     uint32_t length;
     bool captured = false;
-    bool item = false;  // way `a` is all of a text that is compared with others
+    // Way `a` is the whole of a text that is compared with others.
+    bool item = false;
   };
-  struct Step {  // an alternative read up to `symbol`
+  // An alternative that is read up to `symbol`.
+  struct Step {
     uint32_t fact;
     uint32_t at;
     uint32_t captures;
@@ -173,8 +187,10 @@ class Facts {
     At from;
     bool unsure = false;
     std::vector<At> exits;
-    std::vector<uint32_t> ways;     // of each exit
-    std::vector<uint32_t> waiting;  // steps
+    // Indexed by exit.
+    std::vector<uint32_t> ways;
+    // Numbers of steps.
+    std::vector<uint32_t> waiting;
   };
   std::optional<std::vector<Reading>> few(RegexId r, Spot from, Spot to);
   uint32_t fact(Head h, At from);
@@ -212,14 +228,17 @@ class Facts {
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
   std::vector<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;
-  FlatMap<uint64_t, uint32_t> left_;  // by fact and exit: which of its exits
-  FlatMap<uint64_t, bool> waits_;     // fact and step
+  // By fact and exit: the number of the exit among those of the fact.
+  FlatMap<uint64_t, uint32_t> left_;
+  // Pairs of a fact and a step that waits for it.
+  FlatMap<uint64_t, bool> waits_;
   std::vector<Step> steps_;
   InternTable step_index_;
   std::vector<uint32_t> todo_;
   std::vector<Way> ways_;
   FlatMap<uint64_t, uint32_t> read_index_;
-  std::vector<std::pair<uint32_t, uint32_t>> read_;  // begin and end in exits_
+  // Begin and end in exits_.
+  std::vector<std::pair<uint32_t, uint32_t>> read_;
   std::vector<Exit> exits_;
   std::vector<Alive::Step> after_;
   std::map<std::tuple<uint32_t, Spot, Spot>, std::optional<std::vector<Reading>>> few_;

@@ -6,8 +6,10 @@
 namespace structgen {
 
 namespace {
-constexpr uint8_t kMark = 0xFF;  // begins the path of a special token, which is no text
+// The first byte of the path of a special token, which is no text.
+constexpr uint8_t kMark = 0xFF;
 
+// All bytes but the mark kEdge.
 ByteSet made_text() {
   ByteSet out = ByteSet::all();
   out.remove(kEdge);
@@ -16,6 +18,7 @@ ByteSet made_text() {
 constexpr uint64_t place_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
 
+// The size is computed first, so that parts that are too long are refused before memory is taken.
 Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocabulary_(vocabulary) {
   uint64_t size = 1;
   for (const Part& p : parts) {
@@ -62,9 +65,11 @@ Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocab
   }
 }
 
+// `bordered`: the regex over text, then at most one mark.
 Path::Path(RegexArena& regexes, RegexId whole, bool bordered)
     : vocabulary_(nullptr), bordered_(bordered), regexes_(&regexes) {
   if (bordered)
+    // The regex is cut to texts without the mark; then one mark may follow.
     whole = regexes.cat(regexes.both(whole, regexes.star(regexes.bytes(made_text()))),
                         regexes.optional(regexes.byte(kEdge)));
   nodes_.push_back({kState});
@@ -96,6 +101,8 @@ ByteSet Path::bytes(Spot s) const {
   return {};
 }
 
+// For a regex the next derivative; inside a token the child in the trie; else the next node, or the
+// loop itself.
 Path::Spot Path::next(Spot s, uint8_t b) {
   if (regexes_) {
     const RegexId to = regexes_->step(states_[s], b);

@@ -6,29 +6,29 @@
 //     (S, 0, end)     "a" leads from 0 to 1, then (S, 1, end); or nothing, because 0 may end
 //     (S, 1, end)     "a" leads from 1 to 0, then (S, 0, end). No empty alternative: 1 may not end
 //
-// go() reads one alternative of the base from the left with the place that it has come to, makes the symbols
-// of the product on the way, and adds the alternative when the end is reached at the place that was asked
+// go() reads one alternative of the base from the left with the place that it has come to, makes the
+// symbols of the product on the way, and adds the alternative if it ends at the place that was asked
 // for. A terminal is read between two places: between() gives those of its texts that lead from one
-// derivative to the other, itself where all of them do. So terminals that the regex says nothing of keep
-// their masks.
+// derivative to the other, or the terminal itself where all of them do. So a terminal that the regex
+// does not restrict keeps its masks.
 //
-// A set of literals with labels (property names) is split by where each literal leads. A reader is told what
-// was captured as Facts::readings() has it; where two items have to be equal of which one is not known, the
-// condition is refused, because a no is not allowed to be a guess.
+// A set of literals with labels (property names) is split by the derivatives to which the literals
+// lead. A reader is told the captured text as Facts::readings() gives it. If two items have to be equal
+// and one of them is not known, the condition is refused, because a no must not be a guess.
 //
 // Invariants.
-// - An alternative is given only where a fact says that a text leads through it, so no rule is a dead end.
-// - The texts of (rule, from, to) are the rule's texts that lead the regex from `from` to `to`, and no
-//   others.
-// - Facts that threw are made anew with the same numbers for the same places: rules that were given hold
-//   those.
+// - An alternative is given only where a fact says that a text leads through it, so no rule is a dead
+//   end.
+// - The texts of (rule, from, to) are exactly the rule's texts that lead the regex from `from` to `to`.
+// - Facts that threw are made anew with the same numbers for the same places, because rules that were
+//   given hold those numbers.
 //
-// Costs. At most a rule for each rule of the grammar and each pair of derivatives that one of its texts
-// leads between. LazyLanguages of pairs unfold a byte at a time.
+// Costs. At most a rule for each rule of the grammar and each pair of derivatives between which one of
+// its texts leads. LazyLanguages of pairs unfold a byte at a time.
 //
-// Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow what
-// cannot be completed. The regex as a second parser beside the first: neither of them sees the other's dead
-// ends.
+// Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow
+// tokens after which the text cannot be completed. The regex as a second parser beside the first:
+// neither of them sees the other's dead ends.
 #include "holes/product.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@
 namespace structgen {
 
 namespace {
-// Texts that lead from one derivative to another.
+// The texts that lead from one derivative to another, as a language that unfolds on demand.
 class Leads : public LazyLanguage {
  public:
   uint32_t definition = 0;
@@ -86,7 +86,8 @@ struct AllLeads : RegexCache {
     lazy = made.get();
     lazy->definition = regexes.define(std::move(made));
   }
-  Leads* lazy;  // of the arena
+  // Owned by the arena.
+  Leads* lazy;
   std::size_t byte_size() const override { return lazy->byte_size(); }
 };
 
@@ -103,7 +104,8 @@ Product::Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed
   own({Own::kRule, root_.v, facts_->at(path_->first(), Alive::kClear), kEnd});
 }
 
-// What is half found is not kept: facts that threw begin anew, with the same numbers for the same places.
+// Facts that threw are half made and not kept. They begin anew, with the same numbers for the same
+// places.
 void Product::begin_anew() {
   std::vector<std::pair<Facts::Spot, Alive::Pending>> places;
   if (facts_)
@@ -131,6 +133,8 @@ Symbol Product::own(const Own& o) {
   return o.kind == Own::kReader ? Symbol::reader(RuleId{n}) : Symbol::rule(RuleId{n});
 }
 
+// The exits of a regex from a spot. `whole` is found by a walk over all texts of the regex together
+// with the path: no byte of a text may be missing on the path.
 const Product::Reads& Product::reads(RegexId r, Facts::Spot from) {
   const std::pair key(r.v, from);
   if (const auto it = reads_.find(key); it != reads_.end()) return it->second;
@@ -154,7 +158,8 @@ const Product::Reads& Product::reads(RegexId r, Facts::Spot from) {
 
 RegexId Product::between(RegexId r, Facts::Spot from, Facts::Spot to) {
   const Reads& all = reads(r, from);
-  // The exits are those of texts of one byte or more.
+  // The exits belong to texts of one byte or more, so the empty text is taken out where it leads
+  // elsewhere.
   if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
     return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
   return regexes_.both(r, leads(regexes_, path_->state(from), path_->state(to)));
@@ -179,7 +184,8 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
 
 // ---- alternatives ----
 
-// A rule or reader, and what stands behind it. What is last leads where all leads.
+// Appends a rule or reader, once for each exit, and goes on behind it. The last symbol of an
+// alternative leads where the alternative leads.
 void Product::put(const Symbol* s, const Own& what, std::span<const At> exits, uint32_t captures,
                   Walk& walk) {
   Own o = what;
@@ -199,9 +205,9 @@ void Product::put(const Symbol* s, const Own& what, std::span<const At> exits, u
   }
 }
 
-// A rule is asked for from a place at which anything may follow, so that there are fewer of them; the parser
-// restricts its first byte. Where it reads nothing, what may not follow stays as it was before it, and the
-// rule of those texts is the one that leads to the place at which anything may follow.
+// A rule is asked for from a place at which anything may follow, so that there are fewer of them; the
+// parser restricts its first byte. If the rule reads nothing, the pending restriction stays as it was
+// before it; then the rule of those empty texts leads to the place at which anything may follow.
 void Product::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk) {
   const Own o{Own::kRule, s->rule_id().v, clear(at), 0};
   if (o.from == at || (s + 1 == walk.end && walk.to == kEnd)) return put(s, o, exits, captures, walk);
@@ -221,6 +227,7 @@ void Product::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32
   }
 }
 
+// Reads the symbol s at the place `at`, and recursively the rest of the alternative.
 void Product::go(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   check_depth();
   charge(4);
@@ -263,9 +270,12 @@ void Product::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk)
   }
   if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
   const Facts::Spot from = facts_->spot(at);
+  // The exits are those of the restricted terminal; the parser restricts the terminal of the product in
+  // the same way, so the symbol itself stays unrestricted.
   const RegexId some = alive_->restricted(r, alive_->follow(facts_->pending(at)));
   const std::vector<Facts::Exit> exits = reads(some, from).exits;
-  if (s + 1 == walk.end && walk.to == kEnd) {  // all that is left of the regex
+  // The last terminal: it is intersected with all that is left of the regex.
+  if (s + 1 == walk.end && walk.to == kEnd) {
     const bool any =
         std::any_of(exits.begin(), exits.end(), [&](const Facts::Exit& e) { return path_->ends(e.spot); });
     if (!any && !(regexes_.nullable(r) && path_->ends(from))) return;
@@ -286,8 +296,8 @@ void Product::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk)
   if (regexes_.nullable(r)) go(s + 1, at, captures, walk);
 }
 
-// A labelled set of literals and its reader. Literals that have one spelling, or all of whose spellings lead
-// to one place, stay together; of others each is a terminal of its own.
+// A labelled set of literals and its reader. Literals with one spelling, or all of whose spellings lead
+// to one place, stay together in one set. Any other literal becomes a terminal of its own.
 void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const RegexId set = s->regex();
   if (s + 1 == walk.end || s[1].kind() != Symbol::kReader ||
@@ -318,6 +328,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   };
   std::map<std::pair<Facts::Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
+    // All spellings of this literal lead to one spot.
     if (all.whole && at_spots.size() == 1) {
       std::vector<At> exits = exits_of(label, at_spots[0]);
       std::sort(exits.begin(), exits.end());
@@ -354,6 +365,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
 }
 
+// A lexeme between two spots is a lexeme of the product's own (lexeme()).
 void Product::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::vector<Alive::Step> steps;
   alive_->steps(*s, facts_->pending(at), steps);
@@ -386,7 +398,8 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
-  std::map<At, std::vector<RegexId>> by;  // the texts after which the reader leads to an exit
+  // Keyed by exit: the texts after which the reader leads there.
+  std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings) {
     ask(facts_->reader(s->rule_id(), told));
     if (told.kind != Reading::kText) continue;
@@ -395,7 +408,7 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
   if (text.regex == RegexArena::poison() || readings.size() < 2 || walk.made.empty())
     return put(s, reader, exits, open, walk);
-  // Not every text of what is captured leads on: those that do stand in its place.
+  // Only some of the captured texts lead on, so those take the place of the captured terminal.
   for (auto& [e, literals] : by) {
     const Symbol all = walk.made.back();
     if (literals.size() < readings.size())

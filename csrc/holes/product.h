@@ -1,13 +1,15 @@
 // The texts of a grammar that a regex matches as a whole, as productions.
 //
-// In: productions, a rule of theirs, a regex. Out: productions whose texts are those of the rule in the
-// regex. Cost: facts (holes/facts.h) over the regex's derivatives, found as rules are asked for: at most a
-// rule for each rule of the grammar and each pair of derivatives that one of its texts leads between.
+// In: productions, a rule of theirs, a regex. Out: productions whose texts are those of the rule that
+// the regex matches. Cost: facts (holes/facts.h) over the regex's derivatives, found as rules are asked
+// for: at most a rule for each rule of the grammar and each pair of derivatives between which one of
+// its texts leads.
 //
-// A rule is (rule, from, to): its texts lead from one derivative of the regex to another. A terminal is
-// itself and "leads from here to there"; where all of its texts lead to one derivative, it stays what it is,
-// and so do its masks. An alternative is given only where a fact says that a text leads through it. Source:
-// the intersection of a context-free language with a regular one (Bar-Hillel, Perles, Shamir 1961).
+// A rule is (rule, from, to): its texts lead from one derivative of the regex to another. A terminal
+// becomes the intersection with "leads from here to there". A terminal all of whose texts lead to one
+// derivative stays as it is, and so do its masks. An alternative is given only where a fact says that a
+// text leads through it. Source: the intersection of a context-free language with a regular one
+// (Bar-Hillel, Perles, Shamir 1961).
 #pragma once
 
 #include <map>
@@ -26,10 +28,10 @@ namespace structgen {
 
 class Product : public Productions {
  public:
-  // `lexed`: whether the rules are made of lexemes. All outlive this.
+  // `lexed`: whether the rules are made of lexemes. The arguments must outlive this object.
   Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole);
   RuleId rule() const { return RuleId{0}; }
-  // Whether there is any text; `unsure`: it was too much to tell.
+  // Whether there is any text; `unsure`: that took too much work to decide.
   bool possible(bool& unsure);
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
@@ -51,18 +53,23 @@ class Product : public Productions {
 
  private:
   using At = Facts::At;
-  static constexpr At kEnd = 0xFFFFFFFFu;  // any place at which the text may end
+  // Stands for any place at which the text may end.
+  static constexpr At kEnd = 0xFFFFFFFFu;
   struct Own {
     enum Kind : uint32_t { kRule, kReader, kTold } kind;
-    uint32_t a;  // a rule of the base
+    // A rule of the base.
+    uint32_t a;
     At from, to;
-    uint32_t label = 0;  // that the reader was told
+    // The label that the reader was told.
+    uint32_t label = 0;
     friend bool operator==(const Own&, const Own&) = default;
   };
-  struct Reads {  // where a regex leads, and whether no text of it is refused
+  // The spots to which a regex leads, and whether none of its texts is refused.
+  struct Reads {
     std::vector<Facts::Exit> exits;
     bool whole = false;
   };
+  // One alternative of the base, as it is read from the left.
   struct Walk {
     const Symbol *begin, *end;
     At to;
@@ -89,7 +96,8 @@ class Product : public Productions {
   const RuleId root_;
   const bool lexed_;
   const RegexId whole_;
-  StackArena stacks_;  // none: what stands for one in alive_
+  // Empty: alive_ needs an arena and uses none of its stacks.
+  StackArena stacks_;
   std::unique_ptr<Alive> alive_;
   std::unique_ptr<Path> path_;
   std::unique_ptr<Facts> facts_;
@@ -97,7 +105,8 @@ class Product : public Productions {
   std::vector<Own> own_;
   InternTable own_index_;
   std::map<std::pair<uint32_t, Facts::Spot>, Reads> reads_;
-  using Lexeme = std::tuple<uint32_t, Facts::Spot, Facts::Spot, uint32_t>;  // and what may not follow
+  // A lexeme, the spots between which it leads, and the bytes that may not follow.
+  using Lexeme = std::tuple<uint32_t, Facts::Spot, Facts::Spot, uint32_t>;
   std::vector<Lexeme> lexemes_;
   std::map<Lexeme, uint32_t> lexeme_index_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> parts_;

@@ -1,5 +1,5 @@
-// How alternatives are found whose last text is the suffix's; quotient.h has the construction and its
-// source.
+// How the alternatives are found whose last text is the suffix's; quotient.h has the construction and
+// its source.
 //
 // An example. S -> "{" M "}", M -> "k" | "k" "," M and the suffix `,k}`. A text that ends with it has one
 // symbol of each rule across the border, where the suffix begins:
@@ -8,33 +8,36 @@
 //     M crosses to "k"    M -> "k" "," M with the border before ",": M' -> "k"
 //     and further left    M -> "k" "," M with M across it: M' -> "k" "," M'
 //
-// So S' has the texts `{k`, `{k,k`, ...: all u for which u`,k}` is in S. Which alternatives lead anywhere is
-// asked of the facts (holes/facts.h) over "any text, then the suffix": leads(head, from, to).
+// So S' has the texts `{k`, `{k,k`, ...: all u for which u`,k}` is in S. Whether an alternative leads
+// anywhere is asked of the facts (holes/facts.h) over "any text, then the suffix": leads(head, from,
+// to).
 //
-// cross_alternative() goes through the symbols from the left with the places that they may lead to. A symbol
-// whose exit lies in the suffix (crossed()) is the one across the border; behind() then asks whether what
-// follows it can be read in the rest of the suffix, and gives the readers that have to be told of captured
-// text.
+// cross_alternative() goes through the symbols from the left with the places that they may lead to. A
+// symbol whose exit lies in the suffix (crossed()) is the one across the border. behind() then asks
+// whether the symbols after it can be read in the rest of the suffix, and gives the readers that have
+// to be told a captured text.
 //
-// What is compared. Items of uniqueItems that stand before the border are not known when the suffix is read,
-// so facts assume that they differ. decide() takes an assumed fact only with a proof: a text that leads
-// there and that a parser reads, from the facts (proof()) or put together from parts that were proved
-// (compose()), or made by looking at the alternatives one by one (resolve()). fit_apart() and fit_again()
-// take from a rule of items the values that would repeat one of the suffix, or leave those that have to.
+// Compared items. The items of uniqueItems before the border are not known when the suffix is read, so
+// facts assume that they differ. decide() takes an assumed fact only with a proof: a text that leads
+// there and that a parser reads. The text comes from the facts (proof()), is put together from parts
+// that were proved (compose()), or is made by looking at the alternatives one by one (resolve()).
+// fit_apart() and fit_again() restrict a rule of items: they take out the values that would repeat an
+// item of the suffix, or leave only those that must repeat one.
 //
 // Invariants.
-// - Every text of an alternative that is given can be completed with the suffix, or unknown_ is set: then
-//   the alternative is left out, and the grammar says that it may be smaller than it should be (inexact()).
-// - A rule of the quotient has an odd number, one of the base twice its own, so both can stand in one
-//   alternative.
-// - Facts that threw are made anew with the same numbers for the same places: rules that were given hold
-//   those.
+// - Every text of an alternative that is given can be completed with the suffix. Otherwise unknown_ is
+//   set: the alternative is left out, and the grammar says that it may be smaller than it should be
+//   (inexact()).
+// - A rule of the quotient has an odd number, and a rule of the base twice its own, so both can stand
+//   in one alternative.
+// - Facts that threw are made anew with the same numbers for the same places, because rules that were
+//   given hold those numbers.
 //
-// Costs. A fact for each rule and place that is asked for. Questions that lead to questions are kDeep deep,
-// and kMostResolved of them are decided by making alternatives.
+// Costs. A fact for each rule and place that is asked for. Questions lead to questions at most kDeep
+// deep, and at most kMostResolved of them are decided by making alternatives.
 //
-// Rejected. Reading the grammar backwards: lexemes and captured text are defined from the left. Keeping the
-// suffix as a condition to be met later: masks would lead into dead ends.
+// Rejected. Reading the grammar backwards: lexemes and captured text are defined from the left. Keeping
+// the suffix as a condition that is checked later: masks would lead into dead ends.
 #include "holes/quotient.h"
 
 #include <algorithm>
@@ -50,11 +53,16 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kFew = 64;             // values of an item that are tried one by one
-constexpr std::size_t kMostItems = 1024;  // of a proof
-constexpr std::size_t kShown = 16;        // proofs that are tried again elsewhere
-constexpr std::size_t kDeep = 6;          // questions within questions
-constexpr uint32_t kMostResolved = 400;   // questions that are decided by making alternatives
+// At most so many values of an item are tried one by one.
+constexpr uint32_t kFew = 64;
+// Items of a proof.
+constexpr std::size_t kMostItems = 1024;
+// So many proofs of a place are kept and tried again for other questions.
+constexpr std::size_t kShown = 16;
+// Depth of questions within questions.
+constexpr std::size_t kDeep = 6;
+// At most so many questions are decided by making alternatives.
+constexpr uint32_t kMostResolved = 400;
 
 void add_once(std::vector<uint32_t>& list, uint32_t a) {
   if (std::find(list.begin(), list.end(), a) == list.end()) list.push_back(a);
@@ -70,7 +78,8 @@ Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lex
   begin_anew();
 }
 
-// What is half found is not kept: facts that threw begin anew, with the same numbers for the same places.
+// Facts that threw are half made and not kept. They begin anew, with the same numbers for the same
+// places.
 void Quotient::begin_anew() {
   std::vector<std::tuple<Facts::Spot, Alive::Pending, bool>> places;
   if (facts_)
@@ -87,6 +96,7 @@ void Quotient::begin_anew() {
   one_ = false;
 }
 
+// The number of a rule of the quotient, new or known.
 Symbol Quotient::own(const Own& o) {
   const uint64_t h = mix(mix(mix(o.kind, o.a), mix(o.b, o.c)), mix(o.d, o.text));
   const uint32_t n = own_index_.find_or_add(
@@ -95,7 +105,8 @@ Symbol Quotient::own(const Own& o) {
         own_.push_back(o);
         return static_cast<uint32_t>(own_.size() - 1);
       });
-  const uint64_t rule = 2 * static_cast<uint64_t>(n + 1) + 1;  // 1 is the start
+  // Rule 1 is the start.
+  const uint64_t rule = 2 * static_cast<uint64_t>(n + 1) + 1;
   if (rule > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
   const RuleId id{static_cast<uint32_t>(rule)};
   return o.kind == Own::kCross ? Symbol::rule(id) : Symbol::reader(id);
@@ -103,7 +114,7 @@ Symbol Quotient::own(const Own& o) {
 
 uint32_t Quotient::text(const std::string& t) { return numbered(text_index_, texts_, t, t); }
 
-// What may not follow a lexeme may not be the suffix's first byte either.
+// Where the suffix's first byte may not follow a lexeme, the mark may not follow it either.
 RegexId Quotient::marked(RegexId follow) {
   if (follow == RegexArena::empty()) return follow;
   ByteSet set = regexes_.byte_set(regexes_.node(follow).a);
@@ -112,8 +123,9 @@ RegexId Quotient::marked(RegexId follow) {
   return regexes_.bytes(set);
 }
 
-// A lexeme that crosses is one of its own, because how far it reaches depends on the context, and that only
-// on what is read: it is what the base's is in that context, if it leaves behind what was asked for.
+// A lexeme that crosses the border is a lexeme of its own, because its length depends on the context,
+// and the context only on text before it. Its parts are the quotients of the base's parts in that
+// context, if they leave behind the restriction that was asked for.
 std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) {
   const auto [it, fresh] = lexemes_.try_emplace({number, context});
   if (!fresh) return it->second;
@@ -126,6 +138,8 @@ std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) 
     const auto [lexeme, spot, follow] = crossing_[number / 2];
     for (const LexemePart& part : base_.lexeme(lexeme, context)) {
       if (!path_->ends(spot) && part.follow.v != follow) continue;
+      // The spot behind byte i of the suffix is i + 1, because spot 0 is the hole: `spot - 1` bytes of
+      // the suffix belong to the lexeme.
       const RegexId begun = before_text(regexes_, part.regex, std::string_view(suffix_).substr(0, spot - 1));
       const RegexId some = regexes_.nullable(begun) ? regexes_.minus(begun, RegexArena::epsilon()) : begun;
       if (!regexes_.judged_empty(some)) parts.push_back({some, RegexArena::empty()});
@@ -144,6 +158,7 @@ Symbol Quotient::crossing(uint32_t lexeme, Facts::Spot spot, RegexId follow) {
   return Symbol::lexeme(2 * n + 1);
 }
 
+// A symbol of the base in the numbering of the quotient.
 Symbol Quotient::number(Symbol s) {
   if (s.kind() == Symbol::kFollow) return Symbol::follow(marked(s.regex()));
   if (s.kind() == Symbol::kLexeme) return Symbol::lexeme(2 * s.number());
@@ -156,6 +171,7 @@ Symbol Quotient::number(Symbol s) {
 
 // ---- what is known of a place ----
 
+// The exits of a head from a place, as if proved.
 std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;
@@ -171,6 +187,8 @@ bool Quotient::leads(Facts::Head head, At from, At to) {
   return v == Verdict::kYes;
 }
 
+// A proved exit is a yes. An exit that is only assumed needs a proof; without any exit the answer is
+// no.
 Verdict Quotient::decide(Facts::Head head, At from, At to) {
   const Facts::Found found = facts_->ask(head, from);
   const bool unsure = found.unsure;
@@ -190,6 +208,7 @@ Verdict Quotient::decide(Facts::Head head, At from, At to) {
   return resolve(head, from, to);
 }
 
+// Whether a parser of the base reads the text as one of the head's alternatives.
 bool Quotient::reads(Facts::Head head, const std::string& text) {
   if (!reader_ || reader_->byte_size() > most_) reader_ = std::make_unique<Parser>(regexes_, base_);
   const Alternatives& all = facts_->alternatives(head);
@@ -204,7 +223,7 @@ bool Quotient::reads(Facts::Head head, const std::string& text) {
   return false;
 }
 
-// Some text of the facts that a parser reads, or one that was shown to lead there from elsewhere.
+// A proof: a text of the facts that a parser reads. Two witnesses are tried, with and without `vary`.
 const Quotient::Proof* Quotient::proof(Facts::Head head, At from, At to) {
   const Question key{head, from, to};
   if (const auto known = proofs_.find(key); known != proofs_.end()) return known->second.get();
@@ -223,6 +242,7 @@ const Quotient::Proof* Quotient::proof(Facts::Head head, At from, At to) {
   return prove(key, std::move(out));
 }
 
+// Keeps a proof, and its text for other questions about the same place.
 const Quotient::Proof* Quotient::prove(const Question& question, std::unique_ptr<const Proof> found) {
   if (found) {
     std::deque<std::string>& shown = shown_[std::get<2>(question)];
@@ -232,7 +252,8 @@ const Quotient::Proof* Quotient::prove(const Question& question, std::unique_ptr
   return (proofs_[question] = std::move(found)).get();
 }
 
-// A text of an alternative: some text of each symbol before the border, what was proved of the one across it.
+// Puts a proof together: some text of each symbol before the border, and the proved text of the one
+// across it.
 bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   std::size_t captured = 0;
   const At begin = facts_->at(0, Alive::kClear);
@@ -285,9 +306,10 @@ bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   return true;
 }
 
-// By making the alternatives, each of which is proved.
+// Decides by making the alternatives: each alternative that is given has been proved.
 Verdict Quotient::resolve(Facts::Head head, At from, At to) {
   const Question key{head, from, to};
+  // A question that is being resolved further up counts as not known, so the recursion ends.
   if (crossed(from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
       std::find(resolving_.begin(), resolving_.end(), key) != resolving_.end())
     return Verdict::kUnknown;
@@ -326,8 +348,8 @@ Verdict Quotient::told(RuleId reader, const std::string& text, At from, At to) {
   return decide(facts_->reader(reader, reading), from, to);
 }
 
-// What a reader is told is a text of `rule`, and it leads from one place to another for some of them: the
-// rule becomes one of those. False: there are none.
+// Restricts `rule`, whose text the reader is told, to those texts with which the reader leads from one
+// place to another. False: there are none.
 bool Quotient::fit(RuleId reader, At from, At to, Symbol& rule) {
   if (!base_.compares(reader)) return true;
   Reading fresh;
@@ -335,11 +357,13 @@ bool Quotient::fit(RuleId reader, At from, At to, Symbol& rule) {
   const Alternatives& all = facts_->alternatives(facts_->reader(reader, fresh));
   if (all.ends.empty()) return false;
   const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
+  // If every alternative of a fresh text rests on an assumption, the items have to differ; otherwise
+  // two of them have to be equal.
   if (all.assumed.size() == all.ends.size()) return fit_apart(reader, first, from, to, rule);
   return fit_again(reader, first, last, from, to, rule);
 }
 
-// The items have to differ. `rest`: what follows one that is in nobody's way.
+// The items have to differ. `rest`: the rule that follows an item which no later item repeats.
 bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rule) {
   const Facts::Head head = facts_->head(rest);
   const Verdict possible = decide(head, from, to);
@@ -358,7 +382,9 @@ bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rul
   bool any = true;
   for (const std::string& text : some) {
     if (!base_.narrow(rule.rule_id(), {{&text, 1}, {}, false}, kept, any))
-      too_complex("items of another kind");
+      too_complex(
+          "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
+          "array");
     if (!any) continue;
     const Verdict v = told(reader, text, from, to);
     if (v == Verdict::kYes) continue;
@@ -371,8 +397,8 @@ bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rul
   return any;
 }
 
-// Two of the items have to be equal. `rest`: what follows where those are others; `free`: what would follow
-// if that were not asked.
+// Two of the items have to be equal. `rest`: the rule that follows where two others are equal; `free`:
+// the rule that would follow if no equality were asked for.
 bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to, Symbol& rule) {
   const Verdict others = decide(facts_->head(rest), from, to);
   if (others == Verdict::kYes) return true;
@@ -387,14 +413,16 @@ bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to
   if (!all) {
     if (const Proof* shown = proof(head, from, to)) some = shown->items;
     if (!crossed(from)) free_items(free, from, to, rules);
-    // Where only text is left that is known, its items are all that can come again.
+    // If only known text is left, its items are all that can be repeated.
     all = crossed(from) && others == Verdict::kNo;
   }
   RuleId kept = rule.rule_id();
   bool any = false;
   for (const std::string& text : some) {
     if (!base_.narrow(rule.rule_id(), {{&text, 1}, {}, false}, kept, any))
-      too_complex("items of another kind");
+      too_complex(
+          "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
+          "array");
     if (!any) continue;
     const Verdict v = told(reader, text, from, to);
     if (v == Verdict::kYes) good.push_back(text);
@@ -409,7 +437,7 @@ bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to
   return any;
 }
 
-// Rules of items that may come in the hole, at the first few places.
+// The rules of items that may come in the hole, at its first few places.
 void Quotient::free_items(RuleId rest, At from, At to, std::vector<RuleId>& out) {
   std::vector<RuleId> todo{rest};
   for (std::size_t i = 0; i < todo.size() && i < 4; ++i) {
@@ -443,8 +471,10 @@ std::size_t Quotient::fits() {
   return s == 0 ? 0 : s - 1;
 }
 
+// Adds an alternative unless it is there already.
 void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
-  uint32_t begin = 0;  // few: an alternative a place where the text may end
+  // There are few: one for each place at which the text may end.
+  uint32_t begin = 0;
   for (uint32_t end : out.ends) {
     if (std::equal(sequence.begin(), sequence.end(), out.symbols.begin() + begin, out.symbols.begin() + end))
       return;
@@ -453,7 +483,7 @@ void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
   out.add(sequence);
 }
 
-// A terminal whose text ends at a spot of the suffix.
+// Adds a terminal whose text ends at a spot of the suffix, as its quotient by the suffix up to there.
 void Quotient::add_crossing(const std::vector<Symbol>& before, RegexId r, Facts::Spot spot,
                             const std::vector<Symbol>& after, Alternatives& out) {
   const RegexId begun = before_text(regexes_, r, std::string_view(suffix_).substr(0, spot - 1));
@@ -470,8 +500,9 @@ void Quotient::add_crossing(const std::vector<Symbol>& before, RegexId r, Facts:
   put(regexes_.byte(kEdge));
 }
 
-// What stands behind a symbol whose text ends at `at`, in the suffix: nothing, but for readers of captures
-// that began before the border. Each is told what was captured and the suffix up to it. A list a way.
+// The symbols of the quotient for the symbols behind one whose text ends at `at` in the suffix. There
+// are none, except readers of captures that began before the border: each is told the captured text and
+// the suffix up to it. Each result is one way.
 std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                                   uint32_t captures, At to) {
   check_depth();
@@ -491,6 +522,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
   for (At f : from)
     for (At t : exits(facts_->reader(reader->rule_id(), fresh), f)) {
+      // The captured text goes on into the suffix, up to the place where the reader stands.
       const uint32_t read = text(suffix_.substr(0, facts_->spot(f) - 1));
       const bool last = reader + 1 == end && done(t, to);
       const Symbol told = own({Own::kEnded, reader->rule_id().v, 0, f, last ? to : t, read});
@@ -513,7 +545,8 @@ void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives&
   }
 }
 
-// A labelled set of literals and its reader. Of the literals those are kept that lead to the end.
+// A labelled set of literals and its reader. Only literals that lead to the end are kept, in one set
+// for each way to go on.
 void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, At to,
                          const std::vector<Symbol>& before, std::vector<At>& next, Alternatives& out) {
   const RegexId set = s->regex();
@@ -529,8 +562,10 @@ void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, 
   };
   const auto reached = facts_->reads(set, 0);
   const std::vector<Facts::Exit> found(reached.begin(), reached.end());
-  std::map<std::pair<Facts::Spot, std::vector<Symbol>>, std::vector<uint64_t>> split;  // the border within
-  std::map<std::pair<At, std::vector<Symbol>>, std::vector<uint64_t>> whole;           // or behind them
+  // Sets of literals, as bits, where the border lies within the literal,
+  std::map<std::pair<Facts::Spot, std::vector<Symbol>>, std::vector<uint64_t>> split;
+  // and where it lies behind it.
+  std::map<std::pair<At, std::vector<Symbol>>, std::vector<uint64_t>> whole;
   for (const Facts::Exit& e : found) {
     if (e.label == 0) continue;
     if (e.spot > 1) {
@@ -570,10 +605,11 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
   const Symbol* const end = all.data() + all.size();
   std::vector<Symbol> before;
   std::vector<At> here{facts_->at(0, from)}, next;
-  uint32_t captures = 0;  // that are open, all of them begun before the border
+  // The open captures; all of them began before the border.
+  uint32_t captures = 0;
   std::vector<Alive::Step> steps;
   unsure_ = false;
-  // `open`: captures behind the symbol.
+  // Adds an alternative in which the rule or reader s crosses. `open`: the captures behind the symbol.
   const auto add_rule = [&](const Symbol* s, Own::Kind kind, At at, At exit, uint32_t open,
                             const std::vector<Symbol>& before) {
     const At goal = s + 1 == end && open == 0 ? to : exit;
@@ -642,7 +678,7 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
                 add_once(next, at);
                 continue;
               }
-              // What may not follow is asked where the text is read, of its first byte.
+              // The parser checks a pending restriction where the text is read, at its first byte.
               for (const std::vector<Symbol>& after : behind(s + 1, end, at, 0, captures, to)) {
                 if (terminal) {
                   add_crossing(before, s->regex(), e.spot, after, out);
@@ -712,7 +748,8 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
     unknown_ = true;
     return;
   }
-  // Perhaps more: a walk that did not say what was captured asks again with the text (mask/fill.h).
+  // There may be more alternatives: a walk without captured text asks again with the text
+  // (mask/fill.h).
   add({Symbol::terminal(RegexArena::poison())}, out);
 }
 
@@ -729,7 +766,7 @@ void Quotient::expand(RuleId rule, const Reading& reading, Alternatives& out) {
     cross(head, from, to, out);
     inexact_ = inexact_ || unknown_;
     if (!unknown_ || !out.ends.empty()) return;
-    // It was promised that there is something: a text that showed it.
+    // The rule was promised to have a text, so a text that showed it is given.
     const At begin = facts_->at(0, from);
     for (const std::string& text : shown_[to])
       if (reads(head, text)) {

@@ -1,18 +1,22 @@
 // The texts that a suffix completes, as productions: the right quotient of a grammar by a text.
 //
-// In: productions, a rule of theirs, a suffix of one byte or more. Out: productions whose texts are all u
-// with u suffix in the rule. Cost: facts (holes/facts.h) about "any text, then the suffix", found as rules
-// are asked for: linear in the suffix for grammars as documents and programs have them.
+// In: productions, a rule of theirs, a suffix of one byte or more. Out: productions whose texts are all
+// u for which u suffix is a text of the rule. Cost: facts (holes/facts.h) about "any text, then the
+// suffix", found as rules are asked for: linear in the suffix for grammars such as those of documents
+// and programs.
 //
-// One symbol of every rule on the way holds the suffix's first byte: it crosses the border. What stands
-// before it is read as ever, what stands behind it reads suffix and is left out, and the symbol itself is a
-// rule (crossing, which, where its text ends), so crossing rules are right-linear and derivations of u are
-// those of u suffix. A terminal that crosses is its own right quotient (holes/right.h). An alternative is
-// given only where a fact says that some text leads through it. Between lexemes the border matters: whether
-// the suffix may follow what was read last is known only then. So a lexeme that begins with the suffix reads
-// one mark, the byte kEdge, which may not follow a lexeme where the suffix's first byte may not; a state ends
-// where the mark leads to an end (Productions::bordered). Source: closure of the context-free languages under
-// quotient with a regular one (Ginsburg, Spanier 1963).
+// In every rule on the way, one symbol holds the suffix's first byte: it crosses the border. The
+// symbols before it are read as in the base. The symbols behind it read only suffix and are left out.
+// The symbol itself becomes a rule (crossing, which symbol, where its text ends). So crossing rules are
+// right-linear, and the derivations of u are those of u suffix. A terminal that crosses is its own
+// right quotient (holes/right.h). An alternative is given only where a fact says that some text leads
+// through it.
+//
+// Between lexemes the border matters, because only there it is known whether the suffix may follow the
+// lexeme read last. So a lexeme that begins with the suffix reads one mark, the byte kEdge, which may
+// not follow a lexeme where the suffix's first byte may not. A state may end where the mark leads to an
+// end (Productions::bordered). Source: closure of the context-free languages under quotient with a
+// regular one (Ginsburg, Spanier 1963). quotient.cc has an example.
 #pragma once
 
 #include <deque>
@@ -37,14 +41,15 @@ namespace structgen {
 
 class Quotient : public Productions {
  public:
-  // `lexed`: whether the rules are made of lexemes. All but the suffix outlive this. `most`: bytes of the
-  // states that proofs may read.
+  // `lexed`: whether the rules are made of lexemes. The arguments except the suffix must outlive this
+  // object. `most`: bytes of the states of the parser that reads proofs.
   Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
            std::size_t most);
   RuleId rule() const { return RuleId{1}; }
-  // Whether there is any text; `unsure`: it was too much to tell.
+  // Whether there is any text; `unsure`: that took too much work to decide.
   bool possible(bool& unsure);
-  // Bytes of the suffix that some text leads through; its length where the text then cannot end.
+  // The number of bytes of the suffix that some text can lead through. It is the suffix's length if the
+  // text then cannot end; the error message points there.
   std::size_t fits();
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
@@ -72,9 +77,13 @@ class Quotient : public Productions {
   // A rule whose text holds the border.
   struct Own {
     enum Kind : uint32_t {
-      kCross,   // rule a of the base, from pending b, to place c
-      kReader,  // the same of a reader
-      kEnded,   // reader a that was told what was captured and `text`; then rest b, c: from place, to place
+      // Rule a of the base, from pending restriction b, to place c.
+      kCross,
+      // The same for a reader.
+      kReader,
+      // Reader a, which is told the captured text and `text`; it leads from place c to place d, and
+      // reads nothing before the border.
+      kEnded,
     } kind;
     uint32_t a, b, c, d, text;
     friend bool operator==(const Own&, const Own&) = default;
@@ -88,15 +97,16 @@ class Quotient : public Productions {
   // A text that leads from one place to another and that a parser has read.
   struct Proof {
     std::string text;
-    std::vector<std::string> items;  // in it that are compared, the outermost
+    // The outermost parts of it that are compared.
+    std::vector<std::string> items;
   };
   using Question = std::tuple<Facts::Head, At, At>;
   const Proof* proof(Facts::Head head, At from, At to);
   const Proof* prove(const Question& question, std::unique_ptr<const Proof> found);
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
   bool reads(Facts::Head head, const std::string& text);
-  // Whether some exit of `head` from `from` is `to`. It says in unsure_ that a captured text has to be told,
-  // and in unknown_ that it was too much to decide.
+  // Whether some exit of `head` from `from` is `to`. It sets unsure_ if a captured text has to be
+  // known, and unknown_ if the question took too much work.
   bool leads(Facts::Head head, At from, At to);
   Verdict decide(Facts::Head head, At from, At to);
   Verdict resolve(Facts::Head head, At from, At to);
@@ -124,26 +134,33 @@ class Quotient : public Productions {
   const RuleId root_;
   const bool lexed_;
   const std::string suffix_;
-  StackArena stacks_;  // none: what stands for one in alive_
+  // Empty: alive_ needs an arena and uses none of its stacks.
+  StackArena stacks_;
   std::unique_ptr<Alive> alive_;
   std::unique_ptr<Path> path_;
   std::unique_ptr<Facts> facts_;
   At end_ = 0;
   bool unsure_ = false, unknown_ = false;
-  bool one_ = false;  // one alternative will do
+  // One alternative is enough.
+  bool one_ = false;
   bool inexact_ = false;
-  std::unique_ptr<Parser> reader_;                           // of proofs
-  std::map<Question, std::unique_ptr<const Proof>> proofs_;  // null: none was found
-  std::map<At, std::deque<std::string>> shown_;              // texts of proofs that lead to a place
+  // Reads proofs.
+  std::unique_ptr<Parser> reader_;
+  // Null: none was found.
+  std::map<Question, std::unique_ptr<const Proof>> proofs_;
+  // Keyed by place: texts of proofs that lead there.
+  std::map<At, std::deque<std::string>> shown_;
   std::map<Question, Verdict> decided_;
   std::vector<Question> resolving_;
-  uint32_t resolved_ = 0;  // since it was asked for a rule
+  // Number of questions resolved since a rule was asked for.
+  uint32_t resolved_ = 0;
   std::vector<Own> own_;
   InternTable own_index_;
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;
-  using Crossing = std::tuple<uint32_t, Facts::Spot, uint32_t>;  // a lexeme, its end, what may not follow
+  // A lexeme, the spot at which it ends, and the bytes that may not follow.
+  using Crossing = std::tuple<uint32_t, Facts::Spot, uint32_t>;
   std::vector<Crossing> crossing_;
   std::map<Crossing, uint32_t> crossing_index_;
 };

@@ -9,8 +9,10 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kMostPaths = 10'000;  // of stacks through the readers of open captures
+// At most so many paths of stacks through the readers of open captures.
+constexpr std::size_t kMostPaths = 10'000;
 
+// Rules of the rest have odd numbers, those of the base even ones.
 RuleId own_rule(std::size_t i) {
   if (2 * i + 1 > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
   return RuleId{static_cast<uint32_t>(2 * i + 1)};
@@ -38,6 +40,7 @@ void Rest::renumber(Alternatives& out) const {
   for (Symbol& s : out.symbols) s = number(s);
 }
 
+// The rule of a set of stacks, new or known.
 Symbol Rest::stack(StackId s) {
   if (const uint32_t* known = stacks_.find(s.v)) return Symbol::rule(own_rule(*known));
   const uint32_t n = static_cast<uint32_t>(own_.size());
@@ -47,9 +50,9 @@ Symbol Rest::stack(StackId s) {
   return out;
 }
 
-// The symbols down to the readers of all captures, each path a way of its own. `open`: captures among them
-// that begin in the hole, whose readers come first. `label`: the symbol above is labelled, and its reader
-// comes next.
+// Adds the symbols down to the readers of all captures; each path becomes an alternative. `open`: the
+// number of captures among the symbols that begin in the hole, whose readers come first. `label`: the
+// symbol above is labelled, and its reader comes next.
 void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
                    std::vector<Symbol>& above, Alternatives& out) {
   check_depth();
@@ -70,7 +73,7 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open,
       go_on(e, captured, open, label, above, out);
       continue;
     }
-    // The text of an inner capture belongs to the one around it.
+    // The text of an inner capture belongs to the one around it as well.
     const std::string text = captured.back();
     captured.pop_back();
     own_.push_back({Own::kReader, e.top.rule_id().v, text});
@@ -83,7 +86,7 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open,
   }
 }
 
-// The same from one entry on, whose top reads none of `captured`.
+// The same from one entry on, whose top symbol reads none of `captured`.
 void Rest::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
                  std::vector<Symbol>& above, Alternatives& out) {
   if (e.top.kind() == Symbol::kCapture) ++open;
@@ -94,13 +97,14 @@ void Rest::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32
   above.pop_back();
 }
 
+// The alternatives of the start: one or more for each item of the state.
 void Rest::start(Alternatives& out) {
   if (parser_.state(state_).accepting) out.add({});
   const std::vector<Item> items(parser_.items(state_).begin(), parser_.items(state_).end());
   for (const Item& i : items) {
     std::vector<std::string> captured;
     CaptureId c = i.capture;
-    // Innermost first, each without what it passes on to the one around it.
+    // Innermost first; each without the text that it passes on to the one around it.
     while (c.v > 1) captured.push_back(parser_.captures().innermost(c));
     std::reverse(captured.begin(), captured.end());
     std::vector<Symbol> above(captured.size(), Symbol::capture());

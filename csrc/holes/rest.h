@@ -1,11 +1,15 @@
-// What is left of a grammar once a text was read, as productions.
+// The rest of a grammar after a text was read, as productions.
 //
-// In: a parse state behind the text, the productions that it belongs to. Out: productions whose texts are the
-// rest: rule() reads what may follow. Cost: one rule for each set of stacks that a text reaches.
+// In: a parse state behind the text, and the productions that it belongs to. Out: productions whose
+// texts are the rest: rule() reads the texts that may follow. Cost: one rule for each set of stacks
+// that a text reaches.
 //
-// A set of stacks is a rule: its alternatives are its tops, each with the set below it. What captures a text
-// and what reads it stay in one alternative, because a reader is told only what its own alternative captured.
-// Captures that are open begin anew, and their readers are told what was captured before.
+// Example: after `[1` in a grammar of arrays of integers, the rest has the texts `]`, `23]`, `,4]`, ...
+//
+// A set of stacks is a rule: its alternatives are its tops, each followed by the rule of the set below
+// it. A symbol that captures a text and its reader stay in one alternative, because a reader is told
+// only the text that its own alternative captured. Captures that are open begin anew, and their readers
+// are told the text captured before as well.
 #pragma once
 
 #include <memory>
@@ -20,10 +24,10 @@ namespace structgen {
 
 class Rest : public Productions {
  public:
-  // `parser`: over `base`, with the state in it; both outlive this.
+  // `parser`: made over `base`, with the state in it. Both must outlive this object.
   Rest(Productions& base, Parser& parser, StateId state);
   RuleId rule() const { return RuleId{1}; }
-  // The number here of a rule of the base.
+  // The number of a rule of the base in this numbering.
   static RuleId of(RuleId base);
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
@@ -61,8 +65,10 @@ class Rest : public Productions {
  private:
   struct Own {
     enum Kind : uint8_t { kStart, kStack, kReader } kind;
-    uint32_t a = 0;    // a StackId, or a RuleId of the base
-    std::string text;  // that was captured before
+    // A StackId, or a RuleId of the base.
+    uint32_t a = 0;
+    // The text that was captured before.
+    std::string text;
   };
   Symbol stack(StackId s);
   Symbol number(Symbol s) const;
@@ -79,7 +85,8 @@ class Rest : public Productions {
   const bool lexed_;
   Alternatives start_;
   std::vector<Own> own_;
-  FlatMap<uint32_t, uint32_t> stacks_;  // by StackId
+  // Keyed by StackId.
+  FlatMap<uint32_t, uint32_t> stacks_;
 };
 
 }  // namespace structgen

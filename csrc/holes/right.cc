@@ -14,7 +14,7 @@
 namespace structgen {
 
 namespace {
-// {u : u text in r}, for what is an automaton and no tree.
+// {u : u text in r}, for regexes that are automata and no trees (sets of literals, lazy languages).
 class Before : public LazyLanguage {
  public:
   uint32_t definition = 0;
@@ -62,11 +62,14 @@ struct Quotients : RegexCache {
     lazy = made.get();
     lazy->definition = regexes.define(std::move(made));
   }
-  Before* lazy;  // of the arena
+  // Owned by the arena.
+  Before* lazy;
   FlatMap<uint64_t, uint32_t> by_byte;
   std::size_t byte_size() const override { return by_byte.byte_size() + lazy->byte_size(); }
 };
 
+// The quotient by one byte, by the structure of the regex; the last byte of a concatenation comes from
+// its right part, or from the left one if the right one may be empty.
 RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
   check_depth();
   Quotients& all = regexes.cache<Quotients>(regexes);
@@ -85,7 +88,8 @@ RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
       if (regexes.byte_set(n.a).has(b)) out = RegexArena::epsilon();
       break;
     case RegexKind::kLiteral: {
-      const std::string text(n.text, n.n);  // the arena may move what it points to
+      // The arena may move the text to which n points.
+      const std::string text(n.text, n.n);
       if (static_cast<uint8_t>(text.back()) == b)
         out = regexes.literal(std::string_view(text).substr(0, text.size() - 1));
       break;
@@ -105,6 +109,7 @@ RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
     }
     case RegexKind::kNot: out = regexes.negate(before_byte(regexes, RegexId{n.a}, b)); break;
     case RegexKind::kRepeat: {
+      // The last repetition loses the byte, and one repetition less stands before it.
       const RegexId last = before_byte(regexes, RegexId{n.a}, b);
       if (last == RegexArena::empty()) break;
       const uint32_t min = n.min > 0 ? n.min - 1 : 0, max = n.max == kUnbounded ? kUnbounded : n.max - 1;
@@ -115,6 +120,7 @@ RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
       out = all.lazy->make(regexes, r, std::string(1, static_cast<char>(b)));
       break;
     case RegexKind::kLazy: {
+      // The quotient of a lazy quotient is one by the longer text, so they do not nest.
       RegexId of = r;
       std::string text(1, static_cast<char>(b));
       if (n.a == all.lazy->definition) {

@@ -1,10 +1,13 @@
-// Right quotients of regexes: what may stand before a text so that both together match.
+// Right quotients of regexes: the texts that may stand before a given text so that both together match.
 //
-// In: a regex, a text. Out: the regex of all u with u text in it. Cost: one pass over the regex a byte, each
-// remembered; a set of literals or a language unfolded on demand becomes one of the latter kind.
-// The quotient by one text commutes with & and ~ as it does with |, so there is one for every regex; that of
-// a run of characters is the run with one of them less, whose masks are those of the run. Source: the mirror
-// image of the derivative (Brzozowski 1964).
+// In: a regex, a text. Out: the regex of all u for which u text is in the language. For (ab)*c and the
+// text `bc` it is (ab)*a. Cost: one pass over the regex for each byte of the text; each result is
+// remembered. A set of literals or a language that unfolds on demand becomes a language that unfolds on
+// demand.
+//
+// The quotient by one text commutes with & and ~ as it does with |, so every regex has one. The
+// quotient of a run of characters is the run with one character less and a begun one, whose masks are
+// those of the run. Source: the mirror image of the derivative (Brzozowski 1964).
 #pragma once
 
 #include <string_view>

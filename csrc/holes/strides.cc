@@ -10,7 +10,8 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kLarge = 64;  // nodes of a branch of which it is remembered what it does
+// Branches with at least so many nodes are remembered.
+constexpr uint32_t kLarge = 64;
 }  // namespace
 
 Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most) {
@@ -35,13 +36,15 @@ uint32_t Strides::intern(std::vector<uint32_t>& places) {
       });
 }
 
-// token(node, regex) where tokens end, out(node, label) where the regex does and tokens go on.
+// Calls token(node, regex) where tokens end, and out(node, label) where the regex ends and tokens go
+// on.
 template <class Token, class Out>
 void Strides::walk(RegexId r, uint32_t places, Token&& token, Out&& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const std::vector<uint32_t> from = sets_[places];
   std::vector<std::pair<uint32_t, RegexId>> todo;
-  FlatMap<uint64_t, bool> seen;  // one place may lie below another one
+  // A place may lie below another one, so pairs may be met twice.
+  FlatMap<uint64_t, bool> seen;
   for (uint32_t place : from) {
     todo.push_back({place, r});
     while (!todo.empty()) {
@@ -65,8 +68,9 @@ void Strides::walk(RegexId r, uint32_t places, Token&& token, Out&& out) {
   }
 }
 
-// What a branch of the trie does to a regex, with what large branches below it do, which are told apart: most
-// regexes of one grammar differ along a few tokens only, as all texts but one of an object's names do.
+// The effect of a branch of the trie on a regex. Large branches below it are asked for by themselves.
+// Most regexes of one grammar differ along a few tokens only, such as "any text but a name of the
+// object", so they share most branches.
 const Strides::Branch& Strides::branch(uint32_t node, RegexId r) {
   check_depth();
   const uint64_t key = (static_cast<uint64_t>(node) << 32) | r.v;
@@ -82,6 +86,7 @@ const Strides::Branch& Strides::branch(uint32_t node, RegexId r) {
   return *branches_.back();
 }
 
+// Adds a derivative once, with a few of its tokens as examples.
 void Strides::Gathering::add(RegexId to, std::span<const TokenId> tokens) {
   const auto [i, fresh] = number.emplace(to.v, static_cast<uint32_t>(out.left.size()));
   if (fresh) out.left.push_back({to, {}});
@@ -97,6 +102,7 @@ void Strides::gather(uint32_t from, RegexId r, Gathering& out) {
   while (!todo.empty()) {
     const auto [node, d] = todo.back();
     todo.pop_back();
+    // A large branch is computed by itself and remembered. Its examples are added here.
     if (node != from && trie.node(node).end - node >= kLarge) {
       const Branch& below = branch(node, d);
       charge(static_cast<int64_t>(1 + below.left.size() + below.exits.size() / 8));
@@ -119,6 +125,7 @@ void Strides::gather(uint32_t from, RegexId r, Gathering& out) {
   }
 }
 
+// If the remembered branches take too many bytes, all are forgotten; strides stay.
 const Stride& Strides::stride(RegexId r, uint32_t places) {
   const uint64_t key = (static_cast<uint64_t>(r.v) << 32) | places;
   if (const uint32_t* known = known_.find(key)) return *strides_[*known];

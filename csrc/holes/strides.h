@@ -1,10 +1,14 @@
-// What one token, whichever it is, does to a regex.
+// The effect of one token, whichever it is, on a regex.
 //
-// In: a regex, and the places of the trie at which tokens go on with it: the root, or where a terminal in
-// front of it ended. Out: the derivatives in which tokens end inside it, and the places at which it ends
-// within tokens. Cost: a walk of the trie below those places, once for each pair, but for large branches in
-// which the derivative is one that was met there before; what stands behind the regex does not matter to it,
-// so all grammars of a world share the answers.
+// In: a regex, and the places of the trie at which tokens go on with it: the root, or the nodes at
+// which a terminal in front of it ended. Out: the derivatives in which tokens end inside the regex, and
+// the places at which the regex ends inside tokens. Cost: a walk of the trie below those places, once
+// for each pair of regex and places. Large branches of the trie are remembered by the derivative that
+// meets them, so their walks are shared. The symbols behind the regex do not matter, so all grammars of
+// a world share the answers.
+//
+// Example, the tokens `a`, `ab`, `a"`, `a",` and the regex [a-z]*": `left` is [a-z]*" (for `a` and
+// `ab`) and the empty rest (for `a"`); `exits` has the node of `a"`, at which the token `a",` goes on.
 #pragma once
 
 #include <cstdint>
@@ -24,27 +28,31 @@ struct Stride {
   static constexpr std::size_t kExamples = 6;
   struct Left {
     RegexId regex;
-    std::vector<TokenId> examples;  // tokens that end there
+    // Some tokens that end there.
+    std::vector<TokenId> examples;
   };
   struct Exit {
-    uint32_t label;  // 1 + what the regex ended in, or 0
+    // 1 + the label in which the regex ended, or 0.
+    uint32_t label;
     uint32_t places;
   };
   std::vector<Left> left;
   std::vector<Exit> exits;
-  // Tokens that end in each of `left`, once they were asked for.
+  // For each of `left` all tokens that end there; made when they are first asked for.
   mutable std::vector<std::vector<TokenId>> tokens;
   mutable bool listed = false;
 };
 
 class Strides : public RegexCache {
  public:
-  // The table of a world, made on first use: `vocabulary` is the world's.
-  // `most`: bytes of what is remembered of branches.
+  // The table of a world, made on first use. `vocabulary` is the world's. `most`: bytes of the branches
+  // that are remembered.
   static Strides& of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
   Strides(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
-  static constexpr uint32_t kRoot = 0;  // the set of places where a token begins
+  // The set of places at which a token begins.
+  static constexpr uint32_t kRoot = 0;
   const Stride& stride(RegexId r, uint32_t places);
+  // All tokens that end in the derivative number `left` of a stride.
   const std::vector<TokenId>& tokens(RegexId r, uint32_t places, std::size_t left);
   std::size_t byte_size() const override {
     return bytes_ + index_.byte_size() + known_.byte_size() + branch_index_.byte_size();
@@ -54,13 +62,16 @@ class Strides : public RegexCache {
   const std::vector<uint32_t>& places(uint32_t set) const { return sets_[set]; }
 
  private:
-  struct Branch {  // what the tokens below a node of the trie do
+  // The effect of the tokens below one node of the trie.
+  struct Branch {
     std::vector<Stride::Left> left;
-    std::vector<std::pair<uint32_t, uint32_t>> exits;  // label, node
+    // Pairs of a label and a node.
+    std::vector<std::pair<uint32_t, uint32_t>> exits;
   };
   struct Gathering {
     Branch& out;
-    FlatMap<uint32_t, uint32_t> number;  // of each regex in out.left
+    // The index of each regex in out.left.
+    FlatMap<uint32_t, uint32_t> number;
     void add(RegexId to, std::span<const TokenId> tokens);
   };
   const Branch& branch(uint32_t node, RegexId r);

@@ -1,16 +1,27 @@
-// Token bitmasks on rows of logits, on the CPU.
+// Token bitmasks applied to rows of logits, on the CPU.
 //
-// In: logits, `rows` rows of `width` elements, `stride` elements apart; a mask, `words` 32-bit words a row,
-// `mask_stride` words apart (0: one row for all). Bit t % 32 of word t / 32 is 1 where token t is allowed;
-// columns from 32 * words on have no bit and are not allowed.
-// Out: the same rows with -inf (`mask_logits`), their log-sum-exp, or their log-softmax over the allowed.
-// Cost: one pass over memory. In place, words of 32 allowed tokens are only looked at, and words of 32
-// refused ones only written: a row of 131,072 floats takes 2 us where nearly all are allowed and 15 us
-// where none is. Sums skip refused words, so a narrow mask costs what it allows.
+// In: logits, `rows` rows of `width` elements, which lie `stride` elements apart; and a mask, `words`
+// 32-bit words a row, whose rows lie `mask_stride` words apart (0: one row for all). Bit t % 32 of word
+// t / 32 is 1 where token t is allowed. Columns from 32 * words on have no bit and are refused: a model
+// may pad its logits to 128,256 columns for 128,000 tokens. Out: the same rows with -inf where a token
+// is refused (`mask_logits`), the log-sum-exp of the allowed logits of each row, or the log-softmax
+// over them.
 //
-// Plain loops of 32 elements, which gcc vectorises; on x86-64 Linux each function is compiled for the
-// baseline, AVX2 and AVX-512, and the loader picks one. Rows are shared among threads only where there is
-// work for them: starting one costs 20-50 us.
+// Example, one row of 4 logits and the mask 0b0101 (tokens 0 and 2):
+//
+//     logits        1     5     1     7
+//     mask_logits   1    -inf   1    -inf
+//     logsumexp     1 + ln 2 = 1.693
+//     log_softmax  -0.693 -inf -0.693 -inf
+//
+// Cost: one pass over memory. In place, a word of 32 allowed tokens is only looked at, and a word of 32
+// refused tokens is only written: a row of 131,072 floats takes 2 us where nearly all are allowed and
+// 15 us where none is. Sums skip words without an allowed token, so the cost of a narrow mask follows
+// the number of tokens that it allows.
+//
+// The loops run over 32 elements and are plain, so that gcc vectorises them. On x86-64 Linux each
+// function is compiled for the baseline, AVX2 and AVX-512, and the loader picks one. Rows are shared
+// among threads only where there is enough work: to start a thread costs 20 to 50 us.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +31,10 @@ namespace structgen {
 
 enum class Element : uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64 };
 
+// Bytes of one element.
 std::size_t element_size(Element e);
 
+// The memory of a caller's array (NumPy, torch or C); nothing here owns it.
 struct LogitRows {
   const void* data = nullptr;
   Element element = Element::kFloat32;
@@ -36,18 +49,19 @@ struct MaskRows {
   std::size_t words = 0;
 };
 
-// Writes every row of `in` to `out`, -inf where it is not allowed; `out` may be `in.data` (same stride).
-// With `indices`, mask row i is for logits row indices[i]; rows without a mask are copied as they are.
-// `threads` 0 chooses by size.
+// Writes every row of `in` to `out`, with -inf where a token is refused. `out` may be `in.data` if the
+// strides agree. With `indices`, mask row i is for logits row indices[i], and rows without a mask are
+// copied as they are: a batch may hold sequences that follow no grammar. `threads` 0 lets the size
+// decide.
 void mask_logits(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask,
                  const int64_t* indices, std::size_t n_indices, unsigned threads);
 
-// log(sum(exp(x))) over the allowed x of a row, formed in double; -inf where nothing is allowed, NaN where
-// an allowed logit is NaN. `out` has one value a row: double for kFloat64, else float.
+// log(sum(exp(x))) over the allowed x of each row. The result is -inf where nothing is allowed and NaN
+// where an allowed logit is NaN. `out` has one value a row: double for kFloat64, else float.
 void masked_logsumexp(void* out, const LogitRows& in, const MaskRows& mask, unsigned threads);
 
-// x - logsumexp where allowed, else -inf; a row with nothing allowed is -inf throughout.
-// `out` is contiguous, rows x width: double for kFloat64, else float.
+// x - logsumexp where a token is allowed, else -inf. A row in which nothing is allowed is -inf
+// throughout. `out` is contiguous, rows x width: double for kFloat64, else float.
 void masked_log_softmax(void* out, const LogitRows& in, const MaskRows& mask, unsigned threads);
 
 }  // namespace structgen

@@ -21,9 +21,13 @@ namespace structgen {
 
 namespace {
 
+// The layout: a Header, then the sections in the order of the enum, each at a multiple of kAlign bytes.
+// The structs are written as they lie in memory, so that loading converts nothing. kVersion rises
+// whenever a section's meaning or a struct changes.
 constexpr char kMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
 constexpr uint32_t kVersion = 6;
-constexpr uint32_t kOrder = 0x01020304;  // reads otherwise where bytes are in the other order
+// A machine of the other byte order reads another number here.
+constexpr uint32_t kOrder = 0x01020304;
 constexpr std::size_t kAlign = 64;
 
 enum Section : uint32_t {
@@ -45,14 +49,18 @@ struct Header {
   char magic[8];
   uint32_t version, order;
   uint32_t node_size, kids_size;
-  uint64_t begin[kSections], size[kSections];  // bytes, from the start of the file
+  // Offsets from the start of the file, and sizes, in bytes.
+  uint64_t begin[kSections], size[kSections];
   uint64_t total;
-  uint64_t checksum;  // of everything after the header
-  uint64_t header;    // of the fields above
+  // Of everything behind the header.
+  uint64_t checksum;
+  uint64_t header;  // of the fields above
 };
 static_assert(sizeof(Header) % 8 == 0);
 
-// Four lanes, so that the multiplications overlap: the check is to cost less than reading the pages.
+// The checksum finds accidents (a copy that was cut, a bad disk), not attacks; sound() protects against
+// indices that an attacker chose. It has four lanes, so that the multiplications overlap and the check
+// costs less than reading the pages.
 uint64_t checksum(const char* p, std::size_t n) {
   uint64_t lane[4] = {1, 2, 3, 4};
   std::size_t i = 0;
@@ -72,11 +80,13 @@ uint64_t header_sum(const Header& h) {
   return checksum(reinterpret_cast<const char*>(&h), offsetof(Header, header));
 }
 
+// The path comes first, so that the caller sees which of several files is meant.
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw Error(ErrorKind::kVocabulary, path + ": " + what);
 }
 
-// The bytes of a file, mapped where the system can, read where it cannot.
+// The bytes of a file: mapped where the system can map, read into memory on Windows. The object must
+// outlive every span into it; the Vocabulary holds it (`keep`).
 class File {
  public:
   explicit File(const std::string& path) {
@@ -98,7 +108,9 @@ class File {
     if (size_ > 0) {
       int flags = MAP_PRIVATE;
 #ifdef MAP_POPULATE
-      flags |= MAP_POPULATE;  // every page is read for the checksum: one call instead of thousands of faults
+      // The checksum reads every page, so one call that reads them all ahead replaces thousands of page
+      // faults.
+      flags |= MAP_POPULATE;
 #endif
       void* at = ::mmap(nullptr, size_, PROT_READ, flags, fd, 0);
       ::close(fd);
@@ -127,6 +139,8 @@ class File {
 #endif
 };
 
+// A section as an array. The caller has checked the bounds, the alignment and the multiple of
+// sizeof(T).
 template <class T>
 std::span<const T> section(const File& file, const Header& h, Section s) {
   return {reinterpret_cast<const T*>(file.data() + h.begin[s]), h.size[s] / sizeof(T)};
@@ -191,6 +205,10 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
   }
 }
 
+// The order of the checks matters: the header's own sum before its numbers are used, the sections'
+// bounds before the file is read through them, and the checksum before the contents.
+// Vocabulary::sound() then checks indices, and runs are checked when they are first asked for
+// (runs.cc).
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta) {
   auto file = std::make_shared<File>(path);
   Header h;

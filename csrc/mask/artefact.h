@@ -1,10 +1,13 @@
-// A vocabulary on disk: the bytes of its tokens, the finished trie and its runs of characters, to be mapped
-// into memory.
+// A vocabulary on disk: the bytes of its tokens, the finished trie and its runs of characters, in a
+// form that is mapped into memory.
 //
-// In: a vocabulary and a path, or a path. Out: a file, or a vocabulary whose arrays lie in the mapped file.
-// Cost: saving writes about 18 MB for 131k tokens; loading maps it and reads it once, to check it (a few
-// milliseconds). The file is of this version, byte order and struct layout; another is refused, not
-// converted.
+// In: a vocabulary and a path, or a path. Out: a file, or a vocabulary whose arrays lie in the mapped
+// file. Cost: to save writes about 18 MB for 131k tokens; to load maps the file and reads it once, to
+// check it (a few milliseconds, where building the trie takes 60). The processes of a server that map
+// the same file share its pages.
+//
+// A file belongs to one version, byte order and struct layout. Another file is refused and not
+// converted: the caller builds the vocabulary anew from the tokenizer.
 #pragma once
 
 #include <memory>
@@ -15,13 +18,14 @@
 
 namespace structgen {
 
-// Written beside the path and renamed, so a reader finds the old file or the new one. Runs of a JSON string
-// are made for it where they are not known yet. `meta` comes back from loading. Throws kVocabulary where the
-// file cannot be written.
+// Writes the file beside the path and renames it, so that a reader finds the old file or the new one,
+// never a part. The runs of a JSON string are made first where they are not known yet. `meta` is any
+// text; load_vocabulary() returns it. Throws kVocabulary where the file cannot be written.
 void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const std::string& path);
 
-// Throws kVocabulary: no such file, another format or version, cut off, damaged, or indices out of range (a
-// file made by hand cannot lead a walk out of the arrays).
+// Throws kVocabulary where there is no such file, or the file has another format or version, is cut off
+// or damaged, or holds indices out of range. So a file made by hand cannot lead a walk out of the
+// arrays.
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta);
 
 }  // namespace structgen

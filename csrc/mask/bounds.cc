@@ -1,15 +1,16 @@
-// Masks of regexes that count, or that stand beside others, taken from a simpler regex.
+// Masks of regexes that count, or that are intersected with others, taken from a simpler regex.
 //
 // In: a regex. Out: its TerminalMask without a walk of the trie, or false. Cost: some hundred to some
-// thousand pairs of states, kept.
+// thousand pairs of regex states, whose answers are kept.
 //
-// The problem. "contains foo, at most 20 characters" has another regex after each character, as the count
-// goes down. A walk of the trie takes a millisecond each, and the masks are nearly all the same.
+// The problem. "Contains foo and has at most 20 characters" is another regex after each character,
+// because the count goes down. A walk of the trie takes a millisecond for each, and the masks are
+// nearly all the same.
 //
-// The idea. Find out that a simpler regex has the same mask, and look only at the tokens where the two may
-// differ. There are three such regexes:
+// The idea. Find out that a simpler regex has the same mask, and look only at the tokens where the two
+// may differ. There are three such regexes:
 //
-// - contained(): a run, where every run of characters can be completed to a text of the regex.
+// - contained(): a run of characters, if every run can be completed to a text of the regex.
 //
 //       regex           any{0,20}" & any* foo any*"
 //       completes()     after any characters at most 3 more and the quote suffice; a product of automata
@@ -17,18 +18,22 @@
 //       18 to 20        each token is tried: does the regex step through it?
 //       closing quote   only tokens that read it are looked at: the text must hold foo by then (meets_exits)
 //
-// - shorter(): the pattern beside the bound, while the bound is further away than the pattern needs to end.
-// - counted(): the same regex with counters cut, and with counters lifted. The first is a subset and the
-//   second a superset, so where their masks agree the regex's mask, which lies between, is the same.
+// - shorter(): the pattern without the bound, while the bound is further away than the pattern needs to
+//   end. The pattern `[a-z]*` with at most 500 characters has the mask of `[a-z]*` until few characters
+//   are left.
+// - counted(): the same regex with counters cut, and with counters lifted. The first regex describes a
+//   subset and the second a superset, so where their masks agree, the mask of the regex between them is
+//   the same.
 //
-// Invariants. A mask that is returned is the one that whole() would make; each function returns false where
-// it is not sure. completes() answers for all pairs that it met, also where it gave up because they were too
-// many.
+// Invariants. A mask that is returned equals the mask that whole() would make; each function returns
+// false where it is not sure. completes() keeps its answer for every pair of states that it met, also
+// where it gave up because they were too many: the next character leads to one of them.
 //
-// Costs. completes(): kPairBudget pairs, once a pattern. counted(): two walks of the trie, from the second
-// regex on that shares its `upper`; a regex that is met once may be the only one.
+// Costs. completes(): kPairBudget pairs, once a pattern. counted(): two walks of the trie, made when a
+// second regex with the same `upper` is asked for; a regex that is met once may be the only one.
 //
-// Rejected. A run where the regex counts groups of words (counts_groups): no run can be told to fit without
+// Rejected. A run where the regex counts groups of words (counts_groups): to tell that every run fits
+// would mean to count all groups, so contained() leaves these regexes to counted().
 // counting them all, so contained() leaves these to counted().
 #include <algorithm>
 #include <unordered_map>
@@ -42,27 +47,40 @@ namespace structgen {
 
 namespace {
 
-constexpr uint32_t kPairBudget = 4'000;  // pairs looked at by one containment test
-constexpr uint32_t kCoverBudget = 300;   // where it would only save the walk of another regex
+// One containment test looks at no more pairs than this.
+constexpr uint32_t kPairBudget = 4'000;
+// The same limit for covers(), which only saves the walk of another regex.
+constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;
-// Limits of counters that tokens stay below: of words, of groups of punctuation; of characters, beyond the
-// longest token, for what completes the text.
+// Limits to which counted() cuts counters, such that no token counts as far: kCounts for counters of
+// words or groups of punctuation (a small limit is tried first); for counters of characters, the
+// longest token plus kSpare characters, which may complete the text.
 constexpr uint32_t kCounts[] = {4, 16}, kSpare = 8;
-// Tokens tried one by one near the limit of a run; characters below which that is not worth it.
+// shorter() tries at most kTried tokens one by one near the limit of a run, and leaves a bound that is
+// closer than kNear characters to the other ways.
 constexpr std::size_t kTried = 4'000;
 constexpr uint32_t kNear = 8;
 
 }  // namespace
 
-// Whether every text made of elements can be completed to a text of the regex, and then by how many elements
-// and a quote at most: kNever where some text cannot. If it can, all tokens of a run are inside, and only
-// those that read a closing quote have to be looked at.
+// Whether every text of whole and begun elements can be completed to a text of the regex: the result is
+// the largest number of elements that a completion needs before the closing quote, or kNever if some
+// text cannot be completed. With a number, all tokens made of elements are inside the regex, and only
+// tokens that read a closing quote have to be looked at.
+//
+//     regex any* foo any*", element any    3: after `x` the completion is `foo"`
+//     regex [a-z]*", element any           kNever: `A` cannot be completed
+//
+// It walks the product of the regex and the element's automaton, one representative byte for each class
+// of bytes that both treat alike, then counts elements backwards from the pairs at which a quote may
+// follow.
 uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
   if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
   struct Edge {
     uint32_t from, to;
-    bool counts;  // an element ends
+    // The edge ends an element.
+    bool counts;
   };
   std::vector<std::pair<RegexId, RegexId>> pairs{{regex, element}};
   std::unordered_map<uint64_t, uint32_t> seen{{key(regex, element), 0}};
@@ -78,7 +96,8 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
       const RegexId r2 = regexes_.step(r, c->rep[k]);
       const bool ends = e2 == RegexArena::epsilon();
       if (ends) e2 = element;
-      // Where the regex may end inside the run, its exits are not those of the run.
+      // Where the regex may end inside the run, its exits are other ones than those of the run, so the
+      // run's exits would miss some.
       if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > budget) {
         result = kNever;
         too_many = pairs.size() > budget;
@@ -91,14 +110,17 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   }
   constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
   if (result == kNever) {
-    // Where it was too many, it is so from those that were met as well: not to be counted again after every
-    // character.
+    // If the budget ended the search, a search from any pair that was met would end in the same way; so
+    // all of them are noted, and the next character of the text does not search again. If a dead pair
+    // ended it, only the start is known to fail.
     if (!too_many) seen = {{key(regex, element), 0}};
     for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
     bytes_ += seen.size() * kEntry;
     return kNever;
   }
-  // Elements to the nearest end, backwards from where a quote may follow.
+  // The number of elements to the nearest end, backwards from the pairs where a quote may follow. Edges
+  // are relaxed in reverse until nothing changes (Bellman and Ford); most edges lead forward, so few
+  // rounds are needed.
   std::vector<uint32_t> distance(pairs.size(), kNever);
   for (uint32_t i = 0; i < pairs.size(); ++i)
     if (pairs[i].second == element && regexes_.nullable(regexes_.step(pairs[i].first, '"'))) distance[i] = 0;
@@ -118,8 +140,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   return result;
 }
 
-// regex = E{min,max} and a quote, and something in which every run of E can be completed: the tokens of few
-// enough elements are inside, those near the limit are tried one by one.
+// Tries to read regex as an intersection of E{min,max}" and a rest in which every run of E can be
+// completed. Tokens of few enough elements are then inside, and those near the limit are tried one by
+// one.
 bool Slices::contained(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
   const RegexId any = regexes_.any_character();
@@ -131,6 +154,8 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     bool plain = true;
     for (uint32_t i = 0; i < n.n; ++i) {
       plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
+      // A part of the form E{from,to}" only counts; their bounds are intersected. Every other part goes
+      // into `rest`.
       RegexId element, tail;
       uint32_t from, to;
       if (as_run(regexes_, RegexId{n.kids[i]}, element, from, to, tail) && element == any &&
@@ -142,17 +167,18 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       }
     }
     if (others.empty()) return false;
-    // Whether a part that is no string body has a text in common with them can be too much to decide: the
-    // integers other than 1e500000.
+    // To decide whether a part that is no string body has a text in common with the others can be too
+    // much work: the part may be an integer other than 1e500000.
     for (RegexId r : others)
       if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
         return false;
-    // What is left must still be a language of string bodies.
+    // If every part was a complement, `rest` must still be a language of string bodies.
     if (!plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
     rest = regexes_.both(std::span<const RegexId>(others));
   }
   if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts_groups(rest)) return false;
   const uint32_t more = completes(rest, any, kPairBudget);
+  // max - more: a token that leaves at least `more` elements below the bound can be completed.
   if (more == kNever || (max != kUnbounded && min + more > max)) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
@@ -162,6 +188,10 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   return false;
 }
 
+// Compares the regex with the exits of the run: the trie nodes right behind a closing quote. The regex
+// allows those at which it ends with enough and not too many elements. The lists are relative to
+// `out.base`, which already holds all tokens that end right behind a quote when it is
+// `exits.unbounded`.
 bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max,
                          uint32_t safe, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -170,7 +200,7 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   out.base = safe >= run.longest() ? &exits.unbounded : &run.up_to(safe);
   for (const Exit& e : exits.children) {
     const RegexId to = regexes_.walk(rest, path(e.node));
-    // Something that goes on after the quote is not a string body.
+    // A regex that goes on after the quote is no string body.
     if (to != RegexArena::empty() && to != RegexArena::epsilon()) return false;
     const bool ends = to == RegexArena::epsilon() && e.count >= min && e.count <= max;
     const auto tokens = trie.tokens(e.node);
@@ -188,6 +218,8 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   return true;
 }
 
+// Whether all tokens of JSON string characters are inside, so that the item with this regex makes the
+// insides of other items needless (MaskBuilder::cover).
 bool Slices::covers(RegexId regex) {
   const RegexId any = regexes_.any_character();
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
@@ -203,6 +235,8 @@ const TerminalMask* Slices::leaving(RegexId regex) {
   return out;
 }
 
+// The exits of a string body without its inside: `added` are tokens that end with the closing quote
+// where the regex ends, and `blocked` are tokens that would go on behind a quote where it does not end.
 const TerminalMask* Slices::leave(RegexId regex) {
   const RegexId any = regexes_.any_character();
   RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
@@ -229,13 +263,19 @@ const TerminalMask* Slices::leave(RegexId regex) {
   return leaving_[regex.v].get();
 }
 
-// Whether it counts words or the like, to many: no run can be told to fit without counting them all.
+// Whether the regex counts words or other groups with a limit beyond kCounts[1]: to tell that every run
+// fits, all groups would have to be counted.
 bool Slices::counts_groups(RegexId regex) {
   return regexes_.limited(regex, kNever, kCounts[1], true) != regex;
 }
 
-// Bytes of a text of the regex, a short one; kNever where that cannot be read off it. Twice as many levels as
-// a pattern has are never needed.
+// The number of bytes of a short text of the regex, read off its structure: an upper bound of the
+// shortest text. kNever where the structure does not tell, as for intersections. The recursion is
+// bounded by check_depth().
+//
+//     [a-z]{3}"        4 (three letters and the quote)
+//     [a-z]{3}|[0-9]   1
+//     A & B            kNever
 uint32_t Slices::slack(RegexId regex) {
   check_depth();
   const RegexNode n = regexes_.node(regex);
@@ -262,8 +302,9 @@ uint32_t Slices::slack(RegexId regex) {
   return slacks_[regex.v] = static_cast<uint32_t>(out);
 }
 
-// regex = E{0,max} and a quote, and a pattern P whose texts inside are completed by few characters more:
-// while max is far, the mask is P's. What remains is tokens that come near max, which are tried one by one.
+// Tries to read regex as an intersection of E{0,max}" and a pattern P whose texts can be completed by
+// few characters more. While max is far, the mask is P's. What remains is tokens that come near max,
+// which are tried one by one.
 bool Slices::shorter(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexNode n = regexes_.node(regex);
@@ -286,6 +327,8 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   }
   if (pattern == RegexArena::empty() || max == kUnbounded || min > 1) return false;
   const TerminalMask& of = terminal(pattern);
+  // `of.slack` bytes complete every text inside the pattern; a character takes at least one byte, so as
+  // many characters suffice.
   if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kNear) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max - of.slack;
@@ -295,13 +338,15 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   std::sort(out.added.begin(), out.added.end());
   std::vector<TokenId> lost;
+  // Whether the mask of the pattern alone allows the token.
   const auto holds = [&](TokenId t) {
     return (out.base && get_bit(*out.base, t)) || std::binary_search(out.added.begin(), out.added.end(), t);
   };
   run->for_each_between(safe, run->longest(), [&](TokenId t) {
     if (holds(t) && regexes_.walk(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
   });
-  // Where the pattern ends: too soon or too late for the count, or where tokens end with the quote.
+  // Exits: the pattern may end too soon or too late for the count. Those are looked at only where the
+  // minimum is 1 or some token reaches the limit.
   if (min == 1 || safe < run->longest()) {
     const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.walk(regex, path(node))); };
     std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
@@ -320,10 +365,10 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// Counters that no token reads to their end. A text of at most 5000 characters and 100 words has a state of
-// its own after every character, and their masks are the same until few words are left. L(lower) <= L(regex)
-// <= L(upper), where the counters' limits are cut or lifted: if those two have the same mask, so has every
-// regex between them.
+// A regex with counters that no token reads to their end. A text of at most 5000 characters and 100
+// words has another state after every character, and the masks of those states are the same until few
+// words are left. With L(r) the language of r, L(lower) <= L(regex) <= L(upper), where the counters'
+// limits are cut or lifted: if those two have the same mask, so has every regex between them.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   if (regexes_.node(regex).labelled) return false;
   const uint32_t characters = vocabulary_.longest() + kSpare;
@@ -334,7 +379,8 @@ bool Slices::counted(RegexId regex, TerminalMask& out) {
     const uint64_t key = (static_cast<uint64_t>(lower.v) << 32) | upper.v;
     auto known = counted_.find(key);
     if (known == counted_.end()) {
-      if (++uncounted_[upper.v] == 1) return false;  // met once: it may be all there is
+      // The regex is met once so far, and two walks for it alone would not pay.
+      if (++uncounted_[upper.v] == 1) return false;
       known = counted_.emplace(key, between(lower, upper)).first;
     }
     if (!known->second) continue;
@@ -344,11 +390,14 @@ bool Slices::counted(RegexId regex, TerminalMask& out) {
   return false;
 }
 
-// The mask of both; null where they differ.
+// The mask that both regexes have. It is null where their masks differ, where the lower language is
+// empty, and where its emptiness is too large to decide. It walks the trie for both, and drops the row of
+// the second walk, and the row of the first where they differ.
 std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
   try {
     if (regexes_.is_empty(lower)) return nullptr;
-  } catch (const Error&) {  // too large to tell
+    // Emptiness was too large to decide.
+  } catch (const Error&) {
     return nullptr;
   }
   auto mask = std::make_unique<TerminalMask>();

@@ -1,13 +1,23 @@
-// A row of log-probabilities under a mask, in brief: its sums, its best allowed tokens, what the others
-// weigh.
+// A summary of one row of log-probabilities under a mask: its sums, its most probable allowed tokens,
+// and the weight of the others.
 //
-// In: a float32 row, a mask (apply.h), how many tokens to keep. Out: the ids and values of the most probable
-// allowed tokens, lower ids first where equal, written in ascending order of ids; and sums in double
-// precision. Cost: one exp a token and three reads of the row; a row of 131,072 takes 0.2 to 0.3 ms.
+// In: a float32 row, a mask (apply.h), and how many tokens to keep. Out: the ids and values of the most
+// probable allowed tokens, in ascending order of ids; and sums in double precision. Of equal values the
+// lower id is kept. Cost: one exp a token and three reads of the row; a row of 131,072 takes 0.2 to 0.3
+// ms.
 //
-// Nothing is found by subtraction: what is not kept is summed by itself. A threshold from a sample of the row
-// separates the tokens that may be among the best, which are few, from the others, which are summed as they
-// come; of those few the rest is added. exp is right to 1e-15.
+// The sampler that corrects for the mask needs these numbers at each step and not the whole row: how
+// much probability the mask took away, and the entropy of what is left.
+//
+// Example: the row ln 0.5, ln 0.3, ln 0.15, ln 0.05, the mask without token 0, two tokens kept:
+//
+//     ids 1, 2         values ln 0.3, ln 0.15        best  ln 0.3
+//     tail  0.05 / 0.3 (token 3, in units of the best token)        lost 0, lost_value ln 0.5
+//
+// No number is found by subtraction, which would lose digits where the rest is tiny: the weight of
+// tokens that are not kept is summed by itself. A threshold from a sample of the row separates the
+// tokens that may be among the best, which are few, from the others, which are summed as they come.
+// Those few are then sorted out exactly. exp is right to a relative error of 1e-15.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +26,24 @@
 namespace structgen {
 
 struct Brief {
-  bool whole = false;    // all allowed tokens with weight were kept; or the row is no case for this
-  std::size_t kept = 0;  // ids and values written
-  double shift = 0;      // log of the sum of exp over the whole row
-  double best = 0;       // the largest allowed value
-  double tail = 0;       // sum of exp(x - best) over allowed tokens that were not kept
-  double entropy = 0;    // of the allowed tokens, normalised, in nats
-  int64_t lost = -1;     // the first of the most probable tokens that are not allowed; -1: there is none
+  // All allowed tokens that have weight were kept; or this function cannot serve the row (see
+  // brief_row).
+  bool whole = false;
+  // Number of ids and values that were written.
+  std::size_t kept = 0;
+  double shift = 0;    // log of the sum of exp over the whole row
+  double best = 0;     // the largest allowed value
+  double tail = 0;     // sum of exp(x - best) over allowed tokens that were not kept
+  double entropy = 0;  // of the allowed tokens, normalised, in nats
+  // The most probable token that the mask refuses, the first of equal ones; -1 if none is refused.
+  int64_t lost = -1;
   double lost_value = 0;
 };
 
-// `ids` and `values` have room for `most`. `whole` with kept = 0 says: do it another way (nothing is allowed,
-// a number is NaN or +inf, or what is allowed is e^300 times less probable than what is not).
+// `ids` and `values` have room for `most` entries. `whole` with kept = 0 tells the caller to use
+// another way: nothing is allowed, a number is NaN or +inf, or the allowed tokens are e^300 times less
+// probable than a refused one: sums are relative to the best allowed token, and the exp used here ends
+// at e^310.
 Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::size_t words,
                 std::size_t most, int32_t* ids, float* values);
 

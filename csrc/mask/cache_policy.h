@@ -1,40 +1,46 @@
-// Who may use which share of a compiler's cache_bytes, and what goes first.
+// Who may use which share of a compiler's cache_bytes, and what is dropped first.
 //
 // In: cache_bytes. Out: limits in bytes. Cost: none.
 //
-// What takes memory, and what holds it back, from the cheapest to replace to the dearest:
+// The holders of memory, and the limit of each, from the cheapest to replace to the dearest:
 //
-// Slices: masks of the inside of strings, one a regex. They are trimmed to a quarter before each mask,
-// because they are used again within one text, and a new one costs a walk over the trie.
+// Slices: masks of the inside of strings, one a regex. They are trimmed to a quarter before each mask.
+// One text uses the same slices again and again, and a new slice costs a walk over the trie.
 //
-// An epoch: states and masks of one grammar. At half, the grammar opens a new one and its matchers take over
-// the states they stand in (engine/grammar.h). It is half, because the old epoch lives until its last matcher
-// has left.
+// An epoch: states and masks of one grammar. At half, the grammar opens a new epoch, and its matchers
+// take over the states they stand in (engine/grammar.h). The limit is half, because the old epoch lives
+// until its last matcher has left.
 //
-// A world: automata that its grammars share. Nothing is dropped from inside, because ids are held everywhere.
-// Beyond its share the compiler opens another, and the old one goes with the last grammar made in it. The
-// share is half of the whole, divided among the worlds that are open.
+// A world: automata that its grammars share. Nothing is dropped from inside, because ids are held
+// everywhere. Beyond its share the compiler opens another world, and the old one goes with the last
+// grammar made in it. The share is half of the whole, divided among the worlds that are open.
 //
-// Grammars: those that the compiler keeps by their text (`Compiler::keep`; the texts are Python's). Once all
-// worlds together exceed cache_bytes, the ones used longest ago go until three quarters are left: a quarter
-// at once, on another thread (engine/reaper.h), because freeing a few at each compile would add to the
-// median.
+// Grammars: those that the compiler keeps by their text (`Compiler::keep`; the texts belong to Python).
+// Once all worlds together exceed cache_bytes, the grammars used longest ago go until three quarters
+// are left. A quarter goes at once, on another thread (engine/reaper.h), because freeing a few at each
+// compile would add to the median compile time.
 //
-// Trials: texts that a mask under a budget tries (budget/trial.h), at most two thousand a mask. They add
-// automata for texts that nobody writes. Once a world has `tried()` bytes of them, none are tried in it, and
-// a mask that would try some is inexact.
+// Trials: texts that a mask under a budget tries (budget/trial.h), at most two thousand a mask. They
+// add automata for texts that nobody writes. Once a world has `tried()` bytes of them, it tries no
+// more, and a mask that would try some is inexact.
 //
-// What budgets, canvases and middles keep beside states. Each stops to grow, or begins anew, at a limit of
-// its own, and its answers say so where that makes them less exact: edges and outlines of searches for fewer
-// tokens (budget/token_graph.h, budget/outline.h), what tokens can spell (budget/spellable.h), what any token
-// does to a regex (holes/strides.h), the states that read a middle (holes/quotient.h), clouds
-// (engine/canvas.h).
+// What budgets, canvases and middles keep beside states. Each of these stops growing or begins anew at
+// a limit of its own, and its answers say so where that makes them less exact: edges and outlines of
+// searches for fewer tokens (budget/token_graph.h, budget/outline.h), what tokens can spell
+// (budget/spellable.h), what any token does to a regex (holes/strides.h), the states that read a middle
+// (holes/quotient.h), clouds (engine/canvas.h).
 //
-// Runs of characters belong to the vocabulary, which several compilers share: 24 MB of those that nobody
-// holds any more (mask/runs.cc), whatever cache_bytes is.
+// Runs of characters belong to the vocabulary, which several compilers share. 24 MB of the runs that
+// nobody holds any more stay (mask/runs.cc), whatever cache_bytes is.
 //
-// One text alone may need more than the cache: its states cannot be dropped while a matcher stands in them.
-// So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine. It is looked
+// One text alone may need more than the cache: its states cannot be dropped while a matcher stands in
+// them. So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine.
+// This limit is looked at while automata and states are made, not only between calls. A grammar whose
+// world is beyond `renewed()` is compiled again, in another world, when its text is asked for the next
+// time.
+//
+// Example with cache_bytes = 64 MB and one world: slices 16 MB, an epoch and the world 32 MB each,
+// grammars dropped down to 48 MB, a compile in a new world beyond 144 MB, an error beyond 576 MB.
 // at while automata and states are made, not only between calls. A grammar whose world is beyond `renewed()`
 // is compiled again, in another world, when its text is asked for the next time.
 #pragma once
@@ -50,7 +56,7 @@ struct CachePolicy {
   std::size_t slices() const { return bytes / 4; }
   std::size_t epoch() const { return bytes / 2; }
   std::size_t world(std::size_t open) const { return bytes / 2 / open; }
-  // Left of the grammars' worlds after some were dropped.
+  // What is left of the worlds after some grammars were dropped.
   std::size_t kept() const { return bytes / 4 * 3; }
   std::size_t tried() const { return bytes + (16u << 20); }
   std::size_t outline() const { return bytes / 16 + kOneSearch; }
@@ -61,10 +67,10 @@ struct CachePolicy {
   std::size_t canvases() const { return bytes; }
   std::size_t renewed() const { return 2 * bytes + (16u << 20); }
   std::size_t most() const { return 8 * bytes + (64u << 20); }
-  // What one search within a budget may need, however small the cache is. A search that is told to stop for
-  // memory answers by what was asked before.
+  // What one search within a budget may need, however small the cache is. A search that has to stop for
+  // memory answers from what it asked before.
   static constexpr std::size_t kOneSearch = 4u << 20;
-  // Grammars kept by their text, however small they are.
+  // Number of grammars kept by their text, however small they are.
   static constexpr std::size_t kGrammars = 1024;
 };
 

@@ -1,13 +1,13 @@
 // How a state's mask is put together.
 //
 // The problem. A state is a set of items: a regex that is being read, above a set of stacks. A token is
-// allowed if some item reads all of its bytes, through the ends of as many terminals as it takes. Stepping
-// 131k tokens takes milliseconds, and a text meets many new states.
+// allowed if some item reads all of its bytes, through the ends of as many terminals as the token
+// takes. To step 131k tokens takes milliseconds, and a text meets many new states.
 //
-// The idea. Few tokens fit where few bytes may follow: such items (narrow) are walked together, down the trie
-// of the vocabulary. Where many fit (wide), most of them stay inside the regex, which does not depend on the
-// stack, so they are a row that all states share (mask/slices.h). Only the tokens that leave the regex are
-// walked. For the state after `["ab` of an array of strings:
+// The idea. Few tokens fit where few bytes may follow: such items (narrow) are walked together, down
+// the trie of the vocabulary. Where many tokens fit (wide), most of them stay inside the regex, which
+// does not depend on the stack, so they are a row that all states share (mask/slices.h). Only the
+// tokens that leave the regex are walked. For the state after `["ab` of an array of strings:
 //
 //     item            any character*, then a quote; below it the rest of the array
 //     base            the row of all tokens made of such characters: shared by every string of the world
@@ -15,30 +15,35 @@
 //     ending()        walks what follows the quote once, from the state after it: `,` and `]` fit, `x` not
 //     mask            base plus the tokens of that walk; states with the same ending share the list
 //
-// A walk makes a state for a byte only if more of the trie lies behind it. Where a token ends, the regex of
-// an item tells whether the item goes on (goes_on); where a string is open, the tokens that stay inside are a
-// list of the world's (string_open, Slices::opened). Behind the colon of a value that is a string, for
-// example, what follows blanks and a quote is a trie of 258 nodes at 131k tokens, which is no longer read.
+// A walk makes a state for a byte only if more of the trie lies behind the byte. Where a token ends,
+// the regex of an item tells whether the item goes on (goes_on). Where a string is open, the tokens
+// that stay inside it are a list that the world keeps (string_open, Slices::opened). Behind the colon
+// of a value that is a string, for example, the texts after blanks and a quote form a trie of 258 nodes
+// at 131k tokens, and that trie is no longer read.
 //
-// Text that is captured (keys of objects, items of uniqueItems) would make each token a state of its own. The
-// walk reads it blind: what depends on the text answers poison(), and tokens that get that far are `unsure`
-// and are stepped one by one with their text.
+// Captured text (keys of objects, items of uniqueItems) would make each token a state of its own. The
+// walk reads it blind: a production that depends on the text answers poison(), and tokens that get that
+// far are `unsure`. These are stepped one by one with their text.
 //
 // Invariants.
-// - mask(s) allows t exactly if accepting t from s leads to a live state; uncached() is the plain walk, and
-//   tests compare the two.
-// - An item's part depends on (regex, stack, captured or not) alone, never on its neighbours, so it is kept.
-// - Of a row, `removed` goes first and added tokens last: no item takes away what another one allows.
+// - mask(s) allows t exactly if accepting t from s leads to a live state. uncached() is the plain walk,
+//   and tests compare the two.
+// - An item's part depends on (regex, stack, captured or not) alone, never on its neighbours, so it is
+//   kept.
+// - In a row, `removed` is applied first and added tokens last: no item takes away a token that another
+//   item allows.
 // - Rows, parts and endings stay where they are once a mask points to them.
 //
-// Costs. A known mask: one copy of V/8 bytes, without a lock. A new one: a few microseconds where parts are
-// known, up to a walk of the trie for a regex that is met first.
+// Costs. A known mask: one copy of V/8 bytes, without a lock. A new mask: a few microseconds where its
+// parts are known, up to a walk of the trie for a regex that is met first.
 //
 // Rejected.
-// - One state for a gap of up to 32 blanks, counted beside the walk: the masks were equal and no faster.
-// - A row of V bits for each state: memory, and nothing is shared. Masks hold pointers and short lists.
-// - Counters in the walk: a string of at most 5000 characters would have 5000 states; as a run it has one row
-//   a length (split, `counted`).
+// - One state for a gap of up to 32 blanks, counted beside the walk: the masks were equal and no
+//   faster.
+// - A row of V bits for each state: it takes memory, and nothing is shared. Masks hold pointers and
+//   short lists.
+// - Counters in the walk: a string of at most 5000 characters would have 5000 states. As a run it has
+//   one row for each length (split, `counted`).
 #include "mask/fill.h"
 
 #include <algorithm>
@@ -54,14 +59,23 @@
 namespace structgen {
 
 namespace {
-constexpr int kWideBytes = 24;       // live bytes from which an item is wide
-constexpr uint32_t kCountedRun = 8;  // bounded runs from this length are taken as runs
-constexpr uint32_t kManyExits = 7;   // new bytes that leave a run, from which it is taken as a terminal
-constexpr uint32_t kSimple = 3;      // patterns together that may be tried as a cover of others
-constexpr std::size_t kShared = 64;  // tokens below a node from which what lexemes share is used
-constexpr std::size_t kOpened = 8;   // tokens behind an open string from which those inside are told at once
-constexpr std::size_t kMostOpened = 4'096;  // beyond, telling them all once takes milliseconds
-constexpr std::size_t kDenseLimit = 6'000;  // listed tokens from which a row is stored instead
+// An item is wide if so many bytes may follow.
+constexpr int kWideBytes = 24;
+// A run bounded by at least so many elements is taken as a run.
+constexpr uint32_t kCountedRun = 8;
+// A run is taken as a terminal if so many bytes that it was not asked about may leave it (few_exits).
+constexpr uint32_t kManyExits = 7;
+// An intersection of at most so many patterns is tried as a cover of other items.
+constexpr uint32_t kSimple = 3;
+// The walk uses what lexemes share at nodes with at least so many tokens below.
+constexpr std::size_t kShared = 64;
+// The walk uses the list of an open string (Slices::opened) at nodes with at least so many tokens
+// below.
+constexpr std::size_t kOpened = 8;
+// But not with more: to make the list once would take milliseconds.
+constexpr std::size_t kMostOpened = 4'096;
+// A mask with more listed tokens is stored as a row.
+constexpr std::size_t kDenseLimit = 6'000;
 }  // namespace
 
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row) {
@@ -85,6 +99,9 @@ bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t) {
 
 bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= kWideBytes; }
 
+// Sorts an item into the narrow or the wide ones; a wide branch of an alternative becomes a wide item
+// of its own. For the value of `{"type": ["string", "integer"]}` before its first byte all is narrow:
+// `"`, `-` and digits. After the quote, the string's item is wide.
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
@@ -92,10 +109,11 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
   RegexId element, tail;
   uint32_t min, max;
-  // Counters would give every count a state of its own; as runs they cost none.
+  // A counter would give every count a state of its own; a run has none.
   const bool counted = !narrow_item && as_run(regexes, item.regex, element, min, max, tail) &&
                        max >= kCountedRun && max != kUnbounded;
-  // A captured item never goes into the walk either: each of its steps would be a state of its own.
+  // A captured item with text is wide in any case: each of its steps in the walk would be a state of
+  // its own.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
@@ -116,8 +134,11 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   }
 }
 
-// Counters beyond the longest token cannot be told apart by one token. Not below & and ~, where a
-// counter decides emptiness.
+// Lifts counters that no single token can read to their end, so that states of different counts share
+// their parts: [a-z]{0,5000} and [a-z]{0,4999} are both [a-z]*. Not below & and ~, where a counter may
+// decide emptiness.
+//
+//     longest token 128 bytes    [a-z]{0,5000}" -> [a-z]*"     [a-z]{200} -> [a-z]{129}[a-z]*
 RegexId MaskBuilder::clamp(RegexId r) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
@@ -142,6 +163,8 @@ RegexId MaskBuilder::clamp(RegexId r) {
   return out;
 }
 
+// Walks the trie below a node from a state, and lists the tokens that are allowed. `todo_` is shared by
+// nested walks (gather, read_inside), each of which works above its own floor.
 void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   check_depth();
   const TokenTrie& trie = vocabulary_.trie();
@@ -160,7 +183,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     todo_.pop_back();
     charge();
     const State& st = parser_.state(state);
-    if (st.poisoned && st.n == 1) {  // nothing but poison: every longer token is open
+    // Only poison is left in the state: every longer token is open.
+    if (st.poisoned && st.n == 1) {
       const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
       out.unsure.insert(out.unsure.end(), below.begin(), below.end());
       if (!below.empty()) out.worst = Lengths::kFar;
@@ -170,6 +194,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
       const uint32_t child = trie.child(kids, b);
       if (!out.plain && trie.leaf(child) && goes_on(state, b)) {
+        // The last byte of its tokens: no state need be made if some item goes on after it.
         const auto tokens = trie.tokens(child);
         out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
         out.worst = Lengths::kFar;
@@ -190,9 +215,10 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   }
 }
 
-// Whether some item reads the byte and then has more to read, so that a token that ends with the byte is
-// allowed and no state need be made to know it. Where an item ends with the byte, what follows it decides: a
-// label and a captured text may lead nowhere.
+// Whether some item reads the byte and then has more to read. If so, a token that ends with the byte is
+// allowed, and no state need be made to know it. Where an item ends with the byte, what follows
+// decides: a label and a captured text may lead nowhere. The answer is false where the state itself is
+// needed: while lengths are measured, or where a step may be unproven or omitted.
 bool MaskBuilder::goes_on(StateId s, uint8_t byte) {
   if (context_free_) return parser_.live(s).has(byte);
   RegexArena& regexes = parser_.regexes();
@@ -206,8 +232,12 @@ bool MaskBuilder::goes_on(StateId s, uint8_t byte) {
   return false;
 }
 
-// Whether any text of a JSON string's characters can go on in one of the items, whatever has been read: it
-// reads all of them, but for finitely many texts, up to the closing quote.
+// Whether one of the items reads any text of JSON string characters, but for finitely many texts, up to
+// the closing quote. Then all tokens behind this place that stay inside the string are allowed.
+//
+//     any*"                     true
+//     any*" & ~("a"|"b")        true: the tokens inside are the same, only two texts may not end
+//     [a-z]*"                   false
 bool MaskBuilder::string_open(StateId s) {
   RegexArena& regexes = parser_.regexes();
   const RegexId any = regexes.any_character();
@@ -232,7 +262,8 @@ bool MaskBuilder::string_open(StateId s) {
   return false;
 }
 
-// The tokens behind a place where a string is open: those inside were told once for all states.
+// The tokens behind a place where a string is open. Those that stay inside were listed once for all
+// states; only the others are walked.
 void MaskBuilder::read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts) {
   for (const Suffixes::Entry& e : opened.inside) {
     out.sure.push_back(e.token);
@@ -255,12 +286,15 @@ StateId MaskBuilder::blind(StateId s) {
   return out;
 }
 
-// Whether a token that leads here is allowed whatever the captured text is.
+// Whether a token that leads here is allowed whatever the captured text is: some item is not poison, or
+// the text may end.
 bool MaskBuilder::sure(StateId s) const {
   const State& st = parser_.state(s);
   return !st.poisoned || st.n > 1 || st.accepting;
 }
 
+// Kept by (suffixes, state). If lengths are measured now and were not before, the walk is made again
+// for the bound alone, because masks point to the lists.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
   if (slot && measured(slot->worst)) return *slot;
@@ -277,8 +311,8 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   return *slot;
 }
 
-// Linear over the suffixes in depth-first order, with the state of each depth at hand. `looked`: what is
-// inside of a string that is open in `from` is done.
+// Linear over the suffixes in depth-first order, with the state of each depth at hand. `looked`: the
+// tokens inside a string that is open in `from` are already listed.
 void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
                                 const Counts* counts) {
   if (!looked && suffixes.lasting && suffixes.entries.size() >= kOpened && string_open(from))
@@ -328,8 +362,12 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, bool loo
   }
 }
 
-// A literal set is read as literals: the tokens inside it make no states. Read from its start, its whole
-// table was matched against the vocabulary once.
+// An item that reads one of a set of literals (keys of an object, values of an enum). Tokens inside the
+// literals make no states: they are matched against the table of literals, and if the set is read from
+// its start, its whole table was matched against the vocabulary once. Only tokens that complete a
+// literal and go on are walked, from the state after it.
+//
+//     enum ["red", "green"] after `"`    inside: `r`, `re`, `gre`; done: `red"`; `red",` goes on
 void MaskBuilder::set_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
   const LiteralSet set = regexes.literal_set_of(item.regex);
@@ -372,6 +410,7 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
   out.worst = found.worst;
 }
 
+// Whether the parser can read the bytes. The slow and exact way, for tokens that the walk left unsure.
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   charge(1 + static_cast<int64_t>(bytes.size() / 4));
   for (char b : bytes) {
@@ -383,6 +422,8 @@ bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
 
 // ---- wide items ----
 
+// The mask of E{min,max} followed by `tail`: the row of the run, and for each byte that may leave it
+// the tokens that hold this byte behind whole elements.
 void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail,
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
@@ -390,7 +431,8 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   const StateId left = parser_.make({&after, 1}, false);
   const ByteSet next = parser_.live(left);
   if (next.count() == 1 && min == 0 && max >= run.longest()) {
-    // Runs are usually left by a closing quote alone: one shared row and one shared ending hold all of it.
+    // A run is usually left by a closing quote alone. Then one shared row and one shared ending hold
+    // the whole part.
     const uint8_t b = static_cast<uint8_t>(next.first());
     const StateId into = blind(parser_.step(left, b));
     if (sure(into)) {
@@ -425,6 +467,8 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   });
 }
 
+// The mask of a regex by its TerminalMask: the lists inside it, plus the tokens that leave it at an
+// exit and go on from the state after it.
 void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& out) {
   out.base = t.base;
   out.added = t.added;
@@ -434,7 +478,9 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   const StateId left = parser_.continuation(item.stack, capture);
   Collected found;
   if (parser_.unproven() &&
-      (left == Parser::dead() || !sure(left))) {  // what ends with the terminal is not sure
+      // Whether a text that ends the terminal can be completed is unproven, and it cannot be told for
+      // all: the whole item is walked without shared lists.
+      (left == Parser::dead() || !sure(left))) {
     const Item whole{item.regex, item.stack, capture};
     out = {};
     found.plain = true;
@@ -466,14 +512,16 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   out.worst = found.worst;
 }
 
-// Tokens that stay inside the item's regex.
+// Notes a bound for the tokens that stay inside the item's regex: the bytes that complete the regex,
+// plus those of the stack.
 void MaskBuilder::note(const Item& item, uint32_t& worst) {
   const uint64_t bytes = static_cast<uint64_t>(lengths_->begun(item.regex)) + lengths_->stack(item.stack);
   worst = static_cast<uint32_t>(std::max<uint64_t>(worst, std::min<uint64_t>(bytes, Lengths::kFar)));
 }
 
-// Runs that may be left on any of many bytes share little, and on a byte that also begins an element they can
-// be left at every element: one walk of the trie is then the cheaper way. Few tokens hold a backslash.
+// Runs that may be left on any of many bytes share little. On a byte that also begins an element they
+// can be left at every element. In both cases one walk of the trie is cheaper. The backslash is an
+// exception, because few tokens hold one. A byte that the run was asked about before costs nothing.
 bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
   const ByteSet& element = parser_.regexes().live(of);
@@ -484,14 +532,15 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Keys told apart by patterns are several items with overlapping insides: a key that holds `foo`, and one
-// that does not. If any string can still become one item's text, that item allows all tokens inside strings;
-// of the other items only the exits are computed. Returns such an item, or null.
+// Keys told apart by patterns are several items whose insides overlap: a key that holds `foo`, and a
+// key that does not. If any string can still become a text of one item, that item allows all tokens
+// inside strings, and for the other items only the exits are computed. Returns such an item, or null.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();
-  // kPattern: an & with a part that is neither a run nor a denied finite set, or of runs alone. kLess: a set
-  // of literals, or runs minus literals, whose masks are cheap by other means. kOther: no &.
+  // kPattern: an intersection with a part that is neither a run nor the complement of a finite set, or
+  // of runs alone. kLess: a set of literals, or runs minus literals; their masks are cheap by other
+  // means. kOther: no intersection.
   enum Form { kPattern, kLess, kOther };
   const auto form = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
@@ -511,7 +560,7 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   bool patterns = false;
   for (const Item& i : wide_items) patterns = patterns || form(i.regex) == kPattern;
   if (!patterns) return nullptr;
-  // What is put together from many patterns is dear to look through.
+  // A regex of many patterns takes too long to look through.
   const auto simple = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
     return !n.boolean || (n.kind == RegexKind::kAnd && n.n <= kSimple);
@@ -521,6 +570,7 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   return nullptr;
 }
 
+// The part of a wide item, kept by regex and stack. Three ways: as literals, as a run, as a terminal.
 const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   const RegexId clamped = clamp(item.regex);
   covered = covered && parser_.regexes().node(clamped).kind == RegexKind::kAnd;
@@ -530,7 +580,8 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   auto out = std::make_unique<Part>();
   const auto done = [&]() -> const Part& {
     if (!lengths_) out->worst = kUnmeasured;
-    if (slot)  // masks were made of it
+    // Masks point to the old part; only its bound is new.
+    if (slot)
       slot->worst = out->worst;
     else
       slot = std::move(out);
@@ -561,6 +612,8 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
   return pool_.copy(std::span<const TokenId>(tokens)).data();
 }
 
+// Stores the mask with the state and publishes it. Lists of more than kDenseLimit tokens are written
+// into a row of their own.
 const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                                 std::vector<TokenId>& removed, std::vector<TokenId>& added) {
   Mask m;
@@ -597,12 +650,13 @@ const Mask* MaskBuilder::mask(StateId s) {
 
 void MaskBuilder::measure(StateId s) { make(s, !peek(s)); }
 
-// A token, the bytes after the worst one, and the end.
+// Tokens that suffice after any choice: one token, one for each byte after the worst token, and the
+// end.
 void MaskBuilder::set_loose(StateId s, uint32_t worst) {
   if (lengths_) parser_.state(s).loose.store(worst + 2, std::memory_order_release);
 }
 
-// `keep`: else it is known, and measured only.
+// Without `keep` the mask is known, and its state is only measured.
 const Mask* MaskBuilder::make(StateId s, bool keep) {
   if (lexed(s)) {
     set_loose(s, Lengths::kFar);
@@ -629,7 +683,9 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   const Words* base = nullptr;
   const std::vector<TokenId>* shared = nullptr;
   Words joined;
-  bool runs = narrow.empty();  // another item may be the shortest way out, which the run's tokens end
+  // Whether `inside_run` may be set. A narrow item forbids it: it may be the shortest way out, and the
+  // run's tokens would end that way.
+  bool runs = narrow.empty();
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const Part& p = part(item, by && by != &item);
@@ -650,6 +706,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       // What an earlier item allows must not be removed by this one: added tokens are set last.
       removed = p.removed;
     } else if (p.base) {
+      // A second row: the union is formed once, in a row of its own.
       if (joined.empty()) {
         joined = *base;
         for (TokenId t : removed) clear_bit(joined.data(), t);
@@ -687,8 +744,8 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   return out;
 }
 
-// Breadth-first by real steps, so that every token found is one that accepting takes, and a short one comes
-// before those that are made of many.
+// Breadth-first by real steps, so that accepting takes every token found, and short tokens come before
+// those made of many bytes.
 void MaskBuilder::some(StateId s, uint32_t* row) {
   std::fill_n(row, vocabulary_.words(), 0u);
   bool any = false;
@@ -700,7 +757,7 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, StateId>> level{{0, s}}, next;
   FirstLimit limit;
-  // f() with a share of the work; false where it was too much.
+  // Calls f() with a share of the work that is left; false where that was too much.
   const auto within = [&](auto&& f) {
     const WorkScope part(meter.task(), share_of_work());
     return limit.otherwise(false, [&] {
@@ -732,7 +789,8 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
   }
   if (any) return;
   limit.rethrow();
-  throw Error(ErrorKind::kBudgetExceeded, "no token is known that may stand here");
+  throw Error(ErrorKind::kBudgetExceeded,
+              "no allowed token was found within the limit; raise Limits(mask=...)");
 }
 
 void MaskBuilder::uncached(StateId s, std::vector<TokenId>& scratch, Mask& out) {

@@ -1,14 +1,16 @@
 // From a parse state to its mask.
 //
-// In: a parser, a state, the slices of the vocabulary. Out: a Mask, kept with the state.
-// Cost: a known mask is one copy of V/8 bytes. A new one walks the trie where few tokens are allowed,
-// and where many are takes a shared row and walks only what leaves the terminal: a few microseconds.
+// In: a parser, a state, the slices of the vocabulary. Out: a Mask, kept with the state. Cost: a known
+// mask is one copy of V/8 bytes (V: tokens of the vocabulary). A new mask walks the trie where few
+// tokens are allowed. Where many are allowed, it takes a shared row and walks only the tokens that
+// leave the terminal: a few microseconds.
 //
-// Reasoning: a token is allowed iff one item of the state allows it, so a mask is a union over items.
-// A wide item (regex r above stack s) allows the tokens inside r, which do not depend on s, and those
-// that leave r and go on through s. The first are slices; only the second are walked.
-// Where r's text is captured, the walk goes on with an *unknown* text: productions answer with poison()
-// wherever the text would matter, and the few tokens that get there are stepped one by one.
+// Reasoning: a token is allowed if and only if one item of the state allows it, so a mask is a union
+// over items. A wide item (regex r above stack s) allows the tokens inside r, which do not depend on s,
+// and the tokens that leave r and go on through s. The first are slices; only the second are walked.
+// fill.cc has an example. Where r's text is captured, the walk goes on with an *unknown* text:
+// productions answer with poison() wherever the text would matter, and the few tokens that get there
+// are stepped one by one.
 #pragma once
 
 #include <atomic>
@@ -28,8 +30,9 @@
 
 namespace structgen {
 
-// A row is `dense` (or nothing), minus `removed`, plus `added` and `shared`, plus the EOS ids where the text
-// may end. Rows and shared lists belong to slices and endings, so that a mask costs what is its own.
+// The allowed tokens: `dense` (or nothing), minus `removed`, plus `added` and `shared`, plus the EOS
+// ids where the text may end. Rows and shared lists belong to slices and endings, so a mask costs only
+// the memory of its own lists. All pointers stay valid as long as the grammar's epoch and its world.
 struct Mask {
   const uint32_t* dense = nullptr;
   const TokenId* added = nullptr;
@@ -39,12 +42,18 @@ struct Mask {
   uint32_t n_removed = 0;
   uint32_t n_shared = 0;
   bool accepting = false;
-  bool inside_run = false;  // every token of `dense` stays inside one run of characters
+  // Every token of `dense` stays inside one run of characters. A search within a budget need not look
+  // at these tokens one by one.
+  bool inside_run = false;
 };
 
+// Writes the mask as a row of Vocabulary::words() words.
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row);
+// Whether the mask allows the token; it writes a whole row, so it is for tests and single questions.
 bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
 
+// Makes the masks of one epoch of a grammar. Not thread-safe but for peek(): the caller holds the
+// world's lock.
 class MaskBuilder {
  public:
   MaskBuilder(Parser& parser, Slices& slices, const Vocabulary& vocabulary)
@@ -59,45 +68,56 @@ class MaskBuilder {
     return static_cast<const Mask*>(parser_.state(s).mask.load(std::memory_order_acquire));
   }
   const Mask* mask(StateId s);
-  // From here on what is looked at for a mask is measured, too: how many bytes complete the text after the
-  // worst of its tokens, at most (State::loose takes it).
+  // From here on every mask is measured as well: its state gets an upper bound of the bytes that
+  // complete the text after the worst of its allowed tokens (State::loose). A budget with at least as
+  // many tokens left refuses no token of the mask, so no search is needed (engine/rows.cc).
   void measure_with(Lengths* lengths) { lengths_ = lengths; }
-  // The same of a mask that is known.
+  // Measures the mask of a state that is already known.
   void measure(StateId s);
-  // Computed by the plain walk, kept nowhere; `scratch` owns the storage.
+  // The mask by the plain walk, without anything shared; it is kept nowhere, and `scratch` owns the
+  // storage. Tests compare it with mask().
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
-  // Tokens that are allowed, shortest first, until the scope of work around it is used up, and longer until
-  // there is one: for a mask that was too much. A step that is too much is left out. Where no token was found
-  // it throws what stopped it.
+  // Some allowed tokens, shortest first, for a mask that was too much work. It stops when the scope of
+  // work around it is used up, but not before it has found a token. A step that is too much work is
+  // left out. Where no token was found, it throws the error that stopped it.
   void some(StateId s, uint32_t* row);
-  // The run of all characters of JSON strings; null where no such strings were made.
+  // The run of all characters of JSON strings; null where the dialect has no such strings or they
+  // cannot be run.
   RunClass* characters() {
     const RegexId any = parser_.regexes().any_character();
     return any == RegexArena::empty() ? nullptr : slices_.run(any);
   }
-  // A state reached inside a walk, without the text it captures: texts would make every step a new state.
+  // The same state with captured texts replaced by "unknown". A walk uses it, because with texts every
+  // step of every token would be a state of its own.
   StateId blind(StateId s);
   std::size_t byte_size() const {
     return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size();
   }
 
  private:
-  struct Part {  // the share of one wide item, independent of captured text
+  // One wide item's share of a mask. It is independent of the captured text.
+  struct Part {
     const Words* base = nullptr;
     const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
-    std::vector<TokenId> unsure;   // decided by stepping the token
-    uint32_t worst = kUnmeasured;  // of the tokens that leave the item
+    // Tokens that have to be stepped with their text.
+    std::vector<TokenId> unsure;
+    // An upper bound of the bytes that complete the text after a token that leaves the item.
+    uint32_t worst = kUnmeasured;
   };
   struct Collected {
     std::vector<TokenId> sure, unsure;
-    uint32_t worst = 0;    // bytes that complete the text after one of them, at most; where they are measured
-    Words* row = nullptr;  // takes what lexemes share, where there is one; the lists hold the rest
+    // An upper bound of the bytes that complete the text after one of the tokens, where that is
+    // measured.
+    uint32_t worst = 0;
+    // Takes the tokens that lexemes share, where there is such a row; the lists hold the others.
+    Words* row = nullptr;
     bool row_used = false;
-    bool plain = false;  // nothing shared is used
+    // The walk uses nothing that is shared (see uncached).
+    bool plain = false;
   };
-  // Tokens that leave a run and go on from a state: one walk for all the runs that end in that state. The
-  // counts say after how many elements each leaves, for the runs that are bounded.
+  // The tokens that leave a run and go on from a state: one walk serves all runs that end in that
+  // state. The counts tell after how many elements each token leaves, for runs that are bounded.
   struct Ending : Collected {
     std::vector<uint32_t> sure_counts, unsure_counts;
   };
@@ -110,14 +130,15 @@ class MaskBuilder {
   const Mask* make(StateId s, bool keep);
   bool wide(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
-  // `covered`: another item allows all tokens of JSON string characters.
+  // `covered`: another item allows all tokens of JSON string characters, so only the exits matter.
   const Part& part(const Item& item, bool covered);
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
   bool few_exits(const RunClass& run, RegexId element, const Item& item, RegexId tail);
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
   bool string_open(StateId s);
-  struct Counts {  // elements before each token of the lists
+  // The number of elements before each token of the two lists.
+  struct Counts {
     std::vector<uint32_t>&sure, &unsure;
   };
   void walk_suffixes(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
@@ -146,9 +167,11 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
   const bool context_free_;
-  Lengths* lengths_ = nullptr;  // null: nothing is measured
+  // Null: nothing is measured.
+  Lengths* lengths_ = nullptr;
   BumpPool pool_;
-  std::size_t bytes_ = 0;                                         // of parts and endings
+  // Bytes of parts and endings.
+  std::size_t bytes_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];  // [capturing, covered]; key (regex, stack)
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>>
       endings_;  // by state

@@ -1,17 +1,21 @@
-// Masks of states inside or before lexemes.
+// Masks of states inside or before lexemes (names, numbers, comments of a programming language).
 //
-// In: a state whose items end in a lexeme's end. Out: its mask. Cost: a row of bits for each wide item, the
-// endings of tokens that leave it, and a walk for what is left, which is short: operators, keywords, blanks.
-// What follows a blank is a state before lexemes again, below the blank's trie node, and treated in the same
-// way.
+// In: a state whose items end where a lexeme ends. Out: its mask. Cost: a row of bits for each wide
+// item, the endings of tokens that leave the item, and a walk for the rest, which is short: operators,
+// keywords, blanks.
+//
+// The token ` foo(` after `x =` in Python reads a blank, a name and a parenthesis. The state after the
+// blank is a state before lexemes again, below the blank's node of the trie, and gather() treats it in
+// the same way.
 #include <algorithm>
 
 #include "mask/fill.h"
 
 namespace structgen {
 
-// Whether the state is one of a grammar with lexemes: where it stands among others, some bytes may not
-// follow.
+// Whether the state belongs to a grammar with lexemes: if its lexemes stand among other symbols, some
+// stack has a kFollow entry, which forbids bytes that would lengthen the lexeme (after the name `x` no
+// further letter).
 bool MaskBuilder::lexed(StateId s) {
   if (context_free_) return true;
   if (parser_.state(s).capturing || parser_.state(s).poisoned) return false;
@@ -23,6 +27,8 @@ bool MaskBuilder::lexed(StateId s) {
   return false;
 }
 
+// Whether some item, or some branch of an item, has a wide lexeme, so that shared slices are worth
+// using.
 bool MaskBuilder::any_wide(StateId s) {
   if (const bool* known = any_wide_.find(s.v)) return *known;
   RegexArena& regexes = parser_.regexes();
@@ -39,20 +45,23 @@ bool MaskBuilder::any_wide(StateId s) {
   return found;
 }
 
-// Bytes that no stack of the set lets follow. A set that many states share, so not simply what is dead in
-// `left`.
+// The bytes that no stack of the set lets follow. Many states share this set, so slices are kept by it.
+// The bytes that are dead in `left` would not do: they differ from state to state.
 RegexId MaskBuilder::forbidden(StackId stack, StateId left) {
   const auto entries = parser_.stacks().entries(stack);
   RegexArena& regexes = parser_.regexes();
   ByteSet out = ByteSet::all();
   for (const StackEntry& e : entries)
     out &= e.top.kind() == Symbol::kFollow ? regexes.byte_set(regexes.node(e.top.regex()).a) : ByteSet{};
-  // A lexeme's next character may take several bytes, and then its first alone is not forbidden.
+  // The next character of a lexeme may take several bytes, and then its first byte alone is not
+  // forbidden.
   constexpr ByteSet kBeyondAscii = ByteSet::range(0x80, 0xFF);
   if ((parser_.live(left) & kBeyondAscii).none()) out |= kBeyondAscii;
   return out.none() ? RegexArena::empty() : regexes.bytes(out);
 }
 
+// Adds one wide lexeme's tokens: those inside from the slice, and those that leave it from the ending
+// in the state after it, less the tokens that the slice blocks.
 void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& out) {
   const StateId left = parser_.continuation(stack, CaptureId{0});
   const LexemeSlice& slice = lexemes_.slice(regex, node, forbidden(stack, left));
@@ -60,7 +69,9 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
   if (slice.inside) {
     Words& row = *out.row;
     const Words& from = *slice.inside;
-    std::vector<TokenId> absent;  // what is lost here may be allowed by another item
+    // A token that is lost in this slice may be allowed by another item, so only tokens that were not
+    // in the row before are taken out after the union.
+    std::vector<TokenId> absent;
     for (TokenId t : slice.lost)
       if (!((row[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1)) absent.push_back(t);
     for (std::size_t i = 0; i < row.size(); ++i) row[i] |= from[i];
@@ -83,6 +94,7 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
   take(end.unsure, end.unsure_counts, out.unsure);
 }
 
+// Adds all tokens below the node that the state allows: wide lexemes by slices, the rest by one walk.
 void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
   RegexArena& regexes = parser_.regexes();
   std::vector<Item> narrow;
@@ -109,6 +121,7 @@ void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
   if (!narrow.empty()) walk(node, parser_.of_items(std::move(narrow), false), out);
 }
 
+// The whole mask of a state of a grammar with lexemes: a list if no slice was wide, else a row.
 const Mask* MaskBuilder::gathered(StateId s) {
   Words row(vocabulary_.words());
   Collected found;

@@ -10,10 +10,14 @@
 namespace structgen {
 
 namespace {
-constexpr int kWideLexeme = 40;          // live bytes of a regex that is wide at once
-constexpr int kOpenBytes = 20;           // of one that stays so with some byte: names, hexadecimal numbers
-constexpr std::size_t kListed = 500;     // tokens kept as a list rather than a row
-constexpr uint32_t kDifference = 3'000;  // trie nodes looked at for what a difference takes away
+// A regex that so many bytes may continue is wide at once.
+constexpr int kWideLexeme = 40;
+// Fewer are enough if some byte leads to a regex that has as many again: names, hexadecimal numbers.
+constexpr int kOpenBytes = 20;
+// At most so many tokens are kept as a list, more as a row.
+constexpr std::size_t kListed = 500;
+// A difference looks at no more trie nodes than this.
+constexpr uint32_t kDifference = 3'000;
 }  // namespace
 
 bool LexemeSlices::wide(RegexId regex) {
@@ -42,6 +46,10 @@ const LexemeSlice& LexemeSlices::slice(RegexId regex, uint32_t node, RegexId for
   return *slot;
 }
 
+// The slice by a walk below the node. A token leaves the regex at each byte that may follow it (`open`)
+// while the regex may end: `a+b` leaves a name at `+`, and also `ab` would leave it at `b` if `b` were
+// not forbidden. Subtrees whose bytes only lead round inside the regex are taken without a look
+// (subtrees.h).
 void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
   const TokenTrie& trie = vocabulary_.trie();
   ByteSet open = ByteSet::all();
@@ -53,7 +61,7 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   Loops loops(trie, table, true);
   Categories open_categories = 0;
   open.for_each([&](uint8_t b) { open_categories |= category(b); });
-  // As a row from the start: as a list, the tokens of a comment would be half a megabyte of fresh pages.
+  // A row from the start: as a list, the tokens of a comment would take half a megabyte of fresh pages.
   auto inside = std::make_shared<LexemeSlice::Words>(vocabulary_.words());
   std::size_t count = 0;
   const auto take = [&](std::span<const TokenId> tokens) {
@@ -69,7 +77,8 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
-    // Not at the node itself: what follows the empty text is another item of the state.
+    // A token does not leave at the node itself: what follows the empty text is another item of the
+    // state.
     if (n.depth > top + 1 && open.has(static_cast<uint8_t>(n.byte)) && table.ends(from)) leave(i);
     const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
     if (to == WalkTable::kDead) {
@@ -99,7 +108,9 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
       out.few.push_back(static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits))));
 }
 
-// regex = base & not(some words): walks both and goes down only where they differ.
+// regex = base & not(some words), as the name less the keywords: walks both regexes at once and goes
+// down only where they differ, along the letters of the keywords. False where the regex has another
+// form or the difference is large.
 bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
   const RegexNode n = regexes_.node(regex);
   if (n.kind != RegexKind::kAnd) return false;
@@ -130,7 +141,8 @@ bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, L
       const RegexId r = regexes_.step(f.r, b), to = regexes_.step(f.b, b);
       if (r == to) return;
       const uint32_t child = trie.child(kids, b);
-      if (r == RegexArena::empty() && regexes_.live(to).any()) {  // more is lost than a word: not worth it
+      // More than a word is lost here, so the walk would not end soon.
+      if (r == RegexArena::empty() && regexes_.live(to).any()) {
         fits = false;
         return;
       }

@@ -1,8 +1,14 @@
-// What parse states of one grammar share about its lexemes: tokens by the regex, not by the stack above it.
+// What the parse states of one grammar share about its lexemes: tokens by the regex, not by the stack
+// above it.
 //
-// In: a regex, a trie node, the bytes that may not follow. Out: the tokens below the node that stay inside
-// the regex, and the endings of those that leave it. Cost: one walk below the node and a sort, once for the
-// three; words that are taken out of a name (keywords) are a difference to the slice without that.
+// In: a regex, a trie node, the bytes that may not follow. Out: the tokens below the node that stay
+// inside the regex, and the endings of those that leave it. Cost: one walk below the node and a sort,
+// once for each such triple. Where words are taken out of a name (keywords), the slice is stored as a
+// difference to the slice of the name.
+//
+// Example, the regex of a name at the root: inside are `foo`, `x`, `_a1`; `foo(` leaves it with the
+// ending `(`, and `x = ` with ` = `. With the keyword `if` taken out, `if` is in `lost`, and `if(` is
+// in `blocked`, because a name cannot end there.
 #pragma once
 
 #include <map>
@@ -19,21 +25,27 @@ namespace structgen {
 
 struct LexemeSlice {
   using Words = std::vector<uint32_t>;
-  std::vector<TokenId> few;       // tokens inside, or:
-  std::shared_ptr<Words> inside;  // a row of them, less
-  std::vector<TokenId> lost;      // these
-  // What tokens hold after they have left the regex; an entry's count is the depth in the trie where it left.
+  // The tokens inside, if they are few.
+  std::vector<TokenId> few;
+  // Otherwise a row that holds them, shared by slices that differ in few tokens;
+  std::shared_ptr<Words> inside;
+  // the tokens of that row that are not inside this regex.
+  std::vector<TokenId> lost;
+  // The endings of tokens that leave the regex: the bytes they hold after it. An entry's count is the
+  // depth in the trie at which the token left.
   std::shared_ptr<Suffixes> exits;
-  std::vector<std::pair<TokenId, uint32_t>> blocked;  // entries that do not leave it after all, sorted
+  // Entries of `exits` at which this regex does not end after all, sorted.
+  std::vector<std::pair<TokenId, uint32_t>> blocked;
 };
 
 class LexemeSlices {
  public:
   LexemeSlices(RegexArena& regexes, const Vocabulary& vocabulary)
       : regexes_(regexes), vocabulary_(vocabulary) {}
-  // `forbidden` is a kBytes regex or empty(). No text of the regex is read before the node.
+  // `forbidden` is a kBytes regex or empty(). The regex starts at the node: the node's own bytes belong
+  // to what stands before the lexeme.
   const LexemeSlice& slice(RegexId regex, uint32_t node, RegexId forbidden);
-  // Whether many tokens may lie inside the regex.
+  // Whether many tokens may lie inside the regex, so that a slice is worth its walk.
   bool wide(RegexId regex);
   std::size_t byte_size() const { return bytes_; }
 

@@ -1,11 +1,13 @@
-// How a vocabulary's tokens fall into runs of one class of characters; runs.h says what is asked of them.
+// How a vocabulary's tokens fall into runs of one class of characters; runs.h lists the questions it
+// answers.
 //
-// The problem. Most states of JSON stand in a string, and nearly every token may follow there. A walk of the
-// trie for each of them takes two milliseconds at 131k tokens, and `"maxLength": 20` has 20 such states.
+// The problem. Most states of JSON stand in a string, and nearly every token may follow there. A walk
+// of the trie for each of them takes two milliseconds at 131k tokens, and `"maxLength": 20` has 20 such
+// states.
 //
-// The idea. Let E be one character of a string. E is a prefix code, so a token is cut into characters in one
-// way, and whether it stays inside depends on its number of characters alone. For the tokens `a`, `ab`, `é`,
-// `b"`, `"`:
+// The idea. Let E be one character of a string. E is a prefix code, so a token is cut into characters
+// in one way, and whether it stays inside depends on its number of characters alone. For the tokens
+// `a`, `ab`, `é`, `b"`, `"`:
 //
 //     buckets       one character: a, é     two: ab
 //     up_to(k)      the row of the buckets up to k: the mask inside E{0,k}, but for tokens that leave
@@ -15,22 +17,24 @@
 //
 // So E{m,n} followed by anything takes a row and the exits, whatever m and n are and whatever follows.
 //
-// Shared. A class belongs to the vocabulary: of() finds it by the automaton of E, whose states are numbered
-// in the order of their discovery, so equal languages of different arenas meet. A saved vocabulary brings
-// its classes (write(), the constructor from bytes). Those bytes are not trusted: ids, nodes and depths are
-// checked, and a class that does not fit is made anew.
+// Sharing. A class belongs to the vocabulary. of() finds it by the automaton of E, whose states are
+// numbered in the order of their discovery, so that equal automata of different arenas have equal keys.
+// A saved vocabulary brings its classes (write(), the constructor from bytes). Those bytes are not
+// trusted: ids, nodes and depths are checked, and a class that does not fit is made anew.
 //
 // Invariants.
-// - A row, list, cut or exit that was handed out stays where it is and as it is; a slot is published once,
-//   with release, and read without a lock.
-// - boundary(node) is the number of whole characters of the text of a trie node, or kNone within one.
-// - E is never empty and no text of E begins another; else ok() is false and masks are made without the
-//   class.
+// - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published
+//   once, with release order, and read without a lock.
+// - boundary_[node] is the number of whole characters of the text of a trie node, or kNone within a
+//   character.
+// - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
+//   without the class.
 //
-// Costs. One walk of the trie a class. Rows are made as they are asked for, V/8 bytes each. Classes that no
-// world holds are dropped beyond kKept bytes.
+// Costs. One walk of the trie a class. Rows are made as they are asked for, V/8 bytes each (V: tokens).
+// Classes that no world holds are dropped beyond kKept bytes.
 //
-// Rejected. A row for each state (as many as a counter's limit), and counting in the walk (mask/fill.cc).
+// Rejected. A row for each state, which would be as many as a counter's limit; and counting in the walk
+// (mask/fill.cc).
 #include "mask/runs.h"
 
 #include <algorithm>
@@ -46,13 +50,18 @@ namespace structgen {
 
 namespace {
 
-constexpr std::size_t kKept = 24u << 20;  // bytes of classes that a vocabulary keeps though nobody has them
-constexpr std::size_t kKeyStates = 32;    // of an element's automaton; a larger one is not shared
+// Bytes of classes that a vocabulary keeps though no world holds them.
+constexpr std::size_t kKept = 24u << 20;
+// An element's automaton may have so many states; a larger one is not shared.
+constexpr std::size_t kKeyStates = 32;
 constexpr uint32_t kKeyNodes =
-    1'000;  // regexes that finding it may make: counters in counters make ever more
+    // Finding the automaton may make so many regexes: counters in counters make ever more.
+    1'000;
 
-// The automaton of a regex, its states numbered in the order of their discovery: equal for equal structures
-// in whatever arena. Empty where it is too large.
+// The automaton of a regex as a string, its states numbered in the order of their discovery, so that
+// equal structures in different arenas give equal strings. Each state is `E` or `I` (whether it ends),
+// then a pair (first byte, successor) for each range of bytes that lead to the same class; successor
+// 255 is dead. Empty where the automaton is too large or no finite class of characters.
 std::string automaton(RegexArena& regexes, RegexId element) {
   const RegexKind kind = regexes.node(element).kind;
   if (!regexes.node(element).finite || (kind != RegexKind::kBytes && kind != RegexKind::kAlt)) return {};
@@ -90,6 +99,8 @@ void put_all(std::string& out, const std::vector<T>& values) {
   out.resize((out.size() + 3) / 4 * 4);
 }
 
+// Reads what put() and put_all() wrote. After the first number that does not fit, ok() is false and
+// every read gives zeros; so callers check once, after several reads.
 class Source {
  public:
   explicit Source(std::string_view from) : from_(from) {}
@@ -127,6 +138,7 @@ class Source {
 
 }  // namespace
 
+// A counting sort of the nodes by their last byte.
 NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie.size(), 0) {
   for (uint32_t i = 1; i < trie.size(); ++i) ++first_[trie.node(i).byte + 1];
   for (int b = 0; b < 256; ++b) first_[b + 1] += first_[b];
@@ -151,7 +163,7 @@ RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs
   settle();
 }
 
-// What is known once the tokens are.
+// Sizes the slots and counts the memory, once the buckets are known.
 void RunClass::settle() {
   rows_ = std::make_unique<Slot<Words>[]>(buckets_.size() + 1);
   lists_ = std::make_unique<Slot<std::vector<TokenId>>[]>(buckets_.size() + 1);
@@ -163,6 +175,9 @@ void RunClass::settle() {
   bytes_ += bytes;
 }
 
+// One walk of the trie with the element's automaton, which starts again after each element. A node at
+// which an element ends gets its count; each token goes into the bucket of its number of elements, the
+// last of which may be incomplete.
 void RunClass::walk(RegexArena& regexes, RegexId element) {
   if (regexes.nullable(element)) {
     ok_ = false;
@@ -188,7 +203,9 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
       to = start;
       boundary_[i] = static_cast<uint16_t>(count[n.depth]);
     } else if (table.ends(to)) {
-      ok_ = false;  // not a prefix code
+      // Some text of E begins another one, so E is no prefix code, and a token could be cut in two
+      // ways.
+      ok_ = false;
       return;
     }
     at[n.depth] = to;
@@ -218,6 +235,8 @@ const Words& RunClass::up_to(uint32_t k) {
   return row(k);
 }
 
+// Visits the tokens of any run in the order of the trie; `ends` keeps, for each depth, the end of the
+// last whole element on the path.
 template <class F>
 void RunClass::for_each_cut(F&& f) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -260,7 +279,8 @@ const RunCounts& RunClass::counts() {
   if (const RunCounts* known = counts_.made.load(std::memory_order_acquire)) return *known;
   std::lock_guard hold(lock_);
   if (const RunCounts* known = counts_.made.load(std::memory_order_relaxed)) return *known;
-  std::vector<std::vector<TokenId>> ends(longest() + 1);  // nearly all of them
+  // Nearly all tokens end with an element.
+  std::vector<std::vector<TokenId>> ends(longest() + 1);
   std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
     (begun.empty() ? ends[count] : cut[{count, std::string(begun)}]).push_back(t);
@@ -309,6 +329,7 @@ const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
   return list.release();
 }
 
+// Publishes the exits on a byte. The bytes are counted first, so that byte_size() never lags behind.
 void RunClass::add(uint8_t byte, std::unique_ptr<RunExits> exits) {
   bytes_ += sizeof(RunExits) + exits->unbounded.size() * 4 + exits->children.capacity() * sizeof(Exit) +
             exits->ends.capacity() * sizeof(exits->ends[0]) +
@@ -366,7 +387,8 @@ void RunClass::write(std::string& out) const {
     put_all(out, e->suffixes.entries);
     put_all(out, e->unbounded);
     put(out, e->suffixes.depth);
-    std::vector<uint32_t> nodes;  // field by field: the struct has a gap
+    // Field by field, because the struct has padding, whose bytes are not defined.
+    std::vector<uint32_t> nodes;
     for (const Suffixes::Node& n : e->suffixes.nodes)
       nodes.insert(nodes.end(), {n.end, n.first, n.depth, n.byte});
     put_all(out, nodes);
@@ -374,6 +396,9 @@ void RunClass::write(std::string& out) const {
   put(out, 256);
 }
 
+// The checks are those that later code relies on: token ids inside the vocabulary, nodes inside the
+// trie, and a tree of suffixes whose subtrees nest and whose depths rise by one at most. A wrong answer
+// in a file made by hand remains possible; an access outside the arrays does not.
 RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs)
     : vocabulary_(vocabulary), runs_(runs) {
   const TokenTrie& trie = vocabulary.trie();
@@ -440,7 +465,8 @@ const NodeIndex& Runs::index() {
 }
 
 void Runs::prepare() {
-  RegexArena regexes(kJson);  // of its own, which goes: the class stays
+  // The arena is only for this call; the class stays.
+  RegexArena regexes(kJson);
   const auto strings = of(regexes, regexes.any_character());
   if (!strings->ok()) return;
   strings->exits(static_cast<uint8_t>(kJson.end));
@@ -448,6 +474,7 @@ void Runs::prepare() {
   index();
 }
 
+// The lock is held while a class is made, so that two compilers do not make the same class twice.
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   const std::string key = automaton(regexes, element);
   std::unique_lock hold(lock_, std::defer_lock);
@@ -467,7 +494,7 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   if (!made) made = std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
   if (key.empty()) return made;
   known_.push_front({key, made});
-  // What some world holds stays in memory in any case, and is what the next one will ask for.
+  // A class that some world holds stays in memory in any case, and the next world will ask for it.
   std::size_t idle = 0;
   for (auto it = known_.begin(); it != known_.end();) {
     if (it->run.use_count() == 1) idle += it->run->byte_size();

@@ -1,11 +1,13 @@
-// Runs of an element class E (a prefix code such as "one JSON string character"), told once a vocabulary.
+// Runs of an element class E (a prefix code such as "one JSON string character"), computed once a
+// vocabulary.
 //
-// In: E as a regex. Out: which tokens are made of at most k elements, for every k, and where a run can be
-// left on a given byte. They serve every E{m,n} followed by anything: plain strings, maxLength, patterns.
-// Cost: a class is one walk of the trie, about two milliseconds at 131k tokens; what is asked of it later is
-// made once and kept. All compilers over one vocabulary share its classes, told apart by the automaton of E,
-// and a saved vocabulary brings its own (mask/artefact.h). Thread-safe; what was handed out stays where it
-// is.
+// In: E as a regex. Out: the tokens that are made of at most k elements, for every k, and the places
+// where a run can be left on a given byte. They serve every E{m,n} followed by anything: plain strings,
+// maxLength, patterns such as `[a-z]{2,8}`. runs.cc explains with an example. Cost: a class is one walk
+// of the trie, about two milliseconds at 131k tokens. Rows and exits are made when they are first asked
+// for, and kept. All compilers over one vocabulary share its classes, which are told apart by the
+// automaton of E. A saved vocabulary brings its own classes (mask/artefact.h). Thread-safe; whatever
+// was handed out stays where it is.
 #pragma once
 
 #include <atomic>
@@ -33,50 +35,65 @@ using Words = std::vector<uint32_t>;
 inline void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 inline bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
 
-constexpr std::size_t kSparseLimit = 1'500;  // tokens kept as a list rather than a row
+// A set of at most so many tokens is kept as a list, a larger one as a row.
+constexpr std::size_t kSparseLimit = 1'500;
 
 struct Exit {
-  uint32_t node;   // trie node where the run stands at an element boundary, or the child after it
-  uint32_t count;  // elements read to get there
+  // A trie node at which an element ends, or the child of such a node by the byte on which the run is
+  // left.
+  uint32_t node;
+  // The number of elements before the exit.
+  uint32_t count;
 };
 
-// Where runs of E meet byte b: children of boundary nodes.
+// The places where runs of E meet byte b: the children, by b, of nodes at which an element ends.
 struct RunExits {
-  std::vector<Exit> children;         // sorted by node
-  std::vector<Suffixes::Entry> ends;  // the tokens at the children: they end right after b
-  Suffixes suffixes;                  // what comes after b
-  uint32_t longest = 0;               // elements before b, at most
-  Words unbounded;                    // tokens of any run, and tokens that end right after b
+  std::vector<Exit> children;  // sorted by node
+  // The tokens at the children; they end right after b.
+  std::vector<Suffixes::Entry> ends;
+  // The bytes after b, as a trie.
+  Suffixes suffixes;
+  // The largest number of elements before b.
+  uint32_t longest = 0;
+  // A row of the tokens of any run, and of the tokens that end right after b.
+  Words unbounded;
 };
 
-// The tokens of any run, by what is left of their last element.
+// The tokens of any run, by the bytes that are begun of their last element: for E one UTF-8 character,
+// `a` is whole, and a token that ends with the byte C3 is part of the group "C3".
 struct RunCuts {
-  Words whole;  // those that end with an element
+  // Tokens that end with an element.
+  Words whole;
   struct Part {
-    std::string begun;  // bytes of the element in which they end
+    // Bytes of the element in which the tokens end.
+    std::string begun;
     std::vector<TokenId> tokens;
   };
   std::vector<Part> parts;
 };
 
-// The same tokens by how many elements they hold in full as well: for runs that count.
+// The same tokens, grouped by their number of whole elements as well, for runs that count.
 struct RunCounts {
   struct Whole {
     uint32_t count;
-    std::vector<TokenId> tokens;  // where they are few, or
-    Words row;                    // where they are many
+    // The tokens, where they are few.
+    std::vector<TokenId> tokens;
+    // The tokens, where they are many.
+    Words row;
   };
   struct Part {
     uint32_t count;
     std::string begun;
     std::vector<TokenId> tokens;
   };
-  std::vector<Whole> wholes;  // by count, from 1
+  // Sorted by count, from 1.
+  std::vector<Whole> wholes;
   std::vector<Part> parts;
 };
 
-// Trie nodes by their last byte, and the parent of each: where a run can be left on a byte is then a look at
-// the nodes of that byte, not at every place where an element ends. Two numbers a node.
+// Trie nodes by their last byte, and the parent of each. With this index, the exits on a byte are found
+// by looking at the nodes of that byte, not at every place where an element ends. Memory: two numbers a
+// node.
 class NodeIndex {
  public:
   explicit NodeIndex(const TokenTrie& trie);
@@ -94,25 +111,28 @@ class NodeIndex {
 
 class Runs;
 
+// The run of one element class over one vocabulary.
 class RunClass {
  public:
-  // E must be non-nullable and a prefix code; ok() tells whether it was.
+  // E must be non-empty and a prefix code (no text of E begins another); ok() tells whether it is one.
   RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element);
-  // What write() wrote; not ok() where that does not fit the vocabulary.
+  // Takes what write() wrote; ok() is false where the bytes do not fit the vocabulary.
   RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs);
   void write(std::string& out) const;
   bool ok() const { return ok_; }
-  // Tokens of at most k elements (the last may be incomplete).
+  // A row of the tokens of at most k elements; the last element may be incomplete, and it counts.
   const Words& up_to(uint32_t k);
+  // The exits on a byte; made at the first call for it.
   const RunExits& exits(uint8_t byte);
+  // Whether exits(byte) would be a look-up.
   bool has_exits(uint8_t byte) const { return exits_[byte].load(std::memory_order_acquire) != nullptr; }
   const RunCuts& cuts();
   const RunCounts& counts();
   // Whether an element ends at a trie node.
   bool boundary(uint32_t node) const { return boundary_[node] != kNone; }
-  // The same tokens as up_to(), as a list, where they are few; null otherwise.
+  // The tokens of up_to(k) as a list, if the tokens of all runs are few; null otherwise.
   const std::vector<TokenId>* list_up_to(uint32_t k);
-  // Tokens of more than `low` and at most `high` elements.
+  // The number of tokens of more than `low` and at most `high` elements.
   std::size_t tokens_between(uint32_t low, uint32_t high) const;
   template <class F>
   void for_each_between(uint32_t low, uint32_t high, F&& f) const {
@@ -123,7 +143,7 @@ class RunClass {
   std::size_t byte_size() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // A row or list made when it is first asked for, read without the lock.
+  // A row or list that is made when it is first asked for, and read without the lock.
   template <class T>
   struct Slot {
     std::atomic<const T*> made{nullptr};
@@ -136,18 +156,24 @@ class RunClass {
   void walk(RegexArena& regexes, RegexId element);
   void settle();
   void add(uint8_t byte, std::unique_ptr<RunExits> exits);
-  const Words& row(uint32_t k);  // under the lock
+  // Needs the lock.
+  const Words& row(uint32_t k);
   template <class F>
-  void for_each_cut(F&& f);  // f(token, elements read in full, what is begun of the next); under the lock
+  // Calls f(token, elements read in full, begun bytes of the next element); needs the lock.
+  void for_each_cut(F&& f);
   const Vocabulary& vocabulary_;
   Runs& runs_;
   bool ok_ = true;
-  std::vector<std::vector<TokenId>> buckets_;  // [k]: tokens of exactly k+1 elements
-  std::vector<uint16_t> boundary_;             // by node: elements read where one ends there, kNone elsewhere
+  // buckets_[k]: the tokens of exactly k + 1 elements.
+  std::vector<std::vector<TokenId>> buckets_;
+  // Indexed by node: the number of elements read where one ends there, kNone elsewhere.
+  std::vector<uint16_t> boundary_;
   std::size_t tokens_ = 0;
   Mutex lock_;
-  std::unique_ptr<Slot<Words>[]> rows_;                  // by k
-  std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;  // by k
+  // Indexed by k.
+  std::unique_ptr<Slot<Words>[]> rows_;
+  // Indexed by k.
+  std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;
   Slot<RunCuts> cuts_;
   Slot<RunCounts> counts_;
   std::atomic<const RunExits*> exits_[256] = {};
@@ -155,16 +181,19 @@ class RunClass {
   std::atomic<std::size_t> bytes_{0};
 };
 
+// All run classes of one vocabulary.
 class Runs {
  public:
   explicit Runs(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // The class of an element. Null where E cannot be run.
+  // The class of an element, new or known. ok() of the class is false where E cannot be run.
   std::shared_ptr<RunClass> of(RegexArena& regexes, RegexId element);
-  // Makes what the first mask inside a JSON string asks for.
+  // Makes what the first mask inside a JSON string asks for, so that the first request does not wait
+  // for it.
   void prepare();
-  // All classes at hand, in a form for view().
+  // All classes at hand, in the form that view() takes.
   std::string write();
-  // Classes that were written before, in memory that outlives this; each is read when it is first asked for.
+  // Takes classes that were written before, in memory that outlives this object. Each is read when it
+  // is first asked for.
   void view(std::string_view saved);
   const NodeIndex& index();
   std::size_t byte_size();
@@ -176,10 +205,13 @@ class Runs {
   };
   const Vocabulary& vocabulary_;
   Mutex lock_;
-  std::list<Known> known_;                                        // the one used last in front
-  std::unordered_map<std::string_view, std::string_view> saved_;  // by key
+  // The class used last stands in front.
+  std::list<Known> known_;
+  // Keyed by the key of a class; the values are views into the mapped file.
+  std::unordered_map<std::string_view, std::string_view> saved_;
   Mutex index_lock_;
-  std::unique_ptr<NodeIndex> index_;  // made with the first exits
+  // Made with the first exits.
+  std::unique_ptr<NodeIndex> index_;
 };
 
 }  // namespace structgen

@@ -1,8 +1,8 @@
 // Terminal masks: the tokens that stay inside a regex, and the trie nodes at which it may end.
 //
-// The problem. The first mask inside a regex needs the fate of each of 131k tokens. Real schemas hold
-// thousands of different string regexes (any key but these, a pattern, a maximum length), and most differ
-// from "any string" in a few hundred tokens.
+// The problem. The first mask inside a regex must decide about each of 131k tokens. Real schemas hold
+// thousands of different string regexes (any key but these, a pattern, a maximum length), and most of
+// them differ from "any string" in a few hundred tokens.
 //
 // The idea. terminal() tries the cheap descriptions first, and walks the whole trie only if none fits:
 //
@@ -13,25 +13,27 @@
 //     whole           everything else                a walk of the trie; subtrees whose bytes only lead round
 //                                                    inside a few states are taken unread (mask/subtrees.h)
 //
-// difference() steps two regexes at once and goes down only where they differ. Where all that is excluded are
-// literals it matches those against the trie instead (less_literals, read_literals): no regex is stepped.
+// difference() steps two regexes at once and goes down only where they differ. Where only literals are
+// excluded, it matches those against the trie instead (less_literals, read_literals), and no regex is
+// stepped.
 //
-// opened() is about places and no regex: behind `"` or `, "` most tokens stay inside the string whatever
-// value or key it is, so they are told once, and a trie of what the others hold is left to read.
+// opened() is about places, not about a regex. Behind `"` or `, "` most tokens stay inside the string
+// whatever value or key it is. So they are listed once, and only a trie of the other endings is left to
+// read.
 //
 // Invariants.
 // - A mask depends on the regex and the vocabulary alone, so all grammars of a world share it.
 // - `base` points to rows that are never freed before the world; trim() drops masks, not rows.
-// - `exits` or `left` say where the regex may end: nodes of the trie, or the exits of a run but for
-//   `blocked`.
-// - If a step was omitted (base/effort.h), the mask is `partial`, and whoever uses it is
-//   told.
+// - `exits` or `left` say where the regex may end: at nodes of the trie, or at the exits of a run
+//   except for tokens in `blocked`.
+// - If a step was omitted (base/effort.h), the mask is `partial`, and each later use of it counts as an
+//   omission, too.
 //
-// Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk: a millisecond
-// or two at 131k tokens, less where it skips subtrees; once a regex and world.
+// Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk: a
+// millisecond or two at 131k tokens, less where it skips subtrees; once a regex and world.
 //
-// Rejected. A row of bits for each regex: 16 KB each, and a hundred keys of one object are a hundred regexes.
-// Masks are lists against a shared row, up to kSparseLimit tokens.
+// Rejected. A row of bits for each regex: 16 KB each, and an object of a hundred keys has a hundred
+// regexes. Masks are lists against a shared row, up to kSparseLimit tokens.
 #include "mask/slices.h"
 
 #include <list>
@@ -50,8 +52,8 @@ namespace structgen {
 
 namespace {
 
-// At most this many trie nodes are visited by `difference`: few in the first try, which serves where only
-// names are excluded; many in the second, the last before the whole trie is walked.
+// `difference` visits at most so many trie nodes: few in the first try, which serves regexes that
+// exclude only names; many in the second try, the last before the whole trie is walked.
 constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
 
 }  // namespace
@@ -111,8 +113,9 @@ void Slices::trim(std::size_t limit) {
   terminal_bytes_ = 0;
 }
 
-// regex = base & not(a few literals): walks both and goes down only where they differ. `base` is a run, or
-// any terminal whose mask is known or worth knowing: keys already written are taken from it one by one.
+// regex = base & not(a few literals): walks both regexes and goes down only where they differ. `base`
+// is a run, or any terminal whose mask is known or worth knowing: of an object's keys, each further key
+// that is written is taken from the same base.
 bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   check_depth();
   const RegexNode n = regexes_.node(regex);
@@ -128,7 +131,8 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   if (run_terminal(base, from)) {
     if (base != regex && less_literals(n, kept, from, out)) return true;
   } else {
-    if (base == regex) {  // nothing is excluded: look for a run among the parts
+    // Nothing is excluded, so a run is looked for among the parts.
+    if (base == regex) {
       bool found = false;
       for (std::size_t i = 0; i < kept.size() && !found; ++i) found = run_terminal(base = kept[i], from);
       if (!found) return false;
@@ -142,7 +146,8 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
     RegexId r, b;
   };
   std::vector<Frame> todo{{0, regex, base}};
-  std::vector<std::pair<uint32_t, uint32_t>> cut;  // node ranges below which the regex does not end
+  // Ranges of nodes below which the regex does not end though the base does.
+  std::vector<std::pair<uint32_t, uint32_t>> cut;
   std::vector<TokenId> lost;
   uint32_t visited = 0;
   while (!todo.empty()) {
@@ -153,6 +158,7 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
     const TokenTrie::Kids& kids = trie.kids(f.node);
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(f.r), &regexes_.classes(f.b));
     bool differs[256];
+    // One comparison for each class of bytes that both treat alike.
     for (uint16_t k = 0; k < c->n; ++k)
       differs[k] = regexes_.step(f.r, c->rep[k]) != regexes_.step(f.b, c->rep[k]);
     ByteSet bytes;
@@ -195,8 +201,8 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   return true;
 }
 
-// The same where the base is a run and all that is excluded are literals. A run goes on for ever, so no token
-// inside it is lost; what is lost is to complete a literal.
+// The same where the base is a run and only literals are excluded. A run goes on for ever, so no token
+// inside it is lost; only tokens that complete a literal are.
 bool Slices::less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,
                            TerminalMask& out) {
   std::vector<RegexId> sets;
@@ -248,17 +254,21 @@ bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   const RunExits& exits = run->exits(close);
   out.base = &exits.unbounded;
   out.left = &exits;
-  out.slack = 1;  // the closing byte; up_to(k) counts an element as soon as it begins
+  // The closing byte. An element that is begun needs no more bytes counted: up_to(k) counts an element
+  // as soon as it begins.
+  out.slack = 1;
   return true;
 }
 
-// The regex does not end at this exit of the run: tokens that go on below it are blocked.
+// The regex does not end at this exit of the run, so tokens that go on below it are blocked.
 void Slices::block(uint32_t node, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto below = trie.subtree_tokens(node).subspan(trie.tokens(node).size());
   out.blocked.insert(out.blocked.end(), below.begin(), below.end());
 }
 
+// The mask by a walk of the whole trie, with the state of each depth at hand. charge() counts one unit
+// of work for every 16 nodes.
 void Slices::whole(RegexId regex, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   WalkTable table(regexes_);
@@ -304,6 +314,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   out.base = owned_.back().get();
 }
 
+// The table of literals `id` against the vocabulary, read from the start of every literal.
 const TableMask& Slices::table(uint32_t id) {
   std::unique_ptr<TableMask>& slot = tables_[id];
   if (slot) return *slot;
@@ -317,7 +328,8 @@ const TableMask& Slices::table(uint32_t id) {
   return *slot;
 }
 
-// Goes down the trie only where some spelling of a literal does.
+// Goes down the trie only where some spelling of a literal goes. One string may be spelled with escapes
+// (`a` as `\u0061`), so a node may be inside an escape.
 void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   const TokenTrie& trie = vocabulary_.trie();
   const LiteralTables& tables = regexes_.tables();
@@ -343,6 +355,8 @@ void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   }
 }
 
+// Each token below the node contributes its bytes after the node; entries have count 0, because no run
+// is counted.
 const Opened& Slices::opened(uint32_t node) {
   std::unique_ptr<Opened>& slot = opened_[node];
   if (slot) return *slot;
@@ -361,7 +375,8 @@ const Opened& Slices::opened(const Suffixes& suffixes, uint32_t node) {
       node == kStart ? static_cast<uint32_t>(suffixes.nodes.size()) - 1 : suffixes.nodes[node].end;
   const uint32_t above = node == kStart ? 0 : suffixes.nodes[node].depth;
   std::string path(suffixes.depth, '\0');
-  std::list<std::string> held;  // SuffixText does not own its text
+  // SuffixText does not own its text, so a list holds the strings in place.
+  std::list<std::string> held;
   std::vector<SuffixText> texts;
   for (uint32_t i = first; i < end; ++i) {
     const Suffixes::Node& n = suffixes.nodes[i];
@@ -374,7 +389,7 @@ const Opened& Slices::opened(const Suffixes& suffixes, uint32_t node) {
   return parted(slot, texts);
 }
 
-// Those that stay inside the string from those that leave it.
+// Separates the tokens that stay inside the string from those that leave it.
 const Opened& Slices::parted(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts) {
   auto out = std::make_unique<Opened>();
   const RegexId inside = regexes_.star(regexes_.any_character());
@@ -393,8 +408,9 @@ const Opened& Slices::parted(std::unique_ptr<Opened>& slot, std::span<const Suff
   return *slot;
 }
 
+// The bytes from the root to the node.
 std::string Slices::path(uint32_t node) const {
-  // Some token lies below every node; its first bytes are the path.
+  // Some token lies below every node, and it begins with these bytes.
   const TokenTrie& trie = vocabulary_.trie();
   return std::string(vocabulary_.bytes(trie.subtree_tokens(node).front()).substr(0, trie.node(node).depth));
 }

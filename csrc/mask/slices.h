@@ -1,9 +1,9 @@
 // Masks that belong to a regex and a vocabulary, shared by all grammars of a world: the slices.
 //
-// In: regexes. Out: a TerminalMask: tokens that stay inside the regex and the trie nodes where it may end,
-// stored against a run (mask/runs.h) where that is close; tokens against a table of literals. Cost: a walk of
-// the trie at worst, a millisecond or two at 131k tokens, once a world; after that a mask is a copy. Not
-// thread-safe: the owner serialises.
+// In: regexes. Out: a TerminalMask, with the tokens that stay inside the regex and the trie nodes where
+// it may end, stored as a difference to a run (mask/runs.h) where that is short; and tokens against a
+// table of literals. Cost: a walk of the trie at worst, a millisecond or two at 131k tokens, once a
+// world; after that a mask is a copy. Not thread-safe: the caller holds the world's lock.
 #pragma once
 
 #include <cstdint>
@@ -20,37 +20,56 @@
 
 namespace structgen {
 
+// The mask of one regex: `base` plus `added` minus `removed` are the tokens that stay inside. For any
+// character but `a`-strings, any*" & ~("a"): base is the row of all string tokens and of those that end
+// with a quote, removed is `a"`, and blocked are tokens that go on behind `a"`, such as `a",`.
 struct TerminalMask {
-  const Words* base = nullptr;     // shared; null = nothing
-  std::vector<TokenId> added;      // beyond base
-  std::vector<TokenId> removed;    // from base
-  std::vector<uint32_t> exits;     // inner trie nodes at which the regex may end, or:
-  const RunExits* left = nullptr;  // it ends where a run is left, but for
-  std::vector<TokenId> blocked;    // these tokens (sorted)
+  // A shared row; null stands for no tokens.
+  const Words* base = nullptr;
+  // Tokens beyond `base`.
+  std::vector<TokenId> added;
+  // Tokens of `base` that are not allowed.
+  std::vector<TokenId> removed;
+  // Inner trie nodes at which the regex may end. Used where `left` is null.
+  std::vector<uint32_t> exits;
+  // The regex ends where a run is left, except for the tokens in `blocked` (sorted).
+  const RunExits* left = nullptr;
+  // The tokens at these exits do not leave the regex after all.
+  std::vector<TokenId> blocked;
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
-  uint32_t slack = kUnknown;  // bytes that complete every text inside it, at most
-  bool partial = false;       // something was omitted from it (base/effort.h)
+  // An upper bound of the bytes that complete any text inside the regex.
+  uint32_t slack = kUnknown;
+  // Some step was omitted while the mask was made (base/effort.h), so it may lack tokens.
+  bool partial = false;
 };
 
-// Tokens against a whole table of literals, read from the start: valid for every subset of the table.
+// The vocabulary against a whole table of literals, read from the start; valid for every subset of the
+// table.
 struct TableMask {
   struct Inside {
     TokenId token;
-    uint32_t lo, hi;  // strings the token is a proper beginning of
-    bool exact;       // false: the range is a hull (inside an escape); decide by stepping
+    // The range of strings of which the token is a proper beginning.
+    uint32_t lo, hi;
+    // False: the range is only an outer bound (the token ends inside an escape), and the caller decides
+    // by stepping.
+    bool exact;
   };
   struct Done {
-    uint32_t node;   // trie node right after the closing quote
-    uint32_t index;  // the string completed there
+    // The trie node right after the closing quote.
+    uint32_t node;
+    // The string that is complete there.
+    uint32_t index;
   };
   std::vector<Inside> inside;
   std::vector<Done> done;
 };
 
-// What tokens hold behind a place where a JSON string is open: after `"`, after `, "`, after `{"`.
+// The tokens behind a place where a JSON string is open: after `"`, after `, "`, after `{"`.
 struct Opened {
-  std::vector<Suffixes::Entry> inside;  // tokens that stay inside the string's characters
-  Suffixes beyond;                      // what the others hold
+  // Tokens that stay inside the string's characters.
+  std::vector<Suffixes::Entry> inside;
+  // The bytes of the other tokens.
+  Suffixes beyond;
 };
 
 class Slices {
@@ -61,20 +80,22 @@ class Slices {
   const TerminalMask& terminal(RegexId regex);
   // Whether all tokens made of JSON string characters lie inside the regex.
   bool covers(RegexId regex);
-  // Of a regex whose texts are bodies of JSON strings: what ends with the closing quote or after it; the
-  // tokens inside are left out. Null where it is none of those.
+  // For a regex whose texts are bodies of JSON strings: the tokens that end with the closing quote or
+  // after it, without the tokens inside. Null for any other regex.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // Behind a node of the vocabulary's trie; a step of the string for each byte of the tokens below, once.
+  // The tokens behind a node of the vocabulary's trie where a string is open. They are read once: a
+  // step of the string for each byte below the node.
   const Opened& opened(uint32_t node);
-  // Behind a node of a trie of suffixes that is `lasting`; behind kStart: of all of them.
+  // The same behind a node of a trie of suffixes that is `lasting`; behind kStart: of the whole trie.
   const Opened& opened(const Suffixes& suffixes, uint32_t node);
   static constexpr uint32_t kStart = 0xFFFFFFFFu;
-  // The same from any state of a set, kept nowhere; its subset is observed, so that every range is exact.
+  // The same as table(), but from any state of a set, and kept nowhere. It observes the state's subset,
+  // so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
   std::size_t byte_size() const { return bytes_; }
-  // Forgets terminal masks when all together exceed `limit`; rows, which masks point to, stay. No reference
-  // from terminal() may be held.
+  // Forgets terminal masks when all together exceed `limit`. Rows stay, because masks point to them. No
+  // reference from terminal() may be held.
   void trim(std::size_t limit);
 
  private:
@@ -102,7 +123,8 @@ class Slices {
   const Vocabulary& vocabulary_;
   struct Held {
     std::shared_ptr<RunClass> run;
-    std::size_t seen = 0;  // its bytes, as last counted
+    // Bytes of the run when it was last counted.
+    std::size_t seen = 0;
   };
   std::unordered_map<uint32_t, Held> runs_;  // by element
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
@@ -110,17 +132,20 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   std::unordered_map<uint32_t, std::unique_ptr<Opened>> opened_;  // by node
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Opened>>> opened_in_;
-  std::unordered_map<uint64_t, uint32_t> completes_;  // by (regex, element)
+  // Keyed by (regex, element).
+  std::unordered_map<uint64_t, uint32_t> completes_;
   std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>>
-      counted_;                                       // by (lower, upper); null: they differ
-  std::unordered_map<uint32_t, uint32_t> slacks_;     // by regex
-  std::unordered_map<uint32_t, uint32_t> uncounted_;  // by upper: asked for and not computed
+      // By (lower, upper); null where their masks differ.
+      counted_;
+  std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
+  // Keyed by upper: how often it was asked for without being computed.
+  std::unordered_map<uint32_t, uint32_t> uncounted_;
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;
   std::size_t terminal_bytes_ = 0;
 };
 
-// Reads r as E{min,max} tail with a counted or starred E. False: it has another form.
+// Reads r as E{min,max} tail with a counted or starred E; false where it has another form.
 bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& min, uint32_t& max,
             RegexId& tail);
 

@@ -1,3 +1,15 @@
+// How the categories below each node of the trie are computed, and how a set of regex states is closed
+// under them; subtrees.h has the idea and an example.
+//
+// Three parts. A reader of UTF-8 sorts characters beyond ASCII into blanks and others, and marks nodes
+// from which a malformed text leads on. categories_below() collects the categories upwards through the
+// trie, in one pass. Loops finds, for a state of a walk, a few states and the categories that lead from
+// each of them back into the set: first by ASCII bytes (close), and by other characters only where a node
+// has some (wide).
+//
+// Invariants. A node without kBroken stands between two characters and has only well-formed text below
+// it. `Closed::ascii` is right for every state of the set, or has too few categories: then the walk goes
+// down by itself, and no mask is wrong.
 #include "mask/subtrees.h"
 
 #include <algorithm>
@@ -10,9 +22,12 @@ namespace structgen {
 
 namespace {
 
-// States of a reader of UTF-8 (RFC 3629): between characters, then by what the next byte may be.
+// States of a reader of UTF-8 (RFC 3629), named by the bytes that are still to come: kBetween stands
+// between characters, kTwo needs two more bytes. The first byte E0, ED, F0 or F4 narrows the byte after
+// it.
 enum Reader : uint8_t { kBetween, kLast, kTwo, kThree, kAfterE0, kAfterED, kAfterF0, kAfterF4, kBad };
 
+// One step of the reader: é (C3 A9) goes from kBetween to kLast and back.
 Reader read(Reader r, uint8_t b) {
   const auto within = [&](uint8_t low, uint8_t high, Reader next) {
     return b >= low && b <= high ? next : kBad;
@@ -39,8 +54,8 @@ Reader read(Reader r, uint8_t b) {
   return kBad;
 }
 
-// White space beyond ASCII (ECMA-262's WhiteSpace and LineTerminator, and what Python adds), as its UTF-8
-// bytes in one number.
+// White space beyond ASCII (ECMA-262's WhiteSpace and LineTerminator, and the characters that Python
+// adds), as its UTF-8 bytes in one number: U+00A0 is 0xC2A0.
 bool blank(uint32_t bytes) {
   switch (bytes) {
     case 0xC285:
@@ -56,6 +71,7 @@ bool blank(uint32_t bytes) {
   }
 }
 
+// Whether the bytes begin a character of blank().
 bool begins_blank(uint32_t bytes) {
   switch (bytes) {
     case 0xC2:
@@ -72,7 +88,9 @@ bool begins_blank(uint32_t bytes) {
   }
 }
 
-// Bytes that patterns tend to tell apart stand alone; the last group takes the rest.
+// Groups of bytes that patterns tend to tell apart; each is one category, and the other ASCII bytes are
+// the last one. A group that mixes a byte that loops with one that does not is of no use, so quotes,
+// the backslash and brackets stand alone.
 constexpr const char* kAlone[] = {"\t\r",
                                   "\n",
                                   " ",
@@ -115,7 +133,8 @@ constexpr std::array<Categories, 256> categories() {
   return out;
 }
 static_assert(std::size(kAlone) < 29);
-// Bytes from 128 on that the reader, or a blank, tells from the byte before.
+// Bytes from 128 on that the reader or blank() treats otherwise than the byte before. wide() tries only
+// these and the bytes at which the regex's classes change.
 constexpr std::array<bool, 128> apart() {
   std::array<bool, 128> out{};
   for (int first : {0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4})
@@ -139,7 +158,8 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   std::vector<Categories> out(trie.size(), 0);
   std::vector<uint32_t> parents(trie.size(), 0), path{0};  // node at each depth
   std::vector<Reader> reader(trie.size(), kBetween);
-  std::vector<uint32_t> begun(trie.size(), 0);  // bytes of the character begun or just ended
+  // The bytes of the character that is begun or has just ended.
+  std::vector<uint32_t> begun(trie.size(), 0);
   std::vector<Categories> own(trie.size(), 0);
   for (uint32_t i = 1; i < trie.size(); ++i) {
     charge();
@@ -155,10 +175,12 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
     else if (reader[i] == kBetween)
       own[i] = blank(begun[i]) ? kBlank : kWide;
     else if (!trie.tokens(i).empty())
-      own[i] = kWide;  // ends inside a character: every such beginning is one of others than blanks, too
+      // The token ends inside a character. Any such beginning can be completed to characters that are
+      // no blanks, so it counts as one of those.
+      own[i] = kWide;
   }
-  // Upwards: what is no UTF-8 is none wherever above one begins, and a node inside a character cannot be one
-  // to begin at.
+  // Upwards from the leaves. Bytes that are not UTF-8 stay so for each node above them. A node inside a
+  // character is no place to begin, so it is kBroken as well.
   std::vector<bool> bad(trie.size(), false);
   for (uint32_t i = trie.size(); i-- > 1;) {
     bad[i] = bad[i] || reader[i] == kBad;
@@ -170,11 +192,13 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   return out;
 }
 
+// Whether a walk must look at the state: it is dead, or the regex ends there and the caller does not
+// handle that.
 bool Loops::stops(uint32_t state) const {
   return state == WalkTable::kDead || (!pass_ && table_.ends(state));
 }
 
-// The categories whose bytes all lead on from a state.
+// The categories all of whose bytes lead on from the state.
 Categories Loops::alive(uint32_t state) {
   if (alive_.size() <= state) alive_.resize(state + 1, kUnknown);
   if (alive_[state] != kUnknown) return alive_[state];
@@ -191,7 +215,7 @@ Categories Loops::alive(uint32_t state) {
   return out;
 }
 
-// The categories whose bytes all lead back to it.
+// The categories all of whose bytes lead back to the state.
 Categories Loops::loop(uint32_t state) {
   Categories out = kUnknown & ~(kBroken | kWide | kBlank);
   for (int b = 0; b < 128; ++b)
@@ -199,15 +223,16 @@ Categories Loops::loop(uint32_t state) {
   return out;
 }
 
-// The states that a state reaches by categories that are alive in all of them. A category that leads to where
-// another is dead is left out: a backslash in a string leads to where hardly anything may follow. False: they
-// are too many.
+// The set of states that a state reaches by categories that are alive in all of them. If a category
+// leads to a state in which another category of the set is dead, it is left out: a backslash in a
+// string leads to a state where hardly any byte may follow. False: the states are too many.
 bool Loops::close(Closed& c) {
   c.ascii = alive(c.states[0]);
   for (std::size_t i = 0; i < c.states.size(); ++i) {
     const uint32_t from = c.states[i];
     const ClassMap& classes = table_.classes(from);
-    uint32_t last = kUnknown;  // class of the byte before, where that leads into the set
+    // The class of the byte before, if it leads into the set.
+    uint32_t last = kUnknown;
     for (int b = 0; b < 128; ++b) {
       if (!(c.ascii & kCategories[b]) || last == classes.of[b]) continue;
       const uint32_t to = table_.next(from, static_cast<uint8_t>(b));
@@ -225,6 +250,8 @@ bool Loops::close(Closed& c) {
   return true;
 }
 
+// Finds the set of a state. States of the same set with the same live categories share it, so they are
+// not asked about again.
 void Loops::ask(uint32_t state) {
   Closed c;
   c.states = {state};
@@ -245,11 +272,13 @@ void Loops::ask(uint32_t state) {
   closed_.push_back(std::move(c));
 }
 
-// Which characters beyond ASCII all lead from the set into it: the blanks, the others.
+// Whether all blanks beyond ASCII, and all other characters beyond ASCII, lead from the set into it. It
+// steps the UTF-8 reader and the regex together, one representative of each range of bytes.
 void Loops::wide(Closed& closed) {
   struct Place {
     Reader reader;
-    uint32_t at, begun;  // bytes of a character that may become a blank, or 0
+    // The bytes of a character that may become a blank, or 0.
+    uint32_t at, begun;
     bool operator==(const Place&) const = default;
   };
   std::vector<Place> todo, seen;
@@ -261,7 +290,8 @@ void Loops::wide(Closed& closed) {
     todo.pop_back();
     const ClassMap& classes = table_.classes(p.at);
     for (int b = 128; b < 256; ++b) {
-      if (b > 128 && !kApart[b - 128] && classes.of[b] == classes.of[b - 1]) continue;  // as the byte before
+      // The byte behaves as the byte before it.
+      if (b > 128 && !kApart[b - 128] && classes.of[b] == classes.of[b - 1]) continue;
       const Reader next = read(p.reader, static_cast<uint8_t>(b));
       if (next == kBad) continue;
       const uint32_t to = table_.next(p.at, static_cast<uint8_t>(b));

@@ -1,14 +1,19 @@
-// What the tokens below each trie node are made of, and walks that do not go down where a regex only goes
-// round.
+// The kinds of bytes that the tokens below each trie node are made of, and walks that skip a subtree
+// where a regex only goes round.
 //
-// In: a trie, which keeps one word a node: a set of byte categories. Out: for a state of a walk, a set of
-// states that it is in and the categories that lead from each of them into the set. Where what is below a
-// node lies in those, every token below it ends in the set, or inside a character that leads back into it.
-// Cost: one pass over the trie when it is built; a few hundred loads a state of a set.
+// In: a trie, which keeps one word a node: a set of categories of bytes. Out: for a state of a walk, a
+// set of states that contains it, and the categories whose bytes lead from each of them into the set.
+// If all bytes below a node are in those categories, every token below it ends in the set, or inside a
+// character that leads back into it. Cost: one pass over the trie when it is built; then a few hundred
+// loads for each state of a set.
 //
-// Reasoning: in a comment, a quoted text, a key that must hold `foo` somewhere, nearly every token stays
-// inside, and a walk of 130,000 of them to find that out takes milliseconds. Categories and not bytes: 32
-// bits a node, not 256.
+// Reasoning: in a comment, in a quoted text, in a key that must hold `foo` somewhere, nearly every
+// token stays inside, and a walk of 130,000 tokens to find that out takes milliseconds. A node has
+// categories and not a set of bytes, because 32 bits a node are enough and 256 are not affordable.
+//
+// Example, the regex [a-z ]* at a node with `the`, `then` and `the end` below it: the categories below
+// are letters and the blank, all of which lead from the regex to itself, so the three tokens are taken
+// unread. With `the.` below the node, the dot's category is dead, and the walk goes down.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +26,34 @@ namespace structgen {
 class WalkTable;
 
 using Categories = uint32_t;
-constexpr Categories kBlank = 1u << 29;   // a blank beyond ASCII, which \s and \S tell from the rest
-constexpr Categories kWide = 1u << 30;    // some other character beyond ASCII, all of them well-formed
-constexpr Categories kBroken = 1u << 31;  // not UTF-8, or the node stands inside a character
-Categories category(uint8_t byte);        // a set of one
-// Of each node: the categories of the bytes below it, not of its own.
+// A blank beyond ASCII (such as U+00A0), which \s and \S tell from other characters.
+constexpr Categories kBlank = 1u << 29;
+// Another character beyond ASCII; all of them are well-formed UTF-8.
+constexpr Categories kWide = 1u << 30;
+// Bytes that are not UTF-8, or the node stands inside a character.
+constexpr Categories kBroken = 1u << 31;
+// The category of a byte, as a set of one.
+Categories category(uint8_t byte);
+// For each node: the categories of the bytes below it, without its own byte.
 std::vector<Categories> categories_below(const TokenTrie& trie);
 
-// Trie nodes below one from which Loops are asked whether all of them stay inside.
+// Loops are asked only at nodes with more than so many trie nodes below.
 constexpr uint32_t kLoopsBelow = 1;
 
+// The answers for one walk and one table of transitions.
 class Loops {
  public:
-  // `pass`: a regex may end inside, and it is the caller's to say after which bytes that counts.
+  // `pass`: the regex may end inside the set, and the caller says after which bytes that matters
+  // (`open`).
   Loops(const TokenTrie& trie, WalkTable& table, bool pass) : trie_(trie), table_(table), pass_(pass) {}
-  // Whether the state is worth asking about at the node.
+  // Whether the state is worth asking about at the node: it is known already, or many tokens lie below.
   bool worth(uint32_t node, uint32_t state) const {
     if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
     return trie_.subtree_tokens(node).size() >= kMany;
   }
-  // Whether everything below the node stays where the regex lives and does not end, or, where it may, before
-  // none of the bytes of `open`, a set of categories.
+  // Whether every byte below the node leads to a state where the regex lives and does not end. With
+  // `pass` the regex may end there, but no byte below may be in `open`, the categories of bytes that
+  // may follow the end.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
     if (below & kBroken) return false;
@@ -58,13 +70,17 @@ class Loops {
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
-  static constexpr std::size_t kMany = 48;   // tokens below a node from which a state is looked at
-  static constexpr std::size_t kStates = 4;  // of one set; where there are more, the state alone is one
+  // A state is looked at if so many tokens lie below a node.
+  static constexpr std::size_t kMany = 48;
+  // A set has at most so many states; if there are more, the state alone forms a set.
+  static constexpr std::size_t kStates = 4;
   struct Closed {
     std::vector<uint32_t> states;
-    Categories ascii = 0;  // from each state into the set
+    // The categories that lead from each state into the set.
+    Categories ascii = 0;
     Categories wide = 0;
-    bool ends = false;  // in some state the regex may end
+    // In some state the regex may end.
+    bool ends = false;
     bool wide_known = false;
   };
   void ask(uint32_t state);
@@ -76,10 +92,13 @@ class Loops {
   const TokenTrie& trie_;
   WalkTable& table_;
   const bool pass_;
-  bool large_ = false;        // a set had more states: in this walk no other is looked for
-  std::vector<uint32_t> of_;  // by state: number of its set
+  // A set had too many states; in this walk no other set is looked for.
+  bool large_ = false;
+  // Indexed by state: the number of its set.
+  std::vector<uint32_t> of_;
   std::vector<Closed> closed_;
-  std::vector<Categories> alive_;  // by state
+  // Indexed by state.
+  std::vector<Categories> alive_;
 };
 
 }  // namespace structgen

@@ -11,12 +11,15 @@ bool before(const SuffixText& x, const SuffixText& y) {
   return x.entry.token < y.entry.token;
 }
 
-// The endings of one subtree of the vocabulary's trie come in order, and often one subtree holds most.
+// Sorts by text and token. The endings of one subtree of the vocabulary's trie come in order, and often
+// one subtree holds most of them, so parts that are in order are merged, as in a natural merge sort.
 void sort_parts(std::vector<SuffixText>& texts) {
-  std::vector<std::size_t> ends;  // of parts that are in order
+  // Ends of the parts that are in order.
+  std::vector<std::size_t> ends;
   for (std::size_t i = 1; i <= texts.size(); ++i)
     if (i == texts.size() || before(texts[i], texts[i - 1])) ends.push_back(i);
-  constexpr std::size_t kLong = 8;  // parts shorter than that on average are no help
+  // If parts are shorter on average, merging is no help, and the texts are sorted.
+  constexpr std::size_t kLong = 8;
   if (ends.size() * kLong > texts.size()) return std::sort(texts.begin(), texts.end(), before);
   const auto at = [&](std::size_t i) { return texts.begin() + static_cast<std::ptrdiff_t>(i); };
   while (ends.size() > 1) {
@@ -36,6 +39,8 @@ std::size_t shared(std::string_view x, std::string_view y) {
 
 }  // namespace
 
+// Texts come sorted, so `path` holds the nodes of the text before, and each text closes the nodes that
+// it does not share with that one.
 void build_suffixes(std::vector<SuffixText> texts, Suffixes& out) {
   sort_parts(texts);
   std::size_t nodes = 1;

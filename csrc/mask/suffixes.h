@@ -1,7 +1,11 @@
-// The endings of tokens that leave something, as a trie of their own.
+// The endings of tokens that leave a run or a lexeme, as a trie of their own.
 //
-// In: what each token holds after it has left. Out: a trie in depth-first order. Cost: a merge of what is in
-// order, a sort where little is.
+// In: the bytes that each token holds after it has left. Out: a trie in depth-first order. Cost: a
+// merge where most texts come in order, a sort where they do not.
+//
+// Example: the tokens `a",`, `b",` and `x"]` leave a string with the endings `,`, `,` and `]`. The trie
+// has two nodes, and the first holds two tokens. Hundreds of tokens leave a string; their endings are a
+// few dozen.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +16,8 @@
 
 namespace structgen {
 
-// What tokens hold after they have left a run, as a trie of its own: hundreds of tokens leave a string,
-// their endings are a few dozen.
+// A trie of endings. Node i's subtree is [i, nodes[i].end); the tokens that end at node i are
+// entries[nodes[i].first .. nodes[i + 1].first).
 struct Suffixes {
   struct Node {
     uint32_t end = 0;    // first node after the subtree, in depth-first order
@@ -23,18 +27,21 @@ struct Suffixes {
   };
   struct Entry {
     TokenId token;
-    uint32_t count;  // elements before the run was left
+    // The number of elements (or the depth, for lexemes) before the token left.
+    uint32_t count;
   };
-  std::vector<Node> nodes;  // a sentinel at the end; no root
+  // There is no root; the last node is a sentinel.
+  std::vector<Node> nodes;
   std::vector<Entry> entries;
   uint32_t depth = 0;
-  // Whether it stays where it is as long as the world's slices, so that what is told of it may be kept by its
-  // address. Those of runs do; those of lexemes go with their grammar.
+  // Whether the trie stays where it is as long as the world's slices, so that facts about it may be
+  // kept by its address. Tries of runs do; those of lexemes go with their grammar.
   bool lasting = false;
 };
 
 struct SuffixText {
-  std::string_view text;  // lives as long as the call
+  // Must live as long as the call of build_suffixes().
+  std::string_view text;
   Suffixes::Entry entry;
 };
 

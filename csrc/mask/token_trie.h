@@ -1,7 +1,14 @@
 // The tokens as a byte trie in depth-first order.
 //
-// In: token byte strings. Out: nodes 0..n-1 in depth-first order (0 = root, the subtree of i is
-// [i, end(i))), children by byte through a 256-bit set and a rank. Cost: 20 bytes a node, 48 an inner node.
+// In: token byte strings. Out: nodes 0..n-1 in depth-first order. Node 0 is the root, and the subtree
+// of i is [i, end(i)), so a walk skips a subtree by setting i = end(i). Children are found by byte
+// through a 256-bit set and a rank. Cost: 20 bytes a node, 48 more for an inner node.
+//
+// Example, the tokens `a`, `ab`, `b`: nodes 0 (root), 1 `a`, 2 `ab`, 3 `b`; end(1) = 3; the tokens in
+// order are a, ab, b, and subtree_tokens(1) = {a, ab}.
+//
+// The order of tokens is that of the nodes. So the tokens of a subtree are one span, whose begin and
+// end are ranks.
 #pragma once
 
 #include <bit>
@@ -21,16 +28,21 @@ class TokenTrie {
   struct Node {
     uint32_t end = 0;   // first node after the subtree
     uint32_t rank = 0;  // tokens that come before this node in depth-first order
-    uint32_t kids = 0;  // index of the children record; 0 = leaf
+    // Index of the node's Kids record; 0 for a leaf.
+    uint32_t kids = 0;
     uint32_t byte : 8 = 0;
     uint32_t depth : 24 = 0;
   };
+  // The children of an inner node: the bytes that lead on, and where the child nodes begin in
+  // `children_`, sorted by byte.
   struct Kids {
     ByteSet set;
     uint32_t first = 0;
-    uint32_t before[3] = {};  // children in earlier words of the set
+    // The number of children in the words of the set before the second, third and fourth.
+    uint32_t before[3] = {};
   };
 
+  // The arrays of a finished trie, to be written to a file or mapped from one.
   struct Parts {
     std::span<const Node> nodes;
     std::span<const Kids> kids;
@@ -39,15 +51,17 @@ class TokenTrie {
     std::span<const uint32_t> below;
   };
 
-  // tokens[i] = (bytes, id); empty byte strings must have been left out.
+  // tokens[i] = (bytes, id). The caller leaves out empty byte strings. Duplicate byte strings are
+  // allowed.
   void build(std::vector<std::pair<std::string_view, TokenId>> tokens);
 
-  // A trie built before, in memory that outlives this one.
+  // Takes a trie that was built before, in memory that must outlive this object.
   void view(const Parts& parts);
   Parts parts() const { return {nodes_.all(), kids_.all(), children_.all(), order_.all(), below_.all()}; }
-  // Whether every index leads to something: what a walk takes for granted of a trie that was loaded.
+  // Whether every index of a loaded trie leads to something inside it: walks check no index.
   bool sound(uint32_t vocabulary, uint32_t longest) const;
 
+  // Number of nodes, the root among them.
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size() - 1); }
   const Node& node(uint32_t i) const { return nodes_[i]; }
   const Kids& kids(uint32_t i) const { return kids_[nodes_[i].kids]; }
@@ -75,10 +89,13 @@ class TokenTrie {
   }
 
  private:
-  Column<Node> nodes_;  // one sentinel at the end
-  Column<Kids> kids_;   // [0] = no children
+  // With one sentinel at the end.
+  Column<Node> nodes_;
+  // Record 0 means: no children.
+  Column<Kids> kids_;
   Column<uint32_t> children_;
   Column<TokenId> order_;
+  // By node; see mask/subtrees.h.
   Column<uint32_t> below_;
 };
 

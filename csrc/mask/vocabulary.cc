@@ -10,8 +10,11 @@ namespace structgen {
 
 namespace {
 constexpr char kMark = static_cast<char>(0xFF);
-constexpr uint32_t kLarge = 1u << 18;  // tokens from which a walk of them all is too long for a mask
-constexpr char kNoText[] = {static_cast<char>(kEdge), kMark, 0};  // bytes that UTF-8 does not use
+// From so many tokens on, a walk of all tokens takes too long for a first mask, so the runs are made
+// with the vocabulary.
+constexpr uint32_t kLarge = 1u << 18;
+// Bytes that UTF-8 does not use and that have a meaning of their own here.
+constexpr char kNoText[] = {static_cast<char>(kEdge), kMark, 0};
 }  // namespace
 
 std::string Vocabulary::special_path(TokenId t) {
@@ -48,12 +51,14 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     offsets.push_back(static_cast<uint32_t>(text.size()));
     const TokenId id = static_cast<TokenId>(i);
-    if (is_eos(id)) continue;  // never text
+    // An EOS token is never text.
+    if (is_eos(id)) continue;
     if (is_special(id)) {
       const std::string path = special_path(id);
       text.insert(text.end(), path.begin(), path.end());
     } else if (tokens[i].size() <= kLongestToken &&
                tokens[i].find_first_of(kNoText) == std::string_view::npos) {
+      // Once the long tokens together exceed the limit, every further long token is left out.
       if (tokens[i].size() > kLong && (long_text += tokens[i].size()) > kLongTogether) continue;
       text.insert(text.end(), tokens[i].begin(), tokens[i].end());
     }
@@ -70,7 +75,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
 }
 
 namespace {
-// 0xC0, 0xC1 and what is above 0xF4 are in no text (RFC 3629).
+// 0xC0, 0xC1 and the bytes above 0xF4 are in no UTF-8 text (RFC 3629).
 bool in_texts(int b) { return b <= 0xF4 && b != 0xC0 && b != 0xC1; }
 }  // namespace
 

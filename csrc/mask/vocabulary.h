@@ -1,11 +1,15 @@
 // The bytes of every token id, the end-of-sequence ids, and the trie over them.
 //
-// In: one byte string per id (empty = never text: special tokens, holes), EOS ids. Out: an immutable
-// object shared by every grammar. Cost: a sort of the tokens; 131k tokens take about 60 ms.
-// Duplicate byte strings are legal, tokens may be partial UTF-8.
-// A special token has a path in the trie that no text has: the byte 0xFF, which UTF-8 does not use, and its
-// id. Only a grammar that names the token can read that path. Tokens with that byte or 0xFE, which UTF-8 does
-// not use either (kEdge), are never allowed; nor are very long ones, because a walk of the trie reads them.
+// In: one byte string per id (empty for an id that is never text, such as a hole in the numbering), EOS
+// ids, ids of special tokens. Out: an immutable object that every grammar shares. Cost: a sort of the
+// tokens; 131k tokens take about 60 ms.
+//
+// Duplicate byte strings are legal, and tokens may be partial UTF-8.
+//
+// A special token has a path in the trie that no text has: the byte 0xFF, which UTF-8 does not use, and
+// the four bytes of its id. Only a grammar that names the token can read that path. A text token with
+// that byte or 0xFE, which UTF-8 does not use either (kEdge), is never allowed. Very long tokens are
+// never allowed either, because each walk of the trie would read them.
 #pragma once
 
 #include <cstdint>
@@ -31,25 +35,29 @@ class Runs;
 
 class Vocabulary {
  public:
-  // Throws kVocabulary when there is no token, or an EOS id is out of range or carries text.
+  // Throws kVocabulary when there is no token, or an EOS or special id is out of range.
   Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
              std::vector<TokenId> special);
 
+  // The arrays of a vocabulary, to be written to a file or mapped from one.
   struct Parts {
     std::span<const char> text;
     std::span<const uint32_t> offsets;
     std::span<const TokenId> eos, special;
   };
-  // One that was made before, in memory that `keep` holds. Ask sound() before anything else.
+  // Takes a vocabulary that was made before, in memory that `keep` holds. Ask sound() before anything
+  // else.
   Vocabulary(const Parts& parts, const TokenTrie::Parts& trie, std::shared_ptr<const void> keep);
   ~Vocabulary();
   Parts parts() const { return {text_.all(), offsets_.all(), eos_, special_}; }
   bool sound() const;
-  void look_for_bytes();  // once it is sound
+  // Finds the tokens of one byte; called once the object is sound.
+  void look_for_bytes();
 
   uint32_t size() const { return static_cast<uint32_t>(offsets_.size() - 1); }
   uint32_t words() const { return (size() + 31) / 32; }  // int32 words of a bitmask row
-  // Bytes of a token, the path of a special one; empty where it is never read or out of range.
+  // The bytes of a token, or the path of a special token; empty for a token that is never read and for
+  // an id out of range.
   std::string_view bytes(TokenId t) const {
     if (t < 0 || static_cast<uint32_t>(t) >= size()) return {};
     return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
@@ -59,21 +67,28 @@ class Vocabulary {
   const std::vector<TokenId>& special() const { return special_; }
   bool is_eos(TokenId t) const;
   bool is_special(TokenId t) const;
+  // Bytes of the longest token that is read.
   uint32_t longest() const { return longest_; }
-  // A longer token is never read. Real ones have up to 128 bytes, and a mask walks a token in 0.7 us a byte.
+  // A longer token is never read. Real tokens have up to 128 bytes, and a mask walks a token at 0.7 us
+  // a byte.
   static constexpr std::size_t kLongestToken = 1024;
-  // All tokens of more than kLong bytes are read up to so many bytes together, by id.
+  // Of the tokens with more than kLong bytes, those with the lowest ids are read, up to kLongTogether
+  // bytes together.
   static constexpr std::size_t kLong = 256, kLongTogether = 64u << 10;
-  // Whether every byte of UTF-8 is a token: then whatever a grammar asks for can be written.
+  // Whether every byte that UTF-8 uses is a token. If so, every text that a grammar asks for can be
+  // written.
   bool complete() const { return complete_; }
-  std::string missing() const;  // the bytes that are no tokens, in words
+  // The bytes that are no tokens, in words for a message: "the bytes 0x0A, 0x80".
+  std::string missing() const;
   const TokenTrie& trie() const { return trie_; }
-  // What is known of runs of characters; thread-safe, and no part of what the vocabulary is.
+  // What is known of runs of characters (mask/runs.h). It is thread-safe and may grow: it is a cache
+  // and no part of the vocabulary's value.
   Runs& runs() const { return *runs_; }
   std::size_t byte_size() const;
 
  private:
-  std::shared_ptr<const void> keep_;  // the mapped file, where there is one
+  // The mapped file, if there is one.
+  std::shared_ptr<const void> keep_;
   Column<char> text_;
   Column<uint32_t> offsets_;
   std::vector<TokenId> eos_;      // sorted

@@ -1,8 +1,8 @@
 // What all grammars of one compiler share: the vocabulary, the regex arena, the slices, and one lock.
 //
-// Threads: everything that creates (a derivative, a state, a mask) happens under `lock`; everything that was
-// created is read without it. A grammar keeps its world alive; the compiler opens a new one when the old
-// one has grown past its share (cache_policy.h), so memory stays bounded over any number of schemas.
+// Threads: whatever creates (a derivative, a state, a mask) holds `lock`; whatever was created is read
+// without it. A grammar keeps its world alive. The compiler opens a new world when the old one has
+// grown past its share (cache_policy.h), so memory stays bounded over any number of schemas.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@
 namespace structgen {
 
 struct World {
-  // What was half changed when another thread forked is never freed.
+  // If another thread held the lock while the process forked, the child's copy may be half changed, so
+  // the child never frees it.
   static std::shared_ptr<World> make(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks,
                                      bool plain_strings, bool subset) {
     return {new World(std::move(v), bytes, cache_masks, plain_strings, subset), [](World* w) {
@@ -37,14 +38,16 @@ struct World {
     regexes.set_most(policy.most());
   }
   std::size_t byte_size() const { return regexes.byte_size() + slices.byte_size(); }
-  // Under the lock: tells readers without it how large the world is.
+  // Needs the lock. Tells readers without the lock how large the world is.
   void publish() { published.store(byte_size(), std::memory_order_relaxed); }
-  // Without the lock: the world with the states and masks of all its grammars, as last published.
+  // Needs no lock. The bytes of the world with the states and masks of all its grammars, as last
+  // published.
   std::size_t total() const {
     return published.load(std::memory_order_relaxed) + grammars.load(std::memory_order_relaxed);
   }
 
-  // What tokens hold behind their quotes, and the tokens that end with one; under the lock.
+  // The bytes that tokens hold behind their quotes, and the tokens that end with a quote; under the
+  // lock. A token with two quotes, such as `":"`, has an entry for each.
   struct Tails {
     Suffixes texts;
     std::vector<TokenId> ends;
@@ -79,12 +82,16 @@ struct World {
   RegexArena regexes;
   Slices slices;
   const CachePolicy policy;
-  const bool cache;  // false: every mask is computed anew by the plain walk
+  // False: every mask is computed anew by the plain walk.
+  const bool cache;
   Mutex lock;
-  std::size_t tried = 0;  // bytes of automata for texts that masks under a budget tried; under the lock
+  // Bytes of automata for texts that masks under a budget tried; under the lock.
+  std::size_t tried = 0;
   std::atomic<std::size_t> published{0};
-  std::atomic<std::size_t> grammars{0};  // bytes of the grammars' epochs and productions
-  std::atomic<std::size_t> kept{0};      // grammars made here and not retired
+  // Bytes of the grammars' epochs and productions.
+  std::atomic<std::size_t> grammars{0};
+  // Number of grammars that were made in this world and are not retired.
+  std::atomic<std::size_t> kept{0};
 
  private:
   std::optional<Tails> tails_;

@@ -1,4 +1,4 @@
-// See decimal.h.
+// Exact decimals; see decimal.h. Only approximate() rounds.
 #include "numbers/decimal.h"
 
 #include <algorithm>
@@ -29,6 +29,7 @@ double Decimal::approximate() const {
   return negative ? -out : out;
 }
 
+// Digits are collected with the exponent of the last one; then zeros at both ends are cut off.
 Decimal Decimal::parse_any(std::string_view text) {
   const auto bad = [&]() -> Error {
     return Error(ErrorKind::kGrammar, "'" + std::string(text.substr(0, 40)) + "' is not a JSON number");
@@ -100,6 +101,8 @@ std::string Decimal::frac_part() const {
   return std::string(n - digits.size(), '0') + digits;
 }
 
+// Magnitudes with different first digits' places are told apart without their digits; else the digits
+// are compared as texts, which works because neither has leading zeros.
 int compare_magnitude(const Decimal& a, const Decimal& b) {
   if (a.zero() || b.zero()) return static_cast<int>(!a.zero()) - static_cast<int>(!b.zero());
   const int64_t x = a.scientific_exponent(), y = b.scientific_exponent();

@@ -1,6 +1,6 @@
-// Decimals in fixed point: whole numbers of 128 bits in units of a power of ten.
+// Decimals in fixed point: whole numbers of 128 bits, in units of a power of ten.
 //
-// In: an exact decimal, a unit. Out: how many units it is. Cost: linear in its digits.
+// In: an exact decimal, and a unit. Out: how many units it is. Cost: linear in its digits.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 namespace structgen {
 
+// The widest integer of the compiler: 38 decimal digits.
 __extension__ using Wide = unsigned __int128;
 
 inline Wide power_of_ten(uint32_t n) {
@@ -18,8 +19,8 @@ inline Wide power_of_ten(uint32_t n) {
   return out;
 }
 
-// The magnitude in units of 10^unit, down or `up` to a whole number of them; `whole`: it was one. False: more
-// than `most` digits (at most 38).
+// The magnitude of d in units of 10^unit, rounded down, or up with `up`. `whole` becomes true if
+// nothing was rounded. False: it has more than `most` digits (at most 38).
 inline bool in_units(const Decimal& d, int64_t unit, bool up, int64_t most, Wide& out, bool& whole) {
   const int64_t exponent = d.exponent - unit;
   const auto size = static_cast<int64_t>(d.digits.size());
@@ -32,7 +33,8 @@ inline bool in_units(const Decimal& d, int64_t unit, bool up, int64_t most, Wide
   if (whole)
     out *= power_of_ten(static_cast<uint32_t>(exponent));
   else if (up)
-    ++out;  // the digits left out are not all 0
+    // The digits that were left out are not all 0, because a Decimal has no trailing zeros.
+    ++out;
   return true;
 }
 

@@ -1,12 +1,23 @@
-// multipleOf (see number.h).
+// multipleOf as automata over digits (see number.h).
 //
-// d = c / 10^s with integers c, s >= 0. A lexeme with j digits after the point is a multiple of d iff its
-// digits, read as an integer N, satisfy N * 10^(s-j) = 0 mod c (j <= s; what follows must be zeros). The
-// lexemes are states of automata unfolded as digits are read: a state holds N mod c, and whether some
-// continuation exists is arithmetic (a multiple of c lies below 10^m), so no state is a dead end and
-// nothing is searched.
-// Cost: one node per remainder and number of digits that the text meets, for divisors of up to 18 digits.
-// Where d = c * 10^z has more, a multiple is a multiple of c and z zeros.
+// The problem. Which texts are multiples of 0.75? The value of `3.75` is known only behind its last
+// digit, and a mask must not allow a digit behind which no multiple can be completed.
+//
+// The idea. d = c / 10^s with whole numbers c, s >= 0. A lexeme with j digits behind the point is a
+// multiple of d if and only if its digits, read as a whole number N, satisfy N * 10^(s-j) = 0 mod c (j
+// <= s; beyond that only zeros may follow). The states of an automaton are unfolded as digits are read:
+// a state holds N mod c. Whether some continuation completes it is arithmetic: among 10^m consecutive
+// numbers there is a multiple of c if 10^m is at least c. So no state is a dead end, and nothing is
+// searched.
+//
+//     0.75: c = 75, s = 2     `3` is a multiple: N = 3, and 300 mod 75 = 0
+//                             behind `3.` come 0 (3.0) or 7: 375 mod 75 = 0, while no 35e is a multiple
+//                             behind `3.7` comes 5
+//
+// Cost: one node for each remainder and number of digits that the text meets, for divisors of up to 18
+// digits. If d = c * 10^z has more digits, a multiple is a multiple of c followed by z zeros.
+//
+// Rejected: the automaton of all remainders in advance. A divisor of nine digits has a billion of them.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -26,7 +37,8 @@ namespace structgen {
 
 namespace {
 
-constexpr uint32_t kMaxScale = 40;  // digits after the point of a divisor
+// Digits behind the point of a divisor.
+constexpr uint32_t kMaxScale = 40;
 
 [[noreturn]] void divisor_too_complex(const std::string& why) {
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
@@ -45,16 +57,18 @@ bool below_power(Wide y, uint32_t m) {
   return y == 0;
 }
 
-// Some y of m digits with r * 10^m + y = 0 mod c; `nonzero_end`: whose last digit is not 0.
+// True if some y of m digits has r * 10^m + y = 0 mod c; with `nonzero_end`, one whose last digit is
+// not 0.
 bool completes(uint64_t r, uint32_t m, uint64_t c, bool nonzero_end) {
   if (m == 0) return !nonzero_end && r % c == 0;
   Wide y = (c - shifted(r, m, c)) % c;
   for (int tries = 0; tries < 10 && below_power(y, m); ++tries, y += c)
-    if (!nonzero_end || y % 10 != 0) return true;  // the last digits repeat after ten steps
+    // The last digits repeat after ten steps.
+    if (!nonzero_end || y % 10 != 0) return true;
   return false;
 }
 
-// c / gcd(c, 10^t)
+// c / gcd(c, 10^t): the divisor of a number that t zeros follow.
 uint64_t reduced(uint64_t c, int64_t t) {
   for (; t > 0; --t) {
     const uint64_t g = std::gcd<uint64_t>(c, 10);
@@ -64,10 +78,10 @@ uint64_t reduced(uint64_t c, int64_t t) {
   return c;
 }
 
-// A digit automaton: states are {phase, digits read after the point, remainder}.
+// An automaton over digits. Its states are {phase, digits read behind the point, remainder}.
 class DigitLanguage : public LazyLanguage {
  public:
-  // The node of the first state, or empty() when there is none.
+  // The node of the first state, or empty() if there is none.
   static RegexId make(RegexArena& arena, std::unique_ptr<DigitLanguage> language) {
     DigitLanguage& made = *language;
     made.definition_ = arena.define(std::move(language));
@@ -77,7 +91,8 @@ class DigitLanguage : public LazyLanguage {
   RegexId unfold(RegexArena& arena, uint32_t index) override {
     if (auto it = unfolded_.find(index); it != unfolded_.end()) return it->second;
     const State state = states_[index];
-    std::map<uint32_t, ByteSet> groups;  // by node
+    // Keyed by the node to which they lead.
+    std::map<uint32_t, ByteSet> groups;
     for (char c : std::string_view("0123456789.")) {
       State to = state;
       if (step(to, c)) groups[node(arena, to).v].add(static_cast<uint8_t>(c));
@@ -94,19 +109,22 @@ class DigitLanguage : public LazyLanguage {
   }
 
  protected:
-  // kZeroFraction: behind "0.", no digit but zeros yet, where zero itself is left out.
+  // kZeroFraction: behind "0.", with no digit but zeros yet, if zero itself is excluded.
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction, kZeroFraction };
   struct State {
     Phase phase;
     uint32_t digits;
     uint64_t r;
-    bool nonzero;  // the last digit was not 0
+    // The last digit was not 0.
+    bool nonzero;
     friend auto operator<=>(const State&, const State&) = default;
   };
   virtual bool step(State& state, char c) const = 0;
   virtual bool accepts(const State& state) const = 0;
-  virtual bool alive(const State& state) const = 0;                      // accepts, or some continuation does
-  virtual bool completed(const State& state, std::string& text) const {  // a shortest continuation, if known
+  // It accepts, or some continuation does.
+  virtual bool alive(const State& state) const = 0;
+  // Finds a shortest continuation, if it is known.
+  virtual bool completed(const State& state, std::string& text) const {
     (void)state, (void)text;
     return false;
   }
@@ -123,12 +141,12 @@ class DigitLanguage : public LazyLanguage {
   std::unordered_map<uint32_t, RegexId> unfolded_;
 };
 
-// Unsigned plain decimals that are multiples of c / 10^s. A fraction of at most `zeros_until` digits may end
-// in zeros; kNoPoint: there is no fraction.
+// Unsigned plain decimals that are multiples of c / 10^s. A fraction of at most `zeros_until` digits
+// may end in zeros; kNoPoint: there is no fraction.
 class PlainMultiples : public DigitLanguage {
  public:
   static constexpr uint32_t kNoPoint = kUnbounded - 1;
-  // `most_whole`: digits before the point, at most; kUnlimited.
+  // `most_whole`: the most digits before the point, or kUnlimited.
   PlainMultiples(uint64_t c, uint32_t s, uint32_t most_whole, uint32_t zeros_until, bool with_zero)
       : c_(c),
         s_(s),
@@ -157,7 +175,7 @@ class PlainMultiples : public DigitLanguage {
     if (beyond && (d != 0 || q.digits >= zeros_until_)) return false;
     if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
     q.nonzero = d != 0;
-    // s + 1: a zero was read beyond the scale (the point needs a digit even when s is 0).
+    // s + 1 means that a zero was read beyond the scale: the point needs a digit even if s is 0.
     if (fraction(q)) q.digits = std::min(q.digits + 1, most_digits_);
     if (q.phase == kZeroFraction && d != 0) q.phase = kFraction;
     return true;
@@ -183,13 +201,15 @@ class PlainMultiples : public DigitLanguage {
     const uint32_t digits = fraction(q) ? q.digits : 0;
     const uint32_t left = s_ - std::min(digits, s_);
     if (zeros_until_ == kUnbounded) return completes(q.r, left, c_, false);
-    // Behind the point alone a zero may follow; later the text could have ended instead.
+    // Behind the point itself a zero may follow; further on the text could have ended instead.
     if (q.phase == kFraction && digits == 0 && zeros_until_ > 0 && shifted(q.r, left, c_) == 0) return true;
     for (uint32_t m = 1; m <= left; ++m)
       if (completes(q.r, m, reduced(c_, left - m), true)) return true;
     return false;
   }
 
+  // The shortest digits that complete the number, from arithmetic; so a search for a text asks no
+  // automaton.
   bool completed(const State& q, std::string& text) const override {
     if (q.phase == kBegin) return false;
     const uint32_t read = fraction(q) ? q.digits : 0;
@@ -205,15 +225,18 @@ class PlainMultiples : public DigitLanguage {
     });
   }
 
-  static constexpr uint32_t kEnough = 20;  // digits that complete any multiple, and more
+  // So many digits complete any multiple.
+  static constexpr uint32_t kEnough = 20;
   const uint64_t c_;
   const uint32_t s_, most_whole_, zeros_until_;
-  const uint32_t most_digits_;  // that are counted, of a fraction
+  // Digits of a fraction that are counted.
+  const uint32_t most_digits_;
   const bool with_zero_;
 };
 
-// d.ddd whose digits are 0 mod c, the last but zeros at place `last`: at most, or exactly when `exact`.
-// (At most: c is prime to 10, so zeros on the right change nothing.)
+// d.ddd whose digits are 0 mod c. The last digit before the zeros stands at place `last`: at most, or
+// exactly if `exact`. (At most is only used if c is prime to 10; then zeros on the right change
+// nothing.)
 class MantissaMultiples : public DigitLanguage {
  public:
   MantissaMultiples(uint64_t c, uint32_t last, bool exact) : c_(c), last_(last), exact_(exact) {}
@@ -232,7 +255,8 @@ class MantissaMultiples : public DigitLanguage {
     if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
     if (q.phase == kFraction && !beyond) {
       ++q.digits;
-      q.nonzero = d != 0 || (!exact_ && q.nonzero);  // exact: the last digit; else: any
+      // Exact: the last digit; else: any digit.
+      q.nonzero = d != 0 || (!exact_ && q.nonzero);
     }
     if (q.phase == kBegin) q.phase = kWhole;
     return true;
@@ -272,6 +296,8 @@ NumberLanguage::Divisor::Divisor(const Decimal& d) {
   for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
 }
 
+// Multiples without exponent. Three forms: c followed by zeros, the automaton, and for 10^-k a plain
+// regex.
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   if (d.s < 0) {
     const auto zeros = static_cast<uint32_t>(-d.s);
@@ -308,7 +334,7 @@ RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   return arena_.alt(arena_.cat(positive, arena_.optional(fraction)), arena_.cat(digit(0, 0), small));
 }
 
-// One digit and an exponent x: digit * 10^(x+s) = 0 mod c.
+// One digit and an exponent x: digit * 10^(x+s) must be 0 mod c.
 RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   RegexId out = RegexArena::empty();
   const int64_t s = d.s;
@@ -321,7 +347,7 @@ RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   return out;
 }
 
-// d.ddd with the last digit but zeros at place `last`, 0 mod c.
+// d.ddd whose last digit before the zeros stands at place `last`, and which is 0 mod c.
 RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
   if (c != 1) return DigitLanguage::make(arena_, std::make_unique<MantissaMultiples>(c, last, exact));
   const RegexId parts[] = {digit(1, 9), point_, digits(exact ? last - 1 : 0, last - 1), digit(1, 9),
@@ -329,13 +355,16 @@ RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
   return arena_.cat(parts);
 }
 
-// Mantissas with f digits after the point and exponent x: N * 10^t = 0 mod c with t = x - f + s >= 0.
+// Mantissas with f digits behind the point and exponent x: N * 10^t must be 0 mod c, with t = x - f + s
+// >= 0.
 RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tiny) {
   RegexId out = RegexArena::empty();
   const int64_t s = d.s;
-  if (!narrow_) {  // d is a power of ten, or nobody minds the size
+  // d is a power of ten, or the size does not matter.
+  if (!narrow_) {
     for (uint32_t f = 1; f <= kMantissaDigits; ++f)
-      for (int64_t t = 0; t <= d.twos; ++t) {  // from twos on only `odd` matters; t < 0: N ends in no zero
+      // From twos on only `odd` matters. t < 0 is impossible, because N does not end in a zero.
+      for (int64_t t = 0; t <= d.twos; ++t) {
         const int64_t x = t + f - s;
         const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_,
                                  t == d.twos ? exponent_at_least(x) : exponent_equal(x)};
@@ -349,7 +378,7 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
     const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, exponent_equal(x)};
     out = arena_.alt(out, arena_.cat(parts));
   };
-  // Exponents so large that only `odd` matters; the same for every f up to `free`.
+  // Exponents so large that only `odd` matters. The automaton is the same for every f up to `free`.
   const int64_t free = !huge ? 0 : std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
   if (free > 0) {
     const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_,
@@ -371,7 +400,7 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
 bool NumberLanguage::is_hard(const Decimal& divisor) { return divisor.digits != "1" || divisor.exponent > 0; }
 
 bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal& out) {
-  // value = odd * 2^twos * 5^fives
+  // value = odd * 2^twos * 5^fives.
   struct Factors {
     uint64_t odd;
     int64_t twos, fives;

@@ -1,11 +1,17 @@
 // multipleOf with bounds (see number.h).
 //
-// A divisor c / 10^s and bounds meet in one automaton: read digit by digit, a plain decimal is a number P,
-// and the values it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k). Whether a multiple of c
-// inside the bounds is among them is arithmetic, so no state is a dead end and nothing is searched; the
-// product of an automaton for the divisor with those of the bounds would have to be searched, and for
-// divisors of five digits that is too much. Cost: one node per (digits read, remainder, side of each bound)
-// that the text meets.
+// A divisor c / 10^s and its bounds meet in one automaton. While digits are read, a plain decimal is a
+// number P, and the values that it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k).
+// Whether a multiple of c within the bounds is among them is arithmetic. So no state is a dead end, and
+// nothing is searched.
+//
+//     multiples of 7 between 10 and 30     14, 21, 28
+//     `1` may become 10 to 19              14 is among them, so `1` is allowed
+//     `3` may become 3, or 30 to 39        no multiple within the bounds, so `3` is not allowed
+//
+// The alternative, a product of the divisor's automaton with those of the bounds, would have to be
+// searched; for divisors of five digits that is too much. Cost: one node for each combination of digits
+// read, remainder, and side of each bound that the text meets.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -24,7 +30,8 @@ namespace structgen {
 
 namespace {
 
-constexpr int64_t kMaxDigits = 30;  // of a bound times 10^s
+// Digits of a bound times 10^s.
+constexpr int64_t kMaxDigits = 30;
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 
 Wide power(uint32_t n) { return power_of_ten(n); }
@@ -37,10 +44,10 @@ uint32_t digits_of(Wide x) {
 
 class MultiplesBetween : public LazyLanguage {
  public:
-  // Plain unsigned decimals with first <= M <= last and c | M; both ends are multiples, last is 0 where
-  // `endless`: then of at most `most_whole` digits before the point (kUnlimited). A fraction of at most
-  // `zeros_until` digits may end in zeros. `mantissa`: written with a point after the first digit, which is
-  // not 0.
+  // Plain unsigned decimals with first <= M <= last and c | M. Both ends are multiples. If `endless`,
+  // there is no last, and at most `most_whole` digits stand before the point (or kUnlimited). A
+  // fraction of at most `zeros_until` digits may end in zeros. `mantissa`: written with a point behind
+  // the first digit, which is not 0.
   MultiplesBetween(uint64_t c, uint32_t s, Wide first, Wide last, bool endless, uint32_t most_whole,
                    uint32_t zeros_until, bool mantissa)
       : c_(c),
@@ -64,7 +71,8 @@ class MultiplesBetween : public LazyLanguage {
   RegexId unfold(RegexArena& arena, uint32_t index) override {
     if (const auto it = unfolded_.find(index); it != unfolded_.end()) return it->second;
     const State state = states_[index];
-    std::map<uint32_t, ByteSet> groups;  // by node
+    // Keyed by the node to which they lead.
+    std::map<uint32_t, ByteSet> groups;
     for (char c : std::string_view("0123456789.")) {
       State to = state;
       if (!step(to, c)) continue;
@@ -85,17 +93,22 @@ class MultiplesBetween : public LazyLanguage {
 
  private:
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
+  // A state of the automaton after some digits.
   struct State {
     Phase phase = kBegin;
-    bool free = false;     // past the first bound, and there is no last: only r matters
-    bool nonzero = false;  // the last digit of the fraction was not 0; where zeros have a limit
-    uint32_t n = 0;        // digits read, in the fraction: after the point, at most most_digits_
-    uint64_t r = 0;        // P mod c
-    Wide p = 0;            // P; states that differ in nothing else are one, see key()
+    // Past the first bound, and there is no last one: only r matters.
+    bool free = false;
+    // The last digit of the fraction was not 0; used if zeros have a limit.
+    bool nonzero = false;
+    // Digits that were read; in a fraction, those behind the point, at most most_digits_.
+    uint32_t n = 0;
+    uint64_t r = 0;  // P mod c
+    // P. States that differ in nothing else are one, see key().
+    Wide p = 0;
   };
   using Key = std::tuple<uint8_t, bool, bool, uint32_t, uint64_t, int, int>;
 
-  // A shortest text of digits that completes what was read.
+  // Finds a shortest text of digits that completes the number begun.
   bool completed(const State& q, std::string& text) const {
     if (q.phase == kBegin || mantissa_) return false;
     const uint32_t read = q.phase == kFraction ? q.n : 0;
@@ -114,15 +127,16 @@ class MultiplesBetween : public LazyLanguage {
 
   bool counts() const { return most_whole_ != NumberLanguage::kUnlimited; }
 
-  // P against the digits of a bound that come first: -1, 0, 1. `digits`: of the bound's whole part.
+  // Compares the digits read so far with as many leading digits of `bound`: -1 below, 0 equal, 1 above.
+  // `digits`: those of the bound's whole part.
   int side(const State& q, Wide bound, uint32_t digits) const {
     const uint32_t left =
         q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
     const Wide prefix = bound / power(left);
     return q.p < prefix ? -1 : q.p > prefix;
   }
-  // P that equals a bound's prefix is known by that. Otherwise only its remainder matters: with the same
-  // number of digits to come, what it may become lies on one side of the bound as a whole.
+  // If P equals the beginning of a bound, that says what P is. Else only its remainder matters: with
+  // the same number of digits to come, all that it may become lies on one side of the bound.
   Key key(const State& q) const {
     const bool sides = !q.free && q.phase >= kWhole;
     return {q.phase,
@@ -167,14 +181,15 @@ class MultiplesBetween : public LazyLanguage {
     return true;
   }
 
-  // Some multiple of c in [from, to], inside the bounds?
+  // True if some multiple of c lies in [from, to] and within the bounds.
   bool any(Wide from, Wide to) const {
     from = std::max(from, first_);
     if (!endless_) to = std::min(to, last_);
     return from <= to && (from + c_ - 1) / c_ * c_ <= to;
   }
 
-  // The least y of so many digits with which p and then `zeros` zeros are a multiple inside the bounds.
+  // The least y of `digits` digits such that p, y and then `zeros` zeros are a multiple within the
+  // bounds.
   bool least_inside(Wide p, uint32_t digits, uint32_t zeros, bool nonzero, Wide& y) const {
     constexpr Wide kMost = ~Wide{0} / 10;
     const Wide unit = power(zeros), size = power(digits), common = std::gcd(c_, static_cast<uint64_t>(unit));
@@ -210,7 +225,7 @@ class MultiplesBetween : public LazyLanguage {
       return false;
     }
     const uint32_t n = q.phase == kFraction ? q.n : 0, zeros = s_ - std::min(n, s_);
-    // 1: no zeros may follow to the end. (Behind the point alone one has to.)
+    // 1: zeros may not follow to the end. (Behind the point itself one zero must.)
     const Wide unit = power(zeros), from = q.nonzero || std::max(n, 1u) <= zeros_until_ ? 0 : 1;
     if (from >= unit) return false;
     if (!q.free) return any(q.p * unit + from, q.p * unit + unit - 1);
@@ -233,11 +248,14 @@ class MultiplesBetween : public LazyLanguage {
   const uint32_t s_;
   const Wide first_, last_;
   const bool endless_;
-  static constexpr uint32_t kEnough = 20;  // digits that complete any multiple, and more
+  // So many digits complete any multiple.
+  static constexpr uint32_t kEnough = 20;
   const uint32_t most_whole_;
-  const uint32_t zeros_until_, most_digits_;  // most_digits_: of a fraction, counted
+  // most_digits_: digits of a fraction that are counted.
+  const uint32_t zeros_until_, most_digits_;
   const bool mantissa_;
-  const uint32_t first_digits_, last_digits_;  // of the bounds' whole parts
+  // Digits of the whole parts of the bounds.
+  const uint32_t first_digits_, last_digits_;
   uint32_t definition_ = 0;
   std::vector<State> states_;
   std::map<Key, uint32_t> index_;
@@ -246,7 +264,8 @@ class MultiplesBetween : public LazyLanguage {
 
 }  // namespace
 
-// Unsigned multiples between two magnitudes; no `high`: without end. False: the bounds have too many digits.
+// Unsigned multiples between two magnitudes; without `high`, from `low` on. False: the bounds have too
+// many digits.
 bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
                                         RegexId& out) {
   Wide first = 0, last = 0;
@@ -269,8 +288,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
   out = MultiplesBetween::make(arena_, std::make_unique<MultiplesBetween>(d.c, s, first, last, !high,
                                                                           most_digits_, zeros_until_, false));
   if (!exponents_) return true;
-  // Scientific lexemes. Those with a fraction are from 10^16 on or below 10^-4 (narrow), where few bounds
-  // are.
+  // Scientific lexemes. Those with a fraction are at least 10^16 or below 10^-4 (narrow universe),
+  // where bounds are rare.
   const Decimal huge{false, "1", kLongMin}, tiny{false, "1", kLongMax + 1};
   const auto within = [&](RegexId lexemes, bool from, bool to) {
     if (from) lexemes = arena_.both(lexemes, above(low.value, low.open));
@@ -282,7 +301,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     out = arena_.alt(
         out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
   for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
-    // d.ddd of 16 digits at most, times 10^x: a number with x + s digits to come whose last are zeros.
+    // d.ddd with at most 16 digits, times 10^x: a number with x + s digits to come, of which the last
+    // are zeros.
     const auto places = static_cast<uint32_t>(x) + s;
     const Wide zeros = power(places - kMantissaDigits),
                c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;

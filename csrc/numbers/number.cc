@@ -1,28 +1,29 @@
 // Regexes of the numbers that a keyword allows; number.h has the universe of spellings.
 //
-// An example, x >= 12.5 over plain numbers. Bounds are built digit by digit, from the last to the first: at
-// digit j either the number differs from the bound already, and the rest is free, or it equals it so far and
-// j+1 decides.
+// An example: x >= 12.5 over plain numbers. Bounds are built digit by digit, from the last digit to the
+// first. At digit j either the number differs from the bound already, and the rest is free, or it
+// equals the bound so far, and digit j + 1 decides.
 //
 //     more digits before the point    three and more: [1-9][0-9]{2,}, any fraction
-//     as many                         1 then [3-9], any fraction; 2.. : [2-9][0-9], any fraction
+//     as many                         1 then [3-9], any fraction; [2-9][0-9], any fraction
 //     equal so far: 12                a point, then 5 and anything, or [6-9] and anything
 //
-// So a bound of n digits makes a regex of n levels, each a choice of two, and no automaton. Negative numbers
-// are the mirror image behind the sign; zero stands alone, because -0 equals 0.
+// So a bound of n digits is a regex of n levels, each a choice of two, and no automaton. Negative
+// numbers are the mirror image behind the sign. Zero is treated on its own, because -0 equals 0.
 //
-// With exponents the value decides and not the spelling: one digit before the point and any exponent, so the
-// exponent is compared with that of the bound, and the mantissa only where they are equal.
+// With exponents the value decides and not the spelling. There is one digit before the point, so the
+// exponent is compared with that of the bound, and the mantissa only if the exponents are equal.
 //
 // Invariants.
-// - Each method returns a subset of any(), exactly the lexemes whose value satisfies the condition, so
+// - Each method returns a subset of any(): exactly the lexemes whose value satisfies the condition. So
 //   conditions are combined with both, alt and minus.
 // - In the spelling `canonical` a value has one lexeme.
 //
-// Costs. A few arena calls a digit of the bound; the parts of any() are made once a NumberLanguage.
+// Costs. A few calls of the arena per digit of the bound. The parts of any() are made once per
+// NumberLanguage.
 //
-// Rejected. Automata for bounds: a bound of 40 digits meets another in a product, where two regexes meet in
-// a conjunction that is unfolded as it is read.
+// Rejected: automata for bounds. A bound of 40 digits would meet another one in a product of automata;
+// two regexes meet in a conjunction, which is unfolded as it is read.
 #include "numbers/number.h"
 
 #include <algorithm>
@@ -96,6 +97,8 @@ RegexId NumberLanguage::either_sign(RegexId magnitudes) {
 
 // ---- exponents ----
 
+// Each of these compares with a bound digit by digit, as the manual shows; leading zeros are skipped
+// first.
 RegexId NumberLanguage::count_at_least(int64_t n) {
   if (n <= 0) return some_digits_;
   const std::string bound = std::to_string(n);
@@ -131,6 +134,7 @@ RegexId NumberLanguage::count_equal(int64_t n) {
   return arena_.cat(arena_.star(digit(0, 0)), arena_.literal(std::to_string(n)));
 }
 
+// An exponent has a sign, and 0 has both signs: e+0 and e-0 are equal.
 RegexId NumberLanguage::exponent_at_least(int64_t k) {
   if (k > 0) return arena_.cat(plus_, count_at_least(k));
   return arena_.alt(arena_.cat(plus_, some_digits_), minus_sign(count_at_most(-k)));
@@ -154,6 +158,7 @@ RegexId NumberLanguage::exponent_between(int64_t lo, int64_t hi) {
   return lo == -kNone ? exponent_at_most(hi) : arena_.both(exponent_at_least(lo), exponent_at_most(hi));
 }
 
+// In the narrow universe only exponents from kLongMin on or up to kLongMax.
 RegexId NumberLanguage::long_exponent(int64_t lo, int64_t hi) {
   if (!narrow_) return exponent_between(lo, hi);
   RegexId out = RegexArena::empty();
@@ -175,6 +180,8 @@ RegexId NumberLanguage::with_fraction(RegexId first, RegexId fraction, RegexId e
 
 // ---- fractions ----
 
+// `read` digits of the fraction are written. A fraction that may end in zeros may end at any digit; a
+// longer one must go on to a digit that is not 0.
 RegexId NumberLanguage::open_tail(std::size_t read) {
   if (exponents_) return any_digits_;
   if (!may_end_in_zero(read)) return to_nonzero_;
@@ -206,8 +213,8 @@ RegexId NumberLanguage::digits_above(std::string_view fraction, std::size_t at, 
   return out;
 }
 
-// After a prefix of the bound, the fraction may also end, where it may end in its last digit: it is smaller
-// then. The last digit of the bound is not 0.
+// Behind a beginning of the bound the fraction may also end, if it may end in its last digit: then it
+// is smaller. The last digit of the bound is not 0.
 RegexId NumberLanguage::digits_below(std::string_view fraction, std::size_t at, bool strict) {
   RegexId out = strict ? RegexArena::empty() : zeros(fraction.size());
   for (std::size_t j = fraction.size(); j-- > at;) {
@@ -226,7 +233,7 @@ RegexId NumberLanguage::fraction_above(std::string_view fraction, bool strict) {
   return arena_.cat(point_, digits_above(fraction, 0, strict));
 }
 
-// `bare`: no fraction at all is also below.
+// `bare`: no fraction at all is below the bound, too.
 RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, bool bare) {
   if (fraction.empty()) return strict || !bare ? RegexArena::empty() : zero_fraction_;
   const RegexId out = arena_.cat(point_, digits_below(fraction, 0, strict));
@@ -235,6 +242,7 @@ RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, b
 
 // ---- plain decimals ----
 
+// Whole parts of more digits, of as many digits, and the equal one with a larger fraction.
 RegexId NumberLanguage::plain_above(const Decimal& bound, bool strict) {
   const std::string whole = bound.int_part();
   const auto size = static_cast<uint32_t>(whole.size());
@@ -265,6 +273,8 @@ RegexId NumberLanguage::plain_below(const Decimal& bound, bool strict, bool with
 
 // ---- scientific lexemes; their magnitude is never 0 ----
 
+// Larger exponents; the same exponent with a larger first digit; or the same first digit and a larger
+// rest.
 RegexId NumberLanguage::scientific_above(const Decimal& bound, bool strict) {
   const int64_t k = bound.scientific_exponent();
   const int first = digit_at(bound.digits, 0);
@@ -297,7 +307,8 @@ RegexId NumberLanguage::scientific_below(const Decimal& bound, bool strict) {
 RegexId NumberLanguage::scientific_equal(const Decimal& value) {
   const int64_t k = value.scientific_exponent();
   const int first = digit_at(value.digits, 0);
-  if (std::abs(value.exponent) == kHugeExponent) {  // all such exponents are one
+  // All exponents of this size are one.
+  if (std::abs(value.exponent) == kHugeExponent) {
     const RegexId e = k > 0 ? exponent_at_least(kHugeExponent) : exponent_at_most(-kHugeExponent);
     return value.digits.size() == 1
                ? one_digit(first, first, e)
@@ -353,6 +364,7 @@ RegexId NumberLanguage::any() {
   return arena_.alt(minus_sign(above(Decimal{}, true)), magnitude());
 }
 
+// A scientific integer has an exponent that is at least the number of digits of its fraction.
 RegexId NumberLanguage::integers() {
   if (integers_ != kUnset) return integers_;
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
@@ -386,7 +398,8 @@ RegexId NumberLanguage::within_doubles() {
 
 RegexId NumberLanguage::finite_any() {
   const RegexId whole = arena_.cat(digit(1, 9), digits(0, kReadableDigits - 1));
-  const RegexId small = arena_.cat(digit(0, 0), some_fraction_);  // between 0 and 1
+  // Between 0 and 1.
+  const RegexId small = arena_.cat(digit(0, 0), some_fraction_);
   const RegexId positive = arena_.alt(arena_.cat(whole, any_fraction_), small);
   return arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), either_sign(positive));
 }
@@ -396,6 +409,7 @@ RegexId NumberLanguage::finite_integers() {
   return arena_.cat(arena_.alt(digit(0, 0), whole), zero_fraction_);
 }
 
+// Above a negative bound are all positive numbers and the negative ones of smaller magnitude.
 RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
   if (!bound.zero() && !bound.negative) return above(bound, exclusive);
   if (bound.negative) {
@@ -419,7 +433,8 @@ RegexId NumberLanguage::at_most(const Decimal& bound, bool exclusive) {
   return arena_.alt(negative, below(bound, exclusive, true));
 }
 
-// Numbers of a very large exponent. Their plain form is a row of zeros, which no text reaches beyond 2^31.
+// Numbers with a very large exponent. Their plain form is a row of zeros, which no text can hold beyond
+// 2^31.
 RegexId NumberLanguage::equal_to_far(const Decimal& value) {
   constexpr int64_t kLongest = int64_t{1} << 31;
   RegexId out = exponents_ ? scientific_equal(value) : RegexArena::empty();

@@ -12,7 +12,8 @@ namespace structgen {
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
 constexpr uint32_t kMaxAskedDepth =
-    2'000;  // stacks this deep below a new one were asked about while they grew
+    // So deep below a new stack, all stacks were already asked about while they grew.
+    2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
 
@@ -23,6 +24,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
+// Returns r itself where nothing is taken away, and epsilon() or empty() where everything is: the
+// parser compares ids, so equal languages should keep one id.
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);
@@ -32,6 +35,9 @@ RegexId Alive::restricted(RegexId r, RegexId follow) {
   return regexes_.both(r, regexes_.optional(regexes_.cat(regexes_.bytes(~set), RegexArena::anything())));
 }
 
+// A terminal ends every pending, because at least one byte was read; if it may also read nothing, the
+// pending stays. A lexeme starts a new pending with the bytes that may not follow it. Symbols that are
+// not decided here give poison, which callers treat as "anything".
 void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   const Value v = pendings_[from];
   switch (s.kind()) {
@@ -64,7 +70,7 @@ void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   }
 }
 
-// Adds to a set that begins where its pendings' marks were last renewed.
+// Adds to the set; marks from before the last clear() do not count.
 void Alive::Set::add(Pending p) {
   if (marks.size() <= p) marks.resize(p + 1, 0);
   if (marks[p] == mark) return;
@@ -72,6 +78,7 @@ void Alive::Set::add(Pending p) {
   list.push_back(p);
 }
 
+// Adds to `to` all pendings that are possible behind the symbol.
 void Alive::out(Symbol s, Pending from, Set& to) {
   if (s.kind() == Symbol::kRule && productions_.plain(s.rule_id())) {
     for (Pending p : rule(s.rule_id(), from).out) to.add(p);
@@ -82,6 +89,8 @@ void Alive::out(Symbol s, Pending from, Set& to) {
   for (const Step& step : steps_) to.add(step.to);
 }
 
+// The entry of a rule; a new one is put on the list. The rule that is being looked at becomes a user of
+// it.
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
   const uint64_t at = key(r.v, from);
   auto it = rules_.find(at);
@@ -95,8 +104,8 @@ Alive::Rule& Alive::rule(RuleId r, Pending from) {
   return out;
 }
 
-// Least fixpoint: a rule is looked at again when one that it asked for has grown. The newest come first, so
-// that rules are mostly known before those that ask for them.
+// Least fixpoint: a rule is looked at again when a rule that it asked for has grown. The newest come
+// first, so that a rule is mostly known before the rules that asked for it are looked at again.
 void Alive::solve() {
   settle();
   for (uint64_t at : open_) {
@@ -107,6 +116,7 @@ void Alive::solve() {
   open_.clear();
 }
 
+// The work list of solve(). Each visit runs all alternatives of a rule through out().
 void Alive::settle() {
   Alternatives alternatives;
   while (!todo_.empty()) {
@@ -152,9 +162,11 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
   if (const bool* known = stacks_known_.find(key(s.v, from))) return *known;
   bool found = false;
   for (const StackEntry& e : stacks_.entries(s)) {
-    std::vector<Pending> after;  // its own: what is asked below uses the sets again
+    // A list of its own: the calls below use the sets again.
+    std::vector<Pending> after;
     if (e.top.kind() == Symbol::kRule && productions_.plain(e.top.rule_id())) {
-      Undo forget([&] {  // what was found so far is not all: it is asked for anew
+      // An exception leaves rules half done. They are forgotten and asked for anew.
+      Undo forget([&] {
         for (uint64_t at : open_) rules_.erase(at);
         open_.clear();
         todo_.clear();

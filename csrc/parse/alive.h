@@ -1,13 +1,14 @@
-// Which stacks can still be read to their end, where some bytes may not follow a lexeme.
+// Which stacks can still be read to their end, if some bytes may not follow a lexeme.
 //
-// In: a stack. Out: yes or no. Cost: nothing for grammars in which something can always follow (blanks that
-// are ignored, say), which productions tell; else a look-up, after a fixpoint over the rules that are met.
+// In: a stack. Out: yes or no. Cost: nothing for grammars in which something can always follow (ignored
+// blanks, say), which the productions tell. Else a look-up, after a fixpoint over the rules that occur.
 //
-// What was read last matters to what comes next only through a *pending*: the bytes that may not follow, and
-// the context in which lexemes are read. For a symbol and the pending before it, out() is the set of pendings
-// that there may be after it; a rule's is the least solution over its alternatives. A stack is alive if some
-// pending gets through all its symbols.
-// Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995).
+// What was read last matters to what comes next only through a *pending*: the bytes that may not
+// follow, and the context in which lexemes are read. Behind the keyword `if` no letter may follow,
+// because `iffy` is a name; so a rule that can only go on with a letter is no way to go on. For a
+// symbol and the pending before it, out() is the set of pendings that are possible behind it; that of a
+// rule is the least solution over its alternatives. A stack is alive if some pending gets through all
+// of its symbols. Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995).
 #pragma once
 
 #include <cstdint>
@@ -24,20 +25,25 @@ namespace structgen {
 
 class RegexArena;
 
+// Answers for one parser. Answers are remembered, so a stack is asked about once.
 class Alive {
  public:
+  // The number of a pending.
   using Pending = uint32_t;
-  static constexpr Pending kClear = 0;  // any byte may follow; no context
+  // Any byte may follow, and there is no context.
+  static constexpr Pending kClear = 0;
   Alive(RegexArena& regexes, Productions& productions, StackArena& stacks);
+  // True if the stack can be read to its end.
   bool stack(StackId s) { return !productions_.restricted() || stack(s, kClear, 0); }
-  // The texts of r that begin with none of the bytes of `follow` (a kBytes regex or empty()).
+  // The texts of r that begin with none of the bytes of `follow` (a kBytes regex, or empty()).
   RegexId restricted(RegexId r, RegexId follow);
-  // Pendings after a symbol that is no rule; a text that gets there is one of `regex`.
+  // A pending behind a symbol that is no rule; a text that leads to it is one of `regex`.
   struct Step {
     Pending to;
     RegexId regex;
   };
   void steps(Symbol s, Pending from, std::vector<Step>& out);
+  // True for a rule of a grammar with lexemes: only there pendings matter (Productions::plain).
   bool plain(RuleId r) const { return productions_.plain(r); }
   // The same context, and any byte may follow.
   Pending without_follow(Pending p) { return pending({RegexId{0}, pendings_[p].context}); }
@@ -45,6 +51,7 @@ class Alive {
   std::size_t byte_size() const { return stacks_known_.byte_size() + rules_.size() * 64; }
 
  private:
+  // A pending: the bytes that may not follow, as a kBytes regex or empty(), and the context of lexemes.
   struct Value {
     RegexId follow;
     uint32_t context;
@@ -53,15 +60,20 @@ class Alive {
     }
   };
   static constexpr uint64_t kNone = ~0ull;
+  // A rule with a pending before it: the pendings behind it that are known so far.
   struct Rule {
     std::vector<Pending> out;
-    std::vector<uint64_t> users;  // rules that asked for it before it was done
+    // Rules that asked for this one before it was done.
+    std::vector<uint64_t> users;
     bool done = false;
-    bool waiting = true;  // to be looked at, again
+    // True: it is on the list of rules to look at.
+    bool waiting = true;
   };
+  // A set of pendings that is cleared in constant time: a mark is valid if it equals `mark`.
   struct Set {
     std::vector<Pending> list;
-    std::vector<uint32_t> marks;  // by pending
+    // Indexed by pending.
+    std::vector<uint32_t> marks;
     uint32_t mark = 1;
     void clear() {
       list.clear();
@@ -82,9 +94,12 @@ class Alive {
   std::vector<Value> pendings_;
   std::map<Value, Pending> numbers_;
   std::unordered_map<uint64_t, Rule> rules_;
-  std::vector<uint64_t> open_;  // rules asked for whose solution is not final
-  std::vector<uint64_t> todo_;  // those to be looked at
-  uint64_t at_ = kNone;         // the one looked at
+  // Rules that were asked for and whose solution is not final.
+  std::vector<uint64_t> open_;
+  // Rules to look at.
+  std::vector<uint64_t> todo_;
+  // The rule that is being looked at.
+  uint64_t at_ = kNone;
   Set now_, next_, found_;
   std::vector<Step> steps_;
   FlatMap<uint64_t, bool> stacks_known_;

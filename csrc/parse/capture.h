@@ -1,8 +1,10 @@
-// Captured text as hash-consed lists: what was read since a capture began.
+// Captured text as hash-consed lists: the bytes that were read since a capture began.
 //
-// In: start, one more byte. Out: CaptureId (0 = not capturing). Cost: one look-up a byte.
+// In: start, or one more byte. Out: CaptureId (0: nothing is captured). Cost: one look-up per byte.
 // Captures are part of a parse state only while a key or an item is read whose text the language
-// depends on (duplicate keys, uniqueItems). They nest: an inner capture's text belongs to the outer too.
+// depends on (duplicate keys, uniqueItems). They nest: the text of an inner capture belongs to the
+// outer one as well. While the key of `{"a": {"b` is read inside an item, there are two: `{"a": {"b`
+// and `b`.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +17,19 @@
 
 namespace structgen {
 
+// Numbers 0 and 1 are taken: no capture, and a capture with a text that is not known.
 class CaptureArena {
  public:
   CaptureArena() {
     nodes_.emplace_back();
     nodes_.emplace_back();
   }
-  // A capture whose text is deliberately not known (see mask/fill.h).
+  // A capture whose text is deliberately not known: a mask walks blindly (mask/fill.h).
   static constexpr CaptureId unknown() { return CaptureId{1}; }
+  // Begins a capture inside of `outer`. Inside of an unknown capture everything stays unknown.
   CaptureId start(CaptureId outer) { return outer == unknown() ? outer : add(outer, kStart); }
   CaptureId append(CaptureId c, uint8_t byte) { return c.v <= 1 ? c : add(c, byte); }
-  // Text since the innermost start; `outer` gets the enclosing capture with that text appended.
+  // The text since the innermost start. `outer` becomes the enclosing capture, with that text appended.
   std::string finish(CaptureId c, CaptureId& outer) {
     std::string text;
     while (nodes_[c.v].byte != kStart) {
@@ -38,7 +42,7 @@ class CaptureArena {
       for (char b : text) outer = append(outer, static_cast<uint8_t>(b));
     return text;
   }
-  // The same, but `c` becomes the enclosing capture as it was when the innermost began.
+  // The same text, but `c` becomes the enclosing capture as it was when the innermost one began.
   std::string innermost(CaptureId& c) const {
     std::string text;
     for (; nodes_[c.v].byte != kStart; c = CaptureId{nodes_[c.v].parent})
@@ -47,6 +51,7 @@ class CaptureArena {
     c = CaptureId{nodes_[c.v].parent};
     return text;
   }
+  // Copies a capture of another arena into this one.
   CaptureId import(const CaptureArena& from, CaptureId c) {
     std::vector<uint32_t> bytes;
     for (; c.v > 1; c = CaptureId{from.nodes_[c.v].parent}) bytes.push_back(from.nodes_[c.v].byte);
@@ -57,6 +62,7 @@ class CaptureArena {
 
  private:
   static constexpr uint32_t kStart = 256;
+  // A byte behind its parent, or kStart.
   struct Node {
     uint32_t parent = 0;
     uint32_t byte = 0;

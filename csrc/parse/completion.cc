@@ -1,41 +1,42 @@
-// How a text is found that completes a state, and how it is kept short; completion.h says what for.
+// How a shortest text is found that completes a state; completion.h says who needs one.
 //
-// The problem. A budget wants the shortest text that ends what was begun. Rules refer to each other in
-// circles, and their alternatives appear only as they are expanded, so there is no table of lengths to
-// compute beforehand.
+// The problem. A budget needs the shortest text that ends what was begun. Rules refer to each other in
+// circles, and their alternatives appear only when they are expanded, so no table of lengths can be
+// computed beforehand.
 //
-// The idea. A search in depth, with what it learns kept. rule() tries the alternatives of a rule, those with
-// the least text of their own first, and stops where the next one cannot be shorter. A rule that is in
-// progress counts as endless: a shortest derivation has no rule within itself (Knuth 1977). For `{"a": [` in
-// a schema whose items are objects of the same kind:
+// The idea. A depth-first search that keeps what it learns. rule() tries the alternatives of a rule,
+// those with the least text of their own first, and stops when the next one cannot be shorter. A rule
+// in progress counts as endless: a shortest derivation has no rule within itself (Knuth 1977). Behind
+// `{"a": [`, in a schema whose items are objects of the same kind:
 //
 //     item()        the regex at hand, then its stacks, symbol by symbol: stack()
 //     rule(items)   alternatives `]` (1 byte) and item (`{`, 1 byte, and more): `]` is tried first
 //     best          `]`; the other one needs at least 1 byte more (floor()), so it is not looked into
 //     then          the rest of the stack: `}`. The completion is `]}`
 //
-// A symbol gives several ways where lexemes may run into each other: each pending (parse/alive.h) keeps its
-// own shortest text. Of texts of one length the first in the order of bytes wins, so the answer is one text.
+// A symbol has several ways if lexemes may run into each other: each pending (parse/alive.h) keeps its
+// own shortest text. Among texts of one length the first in the order of bytes wins, so there is one
+// answer.
 //
-// What is missed. A rule in progress hides the alternatives that lead through it, so an answer that was
-// found meanwhile is marked by the depth of the shallowest such rule (low_). It is kept in rules_ only where
-// no rule above was hidden; else it is a Partial, which is forgotten once that rule is closed. Where a
-// search in depth finds nothing at all, though there is a text (rules that need each other in a circle),
-// settle() computes the least fixpoint over the rules that were met.
+// What the search misses. A rule in progress hides the alternatives that lead through it. An answer
+// that was found meanwhile is marked with the depth of the shallowest such rule (low_). It goes to
+// rules_ only if no rule above was hidden; else it is a Partial, which is forgotten when that rule is
+// closed. If the search finds nothing although there is a text (rules that need each other in a
+// circle), settle() computes the least fixpoint over the rules that were met.
 //
 // Invariants.
-// - A text that is told completes the state: the parser reads it to its end.
-// - What is kept is a function of its key. No answer depends on what was asked earlier.
-// - Where text is captured, the search ran with the text at hand; where it is not known, poison_ says so,
-//   and text_matters() tells the caller.
+// - A text that is returned completes the state: the parser reads it to its end.
+// - What is kept is a function of its key. No answer depends on what was asked before.
+// - If text is captured, the search ran with that text. If the text is not known, poison_ says so, and
+//   text_matters() tells the caller.
 //
-// Costs. Work is charged: 10 units a rule, and those of the witnesses of regexes. A rule costs one expansion
-// with each pending. Stacks that join are kept; a straight stack is walked anew, in a search of its own for
-// each symbol.
+// Costs. Work is charged: 10 units per rule, and those of the witnesses of regexes. A rule is expanded
+// once for each pending. Ways from where stacks join are kept; a straight stack is walked anew, with a
+// search of its own for each symbol.
 //
 // Rejected.
-// - Dijkstra over rules: alternatives of all rules would have to be known before the first answer.
-// - Exact lengths without text, the text on demand: the text is what budgets cut into tokens, so it is
+// - Dijkstra over rules: the alternatives of all rules would have to be known before the first answer.
+// - Exact lengths without texts, and the text on demand: budgets cut the text into tokens, so it is
 //   needed.
 #include "parse/completion.h"
 
@@ -49,15 +50,23 @@
 namespace structgen {
 
 namespace {
+// Rules within rules.
 constexpr uint32_t kMaxRecursion = 1'500;
+// Rules of one search. Beyond that many the first way that is found is taken; at ten times as many it
+// fails.
 constexpr uint64_t kMaxSteps = 2'000;
+// Bytes of one text.
 constexpr uint32_t kMaxText = 200'000;
 constexpr const char* kNoText = "no text was found of what is too much to tell";
 constexpr uint32_t kClean = 0xFFFFFFFFu;
-constexpr int64_t kTieWork = 5'000;      // of one look for a text as short as another, half a millisecond
-constexpr uint32_t kFloorDepth = 3;      // rules within rules that a lower bound looks into
-constexpr std::size_t kFewChoices = 64;  // names of members whose values are looked at before one is chosen
+// Units of work of one search for a text as short as the best one: half a millisecond.
+constexpr int64_t kTieWork = 5'000;
+// Rules within rules that a lower bound looks into.
+constexpr uint32_t kFloorDepth = 3;
+// A member's value is looked at before the member is chosen, if at most so many names may come.
+constexpr std::size_t kFewChoices = 64;
 
+// Labels count from 1, so that "no label" has a key of its own.
 uint64_t rule_key(RuleId r, const Reading& reading) {
   return (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0);
 }
@@ -69,6 +78,8 @@ std::size_t Completion::size_of(const Ways& ways) {
   return out;
 }
 
+// Keeps a way if it is better than the one with the same pending: shorter, or earlier in the order of
+// bytes.
 void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   for (Way& w : best)
     if (w.to == to) {
@@ -79,6 +90,7 @@ void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   best.push_back({to, std::move(text), c});
 }
 
+// A shortest text of a regex; remembered. An edge, which is no text, is empty.
 const std::string& Completion::shortest(RegexId r) {
   static const std::string nothing;
   if (parser_.marks(r)) return nothing;
@@ -92,7 +104,7 @@ const std::string& Completion::shortest(RegexId r) {
   try {
     found = parser_.regexes().witness(r, text);
   } catch (const Error& e) {
-    // The limit is that of one search, whatever work is left: another search would meet it, too.
+    // This limit belongs to one search and not to the call, so another search would meet it again.
     if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
     throw;
   }
@@ -102,13 +114,15 @@ const std::string& Completion::shortest(RegexId r) {
   return it->second;
 }
 
-// No text of r has fewer bytes; edges, which are marked in it, are none.
+// A lower bound of the bytes of a text of r. An edge in r is no text, hence the 1 in grammars with
+// edges.
 uint32_t Completion::floor(RegexId r) {
   const uint32_t least = parser_.regexes().least_length(r);
   return parser_.marked() ? std::min(1u, parser_.marks(r) ? 0u : least) : least;
 }
 
-// No text of the symbols has fewer bytes. Rules are looked into to some depth, captured text not at all.
+// A lower bound of the bytes of the symbols. Rules are looked into up to kFloorDepth; captured text
+// counts as empty.
 uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
   uint64_t out = 0;
   for (const Symbol s : symbols) {
@@ -124,7 +138,7 @@ uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
   return static_cast<uint32_t>(std::min<uint64_t>(out, kMaxText));
 }
 
-// The same of the rules among them, of which one expansion is looked at.
+// The same, of the rules among the symbols only; each is expanded once.
 uint64_t Completion::floor_of_rules(std::span<const Symbol> symbols) {
   uint64_t out = 0;
   for (const Symbol s : symbols)
@@ -145,11 +159,14 @@ uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
     out = std::min(out, floor({alts.symbols.data() + begin, end - begin}, depth));
     begin = end;
   }
-  if (depth == 0) floors_.emplace(key, out);  // of what is deeper less was seen
+  // From further down less was seen, so the bound would be lower than it is here.
+  if (depth == 0) floors_.emplace(key, out);
   return out;
 }
 
-// A set of literals and the reader of its label: the choice of the literal decides what follows.
+// A set of literals, followed by the reader of its label: the literal decides what follows, so each
+// literal is tried with its own continuation. For {"id": 1, "description": "..."} it is a choice of the
+// pair that is short, not of the name.
 Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
@@ -178,7 +195,8 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
     text += static_cast<char>(regexes.spelling().end);
     choices.push_back({std::move(text), table.labels[i], 0});
   }
-  // A member with a dear value is not looked at where another one is shorter than it can be.
+  // The value of a member counts at its lower bound here, so a name with a long value is not looked
+  // into.
   for (Choice& c : choices) {
     reading.label = c.label;
     c.least = static_cast<uint32_t>(c.text.size());
@@ -186,7 +204,8 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   }
   std::stable_sort(choices.begin(), choices.end(),
                    [](const Choice& x, const Choice& y) { return x.least < y.least; });
-  for (const Choice& c : choices) {  // of names of one length the first
+  // Of names of one length the first.
+  for (const Choice& c : choices) {
     if (!best.empty() && c.least >= best[0].text.size()) break;
     reading.label = c.label;
     for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, c.text + w.text, {});
@@ -194,16 +213,19 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   return best;
 }
 
+// Appends a text to a capture that is open and known.
 void Completion::capture(CaptureId& c, std::string_view text) {
   if (c.v <= 1) return;
   for (char b : text) c = parser_.captures().append(c, static_cast<uint8_t>(b));
 }
 
+// The ways of one symbol.
 Completion::Ways Completion::symbol(Symbol s, Pending from) {
   if (s.kind() == Symbol::kRule) {
     Ways found = rule(s.rule_id(), Reading{}, from);
     if (parser_.alive().plain(s.rule_id()) || from == Alive::kClear) return found;
-    // A grammar of another kind: it knows no pendings, so its text is taken if it may stand here.
+    // A rule of another kind of grammar knows no pendings. Its text is taken if its first byte may
+    // stand here.
     const RegexId follow = parser_.alive().follow(from);
     std::erase_if(found, [&](const Way& w) {
       return !w.text.empty() && follow != RegexArena::empty() &&
@@ -224,7 +246,7 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
   return out;
 }
 
-// The reader of the text of the innermost capture, which ends here.
+// Expands the reader of the innermost capture, which ends here.
 Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
   Reading reading;
   reading.kind = Reading::kUnknown;
@@ -237,7 +259,7 @@ Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
   return rule(reader, reading, from);
 }
 
-// `c` is the capture that is open where the symbols begin.
+// The ways of a sequence, symbol by symbol. `c` is the capture that is open where it begins.
 Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending from, CaptureId c) {
   check_depth();
   Ways now{{from, "", c}};
@@ -271,6 +293,8 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
   return now;
 }
 
+// The ways of a rule: those that are known, else those that a search finds. The search keeps track of
+// open rules.
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
   check_depth();
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
@@ -321,21 +345,23 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   Ways best;
   const bool one = !parser_.alive().plain(r);
   for (const auto& [least, symbols] : order) {
-    // Past the budget the first way found is good enough.
+    // Beyond the limit of steps the first way is good enough.
     if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
     if (best.empty() || !one) {
       for (Way& w : sequence(symbols, from, {})) keep(best, w.to, std::move(w.text), {});
       continue;
     }
-    // A text as short may stand before it in the order of bytes. Where that is too much to tell, it does not.
+    // An equally short text may come first in the order of bytes. If that is too much to tell, the
+    // answer stays.
     const uint32_t met = low_;
     const bool poison = poison_;
-    // One more item in front of a suffix is longer than none, however many may follow it.
+    // One more item in front of a suffix is longer than none, whatever follows it.
     Told<Ways> others = told([&] {
       const WorkScope part(meter.task(), kTieWork);
       return least + floor_of_rules(symbols) > best[0].text.size() ? Ways{} : sequence(symbols, from, {});
     });
-    productions_.start_search();  // what this took is not missing elsewhere
+    // The steps that this took must not be missing elsewhere.
+    productions_.start_search();
     if (!others) {
       if (meter.exhausted()) std::move(others).value();
       std::erase_if(open_, [&](const auto& o) { return o.second > mine; });
@@ -349,7 +375,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   if (memo) open_.erase(key);
   depth_ = mine;
   if (memo) {
-    // What was missed because of this rule is tried again by others.
+    // Alternatives that this rule hid are visible now, so answers without them are made again.
     std::erase_if(found_, [&](const auto& f) { return f.second.low >= mine; });
     if (low_ >= mine) {
       if (poison_) tainted_rules_.insert(key);
@@ -364,12 +390,14 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   return best;
 }
 
-// Down a stack; only where stacks join is there a choice. What follows an open capture depends on its text.
+// Goes down a stack. There is a choice only where stacks join. The symbols behind an open capture
+// depend on its text, so nothing is remembered for them.
 Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
   Ways done, now{{from, "", c}};
   while (!now.empty()) {
-    if (depth_ == 0 && !settling_) steps_ = 0;  // each symbol has a search of its own
+    // Each symbol has a search of its own.
+    if (depth_ == 0 && !settling_) steps_ = 0;
     for (const Way& w : now) work_ += 1 + w.text.size() / 256;
     charge(static_cast<int64_t>(4 * now.size()));
     if (parser_.stacks().has_end(s)) {
@@ -420,6 +448,7 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   return done;
 }
 
+// The ways of an item: the rest of its regex, then its stacks.
 Completion::Ways Completion::item(const Item& i) {
   if (i.regex == RegexArena::poison()) {
     poison_ = true;
@@ -443,7 +472,7 @@ Completion::Ways Completion::item(const Item& i) {
   return best;
 }
 
-// What is known of a rule so far; whoever asks is looked at again once more is known.
+// The facts known of a rule so far. The rule that asks is looked at again when more is known.
 Completion::Ways Completion::settled(const Key& key) {
   const auto [it, fresh] = settled_.try_emplace(key);
   if (fresh) todo_.push_back(key);
@@ -490,6 +519,7 @@ void Completion::settle() {
   }
 }
 
+// All ways of a state: by the search, and if that finds nothing, by the fixpoint.
 Completion::Ways Completion::all(StateId s) {
   Ways out;
   for (const Item& i : parser_.items(s))
@@ -502,7 +532,8 @@ Completion::Ways Completion::all(StateId s) {
       for (const Item& i : parser_.items(s))
         for (Way& w : item(i)) keep(out, Alive::kClear, std::move(w.text), {});
     } while (!todo_.empty());
-  } catch (...) {  // what is known is not all
+    // The facts are not complete.
+  } catch (...) {
     settled_.clear();
     todo_.clear();
     at_ = nullptr;
@@ -552,7 +583,8 @@ const std::string& Completion::of(StateId s) {
     return out;
   } catch (...) {
     states_.erase(s.v);
-    tainted_states_.insert(s.v);  // the search may not have got as far as poison
+    // The search may have stopped before it met poison.
+    tainted_states_.insert(s.v);
     throw;
   }
 }

@@ -1,10 +1,10 @@
-// Shortest completions: what would finish a text from a state.
+// Shortest completions: the shortest text that completes a text from a state.
 //
-// In: a parser, its productions, a state. Out: a text that completes it, as short as this search proves.
-// Cost: proportional to the rules a completion goes through, memoised; computed only when a budget is asked
-// for, because it defeats laziness. Lower bounds (floor) order the alternatives and end the search early; a
-// search that found nothing is remembered. A rule in progress counts as endless: a shortest derivation never
-// contains itself (Knuth 1977).
+// In: a parser, its productions, a state. Out: a text that completes the state, as short as this search
+// can prove. Cost: proportional to the rules that a completion goes through, remembered. It is only
+// computed when a budget is asked for, because it expands rules that no text has reached. Lower bounds
+// (floor) order the alternatives and end the search early. A rule in progress counts as endless: a
+// shortest derivation never contains itself (Knuth 1977).
 #pragma once
 
 #include <compare>
@@ -24,20 +24,21 @@ namespace structgen {
 
 class Completion {
  public:
-  // Of several shortest texts this is the first in the order of their bytes. So the rest of a completion is
-  // that of the state behind its beginning, and a completion is the same in every process, whatever was asked
-  // before.
+  // Among several shortest texts the result is the first in the order of bytes. So the rest of a
+  // completion is the completion of the state behind its beginning, and a completion is the same in
+  // every process, whatever was asked before.
   Completion(Parser& parser, Productions& productions) : parser_(parser), productions_(productions) {}
-  // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
+  // A shortest text that completes the state; empty for an accepting state. Throws kBudgetExceeded if
+  // none was found within the limits of the search.
   const std::string& of(StateId s);
-  // Bytes of a shortest text of a rule, of a regex; kNone: not found within the limits.
+  // Bytes of a shortest text of a rule, or of a regex; kNone: none was found within the limits.
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   uint32_t length(RuleId r);
   uint32_t length(RegexId r);
-  // Whether the search from a state that of() was asked for met poison: with the captured text known, a
-  // shorter completion may exist.
+  // True if the search from a state, for which of() was called, met poison. If the captured text were
+  // known, there might be a shorter completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
-  // Rules and stack entries looked at, ever: what a caller bounds its own work by.
+  // Rules and stack entries that were ever looked at. Callers limit their own work by it.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
     return bytes_ + floors_.byte_size() +
@@ -46,8 +47,9 @@ class Completion {
 
  private:
   using Pending = Alive::Pending;
-  // Completions, the shortest found for each pending that they leave behind (parse/alive.h); grammars without
-  // lexemes know one pending only. `capture`: what is open where the text ends.
+  // A completion, and the pending that it leaves behind (parse/alive.h). The shortest for each pending
+  // is kept; grammars without lexemes have one pending only. `capture`: the captures that are open
+  // where the text ends.
   struct Way {
     Pending to;
     std::string text;
@@ -68,14 +70,17 @@ class Completion {
   uint32_t floor(std::span<const Symbol> symbols, uint32_t depth);
   uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
-  // Memory of what is remembered: texts may be long, and a mask under a budget asks for one a token.
+  // Bytes of the texts that are remembered: texts may be long, and a mask under a budget asks for one
+  // per token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
   }
   static std::size_t size_of(const Ways& ways);
   void keep(Ways& best, Pending to, std::string text, CaptureId c);
+  // A rule, told a label perhaps, behind a pending.
   struct Key {
-    uint64_t rule;  // and label
+    // The rule, and the label that its reader is told.
+    uint64_t rule;
     Pending from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
@@ -83,40 +88,50 @@ class Completion {
   Parser& parser_;
   Productions& productions_;
   std::unordered_map<uint32_t, std::string> states_, regexes_;
-  std::unordered_set<uint32_t> unknown_;  // regexes of which a search was too large
-  FlatMap<uint64_t, uint32_t> floors_;    // by rule and label
+  // Regexes whose search was too large.
+  std::unordered_set<uint32_t> unknown_;
+  // Keyed by rule and label.
+  FlatMap<uint64_t, uint32_t> floors_;
   std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
   std::map<Key, Ways> rules_;
-  // Of these, the ones in which poison was met; of states also such for which nothing was found.
+  // Entries of states_, stacks_ and rules_ in whose search poison was met; also states without an
+  // answer.
   std::unordered_set<uint32_t> tainted_states_;
   std::set<std::pair<uint32_t, Pending>> tainted_stacks_;
   std::set<Key> tainted_rules_;
-  // While one state is looked at. What was found of a rule without what an open rule has, if anything, holds
-  // until that one is closed: then a shorter text may be found.
+  // Kept only while one state is looked at: the result for a rule without the alternatives that lead
+  // through an open rule. It holds until that rule is closed; then a shorter text may be found.
   struct Partial {
     Ways ways;
-    uint32_t low;  // depth of the open rule
+    // The depth of the open rule.
+    uint32_t low;
   };
   std::map<Key, Partial> found_;
-  std::map<Key, uint32_t> open_;  // rules in progress -> depth
-  // What a rule leaves behind may be what only another occurrence of it inside it leaves behind, so where the
-  // search finds nothing, rules with pendings are looked at again until nothing changes. These stay.
+  // Rules in progress, with their depths.
+  std::map<Key, uint32_t> open_;
+  // The ways of a rule may need those of another occurrence of itself. So if the search finds nothing,
+  // rules with pendings are looked at again until nothing changes. These answers are final and stay.
   struct Settled {
     Ways ways;
-    std::vector<Key> users;  // rules that asked for it
-    bool waiting = true;     // to be looked at, again
+    // Rules that asked for this one.
+    std::vector<Key> users;
+    // True: it is on the list of rules to look at.
+    bool waiting = true;
   };
   Ways all(StateId s);
   Ways settled(const Key& key);
   void settle();
   std::map<Key, Settled> settled_;
   std::vector<Key> todo_;
-  const Key* at_ = nullptr;  // the rule that is looked at
+  // The rule that is being looked at.
+  const Key* at_ = nullptr;
   bool settling_ = false;
   bool settled_poison_ = false;
-  uint32_t low_ = 0xFFFFFFFFu;  // smallest depth of an open rule that was met
+  // The smallest depth of an open rule that was met; kClean: none.
+  uint32_t low_ = 0xFFFFFFFFu;
   uint32_t depth_ = 0;
-  bool poison_ = false;  // met since it was last put back
+  // Poison was met since this was last reset.
+  bool poison_ = false;
   uint64_t steps_ = 0;
   uint64_t work_ = 0;
   std::size_t bytes_ = 0;

@@ -1,39 +1,41 @@
-// How upper bounds of shortest completions are put together; lengths.h says what they are for.
+// How upper bounds of shortest completions are put together; lengths.h says who uses them.
 //
-// The problem. A mask within a budget has to know for each token that the rest fits. A shortest completion
-// tells that, and takes a search for each state. Most tokens are far from the limit: a bound that is a
-// little too large tells as much of them, if it costs a look-up.
+// The problem. A mask within a budget has to know of each token whether the rest fits behind it. A
+// shortest completion tells that, but takes a search for each state. Most tokens are far from the
+// limit: for them a bound that is a little too large is as good, if it costs one look-up.
 //
-// The idea. Bytes are added up along what has to be written, and the cheapest alternative that is plain to
-// see is taken. Behind `{"name":"Ada",` in an object that still requires `"age"`, a whole number:
+// The idea. The bytes of all parts that must be written are added up. Of several alternatives the
+// cheapest is taken whose cost is plain to see. Behind `{"name":"Ada",`, in an object that still
+// requires `"age"`, a whole number:
 //
 //     regex(`"age":`)      6 bytes, a literal
 //     regex(number)        1 byte: an alternative of one digit
 //     stack                `}`: 1 byte
 //     of(state)            8 bytes, hence at most 8 tokens and the end token, whatever was captured so far
 //
-// Objects and arrays of JSON give their bound themselves (Productions::bound): bytes, the symbols that all
-// come, and the symbols of which the dearest may come. Other rules are looked into, alternatives with the
-// least text first.
+// Objects and arrays of JSON give their bound themselves (Productions::bound): bytes, symbols that must
+// all come, and symbols of which the longest may come. Other rules are looked into, alternatives with
+// the least text first.
 //
-// Four questions. regex(r): the shortest text of r, at most. begun(r): the same where a token may end
-// anywhere in r, so within an escape or a literal. left(r): the same where tokens end with a whole
-// character. characters(r): one bound for all rests of a pattern that stands beside a limit of length, while
-// the limit denies nothing.
+// Four questions about a regex r:
+//   regex(r)        an upper bound of its shortest text
+//   begun(r)        the same if a token may have ended anywhere in r, even within an escape or a literal
+//   left(r)         the same if tokens end with a whole character
+//   characters(r)   the same for all rests of a pattern beside a limit of length that denies nothing yet
 //
 // Invariants.
-// - A bound is never below the shortest completion. kFar says that nothing is known, and never that there is
-//   none.
-// - It holds for every text that was captured: what could only be told with the text is kFar.
-// - A rule in progress is kFar to those that it refers to. A bound that was found so is kept; that none was
-//   found is kept only where no rule in progress was met (met_open_).
+// - A bound is never below the shortest completion. kFar says that nothing is known, never that there
+//   is none.
+// - A bound holds for every text that was captured. What depends on that text is kFar.
+// - A rule in progress is kFar to the rules to which it refers. A bound that was found meanwhile is
+//   kept. "No bound" is kept only if no rule in progress was met (met_open_).
 //
-// Costs. One addition a symbol and one a level of a stack, each once a grammar; a rule costs 5 units, a
-// question looks at kSteps rules. A regex with complements or automata is searched with an eighth of the
-// work at hand.
+// Costs. One addition per symbol and one per level of a stack, each once per grammar. A rule costs 5
+// units; one question looks at kSteps rules at most. A regex with complements or automata is searched
+// with an eighth of the work at hand.
 //
-// Rejected. Lengths in tokens: they depend on how a text is cut, and a byte is at most one token. Exact
-// lengths: parse/completion.h finds them, at a thousand times the cost.
+// Rejected. Lengths in tokens: they depend on how a text is cut, and no token is shorter than a byte.
+// Exact lengths: parse/completion.h finds them, at a thousand times the cost.
 #include "parse/lengths.h"
 
 #include <algorithm>
@@ -47,11 +49,16 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kOpen = Lengths::kFar + 1;  // of a rule in progress
-constexpr uint32_t kEscaped = 6;               // bytes of an escape
-constexpr uint32_t kSpelled = 12;              // that an escape begun may still take
-constexpr uint32_t kSteps = 5'000;  // rules that one question looks at: an object has one a property
+// The mark of a rule in progress.
+constexpr uint32_t kOpen = Lengths::kFar + 1;
+// Bytes of an escape, \u0041.
+constexpr uint32_t kEscaped = 6;
+// Bytes that may still be needed by escapes that were begun: two of them, for a surrogate pair.
+constexpr uint32_t kSpelled = 12;
+// Rules that one question looks at; an object has one per property.
+constexpr uint32_t kSteps = 5'000;
 
+// Both saturate at kFar.
 uint32_t sum(uint64_t a, uint64_t b) {
   return static_cast<uint32_t>(std::min<uint64_t>(a + b, Lengths::kFar));
 }
@@ -62,7 +69,7 @@ uint32_t times(uint64_t a, uint64_t n) {
 
 // ---- regexes ----
 
-// Bytes of any text of a finite language, at most.
+// An upper bound of the bytes of every text of a finite language.
 uint32_t Lengths::longest(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -83,7 +90,8 @@ uint32_t Lengths::longest(RegexId r) {
   }
 }
 
-// The same in one-byte characters: a set's strings of more of them than this are none.
+// The same, counted in one-byte characters: strings of a set that have more of them than this do not
+// exist.
 uint32_t Lengths::longest_denied(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -100,7 +108,7 @@ uint32_t Lengths::longest_denied(RegexId r) {
   return out + 1;
 }
 
-// Every spelling of every string that is left, the closing quote included.
+// Any spelling of any string that is left, the closing quote included.
 uint32_t Lengths::longest_of(const LiteralSet& set) const {
   const LiteralTable& table = parser_.regexes().tables().table(set.table);
   std::size_t most = 0;
@@ -108,9 +116,11 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
   return sum(times(most - std::min<std::size_t>(most, set.depth), kEscaped), kSpelled);
 }
 
-// Two forms. Strings less finitely many: one of one-byte characters, longer than every denied one, is left.
-// Strings of a pattern with at most so many characters: while that is more than the pattern asks for, it
-// denies nothing.
+// Two forms of intersections.
+// - Strings without finitely many: any string of one-byte characters that is longer than every denied
+//   one is left.
+// - Strings of a pattern with at most so many characters: while that is more than the pattern needs,
+//   the number denies nothing.
 uint32_t Lengths::boolean(RegexId r, bool begun) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -133,11 +143,12 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
     else
       return kFar;
   }
-  // Beside a pattern only a length will do: what else a run asks for, the pattern's shortest text may not
-  // have.
+  // Beside a pattern only a length will do. If a run asks for certain characters, the shortest text of
+  // the pattern may not have them.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
-  uint32_t out = 0;  // what is left of a character that was begun
+  // The rest of a character that is begun.
+  uint32_t out = 0;
   RegexNode at = regexes.node(run);
   for (; at.kind == RegexKind::kCat && regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat;
        at = regexes.node(RegexId{at.b}))
@@ -155,7 +166,7 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
   return sum(out, times(regex(RegexId{repeat.a}), count));
 }
 
-// So many characters of any kind and the end of the text.
+// True for "so many characters of any kind, then the end of the text".
 bool Lengths::is_length(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode& at = regexes.node(r);
@@ -164,7 +175,7 @@ bool Lengths::is_length(RegexId r) const {
          regexes.end() != RegexArena::empty();
 }
 
-// Parts of a character, so many characters, and what is no run.
+// True for parts of a character, then a counter of characters, then anything.
 bool Lengths::is_run(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   RegexNode at = regexes.node(r);
@@ -175,7 +186,7 @@ bool Lengths::is_run(RegexId r) const {
   return n.kind == RegexKind::kRepeat && regexes.is_character(RegexId{n.a});
 }
 
-// By a search, which takes a part of the work at hand: this is a bound to save work with.
+// By a search, with a part of the work at hand only: a bound is there to save work.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kLeast = 1'000, kMost = 50'000;
@@ -183,6 +194,7 @@ uint32_t Lengths::searched(Id of) {
   return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
 }
 
+// By structure; an intersection by its form; and if that tells nothing, by a search.
 uint32_t Lengths::regex(RegexId r) {
   check_depth();
   if (const uint32_t* known = regexes_.find(r.v)) return *known;
@@ -210,6 +222,7 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
+// In `a{3}`, a token may end behind any a, so at most two more are needed, and the rest of one.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;
@@ -238,7 +251,7 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
-// As begun(), where tokens end with a character.
+// As begun(), if tokens end with a character.
 uint32_t Lengths::left(RegexId r) {
   check_depth();
   if (parser_.regexes().is_character(r)) return 0;
@@ -261,9 +274,9 @@ uint32_t Lengths::left(RegexId r) {
   return out;
 }
 
-// A pattern of string bodies beside so many characters of any kind, which stand between two of them where
-// nothing is in front. While more of them may come than a token and the rest of the pattern hold, the number
-// denies nothing.
+// A pattern of string bodies beside a number of characters, which stand at a character if nothing is in
+// front of them. While more characters may come than one token and the rest of the pattern have, the
+// number denies nothing, so the pattern's own bound holds.
 uint32_t Lengths::characters(RegexId r) {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -279,6 +292,7 @@ uint32_t Lengths::characters(RegexId r) {
 
 // ---- rules and stacks ----
 
+// Symbols whose cost depends on the text before them, such as lexemes, have no bound.
 uint32_t Lengths::symbol(Symbol s) {
   switch (s.kind()) {
     case Symbol::kTerminal: return regex(s.regex());
@@ -290,13 +304,15 @@ uint32_t Lengths::symbol(Symbol s) {
   }
 }
 
+// The bound of a rule: from the productions if they tell it, else the least of its alternatives.
 uint32_t Lengths::rule(RuleId r, bool reader) {
   check_depth();
   if (const uint32_t* known = rules_.find(r.v)) {
     met_open_ += *known == kOpen;
     return std::min(*known, kFar);
   }
-  if (productions_.plain(r)) return kFar;  // what follows its lexemes plays a part
+  // The bytes that may follow its lexemes matter, so a sum of parts is no bound.
+  if (productions_.plain(r)) return kFar;
   if (depth_ == 0) steps_ = 0;
   if (++steps_ > kSteps) {
     ++met_open_;
@@ -332,7 +348,7 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   close.keep();
   if (!bound) met_open_ = 0;
   const uint32_t out = std::move(bound).value_or(kFar);
-  // A bound that a rule in progress is part of is one; that there is none may be its fault.
+  // A bound that was found while a rule was in progress holds. "No bound" may be due to that rule.
   if (out < kFar || met_open_ == 0 || depth_ == 1)
     rules_[r.v] = out;
   else
@@ -341,11 +357,12 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   return out;
 }
 
-// The least of the rule's alternatives. `hard`: some of them were not looked at.
+// The least bound of the rule's alternatives. `hard` becomes true if some of them were not looked at.
 uint32_t Lengths::search(RuleId r, bool& hard) {
   Alternatives alts;
   productions_.expand_shortest(r, Reading{}, alts);
-  std::vector<std::pair<uint32_t, std::span<const Symbol>>> order;  // by what is plain to see
+  // Sorted by the cost that is plain to see.
+  std::vector<std::pair<uint32_t, std::span<const Symbol>>> order;
   uint32_t out = kFar, begin = 0;
   for (const uint32_t end : alts.ends) {
     uint32_t least = 0;
@@ -368,7 +385,8 @@ uint32_t Lengths::search(RuleId r, bool& hard) {
   return out;
 }
 
-// Down a stack with one entry a level, and up again.
+// Down a stack while each level has one entry, and up again with the sums. Recursion is only used where
+// stacks join.
 uint32_t Lengths::stack(StackId s) {
   check_depth();
   std::vector<StackId> path;

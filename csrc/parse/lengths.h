@@ -1,12 +1,13 @@
-// Upper bounds of shortest completions, in bytes: what tells at once that a budget cannot bind.
+// Upper bounds of shortest completions, in bytes: they tell at once that a budget cannot bind.
 //
-// In: a state without captured text, a rule, a regex. Out: so many bytes complete it, whatever text was
-// captured; kFar where that is not cheaply known. Cost: a look-up for what is known; what is not is put
-// together from its parts, each computed once a grammar. No text is made, and a state costs one addition an
-// item.
+// In: a state without captured text, a rule, or a regex. Out: a number of bytes that suffices to
+// complete it, whatever text was captured; kFar if none is known without effort. Cost: a look-up for
+// what is known. A new bound is put together from its parts, each of which is computed once per
+// grammar. No text is made, and a state costs one addition per item.
 //
-// A bound is not the shortest length, which a search would have to find (parse/completion.h): it takes one
-// alternative of what is written anyway and the dearest member of an object (Productions::bound).
+// A bound is not the shortest length, for which a search is needed (parse/completion.h). It is the
+// length of one alternative of all parts that must be written, and of the longest member of an object
+// (Productions::bound).
 #pragma once
 
 #include <cstdint>
@@ -18,23 +19,25 @@
 
 namespace structgen {
 
+// The bounds of one parser.
 class Lengths {
  public:
+  // No bound is known.
   static constexpr uint32_t kFar = 1u << 30;
   // `reach`: bytes of the longest token.
   Lengths(Parser& parser, Productions& productions, Completion& completion, uint32_t reach)
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
-  // Of some text that completes s.
+  // A bound for the state s.
   uint32_t of(StateId s);
-  // Of some text of r; of one that completes a text of r of which any one token was read.
+  // A bound for r, and one for the rest of r after any one token was read in it.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
-  // Of r between characters of a string of which any token of whole characters was read that does not end
-  // it: some text that completes it. kFar: not told, or not between characters.
+  // A bound for the rest of r after any token of whole characters that does not end the string. r has
+  // to stand between two characters of a string. kFar: not known, or r stands elsewhere.
   uint32_t characters(RegexId r);
-  // Of some text that finishes a stack.
+  // A bound for a stack.
   uint32_t stack(StackId s);
-  // Which entry of a stack that has not ended has the least bound.
+  // The index of the entry of the stack with the least bound; the stack must have entries.
   std::size_t nearest(StackId s);
   std::size_t byte_size() const {
     return states_.byte_size() + stacks_.byte_size() + rules_.byte_size() + regexes_.byte_size() +
@@ -60,7 +63,8 @@ class Lengths {
   Completion& completion_;
   const uint32_t reach_;
   FlatMap<uint32_t, uint32_t> states_, stacks_, rules_, regexes_, begun_, left_;
-  uint32_t met_open_ = 0;  // rules in progress that were asked for, and those that were given up
+  // How often a rule was asked for that was in progress or given up.
+  uint32_t met_open_ = 0;
   uint32_t depth_ = 0, steps_ = 0;
 };
 

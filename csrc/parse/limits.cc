@@ -4,7 +4,7 @@
 
 namespace structgen {
 
-// A stack is made after what lies below it, so one pass in the order of their numbers knows them all.
+// A stack is made after the stacks below it, so one pass in the order of numbers knows what it needs.
 uint32_t StackLimits::least(StackId s) {
   for (uint32_t at = static_cast<uint32_t>(least_.size()); at <= s.v; ++at) {
     uint32_t least = kUnlimited;
@@ -17,11 +17,13 @@ uint32_t StackLimits::least(StackId s) {
   return least_[s.v];
 }
 
+// One level of a change; `memo` has the stacks below.
 StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   const auto to = [&](StackId rest) {
     return least(rest) == kUnlimited ? rest : StackId{memo.find(rest.v)->second};
   };
-  std::vector<StackEntry> entries;  // copied: the arena grows below
+  // Copied, because the arena grows below.
+  std::vector<StackEntry> entries;
   for (const StackEntry& e : stacks_.entries(s)) entries.push_back({e.top, to(e.rest)});
   std::vector<StackId> parts{stacks_.has_end(s) ? StackArena::end() : StackArena::none()};
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -45,7 +47,7 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   return stacks_.unite(parts);
 }
 
-// From the bottom up without recursion: stacks may be deep.
+// From the bottom up, without recursion: stacks may be deep.
 StackId StackLimits::mapped(StackId s, Change change, Memo& memo) {
   if (least(s) == kUnlimited) return s;
   if (const auto it = memo.find(s.v); it != memo.end()) return StackId{it->second};

@@ -1,13 +1,15 @@
-// Limits on tokens: what becomes of a set of stacks where a token begins.
+// Limits on tokens: how a set of stacks changes when a token begins.
 //
-// In: stacks with marks (Symbol::kLimit), each of which says how many tokens may still begin in the text that
-// is read above it. Out: the stacks after one more token has begun, those before it, and those without marks.
-// Cost: a look-up; at first one new stack entry for every entry above a mark. Stacks without marks stay as
-// they are.
+// In: stacks with marks (Symbol::kLimit). A mark says how many tokens may still begin in the text that
+// is read above it. Out: the stacks after one more token has begun, those before it, and those without
+// marks. Cost: a look-up; the first time one new entry for every stack entry above a mark. Stacks
+// without marks stay as they are.
 //
-// A mark is pushed together with what it limits and is passed like a note once that has been read, so nested
-// occurrences each have their own. That a token begins takes one from every mark; a stack whose mark has none
-// left is gone, unless the limited text ends here: then its mark was passed already.
+// A mark is pushed together with the rule that it limits, and is passed like a note when that rule was
+// read; so nested occurrences have marks of their own. When a token begins, every mark goes down by
+// one. A stack whose mark is at 0 is dropped, unless the limited text ends here, because then its mark
+// was passed already. With max_tokens = 2 for a name, the stacks behind two tokens are those in which
+// the name has ended.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +20,20 @@
 
 namespace structgen {
 
+// Changes stacks of one arena. All results are remembered.
 class StackLimits {
  public:
   static constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
   explicit StackLimits(StackArena& stacks) : stacks_(stacks) {}
   // The smallest mark of the stacks, or kUnlimited.
   uint32_t least(StackId s);
-  // Of equal stacks but for a mark, that with the larger one allows all that the other does: the rest goes.
+  // Stacks after one more token has begun. Of two stacks that differ only in a mark, the one with the
+  // larger mark allows everything that the other does, so the other is dropped.
   StackId begin_token(StackId s) { return mapped(s, kBegin, begun_); }
+  // Stacks without their marks.
   StackId without(StackId s) { return mapped(s, kWithout, without_); }
-  // A token begins, and nothing is left out but stacks that are gone; take_back() is its inverse.
+  // The same as begin_token(), but no stack is dropped unless its mark is at 0. take_back() is the
+  // inverse.
   StackId begin_token_exactly(StackId s) { return mapped(s, kExactly, exactly_); }
   StackId take_back(StackId s) { return mapped(s, kBack, back_); }
   std::size_t byte_size() const {
@@ -41,7 +47,8 @@ class StackLimits {
   StackId changed(StackId s, Change change, const Memo& memo);
 
   StackArena& stacks_;
-  std::vector<uint32_t> least_;  // by stack
+  // Indexed by stack.
+  std::vector<uint32_t> least_;
   Memo begun_, without_, exactly_, back_;
 };
 

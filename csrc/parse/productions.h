@@ -1,9 +1,9 @@
-// The one interface between grammars and the parser: what a nonterminal expands to, on demand.
+// The interface between grammars and the parser: the alternatives of a nonterminal, on demand.
 //
-// In: a RuleId (and, for a reader, the text or label just completed). Out: alternatives, each a
-// sequence of symbols. Cost: the provider's; the parser asks once per rule and remembers.
-// Contract: every alternative returned is productive (some finite text completes it), which is what
-// makes every parse state live. Rules must not be left-recursive.
+// In: a RuleId and, for a reader, the text or label that was just completed. Out: alternatives; each is
+// a sequence of symbols. Cost: that of the provider. The parser asks once per rule and remembers the
+// answer. Contract: every alternative is productive, which means that some finite text completes it. So
+// no parse state is a dead end. Rules must not be left-recursive.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,43 @@
 
 namespace structgen {
 
-// What a note says: a named part begins or ends here. In a left-recursive rule a part that begins with the
-// rule itself is known only once its first part was read: then it began (and an empty one ended) where the
-// rule was entered; see grammar/productions.h. A gap is what stands between lexemes: a part that ends behind
-// one ends in front of it.
+// The meaning of a note: a named part begins or ends here. In a left-recursive rule, a part that begins
+// with the rule itself is only known after its first part was read. Then the part began where the rule
+// was entered, and an empty part ended there, too (kOpened, kClosed; see grammar/productions.h). A gap
+// is the text between two lexemes: a part that ends behind a gap ends in front of it.
 enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
 inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
 inline uint32_t note_name(uint32_t number) { return number / 8; }
 
-// Stands in a terminal where one token ends and another begins; no text and no token has this byte.
+// A byte that stands in a terminal where one token ends and another begins. No text and no token
+// contains it.
 constexpr uint8_t kEdge = 0xFE;
 
-constexpr uint32_t kMaxNumber = (1u << 28) - 1;  // of anything that a symbol names
+// The largest number of whatever a symbol names.
+constexpr uint32_t kMaxNumber = (1u << 28) - 1;
 
-// A pending symbol of a stack.
+// A symbol of a stack: the next thing to read.
 struct Symbol {
   enum Kind : uint32_t {
     kTerminal = 0,  // a regex
     kRule = 1,      // a nonterminal
-    kCapture = 2,   // nothing to read: text is captured from here on
-    kReader = 3,    // a nonterminal whose expansion depends on the completed label or captured text
-    kLexeme = 4,    // a terminal whose end depends on what else could be read there; see Productions::lexeme
-    kFollow = 5,    // nothing to read: the next byte is none of a set (a kBytes regex)
-    kNote = 6,   // nothing to read: a place that is looked for when captures are asked for; see parse/spans.h
-    kAfter = 7,  // nothing to read: lexemes that come next are read in a context
-    kLimit = 8,  // nothing to read: so many tokens may still begin above it; see parse/limits.h
+    // Reads nothing: text is captured from here on.
+    kCapture = 2,
+    // A nonterminal whose alternatives depend on the label or the captured text that was completed
+    // before it.
+    kReader = 3,
+    // A terminal whose end depends on the other lexemes that could be read there; see
+    // Productions::lexeme.
+    kLexeme = 4,
+    // Reads nothing: the next byte must not be in a set (a kBytes regex).
+    kFollow = 5,
+    // Reads nothing: a place that is looked for when captures are asked for; see parse/spans.h.
+    kNote = 6,
+    // Reads nothing: the lexemes that come next are read in a context.
+    kAfter = 7,
+    // Reads nothing: so many tokens may still begin above it; see parse/limits.h.
+    kLimit = 8,
   };
   uint32_t v = 0;
   static Symbol terminal(RegexId r) { return {(r.v << 4) | kTerminal}; }
@@ -60,11 +71,12 @@ struct Symbol {
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };
 
-// Alternatives in one flat buffer: alternative i is symbols[ends[i-1] .. ends[i]).
+// The alternatives of a rule in one flat buffer: alternative i is symbols[ends[i-1] .. ends[i]).
 struct Alternatives {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> ends;
-  std::vector<uint32_t> assumed;  // numbers of those that need not hold, of a reader that was told kFresh
+  // Of a reader that was told kFresh: the numbers of alternatives that hold for some texts only.
+  std::vector<uint32_t> assumed;
   void add(std::initializer_list<Symbol> sequence) {
     symbols.insert(symbols.end(), sequence);
     ends.push_back(static_cast<uint32_t>(symbols.size()));
@@ -75,75 +87,86 @@ struct Alternatives {
   }
 };
 
-// What a reader is told.
+// The message to a reader about the text in front of it.
 struct Reading {
   enum Kind : uint8_t {
     kNone,
-    kLabel,    // a labelled literal was completed
-    kText,     // captured text
-    kUnknown,  // a text was captured, but the caller (a mask) does not say which; see kPoison below
-    kFresh,    // some text that differs from every other. Of items that are compared, what holds for every
-               // text, and marked as assumed what may hold for some: a text in question is told by itself
+    // A labelled literal was completed.
+    kLabel,
+    // The captured text.
+    kText,
+    // A text was captured, but the caller (a mask) does not say which; see RegexKind::kPoison.
+    kUnknown,
+    // Some text that differs from every other one. The alternatives are those that hold for each such
+    // text; those that hold for some are marked as assumed, because a text in question is told by
+    // itself.
+    kFresh,
+    // text, and marked as assumed what may hold for some: a text in question is told by itself
   } kind = kNone;
   uint32_t label = 0;
   std::string text;
 };
 
-// One way to read a lexeme: texts after which the next byte must not be one of a set.
+// One way to read a lexeme: texts, and the bytes that must not follow them.
 struct LexemePart {
   RegexId regex;
-  RegexId follow;  // a kBytes regex, or empty(): anything may follow
+  // A set that is kBytes, or empty(): any byte may follow.
+  RegexId follow;
 };
 
-// So many bytes, each of `all` and one of `any`, the longest.
+// An upper bound: so many bytes, all symbols of `all`, and the longest symbol of `any`.
 struct Bound {
   uint64_t bytes = 0;
   std::vector<Symbol> all, any;
 };
 
+// A grammar, as the parser sees it.
 class Productions {
  public:
   virtual ~Productions() = default;
+  // Appends the alternatives of a rule to `out`.
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
-  // What it remembers, in bytes.
+  // The bytes of everything that it remembers.
   virtual std::size_t byte_size() const { return 0; }
-  // A search for a shortest completion begins; everything it asks for is one budget.
+  // A search for a shortest completion begins. All calls until the next one share one limit of steps.
   virtual void start_search() {}
-  // Alternatives among which a shortest one is; a provider that knows leaves out the rest.
+  // Alternatives among which there is a shortest one. A provider that knows more leaves out the others.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
-  // An upper bound of a shortest text of the rule, told without a search; of a reader, whatever was read.
-  // False: not known.
+  // An upper bound of the rule's shortest text, found without a search; for a reader it must hold
+  // whatever was read. False: not known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
-  // How a lexeme is read in a context; empty where it cannot be read there.
+  // The ways to read a lexeme in a context; empty if it cannot be read there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
-  // Whether what may not follow a lexeme can leave nothing that may; see parse/alive.h.
+  // True if the bytes that may not follow a lexeme can be all bytes that could follow; see
+  // parse/alive.h.
   virtual bool restricted() const { return false; }
-  // Whether this is a grammar with lexemes and nothing else: no expansion depends on what was read, and a
-  // live byte is all it takes to go on.
+  // True for a grammar with lexemes and nothing else: no expansion depends on the text before it, and
+  // one live byte shows that the text can go on.
   virtual bool context_free() const { return false; }
-  // Whether some terminals hold kEdge: a token has to begin there. Such a grammar limits tokens, too.
+  // True if some terminals contain kEdge: a token must begin there. Such a grammar also limits tokens.
   virtual bool edged() const { return false; }
   // How often something was omitted because it was too much to tell; see base/effort.h.
   virtual uint64_t omitted() const { return 0; }
-  // Whether a text also ends where a terminal that is read next takes kEdge, without being an edge of tokens;
+  // True if a text may also end where the next terminal takes kEdge, which is then no edge of tokens;
   // see holes/quotient.h.
   virtual bool bordered() const { return false; }
-  // Whether poison may be all that there is behind a text which then may have no continuation: else every
-  // text of a terminal has one.
+  // True if a text may have no other continuation than poison, and then none at all. Else every text of
+  // a terminal has a continuation.
   virtual bool unproven() const { return false; }
-  // Bytes at least that stand behind a text of the rule in every whole text.
+  // A lower bound of the bytes that stand behind a text of the rule in every whole text.
   virtual uint64_t needed_behind(RuleId) const { return 0; }
-  // Whether readers compare the texts of a rule with each other.
+  // True if readers compare the texts of the rule with each other (items under uniqueItems).
   virtual bool compared(RuleId /*rule*/) const { return false; }
-  // Whether a reader compares the text that it is told with others.
+  // True if the reader compares the text that it is told with others.
   virtual bool compares(RuleId /*reader*/) const { return false; }
-  // Whether a reader may have asked a text to equal an earlier one. Else one that differs is in nobody's way.
+  // True if some reader may ask that a text equals an earlier one. Else a text that differs from all
+  // others is in nobody's way.
   virtual bool asks_alike() const { return false; }
-  // A rule whose texts are compared, with some of its texts: those that are equal to one of `texts` or are of
-  // one of `rules`, or all others. `rule` itself if that is all of them. `any`: whether there are some.
-  // False: that is not known.
+  // Finds a rule for some texts of a compared rule: those that equal one of `texts` or are texts of one
+  // of `rules`, or with `others` all other texts. `out` is the rule itself if these are all of its
+  // texts. `any`: whether there are any. False: not known.
   struct Choice {
     std::span<const std::string> texts;
     std::span<const RuleId> rules;
@@ -152,11 +175,13 @@ class Productions {
   virtual bool narrow(RuleId /*rule*/, const Choice& /*choice*/, RuleId& /*out*/, bool& /*any*/) {
     return false;
   }
-  // A text for each value of such a rule. False: there are `most` or more, or they are too much to tell.
+  // One text for each value of a compared rule. False: there are `most` or more, or it is too much to
+  // tell.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
-  // Whether something that there is was left out because it was too much to tell, without the arena knowing.
+  // True if something was left out because it was too much to tell, and the regex arena does not know
+  // about it.
   virtual bool inexact() const { return false; }
-  // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
+  // True for a rule of a grammar with lexemes, whose expansions do not depend on the text before it.
   virtual bool plain(RuleId) const { return false; }
 };
 

@@ -1,33 +1,36 @@
-// How the derivation is chosen whose notes count, and where its parts lie; spans.h says what is chosen.
+// How the derivation is chosen whose notes count, and where its parts lie; spans.h has the rules of the
+// choice.
 //
-// The problem. A capture such as (?P<year>...) or `name: rule` in Lark is a pair of notes in the grammar.
-// The parser's states carry no positions, on purpose, so where a note was passed is not known afterwards. An
-// ambiguous text has many derivations, exponentially many, and one of them is to be told.
+// The problem. A capture such as (?P<year>...), or `name: rule` in Lark, is a pair of notes in the
+// grammar. Parse states have no positions, on purpose, so it is not known afterwards where a note was
+// passed. An ambiguous text may have exponentially many derivations, and one of them has to be chosen.
 //
 // The idea. Three passes over the text, each over all derivations at once. Between two bytes there is a
 // graph of nodes: a set of stacks, or one symbol above a set of rests. For (?P<x>a*)(?P<y>a*) and `aa`:
 //
-//     forwards()    every way to read the bytes: `a` by x or by y, the border at any of three places
-//     backwards()   of each node the stacks from which the end is reached (`good`): a way that reads the
+//     forwards()    every way to read the bytes: `a` by x or by y, with the border at any of three places
+//     backwards()   for each node the stacks from which the end is reached (`good`): a way that reads the
 //                   next byte may fail later
-//     choose()      from the left, at each place the notes in order of preference. x begins, and ends as
-//                   late as it can, so x is `aa` and y is empty
+//     choose()      from the left, at each place the notes in order of preference. x begins, and ends as late
+//                   as it can, so x is `aa` and y is empty
 //
-// A note is an edge that reads nothing, so the choice is made where a part begins or ends, and only along
-// nodes whose `good` is not empty: a choice is never taken back.
+// A note is an edge that reads nothing. So the choice is made where a part begins or ends, and only
+// among nodes whose `good` is not empty: a choice is never taken back.
 //
 // Invariants.
-// - An item of a place is a pair of regex and capture with all stacks below it: there are as many as the
-//   parser's states have, whatever the number of derivations.
-// - `good` grows only, so the fixpoint over rules that match the empty text ends.
+// - An item of a place is a pair of regex and capture, with all stacks below it. There are as many as
+//   in the states of the parser, whatever the number of derivations.
+// - `good` only grows, so the fixpoint over rules that match the empty text ends.
 // - Limits of tokens (parse/limits.h) narrow the stacks where a token begins; the way back widens them
 //   again.
 //
-// Costs. Linear in the text for grammars of bounded ambiguity: a few microseconds for a byte at which parts
-// begin and end. Memory is that of the places; readings at a place and nodes between two bytes are limited.
+// Costs. Linear in the text for grammars of bounded ambiguity: a few microseconds for a byte at which
+// parts begin and end. The memory is that of the places. Readings at a place and nodes between two
+// bytes are limited.
 //
 // Rejected.
-// - Tags in the automaton (Laurikari 2000): states would differ by positions, and masks would not be shared.
+// - Tags in the automaton (Laurikari 2000): states would differ by positions, so masks would not be
+//   shared.
 // - Backtracking: exponential in ambiguous texts.
 #include "parse/spans.h"
 
@@ -47,16 +50,19 @@ namespace structgen {
 
 namespace {
 
-constexpr uint32_t kMaxReadings = 5'000;     // at one place
-constexpr uint32_t kMaxNodes = 200'000;      // between two bytes
-constexpr uint32_t kMaxStackDepth = 20'000;  // of stacks that differ only there
+// Items at one place.
+constexpr uint32_t kMaxReadings = 5'000;
+// Nodes between two bytes.
+constexpr uint32_t kMaxNodes = 200'000;
+// The depth at which two stacks may differ.
+constexpr uint32_t kMaxStackDepth = 20'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 [[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
 
-// What is between two bytes: a set of stacks, or one symbol above a set of rests. What may not come next and
-// the context of lexemes are those of kFollow and kAfter symbols that were passed (see parse/alive.h).
+// A node between two bytes: a set of stacks (`set`), or the symbol `top` above a set of rests. `follow`
+// and `context` are those of the kFollow and kAfter symbols that were passed (see parse/alive.h).
 struct Key {
   bool set;
   uint32_t top;
@@ -68,32 +74,43 @@ struct Key {
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
+// A step between two nodes that reads nothing. kPop: from a set to one of its tops. kExpand: a rule is
+// replaced by an alternative. kNote: a note is passed. kSame: everything else.
 struct Edge {
   enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
   uint32_t to;
-  std::span<const Symbol> pushed;  // kExpand: what stands between the first symbol and the rest
+  // Of kExpand: the symbols between the first one and the rest.
+  std::span<const Symbol> pushed;
 };
 
-struct Reads {  // a symbol that reads the next byte
+// A symbol that reads the next byte: the item, and a symbol that was pushed below it.
+struct Reads {
   uint32_t item;
   std::optional<Symbol> pushed;
 };
 
+// A node of the graph between two bytes.
 struct Node {
   Key key;
   std::vector<Edge> out;
   std::vector<Reads> reads;
-  StackId good = StackArena::none();  // those of its stacks that lead to the end
+  // The stacks of the node that lead to the end of the text.
+  StackId good = StackArena::none();
 };
 
-struct Place {  // before byte i
+// The position between two bytes: before byte i of the text.
+struct Place {
   std::vector<Item> items;
-  std::vector<StackId> good;    // of each item
-  std::vector<uint32_t> stays;  // item of the place before -> what it is here, or kNone
-  std::vector<uint32_t> ends;   // item of the place before -> node behind its end, or kNone
+  // Per item: the stacks that lead to the end.
+  std::vector<StackId> good;
+  // Per item of the place before: the item that it becomes here, or kNone.
+  std::vector<uint32_t> stays;
+  // Per item of the place before: the node behind its end, or kNone.
+  std::vector<uint32_t> ends;
   std::vector<Node> nodes;
 };
 
+// The three passes over one text.
 class Search {
  public:
   Search(Parser& parser, Productions& productions, std::string_view text, bool complete,
@@ -151,7 +168,8 @@ class Search {
     }
   }
 
-  // What reads the byte after a place: fewer stacks where a token begins there (parse/limits.h).
+  // The stacks that read the byte behind a place: fewer if a token begins there (parse/limits.h).
+  // back() is the inverse.
   StackId ahead(std::size_t place, StackId s) {
     return begins_[place] ? parser_.limits().begin_token_exactly(s) : s;
   }
@@ -163,6 +181,7 @@ class Search {
     todo_.clear();
   }
 
+  // The item of a regex and a capture at this place; its stacks are united.
   uint32_t item(RegexId regex, StackId stack, CaptureId capture) {
     std::vector<Item>& items = places_[at_].items;
     const auto [it, fresh] =
@@ -176,6 +195,7 @@ class Search {
     return it->second;
   }
 
+  // The node of a key at this place; a new one is put on the list of grow().
   uint32_t node(const Key& key) {
     std::vector<Node>& nodes = places_[at_].nodes;
     const auto [it, fresh] = numbers_.try_emplace(key, static_cast<uint32_t>(nodes.size()));
@@ -193,6 +213,7 @@ class Search {
     places_[at_].nodes[from].out.push_back({kind, number, pushed});
   }
 
+  // Follows all edges from new nodes until there are no new ones.
   void grow() {
     while (!todo_.empty()) {
       const uint32_t n = todo_.back();
@@ -212,10 +233,13 @@ class Search {
     }
   }
 
+  // The edges of a node that is one symbol above its rests; what the symbol means is the same as in
+  // Parser::follow.
   void symbol(uint32_t n, const Key& key) {
     const Symbol top{key.top};
     const StackId rest{key.stack};
-    Key below = key;  // the rest alone
+    // The rests alone.
+    Key below = key;
     below.set = true;
     below.top = 0;
     below.label = kNone;
@@ -297,6 +321,8 @@ class Search {
     }
   }
 
+  // Adds an item that reads the next byte. Regexes that read nothing have been passed by an edge
+  // already.
   void reads(uint32_t n, RegexId regex, StackId stack, CaptureId capture, std::optional<Symbol> pushed) {
     const RegexNode& r = regexes_.node(regex);
     if (regex == RegexArena::empty() || regex == RegexArena::poison() || r.kind == RegexKind::kEpsilon ||
@@ -308,13 +334,16 @@ class Search {
 
   // ---- backwards: what leads to the end ----
 
+  // From the last place to the first: `good` of the items from the next place, then `good` of the nodes
+  // from the items.
   void backwards() {
     for (at_ = places_.size(); at_-- > 0;) {
       Place& now = places_[at_];
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          for (std::size_t k = 0; k < now.items.size(); ++k) {  // another token may begin here
+          // Another token may begin here.
+          for (std::size_t k = 0; k < now.items.size(); ++k) {
             StackLimits& limits = parser_.limits();
             now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
           }
@@ -327,7 +356,8 @@ class Search {
           now.good[k] = back(at_, good);
         }
       }
-      for (bool changed = true; changed;) {  // rules that match the empty text may go in circles
+      // Rules that match the empty text may form circles, so this is repeated until nothing changes.
+      for (bool changed = true; changed;) {
         changed = false;
         for (std::size_t n = now.nodes.size(); n-- > 0;) {
           const StackId good = judged(now, now.nodes[n]);
@@ -338,6 +368,7 @@ class Search {
     }
   }
 
+  // `good` of a node, from its edges and from the items that it reads.
   StackId judged(const Place& now, const Node& n) {
     StackId good = n.good;
     if (n.key.set && complete_ && at_ + 1 == places_.size() && stacks_.has_end(StackId{n.key.stack}))
@@ -369,6 +400,7 @@ class Search {
     return s;
   }
 
+  // The stacks that are in both sets; remembered.
   StackId common(StackId a, StackId b, uint32_t depth = 0) {
     check_depth();
     if (a == b || a == StackArena::none()) return a;
@@ -391,8 +423,11 @@ class Search {
 
   // ---- forwards again: one derivation's notes ----
 
-  using Chosen = std::map<uint32_t, StackId>;  // item or node -> which of its stacks
+  // An item or a node, and which of its stacks are still chosen.
+  using Chosen = std::map<uint32_t, StackId>;
 
+  // At each place, all nodes that can be reached without a note are collected; then the best note is
+  // passed, and so on until no note is better than reading the next byte.
   void choose() {
     Chosen items;
     for (at_ = 0; at_ < places_.size(); ++at_) {
@@ -416,7 +451,7 @@ class Search {
       std::vector<Chosen> met;
       while (true) {
         met.push_back(here);
-        // Everything that can be reached without a note, then the best note.
+        // Everything that can be reached without a note; notes are collected by rank.
         bool end = false;
         std::map<std::pair<int, uint32_t>, Chosen> notes;
         std::vector<uint32_t> todo;
@@ -465,7 +500,8 @@ class Search {
     }
   }
 
-  // Below 0: before the next byte is read, above 0: only if it cannot be read.
+  // The order of notes: below 0 they come before the next byte is read, above 0 only if it cannot be
+  // read.
   static int rank(uint32_t number) {
     switch (note_kind(number)) {
       case NoteKind::kEnter: return -3;
@@ -480,9 +516,11 @@ class Search {
     return 0;
   }
 
+  // Passes a note: opens a part, or closes the innermost open part of its name.
   void note(uint32_t number) {
     const uint32_t name = note_name(number);
-    const auto close = [&](std::size_t end) {  // a gap behind it is no part of it
+    // A gap behind the part does not belong to it.
+    const auto close = [&](std::size_t end) {
       for (std::size_t i = open_.size(); i-- > 0;)
         if (open_[i].name == name) {
           if (gap_.end == end && gap_.begin >= open_[i].begin) end = gap_.begin;
@@ -513,7 +551,8 @@ class Search {
   std::string_view text_;
   const bool complete_;
   std::vector<Place> places_;
-  std::vector<bool> begins_;  // whether a token begins at a place
+  // By place: whether a token begins there.
+  std::vector<bool> begins_;
   std::size_t at_ = 0;
   std::map<Key, uint32_t> numbers_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> items_;
@@ -523,7 +562,8 @@ class Search {
   std::unordered_map<uint64_t, StackId> common_;
   std::vector<Span> open_, spans_;
   std::vector<std::size_t> entered_;
-  Span gap_{0, kNowhere, kNowhere};  // the last one
+  // The gap that was read last.
+  Span gap_{0, kNowhere, kNowhere};
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace structgen {
 
 namespace {
-// Below this depth equal tops are kept as two entries: still the same set, only less shared. It bounds
-// the recursion for stacks of any depth.
+// Below this depth equal tops are kept as two entries. The set is still the same, only less is shared.
+// This bounds the recursion for stacks of any depth.
 constexpr uint32_t kMergeDepth = 200;
 }  // namespace
 
@@ -65,6 +65,7 @@ StackId StackArena::unite(std::span<StackId> all) {
   return all[0];
 }
 
+// Merges two sorted lists of entries. Equal tops become one entry above the union of their rests.
 StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
   check_depth();
   if (a == b || b == none()) return a;
@@ -89,7 +90,8 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
       ++i;
       ++j;
     } else {
-      // Each entry of this top once: a set united with its own part again and again must not grow.
+      // Each entry of this top once: a set that is united with a part of itself again and again must
+      // not grow.
       const Symbol top = x[i].top;
       const auto first = static_cast<std::ptrdiff_t>(out.size());
       for (; i < x.size() && x[i].top == top; ++i) out.push_back(x[i]);

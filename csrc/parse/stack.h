@@ -1,9 +1,10 @@
-// Hash-consed sets of stacks: the persistent stack.
+// Hash-consed sets of stacks: a persistent stack for grammars that are ambiguous.
 //
-// In: a symbol pushed on a set, two sets united. Out: StackId. Equal ids are equal sets; equal sets have
-// equal ids unless a union gave up merging them, which only stacks deeper than kMergeDepth (stack.cc) see.
-// Cost: a push is one look-up; a union is linear in the tops that differ and memoised. A set is a DAG
-// {top symbol -> set of rests}, so ambiguous grammars stay polynomial.
+// In: a symbol that is pushed on a set, or two sets that are united. Out: StackId. Equal ids are equal
+// sets. Equal sets have equal ids, unless a union gave up merging them, which happens below kMergeDepth
+// (stack.cc). Cost: a push is one look-up; a union is linear in the tops that differ, and remembered. A
+// set is a directed acyclic graph {top symbol -> set of rests}, so ambiguous grammars stay polynomial.
+// {a b, a c} is one entry `a` above the set {b, c}.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +19,26 @@
 
 namespace structgen {
 
+// The stacks with one symbol at the top, and the set of stacks below it.
 struct StackEntry {
   Symbol top;
   StackId rest;
 };
 
+// All sets of stacks of a parser.
 class StackArena {
  public:
   StackArena();
-  static constexpr StackId none() { return StackId{0}; }  // no stack at all
-  static constexpr StackId end() { return StackId{1}; }   // the empty stack: the text may end
+  // No stack at all: nothing can be read.
+  static constexpr StackId none() { return StackId{0}; }
+  // The empty stack: the text may end.
+  static constexpr StackId end() { return StackId{1}; }
   StackId push(Symbol top, StackId rest);
-  StackId push(std::span<const Symbol> symbols, StackId rest);  // symbols[0] becomes the top
+  // symbols[0] becomes the top.
+  StackId push(std::span<const Symbol> symbols, StackId rest);
   StackId unite(StackId a, StackId b) { return unite(a, b, 0); }
-  // Of one or more, which are overwritten. In pairs: added one by one, the sets of n alternatives, each
-  // interned, would take n * n / 2 entries.
+  // The union of one or more sets, which are overwritten. It goes in pairs: if the sets of n
+  // alternatives were added one by one, each interned, they would take n * n / 2 entries.
   StackId unite(std::span<StackId> all);
   std::span<const StackEntry> entries(StackId s) const { return {nodes_[s.v].entries, nodes_[s.v].n}; }
   bool has_end(StackId s) const { return nodes_[s.v].end; }

@@ -1,46 +1,47 @@
 // How parse states are made and stepped; state.h says what they are for.
 //
-// The problem. A grammar that is not regular needs a stack, an ambiguous one several at once. Stacks that
-// are copied at each byte cost as much as they are deep, and two texts that come to the same point should
-// share all that is known of what may follow.
+// The problem. A grammar that is not regular needs a stack, an ambiguous one several at once. Copying
+// stacks at each byte costs as much as they are deep. And two texts that lead to the same point should
+// share everything that is known about what may follow.
 //
-// The idea. A state is a set of items: a regex, which is what is left of the terminal that is being read,
-// above a set of stacks, which say what comes after the terminal. Stacks are shared graphs (parse/stack.h),
-// so a set of them is one number. For S -> "a" S "b" | "", behind the text `aa`:
+// The idea. A state is a set of items. An item is a regex, the rest of the terminal that is being read,
+// above a set of stacks, which hold the symbols behind the terminal. Stacks are shared graphs
+// (parse/stack.h), so a set of them is one number. For S -> "a" S "b" | "", behind the text `aa`:
 //
 //     what is on the stack     S "b" "b", S first
-//     frontier()               what the stack begins with: `a` above S "b" "b" "b", and, since S may be
+//     frontier()               what the stack begins with: `a` above S "b" "b" "b", and, because S may be
 //                              empty, `b` above "b"
 //     the state                two items: (a, S "b" "b" "b") and (b, "b")
-//     step(`b`)                the derivative of `b` is the empty text, so the item ends, and the frontier
-//                              of the stack "b" takes its place: (b, end)
+//     step(`b`)                the derivative of `b` is the empty text, so the item ends, and the frontier of
+//                              the stack "b" takes its place: (b, end)
 //
-// A byte takes a derivative of each regex. Where a regex may end, the frontier of its stacks is merged in. A
-// frontier depends on the stacks alone, so it is kept, and most steps are a derivative and a look-up.
+// A byte takes a derivative of each regex. Where a regex may end, the frontier of its stacks is merged
+// in. A frontier depends on the stacks alone, so it is kept, and most steps are a derivative and a
+// look-up.
 //
-// Text that is captured (keys, items of uniqueItems) makes a state of its own for each text: the item holds
-// a CaptureId, and transitions of such states are kept by byte and not by class.
+// Captured text (keys, items under uniqueItems) makes a state for each text: the item holds a
+// CaptureId, and the transitions of such states are kept per byte and not per class.
 //
 // Invariants.
-// - States are interned. normalise() unites the regexes above one stack, and the stacks below one regex, so
-//   two texts after which the same may follow come to one state wherever the order of reading decides
-//   nothing.
-// - No state but dead() is a dead end: an item is added only above stacks that can be read to their end
+// - States are interned. normalise() unites the regexes above one stack, and the stacks below one
+//   regex. So two texts behind which the same may follow lead to one state, unless the order of reading
+//   matters.
+// - No state but dead() is a dead end: an item is only added above stacks that can be read to their end
 //   (alive.h).
-// - A frontier has no item that could read nothing more: nullable terminals and rules were followed down the
-//   stack.
-// - What was omitted (base/effort.h) is never kept as the answer: fed() forgets a state of which nothing may
-//   follow, and makes it again with more work.
+// - A frontier has no item that could read nothing more: nullable terminals and rules were followed
+//   down the stack.
+// - What was omitted (base/effort.h) is never kept as the answer: fed() forgets a state behind which
+//   nothing may follow, and makes it again with more work.
 //
-// Costs. A known step is two loads. A new one costs a derivative an item, the frontier of each stack that is
-// met first, and one look-up. Items of a state, rules in a row before the first character and frontiers
-// within frontiers are limited.
+// Costs. A known step is two loads. A new one costs a derivative per item, the frontier of each stack
+// that is met for the first time, and one look-up. Items of a state, rules in a row before the first
+// character, and frontiers within frontiers are limited.
 //
 // Rejected.
-// - LR tables: conflicts of ambiguous grammars, and a grammar whose rules appear as a text is read (JSON
-//   Schema's objects) has no table.
-// - A graph of stacks for each text, as GLR and Earley parsers have: its positions make every text another
-//   one.
+// - LR tables: ambiguous grammars have conflicts, and a grammar whose rules appear while a text is read
+//   (objects of JSON Schema) has no table.
+// - A graph of stacks for each text, as in GLR and Earley parsers: its positions make every text
+//   another one, so nothing is shared between texts.
 #include "parse/state.h"
 
 #include <algorithm>
@@ -55,14 +56,20 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kMaxClosureDepth = 2'000;  // nullable and unit rules in a row
-constexpr uint32_t kMaxNested = 100;          // frontiers asked for while another is built
-constexpr std::size_t kManyLexemes = 500;     // that may begin in one state, with their stacks
-constexpr uint32_t kMaxItems = 5'000;         // of one state
-constexpr uint32_t kMaxEdges = 64;            // in a row
+// Nullable and unit rules in a row.
+constexpr uint32_t kMaxClosureDepth = 2'000;
+// Frontiers that are asked for while another one is built.
+constexpr uint32_t kMaxNested = 100;
+// Lexemes that may begin in one state, with their stacks, from which on their stacks are united.
+constexpr std::size_t kManyLexemes = 500;
+// Items of one state.
+constexpr uint32_t kMaxItems = 5'000;
+// Edges in a row, without a byte of text between them.
+constexpr uint32_t kMaxEdges = 64;
 }  // namespace
 
 namespace {
+// Counts the depth of nullable and unit rules, and takes it back on the way out.
 class DepthGuard {
  public:
   explicit DepthGuard(uint32_t& depth) : depth_(depth) {
@@ -100,12 +107,14 @@ std::size_t Parser::byte_size() const {
 }
 
 void Parser::look_at_size() {
-  constexpr uint32_t kLook = 512;  // new states and sets of stacks between two looks
+  // New states and sets of stacks between two looks at the size.
+  constexpr uint32_t kLook = 512;
   if (states_.size() + stacks_.size() < next_look_) return;
   if (byte_size() > regexes_.most()) out_of_memory(regexes_.most());
   next_look_ = states_.size() + stacks_.size() + kLook;
 }
 
+// The alternatives of a rule, remembered unless something was omitted.
 const Alternatives& Parser::expand(RuleId rule) {
   const auto it = expansions_.find(rule.v);
   if (it != expansions_.end()) return it->second;
@@ -116,7 +125,7 @@ const Alternatives& Parser::expand(RuleId rule) {
   return expansions_.emplace(rule.v, std::move(alts)).first->second;
 }
 
-// In a world that omits, a rule whose alternatives are too much to tell has none, for the time being.
+// In a world that omits, a rule whose alternatives are too much to tell has none for now.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Effort& effort = regexes_.effort();
   if (!effort.omits()) return productions_.expand(rule, reading, out);
@@ -129,9 +138,9 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   out = {};
 }
 
-// A state of which nothing is known that may follow, because that was too much to tell in the work at hand,
-// is not remembered: it was promised that the text can be completed. It is made again with most of the work
-// that is left, and what was found to be too much before is looked at again.
+// A state behind which nothing is known to follow, because that was too much to tell, must not be
+// remembered: it was promised that the text can be completed. It is made again with most of the work
+// that is left, and questions that were given up before are asked again.
 template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
@@ -151,7 +160,7 @@ void Parser::forget_starved() {
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
   const Item item{regex, stack, capture};
-  // Without a capture, stacks that were visited end every loop.
+  // Without a capture every loop ends at a stack that was visited before.
   if (capture.v != 0 && std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
@@ -167,6 +176,7 @@ void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier&
   close(stack, capture, reading, out);
 }
 
+// Follows each alternative: its first symbol is the new top, the others are pushed.
 void Parser::follow_alternatives(const Alternatives& alts, StackId rest, CaptureId capture, Frontier& out) {
   uint32_t begin = 0;
   charge(static_cast<int64_t>(alts.symbols.size()));
@@ -181,6 +191,7 @@ void Parser::follow_alternatives(const Alternatives& alts, StackId rest, Capture
   }
 }
 
+// Adds the items of the symbol `top` above `rest`. `reading` is the message to a reader.
 void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out) {
   check_depth();
   switch (top.kind()) {
@@ -194,10 +205,12 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
     case Symbol::kNote:
     case Symbol::kLimit: close(rest, capture, Reading{}, out); return;
     case Symbol::kRule: {
-      // A rule above the same rest twice: by another way, or a loop of rules that match the empty text.
+      // The rule was above the same rest before: on another way, or in a loop of rules that match the
+      // empty text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const DepthGuard guard(depth_);
-      const Alternatives& alts = expand(top.rule_id());  // stays where it is while others are added
+      // A reference: the entry stays where it is while others are added.
+      const Alternatives& alts = expand(top.rule_id());
       follow_alternatives(alts, rest, capture, out);
       return;
     }
@@ -229,6 +242,8 @@ bool Parser::first_visit(StackId s) {
   return true;
 }
 
+// Adds the items of a stack whose top may be read. Without a capture its frontier is merged in; while
+// the frontier of base_ is being built, it is only noted.
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
   if (capture.v == 0 && reading.kind == Reading::kNone) {
     if (base_ == StackArena::none()) return merge(frontier(stack), out);
@@ -251,17 +266,19 @@ void Parser::merge(const Frontier& from, Frontier& out) {
   out.accepting = out.accepting || from.accepting;
 }
 
+// The items of a frontier without the texts that begin with the bytes of `follow`.
 void Parser::merge_restricted(const Frontier& from, RegexId follow, Frontier& out) {
   for (const Item& i : from.items) {
     const RegexId r = restricted(i.regex, follow);
-    // What follows a text that reads nothing is in the list already.
+    // The items behind a text that reads nothing are in the list already.
     if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
   }
   out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
   out.accepting = out.accepting || from.accepting;
 }
 
-// Lexemes that may begin here become items: how far they reach depends on what was read last.
+// Turns lexemes that may begin here into items. How far a lexeme reaches depends on the context in
+// front of it.
 void Parser::merge_in_context(const Frontier& from, uint32_t context, Frontier& out) {
   out.items.insert(out.items.end(), from.items.begin(), from.items.end());
   out.accepting = out.accepting || from.accepting;
@@ -273,9 +290,10 @@ void Parser::merge_in_context(const Frontier& from, uint32_t context, Frontier& 
     }
 }
 
-// What a set of stacks offers: for each of its tops what that top offers, and where the top can be read as
-// nothing, what the stacks below it offer. Those are deeper, so this ends, and they are remembered, so a
-// stack that grows by one symbol costs one symbol. False: `missing` has to be built first.
+// The items of a set of stacks: for each top those of the top and, if the top may read nothing, those
+// of the stacks below it. The stacks below are deeper, so this ends; and they are remembered, so a
+// stack that grows by one symbol costs one symbol. Returns false if the frontier of `missing` has to be
+// built first.
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   out.accepting = stacks_.has_end(stack);
   for (const StackEntry& e : stacks_.entries(stack)) {
@@ -320,8 +338,9 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
   check_depth();
   const auto it = frontiers_.find(stack.v);
   if (it != frontiers_.end()) return it->second;
-  // Stacks may be deep: the ones below are built first, without recursion. A frontier may be asked for while
-  // another is built (a set of forbidden bytes inside a rule), hence what is kept and put back.
+  // Stacks may be deep, so the frontiers below are built first, from a list and without recursion. A
+  // frontier may be asked for while another one is built (bytes that may not follow, inside of a rule),
+  // so the members that describe the one at hand are saved and restored.
   const StackId base = base_;
   const bool reached = reached_;
   const uint32_t visit = visit_, depth = depth_;
@@ -365,7 +384,7 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
   return frontiers_.find(stack.v)->second;
 }
 
-// Equal rests become one regex, equal regexes one set of rests.
+// Unites the regexes above equal stacks, then the stacks below equal regexes.
 void Parser::normalise(std::vector<Item>& items) {
   if (items.size() < 2) return;
   std::sort(items.begin(), items.end(), [](const Item& x, const Item& y) {
@@ -378,7 +397,7 @@ void Parser::normalise(std::vector<Item>& items) {
     group.clear();
     for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture;
          ++j) {
-      // A labelled regex ends in a label, poison in nothing at all: neither can share a union.
+      // A labelled regex ends in a label and poison in nothing, so neither can be part of a union.
       if (regexes_.node(items[j].regex).labelled || items[j].regex == RegexArena::poison())
         merged.push_back(items[j]);
       else
@@ -405,8 +424,9 @@ void Parser::normalise(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
-// Where there are many, equal lexemes become one set of rests: an ambiguous grammar adds some for every place
-// that was read. Else each keeps its stack, so that those are left out which cannot be read to their end.
+// If there are many, equal lexemes get one set of stacks: an ambiguous grammar adds some for every
+// place that was read. Else each keeps its own stack, so that those can be left out that cannot be read
+// to their end.
 void Parser::normalise(std::vector<Pending>& lexemes) {
   std::sort(lexemes.begin(), lexemes.end());
   lexemes.erase(std::unique(lexemes.begin(), lexemes.end()), lexemes.end());
@@ -422,7 +442,7 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.resize(n);
 }
 
-// The end of the text is the end of a token.
+// True if the text may end here because its end is the end of a token.
 bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   check_depth();
   if (depth == kMaxEdges) return false;
@@ -447,6 +467,7 @@ StateId Parser::at_edge(StateId s) {
   return out;
 }
 
+// The state of items in normal form.
 StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
   if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
@@ -508,6 +529,7 @@ StateId Parser::continuation(StackId stack, CaptureId capture) {
   return fed([&] { return continued(stack, capture); });
 }
 
+// No value if all that may follow was omitted.
 std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
   const Omissions omissions(omitted_);
   if (capture.v == 0) {
@@ -531,7 +553,7 @@ StateId Parser::start(RuleId rule) {
   return continuation(stacks_.push(Symbol::rule(rule), StackArena::end()), CaptureId{0});
 }
 
-// One that was used before, empty: a walk makes thousands.
+// A frontier that was used before, emptied: a walk makes thousands of them.
 Parser::Frontier Parser::borrow() {
   if (spare_.empty()) return {};
   Frontier out = std::move(spare_.back());
@@ -546,6 +568,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   return fed([&] { return stepped(s, byte); });
 }
 
+// One derivative per item; where a regex may end, the frontier of its stacks is merged in. No value if
+// all that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(2 + 2 * static_cast<int64_t>(from.size()));
@@ -570,9 +594,9 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      std::ranges::all_of(f.items, [&](const Item& i) {  // blanks before nothing are nothing
-        return std::ranges::find(starved, i.stack) != starved.end();
-      }))
+      // Blanks in front of a stack that offers nothing are nothing.
+      std::ranges::all_of(
+          f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
   normalise(f.items);
   const StateId out = intern(f.items, f.accepting);
@@ -580,7 +604,8 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   return out;
 }
 
-// Not made with the state: every second one that a walk meets is where a token ends, and steps no further.
+// Not made together with the state: in a walk every second state is one where a token ends, and is
+// never stepped.
 std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();
@@ -647,6 +672,7 @@ uint32_t Parser::least_limit(StateId s) {
   return least;
 }
 
+// The state after a token has begun, or without marks.
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;
   const uint64_t key = (static_cast<uint64_t>(s.v) << 1) | begin;
@@ -663,7 +689,7 @@ StateId Parser::limited(StateId s, bool begin) {
 
 StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {
   if (s.v <= 1) return s;
-  // Iterative post-order: stacks may be deep.
+  // Post-order with a list: stacks may be deep.
   std::vector<uint32_t> todo{s.v};
   while (!todo.empty()) {
     const StackId at{todo.back()};

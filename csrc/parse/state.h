@@ -1,9 +1,9 @@
-// Parse states: hash-consed sets of (regex, set of stacks), stepped byte by byte.
+// Parse states: hash-consed sets of pairs (regex, set of stacks), stepped byte by byte.
 //
-// In: productions and a start rule. Out: StateIds; step() is memoised per state and byte class.
-// Cost: a known step is two loads; a new one costs a derivative an item and one look-up, about half a
-// microsecond. Invariant: every state but the dead one can be completed.
-// Threads: peek() and state() may run while one other thread (the holder of the owner's lock) steps.
+// In: productions, and a start rule. Out: StateIds. step() is remembered per state and class of bytes.
+// Cost: a known step is two loads. A new one costs a derivative per item and one look-up, about half a
+// microsecond. Invariant: every state but the dead one can be completed. Threads: peek() and state()
+// may run while one other thread, which holds the owner's lock, steps.
 #pragma once
 
 #include <atomic>
@@ -32,6 +32,8 @@
 
 namespace structgen {
 
+// One way to read on: the rest of a terminal, the stacks behind it, and the text that is being
+// captured.
 struct Item {
   RegexId regex;
   StackId stack;
@@ -44,29 +46,40 @@ struct Item {
   }
 };
 
+// A state. Its items never change. Other threads may read the fields that are computed later, so those
+// are atomic.
 struct State {
   const Item* items = nullptr;
   uint32_t n = 0;
   bool accepting = false;
-  bool capturing = false;  // some item captures text: transitions are not memoised per class
-  bool poisoned = false;   // some item is RegexArena::poison()
+  // Some item captures text. Then transitions are kept per byte: each byte makes another text.
+  bool capturing = false;
+  // Some item is RegexArena::poison().
+  bool poisoned = false;
   bool live_known = false;
   const ClassMap* classes = nullptr;
-  std::atomic<std::atomic<uint32_t>*> next{nullptr};  // per class, made with the first step
-  ByteSet live;                                       // valid once live_known
-  std::atomic<const void*> mask{nullptr};             // owned by the epoch's MaskBuilder (mask/fill.h)
-  // Tokens left from which on a budget refuses no token of the mask; 0: not known (budget/budget.cc).
+  // Per class: the successor, or unknown(). Made with the first step.
+  std::atomic<std::atomic<uint32_t>*> next{nullptr};
+  // Valid if live_known.
+  ByteSet live;
+  // Owned by the MaskBuilder of the epoch (mask/fill.h).
+  std::atomic<const void*> mask{nullptr};
+  // The number of tokens left from which on a budget refuses no token of the mask; 0: not known
+  // (budget/budget.cc).
   std::atomic<uint32_t> loose{0};
 };
 
+// Makes and steps the states of one grammar. Everything but peek() and state() needs the owner's lock.
 class Parser {
  public:
+  // The state that reads nothing. unknown() is no state: it says that a step was not computed yet.
   static constexpr StateId dead() { return StateId{0}; }
   static constexpr StateId unknown() { return StateId{0xFFFFFFFFu}; }
 
   Parser(RegexArena& regexes, Productions& productions);
+  // The state before a text of the rule.
   StateId start(RuleId rule);
-  // The state before these symbols and nothing else.
+  // The state before exactly these symbols.
   StateId before(std::span<const Symbol> symbols) {
     return continuation(stacks_.push(symbols, StackArena::end()), CaptureId{0});
   }
@@ -74,38 +87,44 @@ class Parser {
   State& state(StateId s) { return states_[s.v]; }
   std::span<const Item> items(StateId s) const { return {states_[s.v].items, states_[s.v].n}; }
 
-  // The known successor, or unknown(). Takes no lock.
+  // The successor if it is known, else unknown(). Takes no lock.
   StateId peek(StateId s, uint8_t byte) const {
     const State& st = states_[s.v];
     const std::atomic<uint32_t>* const next = st.next.load(std::memory_order_acquire);
     if (!next) return unknown();
     return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
+  // The successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
-  // The same where it leads nowhere because something was omitted, though a mask allows it.
+  // The same, for a byte that a mask allows although step() leads nowhere, because something was
+  // omitted there.
   StateId trusting_step(StateId s, uint8_t byte);
+  // The bytes that may follow.
   const ByteSet& live(StateId s);
 
-  // The state of exactly these items (closed under nullable terminals).
+  // The state of exactly these items; items behind nullable terminals are added.
   StateId make(std::span<const Item> items, bool accepting);
-  // The state of these items as they are, taken from a state that was closed already.
+  // The state of these items as they are. They come from a state, so nothing has to be added.
   StateId of_items(std::vector<Item> items, bool accepting);
-  // One way to read on: one of the items of s above one stack of its set, that of the entries that
-  // `choose(stack)` names. A subset of what s allows, for states whose ways are too many; dead() where it
-  // cannot be completed.
+  // One way to read on: one item of s, above one stack of its set. `choose(stack)` names the entry to
+  // follow at each level. The result allows a part of what s allows; it is used where s has too many
+  // ways. dead() if this way cannot be completed.
   StateId one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose);
-  // The state reached when a terminal above `stack` has just ended.
+  // The state behind a terminal that has just ended above `stack`.
   StateId continuation(StackId stack, CaptureId capture);
 
-  // Where grammars limit tokens (parse/limits.h): the state after a token has begun, whose `accepting` is
-  // that of s; the state without the marks that there are so far; the smallest of them.
+  // Limits on tokens (parse/limits.h). begin_token: the state after a token has begun; it is accepting
+  // if s is. without_limits: the state without the marks that it has now. least_limit: the smallest of
+  // the marks.
   StateId begin_token(StateId s) { return limited(at_edge(s), true); }
-  // The state where a token may begin: edges (kEdge) are read as well as not.
+  // The state where a token may begin: edges (kEdge) may be read or not.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
-  // Whether a regex stands where a text may end, and for no byte of it (Productions::bordered).
+  // True for the regex that stands where a text may end and reads no byte of it
+  // (Productions::bordered).
   bool marks(RegexId r) { return marked_ && !edged_ && r == regexes_.byte(kEdge); }
-  bool marked() const { return marked_; }  // kEdge is read at edges, or where a text may end
+  // kEdge is read at edges, or where a text may end.
+  bool marked() const { return marked_; }
   // How often the alternatives of a rule were omitted (base/effort.h).
   uint64_t omitted() const { return omitted_; }
   StateId without_limits(StateId s) { return limited(s, false); }
@@ -124,13 +143,14 @@ class Parser {
   bool context_free() const { return productions_.context_free(); }
   bool unproven() const { return productions_.unproven(); }
 
-  // Copies a state of another parser (same regexes, same rule ids) into this one. `memo` belongs to one
-  // source: stack ids of two sources mean different stacks.
+  // Copies a state of another parser with the same regexes and rule ids into this one. A `memo` belongs
+  // to one source, because stack ids of two sources mean different stacks.
   using ImportMemo = FlatMap<uint32_t, uint32_t>;
   StateId import(Parser& from, StateId s, ImportMemo& memo);
 
  private:
-  struct Pending {  // a lexeme that may begin here; how far it reaches is known where a context is given
+  // A lexeme that may begin here. How far it reaches is known when a context is given.
+  struct Pending {
     uint32_t lexeme;
     StackId stack;
     friend bool operator==(const Pending&, const Pending&) = default;
@@ -138,11 +158,13 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  struct Frontier {  // what a stack offers once its top may be read; closed under nullable terminals
+  // The items of a stack whose top may be read; nullable terminals have been followed.
+  struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
-    bool starved = false;  // nothing is in it, and something was left out; see fed()
+    // Nothing is in it, and something was omitted; see fed().
+    bool starved = false;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
   Frontier borrow();
@@ -152,7 +174,7 @@ class Parser {
   template <class F>
   StateId fed(F&& make);
   void forget_starved();
-  // Nothing: all that may follow was left out.
+  // No value: all that may follow was omitted.
   std::optional<StateId> continued(StackId stack, CaptureId capture);
   std::optional<StateId> stepped(StateId s, uint8_t byte);
   void merge_restricted(const Frontier& from, RegexId follow, Frontier& out);
@@ -167,7 +189,8 @@ class Parser {
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
   StateId intern(const std::vector<Item>& items, bool accepting);
-  void look_at_size();  // throws where there is too much of it (RegexArena::most())
+  // Throws if the arena has more bytes than it may (RegexArena::most()).
+  void look_at_size();
   std::atomic<uint32_t>* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
   StateId limited(StateId s, bool begin);
@@ -177,7 +200,8 @@ class Parser {
   RegexArena& regexes_;
   Productions& productions_;
   const bool edged_;
-  const bool marked_;  // a text may end with kEdge
+  // A text may end with kEdge.
+  const bool marked_;
   StackArena stacks_;
   Alive alive_;
   StackLimits limits_;
@@ -190,16 +214,20 @@ class Parser {
   std::unordered_map<uint32_t, Frontier> frontiers_;
   std::vector<Frontier> spare_;
   FlatMap<uint64_t, uint32_t> capture_steps_;
-  FlatMap<uint64_t, uint32_t> limited_;  // by state and which of the two
+  // Keyed by state, and which of the two.
+  FlatMap<uint64_t, uint32_t> limited_;
   FlatMap<uint32_t, uint32_t> edges_;
-  // While a frontier is built: the stack below the symbol at hand, whether it was reached, what was visited.
+  // While a frontier is built: the stack below the symbol at hand, whether that stack was reached, and
+  // which stacks were visited.
   StackId base_ = StackArena::none();
   bool reached_ = false;
   std::vector<uint32_t> visited_;
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
-  uint32_t nested_ = 0;   // frontiers that are being built
-  uint64_t omitted_ = 0;  // rules and stacks of which nothing is known that may follow
+  // Frontiers that are being built.
+  uint32_t nested_ = 0;
+  // Rules and stacks of which nothing is known that may follow.
+  uint64_t omitted_ = 0;
   std::vector<StackId> starved_;
   const Alternatives nothing_;
 };

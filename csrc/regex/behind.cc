@@ -11,15 +11,20 @@ namespace structgen {
 
 namespace {
 
-constexpr std::size_t kMaxEndings = 64;  // of one look-behind
+// Endings of one look-behind.
+constexpr std::size_t kMaxEndings = 64;
 constexpr uint32_t kMaxDepth = 2'000;
 
+// Saturates at kNoLimit.
 uint32_t plus(uint32_t a, uint32_t b) { return a > kNoLimit - b ? kNoLimit : a + b; }
 
+// Rewrites one pattern, from the inside out. New nodes are appended; old ones are never changed,
+// because groups refer to them.
 class Outside {
  public:
   explicit Outside(Pattern& p) : p_(p) {}
 
+  // The node with every look-behind in it rewritten; the node itself if nothing changed.
   uint32_t rewrite(uint32_t node) {
     check_depth();
     const PatternNode n = p_.nodes[node];
@@ -48,7 +53,8 @@ class Outside {
   }
 
  private:
-  struct Ending {  // a look-behind of `body`, and what has to hold where it ends
+  // A look-behind of `body`, and the assertions that must hold where it ends.
+  struct Ending {
     uint32_t body;
     std::vector<uint32_t> outside;
   };
@@ -60,6 +66,8 @@ class Outside {
     uint32_t& depth;
   };
 
+  // A look-behind as one alternative for each ending: `(?<=a$|b)` is `(?<=a)$|(?<=b)`. A negated one
+  // becomes a negated look-ahead of these, which is also decided at this place.
   uint32_t behind(uint32_t node, const PatternNode& n) {
     const uint32_t body = rewrite(n.a);
     const std::vector<Ending> endings = split(body, 0, 0);
@@ -75,7 +83,7 @@ class Outside {
     return n.negated ? p_.add_look(PatternKind::kLookahead, found, true) : found;
   }
 
-  // How many characters from its beginning a node may look at.
+  // How many characters, counted from its beginning, a node may look at.
   uint32_t reach(uint32_t node) {
     check_depth();
     const Depth depth(depth_);
@@ -102,7 +110,9 @@ class Outside {
     }
   }
 
-  // `least`, `most`: how many characters stand between the node and the end of the look-behind.
+  // Splits a node into endings. `least` and `most`: how many characters stand between the node and the
+  // end of the look-behind. An assertion that reaches no further than `least` characters stays inside;
+  // with most = 0 it stands at the end, so it can be moved out.
   std::vector<Ending> split(uint32_t node, uint32_t least, uint32_t most) {
     check_depth();
     const PatternNode n = p_.nodes[node];
@@ -119,6 +129,8 @@ class Outside {
       }
       case PatternKind::kCat: {
         const std::vector<uint32_t> kids(p_.kids_of(n).begin(), p_.kids_of(n).end());
+        // From right to left, so that `least` and `most` are known. Each ending of a kid goes with each
+        // ending behind it.
         std::vector<Ending> out{{p_.add_empty(), {}}};
         for (std::size_t i = kids.size(); i-- > 0;) {
           std::vector<Ending> next;
@@ -142,7 +154,9 @@ class Outside {
           out.push_back({p_.add_empty(), {}});
           return checked(node, std::move(out));
         }
-        split(n.a, least, kNoLimit);  // nothing in it may look outside
+        // An assertion in a loop must not look outside, because its distance to the end is different
+        // each time.
+        split(n.a, least, kNoLimit);
         return {{node, {}}};
       default: break;
     }
@@ -151,7 +165,7 @@ class Outside {
     return {{p_.add_empty(), {node}}};
   }
 
-  // The node itself where nothing of it looks outside.
+  // The node itself, if none of its endings has anything to move out.
   std::vector<Ending> checked(uint32_t node, std::vector<Ending> endings) {
     if (endings.size() > kMaxEndings) unsupported();
     if (std::ranges::all_of(endings, [](const Ending& e) { return e.outside.empty(); })) return {{node, {}}};

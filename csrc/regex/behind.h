@@ -1,18 +1,22 @@
-// Look-behinds that look ahead: what looks past the end of a look-behind is moved behind it.
+// Look-behinds that look ahead: moves the assertions that look past the end of a look-behind out of it.
 //
-// In: a Pattern. Out: the same language, in which no look-behind looks at text behind its end: `(?<=a(?=b))`
-// is
-// `(?<=a)(?=b)`, `(?<!a$)` is `(?!(?<=a)$)`, and alternatives are told apart. What looks ahead inside and
-// stays inside, as in `(?<=\bab)`, is left as it is. Cost: linear in the pattern but for alternatives that
-// end in assertions, of which each becomes a look-behind. Errors: kUnsupportedSchema where text stands
-// between such an assertion and the end of the look-behind and the assertion may look past it, as in
+// In: a Pattern. Out: the same language, in which no look-behind looks at text behind its end.
+// `(?<=a(?=b))` becomes `(?<=a)(?=b)`, `(?<!a$)` becomes `(?!(?<=a)$)`, and alternatives with different
+// assertions become alternatives of look-behinds. An assertion that looks ahead and stays inside, as in
+// `(?<=\bab)`, stays where it is. Cost: linear in the pattern, except for alternatives that end in
+// assertions: each becomes a look-behind of its own. Errors: kUnsupportedSchema if text stands between
+// such an assertion and the end of the look-behind and the assertion may look past it, as in
 // `(?<=a(?=bc)b)`.
+//
+// Why: a look-behind is an automaton over the text so far (context.h), which cannot wait for later
+// text.
 #pragma once
 
 #include "regex/syntax.h"
 
 namespace structgen {
 
+// Rewrites the pattern in place.
 void look_ahead_outside(Pattern& pattern);
 
 }  // namespace structgen

@@ -11,6 +11,7 @@ constexpr uint32_t kSurrogateLo = 0xD800, kSurrogateHi = 0xDFFF;
 
 // ---- sets ----
 
+// Sorts the ranges and joins those that overlap or touch.
 void normalize(std::vector<CodepointRange>& ranges) {
   std::sort(ranges.begin(), ranges.end(), [](auto& a, auto& b) { return a.lo < b.lo; });
   std::size_t out = 0;
@@ -25,7 +26,7 @@ void normalize(std::vector<CodepointRange>& ranges) {
   ranges.resize(out);
 }
 
-// Cuts the surrogates out; input normalised.
+// Cuts the surrogates out of ranges that are in normal form.
 void drop_surrogates(std::vector<CodepointRange>& ranges) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     CodepointRange r = ranges[i];

@@ -1,6 +1,8 @@
-// Sets of Unicode scalar values.
+// Sets of Unicode scalar values, for the classes of patterns.
 //
-// In: ranges of code points. Out: the same sorted and apart. Cost: linear in the ranges.
+// In: ranges of code points, in any order. Out: the same, sorted and disjoint. Cost: linear in the
+// ranges; look- ups are binary searches. Ranges and not bits, because a class such as \w has about 800
+// ranges and the code points need 1.1 million bits.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +12,15 @@
 namespace structgen {
 
 struct CodepointRange {
-  uint32_t lo, hi;  // inclusive
+  // Both ends are included.
+  uint32_t lo, hi;
   friend bool operator==(const CodepointRange&, const CodepointRange&) = default;
 };
 
 constexpr uint32_t kMaxCodepoint = 0x10FFFF;
 
-// Invariant: ranges sorted, lo <= hi, gaps of at least one between neighbours, no surrogates.
+// A set. Invariant: the ranges are sorted, not empty, at least one code point apart, and without
+// surrogates, which no UTF-8 text can contain.
 class CodepointSet {
  public:
   CodepointSet() = default;
@@ -29,11 +33,11 @@ class CodepointSet {
   bool empty() const { return ranges_.empty(); }
   bool contains(uint32_t c) const;
   uint64_t size() const;
-  // The only member when there is exactly one; false otherwise.
+  // Sets `c` if the set has exactly one member; else returns false.
   bool single(uint32_t& c) const;
 
   CodepointSet complement() const;
-  // The ranges of the members in [lo, hi], moved down by `offset`.
+  // The members in [lo, hi], moved down by `offset`, as sorted ranges.
   std::vector<CodepointRange> slice(uint32_t lo, uint32_t hi, uint32_t offset) const;
   friend CodepointSet operator|(const CodepointSet& a, const CodepointSet& b);
   friend CodepointSet operator&(const CodepointSet& a, const CodepointSet& b);

@@ -7,17 +7,21 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kFewTexts = 64;    // that one alternation may have: a derivative looks at each
-constexpr uint32_t kMostBranches = 200;  // of texts that are beginnings of each other
+// Texts of one alternation: a derivative looks at each.
+constexpr std::size_t kFewTexts = 64;
+// Branches above each other, for texts that are beginnings of each other: the tree is recursive.
+constexpr uint32_t kMostBranches = 200;
 
-// Sorted, distinct texts from `depth` on. `branches`: how often the tree has branched above them.
+// The regex of sorted, distinct texts from byte `depth` on. `branches`: how often the tree has branched
+// above.
 RegexId tree(RegexArena& r, std::span<const std::string> texts, std::size_t depth, uint32_t branches) {
   std::vector<RegexId> parts;
   if (texts.size() <= kFewTexts || branches > kMostBranches) {
     for (const std::string& t : texts) parts.push_back(r.literal(std::string_view(t).substr(depth)));
     return r.alt(std::span<const RegexId>(parts));
   }
-  std::size_t same = depth;  // the first and the last of sorted texts differ where any do
+  // The common beginning of sorted texts is that of the first and the last.
+  std::size_t same = depth;
   while (same < texts.front().size() && texts.front()[same] == texts.back()[same]) ++same;
   std::size_t begin = 0;
   while (begin < texts.size() && texts[begin].size() == same) ++begin;

@@ -1,9 +1,9 @@
-// One text of a list, as a tree over what the texts begin with.
+// One text out of a list, as a tree over the beginnings of the texts.
 //
-// In: texts, in any order, also repeated. Out: their alternation. Cost: a sort, then a node a branch: what
-// many texts begin with is read once, and their bytes branch behind it. A derivative of a plain alternation
-// looks at every text, so a hundred thousand choices would cost a hundred thousand steps a byte. Here it
-// looks at 256 branches or at 64 texts.
+// In: texts, in any order, also repeated. Out: a regex that matches each of them. Cost: a sort, and one
+// node for each branch of the tree. A derivative of a plain alternation looks at every text, so a
+// hundred thousand choices would cost a hundred thousand steps per byte. In the tree it looks at 256
+// branches or 64 texts.
 #pragma once
 
 #include <string>
@@ -13,6 +13,7 @@
 
 namespace structgen {
 
+// Order and duplicates of `texts` do not matter. The empty list gives empty().
 RegexId one_of(RegexArena& regexes, std::vector<std::string> texts);
 
 }  // namespace structgen

@@ -1,4 +1,5 @@
-// See class_syntax.h.
+// The parser of escapes and classes; see class_syntax.h. Where ECMA and Python differ, the case says
+// so.
 #include "regex/class_syntax.h"
 
 #include <optional>
@@ -15,7 +16,8 @@ namespace structgen {
 uint32_t PatternCursor::next_char() {
   uint32_t length;
   const uint32_t c = decode_utf8(text, at, length);
-  // A lone surrogate from JSON text arrives as three bytes; as a character it matches nothing.
+  // A lone surrogate in a schema's text arrives as three bytes. It is read as a character and matches
+  // nothing.
   if (length == 0 && c >= 0xD800 && c <= 0xDFFF && text[at] == '\xED') length = 3;
   if (length == 0) fail("the pattern is not valid UTF-8");
   at += length;
@@ -35,7 +37,7 @@ int hex_value(char c) {
   return -1;
 }
 
-// Exactly `digits` hex digits, or nothing (and the cursor stays).
+// Reads exactly `digits` hex digits; if they are not there, reads nothing.
 std::optional<uint32_t> hex_digits(PatternCursor& in, std::size_t digits) {
   if (in.at + digits > in.text.size()) return std::nullopt;
   uint32_t value = 0;
@@ -48,6 +50,7 @@ std::optional<uint32_t> hex_digits(PatternCursor& in, std::size_t digits) {
   return value;
 }
 
+// Reads \xHH and the like; an error names how many digits are missing.
 uint32_t fixed_hex(PatternCursor& in, std::size_t start, std::size_t digits) {
   if (const auto value = hex_digits(in, digits)) {
     if (*value > kMaxCodepoint) in.fail("the escape is above U+10FFFF", start);
@@ -56,7 +59,8 @@ uint32_t fixed_hex(PatternCursor& in, std::size_t start, std::size_t digits) {
   in.fail("the escape needs " + std::to_string(digits) + " hex digits", start);
 }
 
-// \u after its 'u'.
+// Reads \u after its 'u'. In ECMA \u{1F600} is one character, and so are two escapes that make a
+// surrogate pair.
 uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   if (in.flavor == Flavor::kEcma && in.eat("{")) {
     uint32_t value = 0;
@@ -77,9 +81,12 @@ uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   const auto low = hex_digits(in, 4);
   if (low && *low >= 0xDC00 && *low <= 0xDFFF) return 0x10000 + ((high - 0xD800) << 10) + (*low - 0xDC00);
   in.at = back;
-  return high;  // a lone surrogate: no scalar value, so it matches nothing
+  // A lone surrogate is no scalar value, so it matches nothing.
+  return high;
 }
 
+// Reads \p after its letter. POSIX names and bare scripts are refused, because engines differ in their
+// meaning; the error names the form to write instead.
 CodepointSet property(PatternCursor& in, std::size_t start) {
   std::string_view body;
   if (in.eat("{")) {
@@ -88,7 +95,8 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
     body = in.text.substr(in.at, end - in.at);
     in.at = end + 1;
   } else if (!in.done()) {
-    body = in.text.substr(in.at++, 1);  // \pL, as Perl and Rust write it
+    // \pL, in the form of Perl and Rust.
+    body = in.text.substr(in.at++, 1);
   }
   bool negated = !body.empty() && body[0] == '^';
   if (negated) body.remove_prefix(1);
@@ -105,14 +113,15 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
                   " or a Unicode property",
               start);
   if (value.empty() &&
-      unicode_property("Script", body))  // in Perl and PCRE, the extensions or not by version
+      // Perl and PCRE take a bare script name, and read it differently in different versions.
+      unicode_property("Script", body))
     in.fail("'" + std::string(body) + "' is a script; write \\p{Script=" + std::string(body) + "}", start);
   in.fail("unknown Unicode property '" + std::string(body) +
               "'; write a category (L, Nd), Script=Name or a binary property (Alphabetic)",
           start);
 }
 
-// \d \w \s and their complements; nothing for another letter.
+// The set of \d, \w, \s or a complement of them; nothing for another letter.
 std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
   check_depth();
   const bool unicode = in.flavor == Flavor::kPython && !in.flags.ascii;
@@ -131,7 +140,8 @@ std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
   }
 }
 
-// Octal: Python's \0, \012, \123; ECMA's \0 only.
+// Reads an octal escape: Python's \0, \012 and \123; in ECMA \0 alone. False: the digit is a
+// back-reference.
 bool octal(PatternCursor& in, std::size_t start, char first, bool in_brackets, uint32_t& c) {
   const auto digit = [&](std::size_t i) {
     return in.at + i < in.text.size() && in.text[in.at + i] >= '0' && in.text[in.at + i] <= '7';
@@ -150,6 +160,7 @@ bool octal(PatternCursor& in, std::size_t start, char first, bool in_brackets, u
   return true;
 }
 
+// \cX is the control character X mod 32; Python has no such escape.
 uint32_t control_escape(PatternCursor& in, std::size_t start) {
   const char c = in.peek();
   const char lower = static_cast<char>(c | 0x20);
@@ -159,6 +170,8 @@ uint32_t control_escape(PatternCursor& in, std::size_t start) {
   return static_cast<uint32_t>(c) & 31;
 }
 
+// An escape of another dialect is an error that names the form to write instead. If it were read as a
+// letter, as some engines do, the pattern would silently mean something else.
 [[noreturn]] void unknown_escape(const PatternCursor& in, std::size_t start, char c) {
   const std::string name = std::string("\\") + c;
   switch (c) {
@@ -219,7 +232,8 @@ EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets)
     in.fail("back-references are not regular and cannot be enforced; write the repeated part out", start);
   }
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) unknown_escape(in, start, c);
-  return character(code);  // an identity escape: \- \_ \@ \/
+  // An identity escape: \- \_ \@ \/ stand for the character itself.
+  return character(code);
 }
 
 CodepointSet with_cases(const PatternCursor& in, CodepointSet set) {
@@ -237,7 +251,9 @@ CodepointSet dot_class(const PatternCursor& in) {
 
 CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
   const bool negated = in.eat("^");
-  std::vector<CodepointRange> ranges, sets;  // characters that are written, and classes
+  // Characters that are written out, and classes such as \d. Only the former get the cases of the flag
+  // i here.
+  std::vector<CodepointRange> ranges, sets;
   const auto item = [&]() -> EscapeResult {
     const std::size_t at = in.at;
     if (in.eat("\\")) return read_escape(in, at, true);
@@ -250,7 +266,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
       ranges.push_back({e.c, e.c});
     }
   };
-  // In Python a ']' that comes first is a member; in ECMA `[]` is the empty class.
+  // In Python a ']' in the first place is a member; in ECMA `[]` is the empty class.
   for (bool first = true;; first = false) {
     if (in.done()) in.fail("the class is not closed; add ']' or escape '['", start);
     if (in.peek() == ']' && !(first && in.flavor == Flavor::kPython)) break;
@@ -263,7 +279,8 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
     }
     ++in.at;
     const EscapeResult hi = item();
-    if (lo.is_set || hi.is_set) {  // [\w-.]: the hyphen stands for itself
+    // In [\w-.] the hyphen stands for itself, because \w is no end of a range.
+    if (lo.is_set || hi.is_set) {
       if (in.flavor == Flavor::kPython) in.fail("a class is no end of a range; escape the hyphen", at);
       take(lo);
       take(hi);

@@ -5,8 +5,9 @@
 namespace structgen {
 
 namespace {
-// The closing quote of a JSON string, then text that people write, then the rest. Escapes and multi-byte
-// characters come last; they multiply the search.
+// The rank of a byte in searches for a witness: the closing quote of a JSON string first, then letters
+// and digits, then the rest. Escapes and multi-byte characters come last, because they multiply the
+// states.
 uint8_t search_rank(int b) {
   if (b == '"') return 0;
   if ((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z')) return 1;
@@ -16,7 +17,8 @@ uint8_t search_rank(int b) {
 
 const uint8_t* ClassMap::search_order() const {
   if (!ordered_) {
-    uint8_t best[256];  // the rank of a class is that of its best byte
+    // The rank of a class is that of its best byte.
+    uint8_t best[256];
     std::fill(std::begin(best), std::end(best), uint8_t{9});
     for (int b = 0; b < 256; ++b) best[of[b]] = std::min(best[of[b]], search_rank(b));
     std::copy(rep, rep + n, order_);
@@ -31,9 +33,12 @@ ClassMaps::ClassMaps() {
   one_ = intern(raw);
 }
 
+// Numbers the classes by first appearance. Runs of equal raw numbers, which are common, are looked up
+// once.
 const ClassMap* ClassMaps::intern(const uint16_t (&raw)[256]) {
   ClassMap map;
-  uint16_t key[256];  // raw numbers seen so far, in order of appearance
+  // The raw numbers so far, in the order of their appearance.
+  uint16_t key[256];
   uint16_t last_raw = raw[0], last_class = 0;
   key[0] = raw[0];
   map.n = 1;

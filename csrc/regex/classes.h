@@ -1,7 +1,8 @@
-// ClassMap: a partition of the 256 byte values; bytes of one class always lead to the same place.
+// ClassMap: a partition of the 256 bytes. Bytes of one class lead every state that uses it to the same
+// state, so transitions are kept per class: a regex of ASCII letters has two, not 256.
 //
-// In: byte sets or two partitions. Out: interned partitions (equal pointers <=> equal partitions).
-// Cost: building one is 256 steps; products are memoised by pair.
+// In: sets of bytes, or two partitions. Out: interned partitions: equal pointers are equal partitions.
+// Cost: making one takes 256 steps; products are remembered by their pair.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,16 @@
 
 namespace structgen {
 
+// A partition with `n` classes.
 struct ClassMap {
-  uint8_t of[256] = {};   // class of a byte, numbered by first appearance
-  uint8_t rep[256] = {};  // smallest byte of a class
+  // The class of each byte, numbered by first appearance.
+  uint8_t of[256] = {};
+  // The smallest byte of each class.
+  uint8_t rep[256] = {};
   uint16_t n = 0;
   uint32_t id = 0;
-  // Representatives in the order a search for a witness tries them (computed on first use).
+  // One byte of each class, in the order in which a search for a witness should try them. Computed on
+  // first use.
   const uint8_t* search_order() const;
 
  private:
@@ -28,14 +33,18 @@ struct ClassMap {
   mutable bool ordered_ = false;
 };
 
+// The partitions of an arena.
 class ClassMaps {
  public:
   ClassMaps();
-  const ClassMap* one() const { return one_; }  // a single class
-  const ClassMap* of_set(const ByteSet& set);   // { set, rest }
+  // The partition with a single class.
+  const ClassMap* one() const { return one_; }
+  // Two classes: the set and the rest.
+  const ClassMap* of_set(const ByteSet& set);
   const ClassMap* of_byte(uint8_t b);
+  // The coarsest partition that refines both.
   const ClassMap* product(const ClassMap* a, const ClassMap* b);
-  // raw[b] are arbitrary class numbers below 65536.
+  // `raw[b]` may be any numbers; equal numbers mean one class.
   const ClassMap* intern(const uint16_t (&raw)[256]);
   std::size_t byte_size() const { return maps_.size() * sizeof(ClassMap); }
 

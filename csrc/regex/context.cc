@@ -1,35 +1,37 @@
 // How a pattern whose assertions look back becomes a language; context.h says which patterns come here.
 //
-// The problem. `\bcat\b` and `(?<=\d)a` ask for what was read before. A derivative forgets that: it knows
-// what may follow, and nothing of what is behind.
+// The problem. `\bcat\b` and `(?<=\d)a` look at the text before them. A derivative does not know that
+// text: it is the language of the texts that may follow.
 //
-// The idea. A state is a point: what is left of the pattern, and a left context, which is all that the text
-// so far says to the assertions. For `(?<=\d)a|b` the context is one bit: the last character was a digit.
-// Contexts are deterministic automata over the characters, one for each look-behind (`.*B`), joined with "at
-// the start" and "behind a word character":
+// The idea. A state is a point: the rest of the pattern, and a left context, which is everything that
+// the assertions need to know of the text so far. For `(?<=\d)a|b` the context is one bit: the last
+// character was a digit. A context consists of the states of deterministic automata over the
+// characters, one for each look-behind (`.*B`), together with the bits "at the start" and "behind a
+// word character".
 //
 //     Rest               what is left: a node of the pattern, and the Rest behind it
-//     LeftContexts       contexts with their transitions over atoms: classes of characters that no context
+//     LeftContexts       contexts, with their transitions over atoms: classes of characters that no context
 //                        tells apart
 //     ContextLanguage    a LazyLanguage (regex/regex.h) whose states are points; unfold() makes the regex of
 //                        one
 //
-// node_language() writes the language of a point: a class is split by the context that each character leads
-// to; a look-ahead is a conjunct, so the whole is an alternating automaton; an assertion that looks back is
-// decided on the spot, by the context.
+// node_language() writes the language of a point. A class of characters is split by the context to
+// which each character leads. A look-ahead is a conjunct, so the whole is an alternating automaton. An
+// assertion that looks back is decided on the spot, by the context.
 //
 // Invariants.
-// - The language is that of the pattern. What looks right inside a look-behind, past its end, is refused
+// - The language is that of the pattern. A look-behind that looks ahead past its end is refused
 //   (behind.h).
-// - A loop is never unfolded into itself: an iteration that reads nothing counts as done (loop_after()).
-// - Points, contexts and atoms are limited: too many are kSchemaTooComplex with the reason.
+// - A loop is never unfolded into itself: an iteration that reads nothing counts as done
+//   (loop_after()).
+// - Points, contexts and atoms are limited. Too many are kSchemaTooComplex, and the error says which.
 //
-// Costs. A point is made when a text gets there. Nothing is enumerated in advance, so `\b` in a pattern that
-// no text reaches costs nothing. kMaxEager nodes are lowered at once, before a lazy node breaks the
+// Costs. A point is made when a text gets there. Nothing is enumerated in advance, so a `\b` that no
+// text reaches costs nothing. kMaxEager nodes are lowered at once, before a lazy node breaks the
 // recursion.
 //
-// Rejected. A marker character between all others (Hopcroft's trick for \b): every terminal would have to
-// know it. Tables of contexts times nodes: most pairs are never met.
+// Rejected. A marker character between all others (Hopcroft's trick for \b): every terminal would have
+// to know it. Tables of contexts times nodes: most pairs are never met.
 #include "regex/context.h"
 
 #include <algorithm>
@@ -56,7 +58,8 @@ namespace {
 constexpr std::size_t kMaxAtoms = 64;
 constexpr std::size_t kMaxContexts = 2'000;
 constexpr std::size_t kMaxPoints = 50'000;
-constexpr int kMaxEager = 200;  // nodes lowered before a lazy node breaks the recursion
+// Nodes that are lowered before a lazy node breaks the recursion.
+constexpr int kMaxEager = 200;
 
 [[noreturn]] void assertions_too_complex(const char* why) {
   throw Error(ErrorKind::kSchemaTooComplex, std::string("the pattern's assertions are too complex: ") + why);
@@ -64,17 +67,19 @@ constexpr int kMaxEager = 200;  // nodes lowered before a lazy node breaks the r
 
 // ---- left context ----
 
-// What the text so far says to \b, ^ and the look-behinds.
+// The left context: everything that `^`, \b and the look-behinds need to know of the text so far.
 struct Left {
   bool start = true;
   bool word = false;
-  std::vector<RegexId> behind;  // per look-behind: the UTF-8 text so far, run through .*B
+  // Per look-behind: the state of .*B after the text so far, in UTF-8.
+  std::vector<RegexId> behind;
   friend bool operator<(const Left& a, const Left& b) {
     return std::tie(a.start, a.word, a.behind) < std::tie(b.start, b.word, b.behind);
   }
 };
 
-// Interned contexts and their transitions over atoms: classes of characters no context tells apart.
+// Interned contexts, and their transitions over atoms: classes of characters that no context tells
+// apart.
 class LeftContexts {
  public:
   LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
@@ -82,8 +87,9 @@ class LeftContexts {
 
   uint32_t start() const { return 0; }
   const Left& at(uint32_t context) const { return *contexts_[context]; }
+  // True if the context only says whether the text has begun.
   bool trivial() const { return atoms_.size() == 1 && at(0).behind.empty(); }
-  // The members of `set` by the context they lead to.
+  // The members of `set`, sorted by the context to which they lead.
   std::map<uint32_t, CodepointSet> split(uint32_t context, const CodepointSet& set);
 
  private:
@@ -95,11 +101,12 @@ class LeftContexts {
   const CodepointSet word_;
   std::vector<CodepointSet> atoms_{CodepointSet::all()};
   std::map<Left, uint32_t> index_;
-  std::vector<const Left*> contexts_;  // keys of index_
+  // Pointers to the keys of index_.
+  std::vector<const Left*> contexts_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> next_;
 };
 
-// .*B over UTF-8, matched against the whole text so far.
+// The automaton of a look-behind: .*B over UTF-8, to be matched with the whole text so far.
 RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
   Pattern sub = pattern;
   const uint32_t parts[] = {sub.add_repeat(sub.add_class(CodepointSet::all()), 0, kNoLimit), body};
@@ -107,7 +114,7 @@ RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
   return lower(arena, sub, Match::kFull);
 }
 
-// Children of a node, for walks.
+// The children of a node, for walks over a pattern.
 std::vector<uint32_t> children(const Pattern& p, uint32_t node) {
   const PatternNode& n = p.nodes[node];
   switch (n.kind) {
@@ -141,6 +148,7 @@ LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern,
   intern(std::move(first));
 }
 
+// Splits every atom by a set: those inside and those outside.
 void LeftContexts::refine(const CodepointSet& set) {
   std::vector<CodepointSet> out;
   for (const CodepointSet& atom : atoms_) {
@@ -159,6 +167,8 @@ uint32_t LeftContexts::intern(Left left) {
   return it->second;
 }
 
+// The context after one character of an atom. All characters of an atom lead to the same one, so the
+// first one stands for them.
 uint32_t LeftContexts::next(uint32_t context, uint32_t atom) {
   const auto key = std::pair(context, atom);
   if (auto it = next_.find(key); it != next_.end()) return it->second;
@@ -185,19 +195,27 @@ std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const Cod
 
 // ---- what is left of the pattern ----
 
+// The rest of the pattern, as a linked list by numbers.
 struct Rest {
   enum Kind : uint8_t {
-    kEnd,    // the end of the text
-    kAny,    // a look-ahead has succeeded
-    kNode,   // node, then next
-    kLoop,   // node{min,max}, then next
-    kAgain,  // inside the loop of `node`, after one iteration
+    // The end of the text.
+    kEnd,
+    // A look-ahead has succeeded; the rest of the text does not matter to it.
+    kAny,
+    // The node, then `next`.
+    kNode,
+    // The node, `min` to `max` times, then `next`.
+    kLoop,
+    // Inside of a loop over the node, behind one iteration.
+    kAgain,
   } kind = kEnd;
-  bool fresh = false;  // kAgain: the iteration has read nothing yet
+  // Of kAgain: this iteration has not read anything yet.
+  bool fresh = false;
   uint32_t node = 0, min = 0, max = 0, next = 0;
   friend auto operator<=>(const Rest&, const Rest&) = default;
 };
 
+// The language of a pattern as points. The arena owns it; run() makes its first point.
 class ContextLanguage : public LazyLanguage {
  public:
   ContextLanguage(RegexArena& arena, Pattern pattern, const Spelling& spelling,
@@ -217,11 +235,13 @@ class ContextLanguage : public LazyLanguage {
   RegexId unfold(RegexArena&, uint32_t state) override;
 
  private:
-  using Point = std::pair<uint32_t, uint32_t>;  // rest, left context
+  // A rest and a left context.
+  using Point = std::pair<uint32_t, uint32_t>;
 
   uint32_t add(const Rest& rest);
   uint32_t loop_after(const Rest& again);
-  uint32_t read(uint32_t rest);  // the rest once a character has been read
+  // The rest after a character was read.
+  uint32_t read(uint32_t rest);
   RegexId point(uint32_t rest, uint32_t context);
   RegexId language(uint32_t rest, uint32_t context, int depth);
   RegexId node_language(const Rest& rest, uint32_t context, int depth);
@@ -243,7 +263,8 @@ class ContextLanguage : public LazyLanguage {
   uint32_t definition_ = 0;
   std::vector<Rest> rests_;
   std::map<Rest, uint32_t> rest_index_;
-  std::vector<bool> ends_;  // by rest: what it stands for ends the text, and is not part of a look-ahead
+  // By rest: true if it ends the text, and is not part of a look-ahead.
+  std::vector<bool> ends_;
   std::unordered_map<uint32_t, uint32_t> read_;
   std::vector<Point> points_;
   std::map<Point, uint32_t> point_index_;
@@ -260,11 +281,13 @@ uint32_t ContextLanguage::add(const Rest& rest) {
   return n;
 }
 
+// Marks every open iteration in the rest as not fresh: it has read something now.
 uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
   const Rest r = rests_[rest];
   if (r.kind == Rest::kEnd || r.kind == Rest::kAny) return rest;
-  if (r.kind == Rest::kAgain && !r.fresh) return rest;  // so is everything behind it
+  // Then everything behind it was marked, too.
+  if (r.kind == Rest::kAgain && !r.fresh) return rest;
   if (auto it = read_.find(rest); it != read_.end()) return it->second;
   Rest out = r;
   out.fresh = false;
@@ -272,9 +295,9 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   return read_[rest] = add(out);
 }
 
-// The loop that remains after one iteration. An iteration that has read nothing can be repeated in place
-// until the minimum is met, so the minimum is gone; where it was 0 already such an iteration is idle
-// (and never followed, or the loop would unfold into itself).
+// The loop that remains behind one iteration. If the iteration has read nothing, it could be repeated
+// in place until the minimum is met, so the minimum is gone. If the minimum was 0 already, such an
+// iteration is idle; it is never followed, or the loop would unfold into itself.
 uint32_t ContextLanguage::loop_after(const Rest& again) {
   Rest loop = again;
   loop.kind = Rest::kLoop;
@@ -284,6 +307,7 @@ uint32_t ContextLanguage::loop_after(const Rest& again) {
   return add(loop);
 }
 
+// The lazy node of a point.
 RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   const uint32_t number = numbered(point_index_, points_, {rest, context}, Point(rest, context));
   if (points_.size() > kMaxPoints) assertions_too_complex("too many states");
@@ -291,6 +315,7 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   return arena_.lazy(definition_, number, nullable(rest, context), true, body);
 }
 
+// The language of a point. A loop is one more iteration or, if its minimum is met, the rest behind it.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   if (auto it = unfolded_.find(state); it != unfolded_.end()) return it->second;
   const auto [id, context] = points_[state];
@@ -306,7 +331,7 @@ RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   return unfolded_[state] = out;
 }
 
-// True when the node can match at the start of the text only.
+// True if the node can match at the start of the text only.
 bool ContextLanguage::needs_start(uint32_t node) {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -322,8 +347,8 @@ bool ContextLanguage::needs_start(uint32_t node) {
   }
 }
 
-// True when `rest` is impossible once a character has been read: an anchor in the wrong place. Emptiness
-// would be found without this, but by visiting every state.
+// True if `rest` cannot match once a character was read: it contains an anchor in the wrong place. A
+// search for emptiness would find this as well, by visiting every state.
 bool ContextLanguage::dead_later(uint32_t rest) {
   check_depth();
   const Rest r = rests_[rest];
@@ -333,6 +358,8 @@ bool ContextLanguage::dead_later(uint32_t rest) {
   return dead_later_[rest] = here || dead_later(r.next);
 }
 
+// The language of a rest at a context. Nodes are lowered at once up to kMaxEager levels, loops never: a
+// loop is a point.
 RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   check_depth();
   const Rest r = rests_[rest];
@@ -352,6 +379,7 @@ RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   return language_[key] = out;
 }
 
+// A class of characters, then `next`: one part for each context to which its characters lead.
 RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth) {
   RegexId out = RegexArena::empty();
   const uint32_t rest = read(next);
@@ -360,7 +388,7 @@ RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, 
   return out;
 }
 
-// A node without assertions where the context is only "at the start" or not.
+// A node without assertions, where the context only says whether the text has begun.
 RegexId ContextLanguage::plain_language(const Rest& rest, uint32_t context, int depth) {
   const PatternNode& n = pattern_.nodes[rest.node];
   const RegexId body = plain_.plain(rest.node);
@@ -371,6 +399,7 @@ RegexId ContextLanguage::plain_language(const Rest& rest, uint32_t context, int 
   return arena_.alt(arena_.cat(some, tail), language(rest.next, context, depth));
 }
 
+// Whether a look-behind holds: the automaton of the text so far is in an accepting state.
 bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   for (std::size_t i = 0; i < lookbehinds_.size(); ++i)
     if (lookbehinds_[i] == node)
@@ -378,6 +407,8 @@ bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   return false;
 }
 
+// A look-ahead becomes a conjunct of the rest. \b looks one character ahead and knows the one before
+// from the context.
 RegexId ContextLanguage::look_language(const PatternNode& n, const Rest& rest, uint32_t context, int depth) {
   const RegexId next = language(rest.next, context, depth);
   RegexId ahead;
@@ -425,6 +456,8 @@ RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int d
 
 // ---- the empty text ----
 
+// True if the rest at this context matches the empty text. It is computed without the language, because
+// a lazy node has to know it when it is made.
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   check_depth();
   const Rest r = rests_[rest];
@@ -497,7 +530,8 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match matc
     if (!n.asserts) continue;
     boundary = boundary || n.kind == PatternKind::kBoundary;
     if (n.kind == PatternKind::kLookbehind) {
-      lookbehinds.push_back(node);  // its own look-behinds are its body's business
+      // Look-behinds inside of its body are part of its own automaton.
+      lookbehinds.push_back(node);
       continue;
     }
     for (uint32_t k : children(whole, node)) todo.push_back(k);

@@ -1,12 +1,13 @@
-// Lowering of patterns whose assertions need left context or stand under a repetition: \b, look-behind,
-// look-ahead in a loop (the general method; lower_pattern.h covers the rest).
+// Lowering of patterns whose assertions need left context or stand in a repetition: \b, look-behinds,
+// look-aheads in a loop. This is the general method; lower_pattern.h covers the other patterns at less
+// cost.
 //
-// In: a Pattern. Out: a RegexId whose nodes are unfolded as the text is read. A state is (what is left
-// of the pattern, left context): the pattern runs as an alternating automaton in which a look-ahead is a
-// conjunct, and the left context is the states of the look-behinds, each a deterministic automaton over
-// the characters read so far.
-// Cost: per state visited; nothing is enumerated in advance.
-// Refused (kUnsupportedSchema): what looks right inside a look-behind, past its end; see behind.h.
+// In: a Pattern. Out: a RegexId whose nodes are unfolded as a text is read. A state is a pair: the rest
+// of the pattern, and the left context. The pattern runs as an alternating automaton, in which a
+// look-ahead is a conjunct. The left context is the states of the look-behinds; each look-behind is a
+// deterministic automaton over the characters read so far. Cost: per state that a text reaches. Nothing
+// is enumerated in advance. Refused (kUnsupportedSchema): a look-behind that looks ahead past its end;
+// see behind.h.
 #pragma once
 
 #include "base/ids.h"
@@ -17,6 +18,7 @@ namespace structgen {
 
 class RegexArena;
 
+// As lower() in syntax.h, for every pattern.
 RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling);
 
 }  // namespace structgen

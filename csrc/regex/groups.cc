@@ -1,3 +1,14 @@
+// How the named groups of a text are found: a pattern becomes a program (Program), and a search runs all
+// readings of the text at once, in the order of preference (Search); groups.h has the rules.
+//
+// Example, `(?P<x>a+)(?P<y>a*)` on `aaa`: after each character there is one reading that goes on with x
+// and one that has gone on to y. The first is preferred, so x is 0 to 3 and y is 3 to 3.
+//
+// Invariants. Of two readings at the same instruction only the preferred one is kept, so there are at
+// most as many readings as instructions. Events of a reading are a list from its end to its beginning,
+// and readings share the events that they have in common.
+//
+// Rejected. Backtracking, as Python's `re` does it: `(a*)*b` takes exponential time on a text of many a.
 #include "regex/groups.h"
 
 #include <algorithm>
@@ -13,23 +24,33 @@ namespace structgen {
 
 namespace {
 
-constexpr std::size_t kMaxOps = 200'000;        // of a pattern, counters written out
-constexpr uint64_t kMaxSteps = 100'000'000;     // of one search
-constexpr std::size_t kMaxEvents = 10'000'000;  // ends of groups remembered
+// Steps of a program; counters are written out.
+constexpr std::size_t kMaxOps = 200'000;
+// Steps of one search.
+constexpr uint64_t kMaxSteps = 100'000'000;
+// Ends of groups that are remembered in one search.
+constexpr std::size_t kMaxEvents = 10'000'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
 [[noreturn]] void too_much() {
   throw Error(ErrorKind::kBudgetExceeded, "finding the groups of this pattern in this text takes too long");
 }
 
+// One instruction. kChar, kClass: read a character. kSplit: try `a` first, then `b`. kJump: go to `a`.
+// kOpen, kClose: a group begins or ends. kAssert: go on if the assertion holds. kMatch: the pattern
+// ends.
 struct Step {
   enum Kind : uint8_t { kChar, kClass, kSplit, kJump, kOpen, kClose, kAssert, kMatch } kind;
-  uint32_t a = 0, b = 0;  // a character, set, group or node; the preferred and the other way
+  // A character, a set, a group or a node; or the two ways of a split.
+  uint32_t a = 0, b = 0;
 };
 
+// A pattern as a list of instructions: `(?P<x>a)|b` is split 1,5; open x; char a; close x; jump 6; char
+// b; match.
 class Program {
  public:
-  // `root` of the pattern; groups are marked where they are asked for.
+  // `root` is a node of the pattern. `groups` is false for the bodies of assertions, whose groups do
+  // not count.
   Program(const Pattern& pattern, uint32_t root, bool groups) : pattern_(pattern) {
     if (groups)
       for (const PatternGroup& g : pattern.groups) marks_.emplace_back(g.node, g.name);
@@ -49,12 +70,14 @@ class Program {
 
   void emit(uint32_t node) {
     const auto marks = std::ranges::equal_range(marks_, node, {}, &Mark::first);
-    // An outer group was closed after the ones in it.
+    // Marks are listed from the inside out, because an outer group was closed after those in it; here
+    // they open in the other order.
     for (const Mark& m : std::views::reverse(marks)) push(Step::kOpen, m.second);
     emit_bare(node);
     for (const Mark& m : marks) push(Step::kClose, m.second);
   }
 
+  // The instructions of a node without the groups around it.
   void emit_bare(uint32_t node) {
     check_depth();
     const PatternNode& n = pattern_.nodes[node];
@@ -107,22 +130,27 @@ class Program {
     }
   }
 
+  // Sets the two ways of a split: into the body first, or out of it if the repetition is lazy.
   void choose(uint32_t split, uint32_t body, uint32_t out, bool lazy) {
     ops_[split].a = lazy ? out : body;
     ops_[split].b = lazy ? body : out;
   }
 
-  using Mark = std::pair<uint32_t, uint32_t>;  // a node and the group around it
+  // A node, and the group around it.
+  using Mark = std::pair<uint32_t, uint32_t>;
   const Pattern& pattern_;
   std::vector<Mark> marks_;  // by node, those of one node from the inside out; empty where none is asked for
   std::vector<Step> ops_;
 };
 
+// Runs programs over one text. It keeps the events of all readings as a tree from the end to the
+// beginning, so that readings share what they have in common.
 class Search {
  public:
   Search(const Pattern& pattern, std::string_view text, bool complete)
       : pattern_(pattern), text_(text), complete_(complete) {}
 
+  // Runs the pattern and pairs the events of the chosen reading.
   std::vector<GroupSpan> groups() {
     const Program program(pattern_, pattern_.root, true);
     const uint32_t last = run(program.ops(), 0, kWhole);
@@ -146,20 +174,24 @@ class Search {
   }
 
  private:
-  struct Event {  // a group was opened or closed, in the reading that ends with it
+  // A group was opened or closed, in each reading that has this event as its last one; `before` is the
+  // event before it, or kNone.
+  struct Event {
     uint32_t name;
     bool close;
     std::size_t at;
     uint32_t before;
   };
+  // A reading: the next instruction, and its last event.
   struct Thread {
     uint32_t op, events;
   };
   static constexpr std::size_t kWhole = ~std::size_t{0}, kSome = kWhole - 1;
 
-  // Reads from `begin`. kWhole: to the end of the text, the events of the preferred reading or kNone. kSome:
-  // 0 as soon as a beginning matches. A place: 0 where the text up to there matches. kNone where nothing
-  // does.
+  // Runs a program from byte `begin`.
+  // - end = kWhole: to the end of the text. Returns the last event of the preferred reading, or kNone.
+  // - end = kSome: returns 0 as soon as a beginning of the text matches, else kNone.
+  // - else: returns 0 if the text from begin to end matches, else kNone.
   uint32_t run(const std::vector<Step>& ops, std::size_t begin, std::size_t end) {
     std::vector<Thread> now, next;
     std::vector<uint32_t> seen(ops.size(), kNone);
@@ -175,7 +207,8 @@ class Search {
       if (now.empty()) return kNone;
       uint32_t length;
       const uint32_t c = decode_utf8(text_, at, length);
-      if (length == 0) break;  // the beginning of a character
+      // The text ends inside of a character.
+      if (length == 0) break;
       at += length;
       ++step;
       found = false;
@@ -193,7 +226,9 @@ class Search {
     return now.empty() ? kNone : now.front().events;
   }
 
-  // All that is reached from a thread without reading, in the order of preference.
+  // Follows a reading through all instructions that read nothing, and adds the ends to `out` in the
+  // order of preference. Of two readings at one instruction the first one counts, so each instruction
+  // is reached once.
   void add(const std::vector<Step>& ops, Thread from, std::size_t at, uint32_t step,
            std::vector<uint32_t>& seen, std::vector<Thread>& out, bool& found, uint32_t& matched) {
     const std::size_t floor = todo_.size();
@@ -226,7 +261,8 @@ class Search {
         case Step::kMatch:
           if (!found) matched = t.events;
           found = true;
-          out.push_back(t);  // where the text may go on, it stands for "ends here"
+          // If the text may go on, the reading "ends here" keeps its place among the others.
+          out.push_back(t);
           break;
       }
     }
@@ -237,7 +273,7 @@ class Search {
     const uint32_t c = decode_utf8(text_, at, length);
     return length != 0 && pattern_.word.contains(c);
   }
-  // The place of the character before.
+  // The offset of the character before `at`.
   std::size_t back(std::size_t at) const {
     do --at;
     while (at > 0 && (static_cast<uint8_t>(text_[at]) & 0xC0) == 0x80);
@@ -248,6 +284,8 @@ class Search {
     return programs_.try_emplace(node, pattern_, node, false).first->second;
   }
 
+  // True if the assertion holds at a place. A look-behind is tried from each place that is not too near
+  // and not too far: its body's program must end exactly here.
   bool holds(uint32_t node, std::size_t at) {
     check_depth();
     const PatternNode& n = pattern_.nodes[node];
@@ -278,7 +316,8 @@ class Search {
   const Pattern& pattern_;
   const std::string_view text_;
   const bool complete_;
-  std::unordered_map<uint32_t, Program> programs_;  // of what assertions look for
+  // Programs of the bodies of assertions.
+  std::unordered_map<uint32_t, Program> programs_;
   std::vector<Event> events_;
   std::vector<Thread> todo_;
   uint64_t steps_ = 0;

@@ -1,12 +1,14 @@
-// Where the named groups of a pattern lie in a text.
+// The named groups of a pattern in a text: where each of them was read.
 //
-// In: a Pattern with groups, a text. Out: spans in bytes, one for every time a group was read. Cost: the size
-// of the written-out pattern for each character at most, usually a few of its parts; nothing backtracks.
+// In: a Pattern with groups, and a text. Out: spans in bytes, one for each time a group was read. Cost:
+// for each character at most the size of the pattern with its counters written out, usually a small
+// part of it. Nothing backtracks.
 //
-// Which reading counts is what Python's `re` says: of alternatives the first, of repetitions the longest or,
-// where they are lazy, the shortest, decided from left to right. Groups inside an assertion are not reported.
-// Source: the virtual machine of Pike (sam, 1987) as described by R. Cox, "Regular Expression Matching: the
-// Virtual Machine Approach" (2009): all readings at once, in the order of their preference.
+// Of several readings the one counts that Python's `re` would choose: the first alternative, the
+// longest repetition or, if it is lazy, the shortest, decided from left to right. Groups inside of an
+// assertion are not reported. Source: the virtual machine of Pike (sam, 1987), as described by R. Cox,
+// "Regular Expression Matching: the Virtual Machine Approach" (2009): all readings at once, in the
+// order of preference.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +20,15 @@
 namespace structgen {
 
 struct GroupSpan {
-  uint32_t name;           // index into Pattern::names
-  std::size_t begin, end;  // bytes
+  // An index of Pattern::names.
+  uint32_t name;
+  // Offsets in bytes; `end` is behind the last byte.
+  std::size_t begin, end;
 };
 
-// `complete`: the text ends here and the whole pattern matches it; else it may go on, the preferred reading
-// of what there is counts, and groups that did not end yet are left out. Ordered by begin, longer ones first.
-// Throws kBudgetExceeded.
+// If `complete`, the text ends here, and the reading must match the whole pattern. Otherwise the text
+// may go on: the preferred reading of the text so far counts, and groups that have not ended are left
+// out. Sorted by begin, longer spans first. Throws kBudgetExceeded.
 std::vector<GroupSpan> find_groups(const Pattern& pattern, std::string_view text, bool complete);
 
 }  // namespace structgen

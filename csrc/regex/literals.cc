@@ -16,6 +16,8 @@ uint32_t LiteralTables::add(std::vector<std::string> texts) {
   return add(std::move(entries));
 }
 
+// Interned by content, labels included: two schemas with the same properties share a table, and with it
+// all states.
 uint32_t LiteralTables::add(std::vector<std::pair<std::string, uint32_t>> entries) {
   std::erase_if(entries, [](const auto& e) { return !valid_utf8(e.first); });
   std::stable_sort(entries.begin(), entries.end(),
@@ -69,6 +71,7 @@ bool LiteralTables::any_allowed(const LiteralSet& s, Range r) const {
   return any_allowed(s.subset, r.lo, r.hi);
 }
 
+// True if some string in [lo, hi) is in the subset. Whole words of the bitset are looked at.
 bool LiteralTables::any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const {
   if (lo >= hi) return false;
   if (subset == 0) return true;
@@ -101,6 +104,8 @@ uint8_t LiteralTables::inside_character(const LiteralSet& s) const {
   return static_cast<uint8_t>(at - s.depth);
 }
 
+// Strings of the range have `depth` bytes in common, so they are sorted by the next byte. A string that
+// ends here comes first (-1).
 LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) {
@@ -112,6 +117,7 @@ LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte)
   return {static_cast<uint32_t>(lo - texts.begin()), static_cast<uint32_t>(hi - texts.begin())};
 }
 
+// The same by the next code point, for escapes that write one (\u0041).
 LiteralTables::Range LiteralTables::with_codepoints(const LiteralSet& s, int64_t first, int64_t last) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) -> int64_t {

@@ -1,4 +1,9 @@
-// See lower_pattern.h.
+// Lowers patterns by continuations; lower_pattern.h explains them. In JSON's spelling, for the search
+// `a$|^b`:
+//
+//     a$     a "           the same at the start and later, so any text may stand before it
+//     ^b     b any "       at the start; later it is empty, so no text may stand before it
+//     all    any a "  |  b any "
 #include "regex/lower_pattern.h"
 
 #include <algorithm>
@@ -14,8 +19,10 @@ namespace structgen {
 
 namespace {
 constexpr RegexId kUnset{0xFFFFFFFFu};
-constexpr RegexId kRest{0xFFFFFFFEu};  // stands for rest() until it is needed
-constexpr uint32_t kMaxUnrolled = 16;  // copies of a counted body with assertions
+// Stands for rest() until its node is needed.
+constexpr RegexId kRest{0xFFFFFFFEu};
+// Copies of the body of a counter with assertions that look at the text behind it.
+constexpr uint32_t kMaxUnrolled = 16;
 
 uint32_t count(uint32_t n) { return n == kNoLimit ? kUnbounded : n; }
 }  // namespace
@@ -42,13 +49,16 @@ RegexId PatternLowering::value(RegexId next) { return next == kRest ? rest() : n
 
 RegexId PatternLowering::character(uint32_t c) {
   if (const auto it = characters_.find(c); it != characters_.end()) return it->second;
-  const RegexId out = set(CodepointSet::one(c));  // which may stop for its work
+  // set() may throw when the work is used up; then nothing was stored.
+  const RegexId out = set(CodepointSet::one(c));
   return characters_[c] = out;
 }
 
+// A sequence. Neighbouring characters in UTF-8 are one literal.
 RegexId PatternLowering::plain_cat(const PatternNode& n) {
   std::vector<RegexId> parts;
-  std::string run;  // of single characters, in UTF-8: one literal
+  // A run of single characters, in UTF-8.
+  std::string run;
   const auto flush = [&] {
     if (run.size() == 1) parts.push_back(arena_.byte(static_cast<uint8_t>(run[0])));
     if (run.size() > 1) parts.push_back(arena_.literal(run));
@@ -92,8 +102,8 @@ RegexId PatternLowering::plain(uint32_t node) {
   return plain_[node] = out;
 }
 
-// .*X, X.* and .*X.* do not change when X = A B and a nullable A (left) or B (right) is dropped, or
-// when X{m,n} becomes X{m}.
+// .*X, X.* and .*X.* stay the same language if X = A B loses a nullable A (left) or B (right), or if
+// X{m,n} becomes X{m}. A pattern `^\s*name.*` that is searched for is then a smaller automaton.
 RegexId PatternLowering::trimmed(uint32_t node, bool left, bool right) {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -130,6 +140,8 @@ bool PatternLowering::swallows(Placed next) const {
   return next.start == next.later && (next.later == kRest || next.later == RegexArena::anything());
 }
 
+// A node without assertions, then `next`. At the start two cases differ: if the node reads nothing, the
+// continuation is still at the start; else it is later.
 Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
   const PatternNode& n = pattern_.nodes[node];
   const RegexId body = swallows(next) ? trimmed(node, false, true) : plain(node);
@@ -143,6 +155,7 @@ Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
   return {arena_.alt(arena_.cat(some, next.later), next.start), later};
 }
 
+// The end of the text, if `next` allows the text to end here.
 RegexId PatternLowering::at_end(RegexId next) {
   if (next == kRest) return end_;
   const char end = static_cast<char>(spelling_.end);
@@ -160,6 +173,7 @@ Placed PatternLowering::alternatives(const PatternNode& n, Placed next) {
   return {arena_.alt(start), arena_.alt(later)};
 }
 
+// A look-ahead: K & X.* for (?=X), K & ~(X.*) for (?!X), at the start and later.
 Placed PatternLowering::placed_look(const PatternNode& n, Placed next) {
   next = {value(next.start), value(next.later)};
   const RegexId any = RegexArena::anything();
@@ -168,6 +182,7 @@ Placed PatternLowering::placed_look(const PatternNode& n, Placed next) {
   return {apply(next.start, body.start), apply(next.later, body.later)};
 }
 
+// `after` grows from right to left by what the nodes behind read at least.
 bool PatternLowering::closed(uint32_t node, uint32_t after) const {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -189,6 +204,9 @@ bool PatternLowering::closed(uint32_t node, uint32_t after) const {
   }
 }
 
+// A repetition with assertions in its body. If they are all decided inside of the body, the body is a
+// language of its own and can be repeated. Else the copies are written out from right to left, each
+// with its own continuation.
 Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
   next = {value(next.start), value(next.later)};
   if (closed(n.a, 0)) {
@@ -199,7 +217,8 @@ Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
     return {arena_.alt(arena_.cat(arena_.minus(body, epsilon), next.later), next.start), later};
   }
   if (n.max > kMaxUnrolled) throw NeedsContext{};
-  Placed out = next;  // what may follow `i` copies
+  // The language that may follow `i` copies.
+  Placed out = next;
   for (uint32_t i = n.max; i-- > 0;) {
     out = placed(n.a, out);
     if (i >= n.min) out = {arena_.alt(out.start, next.start), arena_.alt(out.later, next.later)};
@@ -228,6 +247,8 @@ Placed PatternLowering::placed(uint32_t node, Placed next) {
 
 RegexId PatternLowering::full() { return placed(pattern_.root, {end_, end_}).start; }
 
+// Each branch of an alternation is searched for by itself: an anchored one gets no .* in front, the
+// others share one.
 RegexId PatternLowering::search() {
   const PatternNode& root = pattern_.nodes[pattern_.root];
   std::vector<uint32_t> branches{pattern_.root};

@@ -1,4 +1,5 @@
-// The constructors of syntax trees (see syntax.h): each node knows its lengths and whether it asserts.
+// The constructors of syntax trees; see syntax.h. Each node knows how long its matches are and whether
+// it contains an assertion, so that lowering and look-behinds need no further walk.
 #include <algorithm>
 #include <utility>
 
@@ -20,6 +21,7 @@ uint32_t saturating_mul(uint32_t a, uint32_t b) {
   return product >= kNoLimit ? kNoLimit : static_cast<uint32_t>(product);
 }
 
+// Charges a unit for each node, so that a long pattern ends within the work of its call.
 uint32_t push(Pattern& p, const PatternNode& n) {
   charge();
   p.nodes.push_back(n);
@@ -44,7 +46,8 @@ uint32_t Pattern::add_class(CodepointSet set) {
   PatternNode n;
   n.kind = PatternKind::kClass;
   n.shortest = n.longest = 1;
-  // Patterns repeat their classes; a set is lowered once. Recent ones first, and not for ever.
+  // Patterns repeat their classes, so a class is looked for among the latest 16: a set is then lowered
+  // once.
   const std::size_t oldest = sets.size() > 16 ? sets.size() - 16 : 0;
   std::size_t i = sets.size();
   while (i > oldest && !(sets[i - 1] == set)) --i;

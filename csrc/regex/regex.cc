@@ -1,14 +1,15 @@
 // How nodes of the regex algebra are made, and their derivatives. Questions about whole languages are in
 // search.cc.
 //
-// The problem. A mask asks of a regex which bytes may come next, and what is left after each. The regexes
-// have intersections (`pattern` beside `maxLength`), complements (`not`, any key but these) and counters of
-// thousands, so an automaton that is built in advance may be too large, and most of it would never be used.
+// The problem. A mask needs the bytes that may come next in a regex, and the rest of the regex after
+// each. The regexes have intersections (`pattern` beside `maxLength`), complements (`not`, any key but
+// these) and counters of thousands. An automaton that is built in advance may be too large, and most of
+// it would never be used.
 //
-// The idea. The derivative of r by a byte b is the language of what may follow b in r. It is a regex again,
-// it goes through &, | and ~ part by part, and it is made when a text first gets there (Brzozowski 1964).
-// Nodes are hash-consed, so a derivative that was met before is the same id, and the nodes are the states of
-// a lazy automaton.
+// The idea. The derivative of r by a byte b is the language of the texts that may follow b in r. It is
+// a regex again; it goes through &, | and ~ part by part; and it is made when a text first gets there
+// (Brzozowski 1964). Nodes are hash-consed, so a derivative that was met before has the same id, and
+// the nodes are the states of a lazy automaton.
 //
 //     r = x{0,3} y                     one node for the counter, whatever its maximum is
 //     next(r, 'x') = x{0,2} y          cat(next(x{0,3}, 'x'), y); next() of the counter lowers its numbers
@@ -18,25 +19,27 @@
 //
 // Invariants.
 // - Ids 0 to 3 are empty(), epsilon(), anything() and poison().
-// - The kids of | and & are flat, sorted and distinct, with at most one set of bytes among them. cat() nests
-//   to the right. What these rules make equal has one id; other equal languages may have several.
-// - A node never changes, but for what is computed on first use (classes, next, live, emptiness).
-// - next(r, b) is empty() exactly where no text goes on with b. Nodes with & or ~ (`boolean`) need a search
-//   for that; a slot of `next` is filled before the search, which may come back to it, and cleared if it
-//   throws.
-// - The rules for texts of the arena's spelling (all_bodies, join_runs, c{m,n} any* = c{m} any*) hold from
-// the
-//   first node on. What they ask of a node (character, body()) is read off its structure, so the same calls
-//   make the same nodes, whatever was made before. character() is a node of its own for this: the bytes a to
-//   z are the characters a to z in one place, and the middle of something else in another.
+// - The kids of | and & are flat, sorted and distinct, with at most one set of bytes among them. cat()
+//   nests to the right. Regexes that these rules make equal have one id; other equal languages may have
+//   several.
+// - A node never changes, except for what is computed on first use (classes, next, live, emptiness).
+// - next(r, b) is empty() exactly if no text goes on with b. Nodes with & or ~ (`boolean`) need a
+//   search for that. The slot of `next` is filled before the search, because the search may come back
+//   to it, and cleared if the search throws.
+// - The rules for texts of the arena's spelling (all_bodies, join_runs, c{m,n} any* = c{m} any*) hold
+//   from the first node on. What they ask of a node (character, body()) is read off its structure, so
+//   the same calls make the same nodes, whatever was made before. This is why character() is a node of
+//   its own: the bytes a to z are the characters a to z in one place, and the middle of something else
+//   in another.
 //
-// Costs. A constructor sorts its kids and looks once into a hash table. A known next() is an array read. A
-// new one derives each part once a class of bytes. Recursion is as deep as `height`, at most kMaxHeight.
+// Costs. A constructor sorts its kids and looks once into a hash table. A known next() is one read of
+// an array. A new one derives each part once per class of bytes. Recursion is as deep as `height`, at
+// most kMaxHeight.
 //
 // Rejected.
 // - Copies for counters: x{0,5000} would be 5000 nodes, and each derivative another 5000.
-// - & over | multiplied out everywhere: exponential. Only nested languages of look-arounds are (distributed),
-//   which would otherwise have a new state for each character.
+// - Multiplying & over | out everywhere: exponential. It is done for nested languages of look-arounds
+//   alone (distributed), which would otherwise have a new state for each character.
 // - Derivatives for `live` of languages without & and ~: their first bytes are read off the structure
 //   (first_bytes), which makes no node for ways that no text goes.
 #include "regex/regex.h"
@@ -51,13 +54,19 @@
 namespace structgen {
 
 namespace {
+// A slot of RegexNode::next that is not computed yet.
 constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
-constexpr uint32_t kMaxKids = 50'000;  // of one | or &
-constexpr uint16_t kNested = 8;        // levels from which lazy & of | is flattened
+// Kids of one | or &.
+constexpr uint32_t kMaxKids = 50'000;
+// The height from which on lazy & of | is multiplied out; see distributed().
+constexpr uint16_t kNested = 8;
 constexpr uint32_t kNestedSearches = 8;
-constexpr uint32_t kLook = 512;         // new nodes between two looks at the size
-constexpr uint16_t kMaxHeight = 4'000;  // recursion depth of a derivative
+// New nodes between two looks at the size of the arena, which is a walk over all caches.
+constexpr uint32_t kLook = 512;
+// The deepest recursion of a derivative. Deeper patterns are refused when the node is made.
+constexpr uint16_t kMaxHeight = 4'000;
 
+// Saturates at kUnbounded.
 uint32_t add_counts(uint32_t a, uint32_t b) {
   return a == kUnbounded || b == kUnbounded || a + b < a ? kUnbounded : a + b;
 }
@@ -99,6 +108,7 @@ std::size_t RegexArena::byte_size() const {
          escapes_.byte_size() + limited_.size() * 48 + lazies_.size() * 64 + cached;
 }
 
+// Looks a node up, and adds it if it is new. `kids` and `text` are copied into the arena.
 RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {
   uint64_t h = static_cast<uint64_t>(node.kind) + 1;
   h = mix(mix(mix(mix(h, node.a), node.b), node.min), node.max + node.character);
@@ -115,7 +125,8 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
       },
       [&] {
         charge(1 + static_cast<int64_t>(kids.size() / 8));
-        if (nodes_.size() >= next_look_) {  // not advanced where it throws: nothing more is made
+        // Not advanced where it throws: then no further node is made.
+        if (nodes_.size() >= next_look_) {
           if (byte_size() > most_) out_of_memory(most_);
           next_look_ = nodes_.size() + kLook;
         }
@@ -135,7 +146,10 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
   return RegexId{id};
 }
 
-// `inside` and `after` of a node, from those of its parts.
+// Computes `inside` and `after` of a node from those of its parts. Example in JSON's spelling:
+// [a-z]{0,5} is kText with after 0; with the closing quote behind it, kBody with after 0; the
+// derivative of a three-byte character by its first byte is kTail with after 2, and with the rest of
+// the text behind it, kBody with after 2.
 void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   constexpr uint8_t kEvery = RegexNode::kEvery, kBroken = RegexNode::kBroken;
   const auto set = [&](RegexNode::Inside inside, uint8_t after) {
@@ -144,6 +158,8 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   };
   if (n.character) return set(RegexNode::kText, 0);
   switch (n.kind) {
+    // A set of bytes alone is the end of a text or a continuation byte; every other set might be
+    // anything.
     case RegexKind::kBytes: {
       static const ByteSet kContinuation = ByteSet::range(0x80, 0xBF);
       const ByteSet& bytes = sets_[n.a];
@@ -174,6 +190,8 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
       return;
     }
     case RegexKind::kAlt:
+    // All kids must agree on `after`. If they differ in `inside`, an intersection has the narrower one
+    // of its kids, and a union has none.
     case RegexKind::kAnd: {
       const bool all = n.kind == RegexKind::kAlt;
       bool same = true, tails = false, body = false, text = false;
@@ -201,6 +219,7 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   }
 }
 
+// `shortest` of a node: exact for literals and sequences, a guess for intersections.
 uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids,
                                        std::size_t text) const {
   constexpr uint64_t kMany = 1u << 30;
@@ -221,7 +240,8 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
       for (uint32_t k : kids) out = std::min(out, of(k));
       break;
     case RegexKind::kAnd:
-      for (uint32_t k : kids) out += of(k);  // not the maximum: progress in any part has to show
+      // The sum and not the maximum: a search must see progress in any of the parts.
+      for (uint32_t k : kids) out += of(k);
       break;
     default: break;
   }
@@ -230,6 +250,7 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
 
 RegexId RegexArena::bytes(const ByteSet& set) { return bytes(set, false); }
 
+// Interned by the set and by the mark of a character.
 RegexId RegexArena::bytes(const ByteSet& set, bool character) {
   if (set.none()) return empty();
   uint64_t h = 11;
@@ -260,7 +281,8 @@ RegexId RegexArena::character(RegexId r) {
 
 RegexId RegexArena::literal(std::string_view text) {
   if (text.empty()) return epsilon();
-  // Long literals are chained: a step interns what is left of one piece, so pieces stay short.
+  // Long texts are chains of pieces: a derivative interns the rest of one piece, so pieces are kept
+  // short.
   RegexId out = epsilon();
   std::size_t end = text.size();
   while (end > 0) {
@@ -275,6 +297,7 @@ RegexId RegexArena::literal(std::string_view text) {
   return out;
 }
 
+// An empty subset means all strings; 0 as a set's subset does, too.
 RegexId RegexArena::literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled) {
   LiteralSet s;
   s.table = table;
@@ -295,6 +318,7 @@ RegexId RegexArena::restricted_set(RegexId set, std::span<const uint64_t> subset
   return tables_.normalise(s) ? literal_set_node(s) : empty();
 }
 
+// Interned by the whole state; one node for each state that a text reaches.
 RegexId RegexArena::literal_set_node(const LiteralSet& s) {
   uint64_t h = mix(mix(mix(mix(mix(s.table, s.subset), s.lo), s.hi), s.depth), s.escape * 2ull + s.labelled);
   RegexNode n;
@@ -307,6 +331,8 @@ RegexId RegexArena::literal_set_node(const LiteralSet& s) {
   return add(n, {}, {});
 }
 
+// The derivative of a literal set. At the end of a text its label becomes a kDone, if labels were asked
+// for.
 RegexId RegexArena::derive_literal_set(RegexId r, uint8_t b) {
   LiteralSet s = sets_of_literals_[nodes_[r.v].a];
   bool done;
@@ -350,13 +376,16 @@ RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, boo
   return r;
 }
 
+// a then b. The rules below give one id to texts that patterns often write in two ways.
 RegexId RegexArena::cat(RegexId a, RegexId b) {
   check_depth();
   if (a == empty() || b == empty()) return empty();
   if (a == epsilon()) return b;
   if (b == epsilon()) return a;
   const RegexNode x = nodes_[a.v];
-  if (x.kind == RegexKind::kCat) {  // a long spine: a loop, not a recursion
+  // A long chain on the left is turned to the right by a loop: recursion would be as deep as the text
+  // is long.
+  if (x.kind == RegexKind::kCat) {
     std::vector<RegexId> spine;
     for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b})
       spine.push_back(RegexId{nodes_[a.v].a});
@@ -368,7 +397,7 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
     }
     return b;
   }
-  // x{m,n} x{p,q} t  =  x{m+p,n+q} t
+  // x{m,n} x{p,q} t is x{m+p,n+q} t. So the derivative of x{2,5} x* stays one counter.
   uint32_t e1, m1, n1, t1, e2, m2, n2, t2;
   if (split_repeat(a.v, e1, m1, n1, t1) && t1 == epsilon().v && split_repeat(b.v, e2, m2, n2, t2) &&
       e1 == e2 &&
@@ -376,7 +405,8 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
        (nodes_[b.v].kind == RegexKind::kCat && nodes_[nodes_[b.v].a].kind == RegexKind::kRepeat)))
     return cat(repeat(RegexId{e1}, add_counts(m1, m2), add_counts(n1, n2)), RegexId{t2});
   if (a == anything() && b == anything()) return a;
-  // c{m,n} any* t  =  c{m} any* t, for the spellings of characters: patterns without an end are full of it
+  // c{m,n} any* t is c{m} any* t for characters c: whatever c{m,n} reads beyond m is also read by any*.
+  // Patterns that are searched for and have no end are full of this.
   if (x.kind == RegexKind::kRepeat && x.max > x.min && nodes_[x.a].character &&
       split_repeat(b.v, e2, m2, n2, t2) && m2 == 0 && n2 == kUnbounded && e2 == any_character_.v)
     return cat(repeat(RegexId{x.a}, x.min, x.min), b);
@@ -400,7 +430,7 @@ RegexId RegexArena::cat(std::span<const RegexId> parts) {
   return out;
 }
 
-// Reads id as element{min,max} tail; a plain x is x{1,1}.
+// Reads a node as element{min,max} tail; a plain x is x{1,1} with an empty tail.
 bool RegexArena::split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max,
                               uint32_t& tail) const {
   const RegexNode* n = &nodes_[id];
@@ -420,7 +450,8 @@ bool RegexArena::split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uin
   return true;
 }
 
-// x{1,3}t | x{2,9}t = x{1,9}t, for adjacent or overlapping ranges. Keeps unions of counters small.
+// Joins counters with adjacent or overlapping ranges: x{1,3}t | x{2,9}t is x{1,9}t. Without it the
+// union of the derivatives of x{0,9}x{0,9} would grow with every character.
 bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
   struct Part {
     uint32_t element, tail, min, max, id;
@@ -468,6 +499,8 @@ RegexId RegexArena::alt(RegexId a, RegexId b) {
   return alt(std::span<const RegexId>(parts));
 }
 
+// The union. Kids are flattened and sorted, sets of bytes are united, and a kid is dropped if the rules
+// below show that another kid contains it.
 RegexId RegexArena::alt(std::span<const RegexId> parts) {
   check_depth();
   std::vector<uint32_t> kids;
@@ -497,7 +530,8 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   std::sort(kids.begin(), kids.end());
   kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
   if (nullable) std::erase(kids, epsilon().v);
-  // All strings, and some of them.
+  // If one kid is every text, kids that are some of the texts add nothing. Labelled kids stay, because
+  // a label is more than its text.
   if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); });
       at != kids.end())
     std::erase_if(kids, [&, all = *at](uint32_t k) {
@@ -512,10 +546,11 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   return nary(RegexKind::kAlt, kids);
 }
 
-// x | (x & y) = x, and x & (x | y) = x: drops the kids of this kind that hold another kid. Without it the
-// states of a look-ahead in a loop nest in each other for ever.
+// x | (x & y) is x, and x & (x | y) is x: drops the kids of the given kind that contain another kid.
+// Without this the states of a look-ahead in a loop nest in each other without an end.
 void RegexArena::absorb(RegexKind kind, std::vector<uint32_t>& kids) {
-  constexpr std::size_t kMost = 64;  // quadratic
+  // The check is quadratic in the kids.
+  constexpr std::size_t kMost = 64;
   if (kids.size() < 2 || kids.size() > kMost) return;
   const auto held = [&](uint32_t k) {
     const RegexNode& n = nodes_[k];
@@ -538,6 +573,8 @@ RegexId RegexArena::both(RegexId a, RegexId b) {
   return both(std::span<const RegexId>(parts));
 }
 
+// The intersection. It is empty() without a search if the rules show that; everything else is left to
+// is_empty().
 RegexId RegexArena::both(std::span<const RegexId> parts) {
   std::vector<uint32_t> kids;
   ByteSet set = ByteSet::all();
@@ -571,8 +608,8 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
     if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
-    // `~(any body)` beside a set of bodies is empty. It is what a denied "contains x" becomes
-    // once x was read.
+    // `~(any body)` beside a set of bodies is empty. A denied "contains x" becomes this once x was
+    // read.
     if (n.kind == RegexKind::kNot && all_bodies(RegexId{n.a}) &&
         std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body() == 1; }))
       return empty();
@@ -596,8 +633,8 @@ bool RegexArena::all_bodies(RegexId r) const {
          inside.max == kUnbounded;
 }
 
-// c{m,n} end & any{p,q} end = c{max(m,p),min(n,q)} end, for the spellings of characters: a run is what masks
-// know best. False: no text is left.
+// Joins runs of characters: c{m,n} end & any{p,q} end is c{max(m,p),min(n,q)} end. Masks answer a run
+// from a shared row (mask/runs.h). Returns false if no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (end_ == empty() || kids.size() < 2) return true;
   struct Run {
@@ -608,8 +645,8 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
     if (n.kind != RegexKind::kCat || nodes_[n.a].kind != RegexKind::kRepeat || n.b != end_.v) return false;
     return split_repeat(kid, out.element, out.min, out.max, out.tail) && nodes_[out.element].character;
   };
-  // Only where one run is all that is left: beside anything else the length alone is the part that many
-  // share.
+  // Only if all kids are runs. Beside anything else the length stays a part of its own, because many
+  // intersections share it.
   Run out{};
   for (std::size_t i = 0; i < kids.size(); ++i) {
     Run r{};
@@ -629,8 +666,9 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   return true;
 }
 
-// x & (y | z) = (x & y) | (x & z), for what is lazy (look-aheads) and nests already: of flat terms there are
-// finitely many, of nested ones there is a new one a character. poison(): left as it is.
+// x & (y | z) is (x & y) | (x & z), for lazy languages (look-aheads) that are nested already. There are
+// finitely many flat terms, while each character would make a new nested one. Returns poison() if
+// nothing was changed.
 RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   check_depth();
   for (std::size_t i = 0; i < kids.size(); ++i) {
@@ -648,6 +686,7 @@ RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   return poison();
 }
 
+// The node of | or & over kids that are in normal form, with its flags from theirs.
 RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {
   if (kids.empty()) return kind == RegexKind::kAlt ? empty() : anything();
   if (kids.size() == 1) return RegexId{kids[0]};
@@ -685,6 +724,8 @@ RegexId RegexArena::negate(RegexId a) {
   return add(n, {}, {});
 }
 
+// a{min,max}. A nullable a needs no minimum. Nested stars and optionals are one: (x*){2,5} is x*, (x?)*
+// is x*.
 RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   check_depth();
   if (max == 0 || a == epsilon()) return epsilon();
@@ -713,6 +754,8 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
 
 // ---- derivatives ----
 
+// The classes of a node by those of its parts: two bytes are in one class if every part that reads the
+// first byte treats them alike.
 const ClassMap* RegexArena::compute_classes(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -754,6 +797,7 @@ const ClassMap& RegexArena::classes(RegexId r) {
   return *nodes_[r.v].classes;
 }
 
+// The derivative by structure, without a search for emptiness. Not remembered: next() does that.
 RegexId RegexArena::derive(RegexId r, uint8_t b) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -776,6 +820,7 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
     case RegexKind::kRepeat: {
       const RegexId d = next(RegexId{n.a}, b);
       if (d == empty()) return d;
+      // One iteration less: the rest of this iteration, and the counter with both numbers lowered.
       return cat(d,
                  repeat(RegexId{n.a}, n.min == 0 ? 0 : n.min - 1, n.max == kUnbounded ? n.max : n.max - 1));
     }
@@ -814,14 +859,16 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   }
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) {
-    if (effort_.omits() && nodes_[slot].emptiness == kEmpty) slot = empty().v;  // found out since
+    // The emptiness of the derivative was found after the slot was filled.
+    if (effort_.omits() && nodes_[slot].emptiness == kEmpty) slot = empty().v;
     return RegexId{slot};
   }
   RegexId d = derive(r, c.rep[c.of[b]]);
-  // Searches within searches, one a point of a look-behind's language: the outer one decides what this one
-  // would. Not stored, because whoever asks later is to be told.
+  // Searches start searches within each other, one for each point of a look-behind's language. Beyond
+  // kNestedSearches the outer search decides what this one would. The answer is not stored, because a
+  // later caller must get the exact one.
   if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
-  // Stored before the search, which may come back here through a lazy node's own definition.
+  // Stored before the search: the definition of a lazy node may lead back to this slot.
   slot = d.v;
   try {
     if (nodes_[d.v].boolean && judged_empty(d)) slot = (d = empty()).v;
@@ -868,8 +915,9 @@ ByteSet RegexArena::steps(RegexId r) {
   return set;
 }
 
-// Of an infinite language less finitely many strings (any key but these) a byte is alive where the first is
-// infinite behind it: no node is made for what the denied strings leave there.
+// The live bytes of a language with & or ~. For an infinite language without finitely many strings (any
+// key but these) a byte is live if the infinite part stays infinite behind it. Then no node is made for
+// the rests of the denied strings.
 ByteSet RegexArena::derived_bytes(RegexId r) {
   const ClassMap& c = classes(r);
   RegexId base = empty();
@@ -892,8 +940,8 @@ ByteSet RegexArena::derived_bytes(RegexId r) {
   return set;
 }
 
-// Without & and ~ no part is empty, so the bytes a text may begin with are read off the structure: to derive
-// by each of them would make a node for every way a text could go.
+// Without & and ~ no part is empty, so the first bytes of the strings follow from the structure.
+// Derivatives by each byte would make a node for every way that a text could take.
 ByteSet RegexArena::first_bytes(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -923,7 +971,8 @@ RegexId RegexArena::limited(RegexId r, uint32_t characters, uint32_t others, boo
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd &&
       n.kind != RegexKind::kRepeat)
-    return r;  // under a complement more texts would be fewer
+    // Below a complement more strings would become fewer.
+    return r;
   if (const auto it = limited_.find({r.v, characters, 2 * others + lift}); it != limited_.end())
     return it->second;
   RegexId out = r;

@@ -1,12 +1,12 @@
-// The regex algebra over bytes, hash-consed, with memoised derivatives (a lazy DFA whose states are
-// the nodes themselves).
+// The regex algebra over bytes: hash-consed nodes with remembered derivatives. The nodes are the states
+// of a lazy DFA.
 //
-// In: constructor calls. Out: RegexId; equal ids <=> structurally equal after normalisation, which depends on
-// the call and not on what was made before it.
-// Cost: a constructor is one hash look-up; next() is an array read once known. Counters are nodes
-// ({m,n} is never unrolled). Languages are sets of byte strings.
-// Not thread-safe: the owner serialises calls (a state keeps its own transitions, see parse/state.h).
-// Sources: Brzozowski 1964; Owens, Reppy, Turon 2009.
+// In: calls of constructors. Out: RegexId. Two ids are equal if and only if the regexes are
+// structurally equal after normalisation; normalisation depends on the call alone and not on what was
+// made before it. Cost: a constructor is one look-up in a hash table; next() is one read of an array
+// once it is known. A counter {m,n} is one node and is never unrolled. Languages are sets of byte
+// strings. Not thread-safe: the owner serialises calls (a parse state keeps its own transitions, see
+// parse/state.h). Sources: Brzozowski 1964; Owens, Reppy, Turon 2009.
 #pragma once
 
 #include <array>
@@ -33,87 +33,112 @@
 
 namespace structgen {
 
+// No maximum: of a counter, a length, a range of indices.
 constexpr uint32_t kUnbounded = 0xFFFFFFFFu;
 
 enum class RegexKind : uint8_t {
-  kEmpty,       // no string
-  kEpsilon,     // the empty string
-  kAnything,    // every byte string
-  kBytes,       // one byte of a set
-  kLiteral,     // a byte string (at most kLiteralMax long)
-  kCat,         // a b
-  kAlt,         // a | b | ...
-  kAnd,         // a & b & ...
-  kNot,         // every byte string but a
-  kRepeat,      // a{min,max}
-  kLiteralSet,  // the spellings of a set of strings, each with what ends a text (regex/literals.h)
-  kPoison,      // "not decided here": live on every byte, never nullable (see mask/fill.h)
-  kLazy,        // a language unfolded on first use, possibly in terms of itself
-  kDone,        // the empty string, reached by completing literal `label` of a labelled kLiteralSet
+  kEmpty,     // no string
+  kEpsilon,   // the empty string
+  kAnything,  // every byte string
+  kBytes,     // one byte of a set
+  kLiteral,   // a byte string (at most kLiteralMax long)
+  kCat,       // a b
+  kAlt,       // a | b | ...
+  kAnd,       // a & b & ...
+  kNot,       // every byte string but a
+  kRepeat,    // a{min,max}
+  // The spellings of a set of texts, each with its terminator (regex/literals.h).
+  kLiteralSet,
+  // "Not decided here": live on every byte, never nullable (see mask/fill.h).
+  kPoison,
+  // A language that is unfolded on first use, possibly in terms of itself.
+  kLazy,
+  // The empty string, reached at the end of text `label` of a labelled kLiteralSet.
+  kDone,
 };
 
+// A node. The fields that describe the language never change; `emptiness`, `classes`, `next` and `live`
+// are computed when they are first asked for.
 struct RegexNode {
   RegexKind kind = RegexKind::kEmpty;
   bool nullable = false;
-  bool boolean = false;    // contains & or ~, so that emptiness is not plain from the structure
-  bool lazy = false;       // contains a kLazy that may be empty: emptiness needs a search
-  bool labelled = false;   // contains a labelled kLiteralSet or a kDone
-  bool finite = false;     // plainly finitely many strings
-  bool character = false;  // see RegexArena::character
-  // What is plain of it in the arena's spelling: its texts are texts of the spelling without their end, or
-  // bodies (with it), or continuation bytes of one character.
+  // Contains & or ~, so the structure does not tell whether the language is empty.
+  bool boolean = false;
+  // Contains a kLazy that may be empty, so only a search tells.
+  bool lazy = false;
+  // Contains a labelled kLiteralSet or a kDone.
+  bool labelled = false;
+  // Plainly finitely many strings. False says nothing.
+  bool finite = false;
+  // All spellings of each character of a set; see RegexArena::character.
+  bool character = false;
+  // Facts that the structure shows about the strings in the spelling of the arena. kText: texts without
+  // their terminator. kBody: texts with their terminator. kTail: continuation bytes of one character.
+  // kOther: none of these is shown.
   enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
-  // Continuation bytes before the first character, and of what else it has it holds every spelling or none;
-  // kBroken: not so; kEvery: whatever stands in front. kTail: of how many it consists.
+  // How many continuation bytes stand before the first character, if the language holds every spelling
+  // of a text or none. kBroken: it may hold some spellings only. kEvery: any number of bytes may stand
+  // in front. Of a kTail: how many bytes it consists of.
   uint8_t after = kBroken;
   static constexpr uint8_t kEvery = 254, kBroken = 255;
-  // Bodies of which every spelling is there or none: 1 = at a character, k > 1 = k-1 continuation bytes
-  // before one; 0: not plainly so.
+  // For bodies that hold every spelling of a text or none: 1 if they begin at a character, k > 1 if k -
+  // 1 continuation bytes come first. 0: the structure does not show it.
   uint8_t body() const {
     return inside == kBody && after < kEvery ? static_cast<uint8_t>(after + 1) : uint8_t{0};
   }
-  uint8_t emptiness = 0;  // 0 unknown, 1 empty, 2 not empty, 3 too much to tell (only where boolean)
-  uint16_t height = 0;    // recursion depth of next()
-  uint32_t shortest = 0;  // bytes of some short text, read off the structure; guides searches, proves nothing
+  // 0 unknown, 1 empty, 2 not empty, 3 too much to tell; used only where `boolean`.
+  uint8_t emptiness = 0;
+  // The depth of the recursion of next().
+  uint16_t height = 0;
+  // The bytes of some short string, by the structure. It guides searches and proves nothing.
+  uint32_t shortest = 0;
   uint32_t a = 0,
            b = 0;  // children; kBytes: index of the set; kLiteralSet: of the set; kLazy: of its definition
-  uint32_t min = 0, max = 0;          // kRepeat; kDone: min = label; kLazy: min = state
-  const uint32_t* kids = nullptr;     // kAlt, kAnd: sorted child ids
-  const char* text = nullptr;         // kLiteral
-  uint32_t n = 0;                     // number of kids, or length of the text
-  const ClassMap* classes = nullptr;  // computed on first use
-  uint32_t* next = nullptr;           // per class; kUnknownNext where not computed yet
-  const ByteSet* live = nullptr;      // computed on first use
+  // kRepeat: the numbers. kDone: min = the label. kLazy: min = the state.
+  uint32_t min = 0, max = 0;
+  // kAlt, kAnd: ids of the kids, sorted.
+  const uint32_t* kids = nullptr;
+  const char* text = nullptr;  // kLiteral
+  uint32_t n = 0;              // number of kids, or length of the text
+  // Computed on first use: bytes of one class have one derivative.
+  const ClassMap* classes = nullptr;
+  // Per class: the derivative, or kUnknownNext.
+  uint32_t* next = nullptr;
+  // Computed on first use; see RegexArena::live.
+  const ByteSet* live = nullptr;
 };
 
 class RegexArena;
 
-// See RegexArena::cache.
+// The base of an object that a caller keeps with an arena; see RegexArena::cache.
 class RegexCache {
  public:
   virtual ~RegexCache() = default;
   virtual std::size_t byte_size() const = 0;
 };
 
-// Definitions of kLazy nodes: right-linear equations, or an automaton given by its states.
+// The definition of kLazy nodes: right-linear equations, or an automaton given by its states.
 class LazyLanguage {
  public:
   virtual ~LazyLanguage() = default;
-  // The language of a state. Lazy nodes of the same definition may occur in it where at least one byte
-  // has been read before (guarded), which keeps derivatives finite. Called again and again: memoise.
+  // The language of a state. It may contain kLazy nodes of the same definition, but only where at least
+  // one byte has been read before (guarded); this keeps derivatives finite. It is called again and
+  // again, so it should remember its results.
   virtual RegexId unfold(RegexArena& arena, uint32_t state) = 0;
-  // A shortest text of a state, for who knows it without a search. False: look for one.
+  // A shortest text of a state, if the definition knows one without a search. False: look for one.
   virtual bool shortest(uint32_t state, std::string& text) const {
     (void)state, (void)text;
     return false;
   }
 };
 
+// Owns all regexes of a world and answers questions about them. All ids belong to one arena.
 class RegexArena {
  public:
-  // `spelling`: of its literal sets; languages of texts in it have a normal form of their own. The program
-  // keeps it. One an arena, so that all strings share their nodes.
-  // `omits`: where the emptiness of a language is too much to tell, step() omits it (base/effort.h).
+  // `spelling`: that of literal sets. Languages of texts in this spelling have a normal form of their
+  // own. The object must outlive the arena. An arena has one spelling, so that all strings of a world
+  // share their nodes. `omits`: step() leaves out languages whose emptiness is too much to tell
+  // (base/effort.h).
   explicit RegexArena(const Spelling& spelling = kUtf8, bool omits = false);
   const Spelling& spelling() const { return spelling_; }
   Effort& effort() { return effort_; }
@@ -144,28 +169,32 @@ class RegexArena {
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }
-  // The spellings of the table's strings, with what ends a text. `subset`: bitset over the table's indices,
-  // empty = all. When `labelled`, completing string i ends in done(label of i) instead of epsilon().
+  // The spellings of the strings of a table, each with its terminator. `subset` is a bitset over the
+  // table's indices; empty means all. If `labelled`, string i ends in done(label of i) and not in
+  // epsilon(), so that the reader learns which string it was.
   RegexId literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
+  // The empty string with a label.
   RegexId done(uint32_t label);
-  // Of a state of such a set, those texts that are in `subset`, too.
+  // Of a state of a literal set: only those texts that are in `subset`, too.
   RegexId restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
-  // The arena keeps the definition alive. `nullable` is the state's; `maybe_empty` false promises that
-  // no state's language is empty, which saves searches; `body` promises RegexNode::body() 1; `labelled`: its
-  // texts end in labels.
+  // Lazy nodes. The arena keeps the definition alive. `nullable` is that of the state. `maybe_empty`
+  // false promises that no state has an empty language, which saves searches. `body` promises that
+  // RegexNode::body() is 1. `labelled`: its texts end in labels.
   uint32_t define(std::unique_ptr<LazyLanguage> language);
   RegexId lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body = false,
                bool labelled = false);
   const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
   LiteralTables& tables() { return tables_; }
-  // r as every spelling of each character of a set, and nothing else: another node than r, which may be
-  // something else elsewhere.
+  // The node r, marked as "every spelling of each character of a set and nothing else". It is another
+  // node than r, because the same bytes may be something else in another place.
   RegexId character(RegexId r);
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
-  // Every character of the arena's spelling, and what ends its texts. empty(): texts have no end in it.
+  // Every character in the arena's spelling, and the terminator of its texts; empty() if texts have no
+  // terminator.
   RegexId any_character() const { return any_character_; }
   RegexId end() const { return end_; }
-  // What a caller keeps of many regexes: one object of each type an arena, made when first asked for.
+  // An object that a caller keeps for all regexes of the arena: one for each type T, made when first
+  // asked for. It lives and dies with the arena, and its size counts to the arena's.
   template <class T, class... Args>
   T& cache(Args&&... args) {
     const auto known = caches_.find(typeid(T));
@@ -174,19 +203,21 @@ class RegexArena {
         *caches_.emplace(typeid(T), std::make_unique<T>(std::forward<Args>(args)...)).first->second);
   }
 
-  // r with other maxima of its counters, where those are at or above a limit: `characters` for counters of
-  // characters, `others` for the rest. lift = false: a subset of r, the maxima are lowered to the limit.
-  // lift = true: a superset of r, they become unbounded. Nothing below a complement is changed.
+  // r with other maxima of those counters whose maximum reaches a limit: `characters` for counters of
+  // characters, `others` for the rest. lift = false lowers the maxima to the limit: a subset of r. lift
+  // = true removes them: a superset of r. Nothing below a complement changes. Used for bounds of masks
+  // (mask/bounds.cc).
   RegexId limited(RegexId r, uint32_t characters, uint32_t others, bool lift);
 
   // ---- questions ----
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  // The derivative; empty() exactly where no continuation exists. An arena that omits answers with what is
-  // undecided(), too: under a complement less would be more.
+  // The derivative: the texts that may follow the byte b in r. It is empty() exactly if no text may
+  // follow. An arena that omits may also answer with a regex that is undecided(): under a complement,
+  // empty() would allow too much.
   RegexId next(RegexId r, uint8_t b);
-  // The same, and empty() where it is too much to tell: for what a text goes on with. What step() leads to
-  // has a byte to step on, or can end.
+  // The same for reading a text, where a language that is too much to tell may be left out: then it is
+  // empty(). Every other result has a further byte or can end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
     if (!effort_.omits() || !undecided(d) || has_known_text(d)) return d;
@@ -197,35 +228,42 @@ class RegexArena {
     effort_.omit();
     return empty();
   }
-  // It is too much to tell whether r has a text: is_empty() throws, again and again.
+  // True if it is too much to tell whether r has a string: then is_empty() throws each time it is
+  // asked.
   bool undecided(RegexId r) const { return nodes_[r.v].emptiness == kUndecided; }
-  // is_empty(), but false and undecided() where it is too much to tell in an arena that omits.
+  // is_empty(). In an arena that omits, false where it is too much to tell; then r is undecided().
   bool judged_empty(RegexId r);
+  // The derivatives by all bytes of a text, by next() or by step().
   RegexId run(RegexId r, std::string_view text);
   RegexId walk(RegexId r, std::string_view text);  // by step()
   bool matches(RegexId r, std::string_view text) { return nullable(run(r, text)); }
-  bool is_empty(RegexId r);  // throws kSchemaTooComplex past the node budget
+  // Throws kSchemaTooComplex if too many nodes would have to be visited.
+  bool is_empty(RegexId r);
   const ClassMap& classes(RegexId r);
-  // Bytes in one class lead on alike in both.
+  // Bytes of one class lead to one derivative of each of the two.
   const ClassMap& classes(RegexId r, RegexId other) {
     return *class_maps_.product(&classes(r), &classes(other));
   }
-  const ByteSet& live(RegexId r);  // bytes b with next(r, b) not empty
-  ByteSet steps(RegexId r);        // bytes b with step(r, b) not empty
+  // The bytes b such that next(r, b) is not empty.
+  const ByteSet& live(RegexId r);
+  // The bytes b such that step(r, b) is not empty.
+  ByteSet steps(RegexId r);
   ClassMaps& class_maps() { return class_maps_; }
-  // Every string of the language when it is finite and has at most `limit` strings; false otherwise.
+  // Appends every string of the language. False if there are more than `limit`, or infinitely many.
   bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
-  // The number of strings; 2^64 - 1: 2^40 or more, or infinitely many. Where more than so many nodes would
-  // have to be visited, a lower bound, and `exact` is false.
+  // The number of strings; 2^64 - 1 stands for 2^40 or more and for infinitely many. If more than
+  // `nodes` nodes would have to be visited, the result is a lower bound and `exact` is false.
   uint64_t count(RegexId r, uint32_t nodes, bool& exact);
-  // A shortest string of the language, or a short one where the search for it would be too large.
+  // Writes a shortest string of the language to `out`, or a short one if the search for a shortest is
+  // too large. False if the language is empty.
   bool witness(RegexId r, std::string& out);
-  // A lower bound on the bytes of every string of the language, read off the structure of the regex.
+  // A lower bound on the bytes of every string of the language, by the structure.
   uint32_t least_length(RegexId r);
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
-  // More bytes than that, or states of parsers that read by this arena: out_of_memory().
+  // The limit of the bytes of this arena, and of the states of parsers that read with it. Beyond it new
+  // nodes throw out_of_memory().
   void set_most(std::size_t bytes) { most_ = bytes; }
   std::size_t most() const { return most_; }
 
@@ -256,9 +294,11 @@ class RegexArena {
   bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
-  uint32_t searches_ = 0;  // searches for emptiness under way, within each other
+  // Searches for emptiness that are under way, within each other.
+  uint32_t searches_ = 0;
   bool needs_escape(RegexId r);
-  bool all_bodies(RegexId r) const;  // every text of the spelling, with its end
+  // True if r is every text of the spelling, with its end.
+  bool all_bodies(RegexId r) const;
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
   enum class Holds : uint8_t { kNo, kYes, kUnknown };
@@ -280,10 +320,12 @@ class RegexArena {
   std::array<RegexId, 256> byte_{};
   RegexId any_character_{}, end_{};
   FlatMap<uint32_t, uint32_t> least_lengths_;
-  FlatMap<uint32_t, uint8_t> escapes_;  // see needs_escape
+  // See needs_escape().
+  FlatMap<uint32_t, uint8_t> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);
-  uint32_t next_look_ = 0;  // nodes at which the size is looked at again
+  // The number of nodes at which the size is looked at again.
+  uint32_t next_look_ = 0;
   struct LimitedHash {
     std::size_t operator()(const std::array<uint32_t, 3>& key) const { return hash_words(key, 3); }
   };

@@ -3,33 +3,34 @@
 // In: a regex. Out: the answer, found by walking derivatives. Cost: none where the structure tells, else the
 // nodes visited, under a budget; what a search found out about the nodes on its way is kept in them.
 //
-// The problem. A node without complements is empty only if it is the empty set: the constructors see to
-// that. A & B and ~A have to be searched, and `[a-z]{1,30} & .*x.*` has more derivatives than anyone wants
-// to visit.
+// The problem. A node without & and ~ is empty only if it is empty(): the constructors take care of
+// that. A & B and ~A have to be searched, and `[a-z]{1,30} & .*x.*` has more derivatives than a search
+// should visit.
 //
-// The idea. In this order, and each later step only where the earlier ones tell nothing:
+// The idea. These steps, each only if the earlier ones do not tell:
 //
-//     structure           nullable, finite, a union with a part that is known, an infinite language less a
+//     structure           nullable, finite, a union with a part that is known, an infinite language without a
 //                         finite one
 //     a known text        a lazy part may have its next text at hand (has_lazy_text()); short texts of the
-//                         parts are read by the whole (has_short_text()): most schemas' conjunctions are
-//                         told by one of them
-//     search_empty()      best-first over derivatives: the nearest by what structure says is left, and by
-//                         what was read
-//     undecided           the budget ran out: is_empty() throws, or, in a world that omits, says that it is
+//                         parts are read by the whole (has_short_text()); most conjunctions in schemas are
+//                         decided by one of the two
+//     search_empty()      best-first over derivatives: those that seem nearest to an end first, by structure
+//                         and by what was read
+//     undecided           the limit is reached: is_empty() throws or, in a world that omits, says that it is
 //                         not known
 //
-// witness() is A* (Hart, Nilsson and Raphael 1968) over distinct nodes, so that a date is found digit by
-// digit and not by breadth. enumerate() and count() walk in depth over live bytes: a node that is met again
-// on its own path means that there are infinitely many strings.
+// witness() is A* (Hart, Nilsson and Raphael 1968) over distinct nodes, so a date is found digit by
+// digit. enumerate() and count() go depth-first over live bytes: a node that is met again on its own
+// path means that there are infinitely many strings.
 //
 // Invariants.
-// - A path that was found is marked non-empty, node by node; where nothing is found all that was visited is
-//   empty. So no question is searched twice.
-// - What is undecided is never kept as an answer (base/effort.h).
+// - A path that was found is marked non-empty, node by node. If nothing is found, everything that was
+//   visited is empty. So no question is searched twice.
+// - An undecided question is never stored as an answer (base/effort.h).
 //
-// Rejected. Depth first: a counter would be counted down to its end. Breadth first: every escape of every
-// character would be tried. Determinising and minimising: exponential, where one text answers.
+// Rejected. Depth-first search: it would count a counter down to its end. Breadth-first: it would try
+// every escape of every character. Determinising and minimising: exponential, where one string is an
+// answer.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -47,16 +48,21 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kEmptinessBudget = 60'000;  // nodes visited by one emptiness search
-constexpr uint32_t kWitnessBudget = 4'000;     // nodes of a search for a shortest text
-constexpr uint32_t kParts = 500;  // looked at for one text; parts are shared, so paths can be exponential
-constexpr uint32_t kLazyBudget = 10'000;  // the same where lazy nodes are involved, which cost more
+// Nodes visited by one search for emptiness.
+constexpr uint32_t kEmptinessBudget = 60'000;
+// Nodes visited by a search for a shortest text.
+constexpr uint32_t kWitnessBudget = 4'000;
+// Parts looked at for one text. Parts are shared, so there can be exponentially many paths to them.
+constexpr uint32_t kParts = 500;
+// As kEmptinessBudget, where lazy nodes are involved: they cost more.
+constexpr uint32_t kLazyBudget = 10'000;
 constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
 }  // namespace
 
 // ---- emptiness ----
 
+// By structure as far as that goes. A sequence is empty if a part is; a union if all parts are.
 bool RegexArena::is_empty(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -73,7 +79,8 @@ bool RegexArena::is_empty(RegexId r) {
   switch (n.kind) {
     case RegexKind::kCat: result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b}); break;
     case RegexKind::kAlt: {
-      FirstLimit unsure;  // one that is not empty decides, whatever the others are
+      // A part that is not empty decides, whatever the others are.
+      FirstLimit unsure;
       result = true;
       for (uint32_t i = 0; i < n.n && result; ++i)
         result = unsure.otherwise(true, [&] { return is_empty(RegexId{n.kids[i]}); });
@@ -88,8 +95,8 @@ bool RegexArena::is_empty(RegexId r) {
   return result;
 }
 
-// Whether some part of a union is known to have a text: masks are put together from the parts, so what they
-// allow is read on in the union, whatever is too much to tell of its other parts.
+// True if some part of a union is known to have a text. Masks are put together from the parts, so a
+// text that a mask allows must be readable in the union, even if other parts are too much to tell.
 bool RegexArena::has_known_text(RegexId r) const {
   const RegexNode& n = nodes_[r.v];
   if (n.kind != RegexKind::kAlt) return false;
@@ -100,8 +107,8 @@ bool RegexArena::has_known_text(RegexId r) const {
   return false;
 }
 
-// Whether a text that a lazy part of a conjunction knows is one of the whole. A divisor of nine digits has
-// its next multiple at hand, which a search would have to find among a billion texts.
+// True if a text that a lazy part of a conjunction knows is a text of the whole. A divisor of nine
+// digits knows its next multiple, which a search would have to find among a billion texts.
 bool RegexArena::has_lazy_text(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return false;
@@ -125,7 +132,8 @@ bool RegexArena::judged_empty(RegexId r) {
   return std::move(answer).value_or(false);
 }
 
-// What was undecided, with more work; false where it stays so.
+// Asks again about a node that was undecided, with the work that is left now. False where it stays
+// undecided.
 bool RegexArena::settled_empty(RegexId r) {
   nodes_[r.v].emptiness = 0;
   const bool empty = judged_empty(r);
@@ -133,8 +141,9 @@ bool RegexArena::settled_empty(RegexId r) {
   return empty;
 }
 
-// The texts along `text`, which is one of r, are not empty: step() finds the way that was seen here. False,
-// and nothing is said, where the way leads over what was left out: that stays out.
+// `text` is a text of r: marks all languages along it as not empty, so that step() takes the way that
+// was found here. Returns false and marks nothing if the way leads through a node that was omitted: it
+// stays omitted.
 bool RegexArena::promise(RegexId r, std::string_view text) {
   std::vector<RegexId> way;
   for (char c : text) {
@@ -147,7 +156,7 @@ bool RegexArena::promise(RegexId r, std::string_view text) {
   return true;
 }
 
-// An infinite language less finitely many strings: what is left of "any key but these".
+// True for an infinite language without finitely many strings: a derivative of "any key but these".
 bool RegexArena::plainly_infinite(RegexId r) const {
   const RegexNode& n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return false;
@@ -163,8 +172,8 @@ bool RegexArena::plainly_infinite(RegexId r) const {
   return true;
 }
 
-// Whether a short text of one part is a text of the whole. The derivatives of the parts are known mostly, and
-// no intersection is made; a search makes those by every byte of each step.
+// True if a short text of one part is a text of the whole. The derivatives of the parts are mostly
+// known, and no intersection is made; a search would make one for every byte of each step.
 bool RegexArena::has_short_text(RegexId r) {
   uint32_t left = kParts;
   std::vector<std::string> texts;
@@ -177,8 +186,8 @@ bool RegexArena::has_short_text(RegexId r) {
   return !effort_.omits() || promise(r, *found);
 }
 
-// Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest, of
-// a complement what the complement within denies.
+// Appends short texts of those parts that have no & and no ~ in them. In an intersection the part with
+// the longest `shortest` is taken; in ~(... & ~x) the x.
 void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out) {
   check_depth();
   constexpr std::size_t kTexts = 64, kSteps = 64;
@@ -204,6 +213,7 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
     return;
   }
   std::string text;
+  // Greedy: at each node the byte behind which the least is left.
   for (RegexId at = r; !nodes_[at.v].nullable;) {
     if (text.size() == kSteps) return;
     const ClassMap& c = classes(at);
@@ -224,7 +234,7 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
   out.push_back(std::move(text));
 }
 
-// Told part by part, or not at all.
+// Whether the text is in r, decided part by part. kUnknown: a part is lazy, or the limit is reached.
 RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -247,14 +257,19 @@ RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& 
 }
 
 namespace {
-// Where a search for one spelling stands inside a JSON string body.
+// The place of a search inside a JSON string body, if it tries one spelling for each character only.
 enum Spelled : uint8_t {
-  kAnywhere = 0,   // the language is no body: every byte counts
-  kCharacter = 1,  // 2, 3, 4: one, two, three continuation bytes to come
-  kEscape = 5,     // after a backslash: only what has no raw spelling follows
-  kEscapeU = 6,    // 7, 8, 9: after u0, u00, u000 or u001
+  // The language is no body: every byte counts.
+  kAnywhere = 0,
+  // At the beginning of a character. 2, 3, 4: one, two, three continuation bytes are missing.
+  kCharacter = 1,
+  // Behind a backslash. Only characters without a raw spelling follow.
+  kEscape = 5,
+  // Behind \u. 7, 8, 9: behind \u0, \u00, \u000 or \u001.
+  kEscapeU = 6,
 };
 
+// The place after byte b.
 uint8_t spelled_after(uint8_t at, uint8_t b) {
   if (at == kAnywhere) return kAnywhere;
   if (at > kCharacter && at <= 4) return static_cast<uint8_t>(at - 1);
@@ -266,7 +281,7 @@ uint8_t spelled_after(uint8_t at, uint8_t b) {
   return at == 9 ? uint8_t{kCharacter} : static_cast<uint8_t>(at + 1);
 }
 
-// The bytes that a body may continue with there; classes need not respect this boundary.
+// The bytes that may follow at a place inside of an escape; classes of bytes may mix them with others.
 std::string_view spelled_bytes(uint8_t at) {
   switch (at) {
     case kEscape: return "\"\\bfnrtu";
@@ -278,15 +293,18 @@ std::string_view spelled_bytes(uint8_t at) {
 }
 }  // namespace
 
-// Whether some text of a body begins with an escape that its character cannot do without. Told of each part
-// of an intersection: the parts' derivatives are known mostly, and the intersection's would be new.
+// True if some text of a body may begin with an escape that its character cannot do without (a quote, a
+// control character). Asked of each part of an intersection: the derivatives of the parts are mostly
+// known, those of the intersection would be new.
 bool RegexArena::needs_escape(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind == RegexKind::kAnd)
     return std::ranges::all_of(std::span(n.kids, n.n), [&](uint32_t k) { return needs_escape(RegexId{k}); });
-  if (n.lazy || n.kind == RegexKind::kNot) return true;  // not known
+  // Not known.
+  if (n.lazy || n.kind == RegexKind::kNot) return true;
   if (const uint8_t* known = escapes_.find(r.v)) return *known != 0;
-  // Derivatives that are not empty by their structure may be empty all the same: then this is only slower.
+  // A derivative that is not empty() may still be an empty language. Then the answer is only too
+  // cautious.
   const RegexId begun = derive(r, '\\');
   bool out = false;
   for (const char c : {'"', '\\', 'b', 'f', 'n', 'r', 't'})
@@ -299,11 +317,13 @@ bool RegexArena::needs_escape(RegexId r) {
   return out;
 }
 
-// Best-first search for a nullable node, nearest first by structure and by what was read so far: depth-first
-// would count a counter down to its end, breadth-first would try every escape, and by structure alone a
-// character of several bytes would wait until every text in ASCII was tried. The path to a witness is
-// non-empty; when nothing is found, everything visited is empty (of a body: everything visited at a
-// character).
+// Best-first search for a nullable node. The distance is the number of bytes that are still needed
+// according to the structure, plus half the bytes read so far. Depth-first search would count a counter
+// down to its end, breadth-first would try every escape. By structure alone a character of several
+// bytes would wait until every text in ASCII was tried.
+//
+// If one is found, every node on the path to it is not empty. If none is found, every visited node is
+// empty; in a body, every node at the beginning of a character is.
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
   struct Nested {
@@ -317,7 +337,8 @@ bool RegexArena::search_empty(RegexId start) {
   };
   std::vector<Visit> visits;
   std::unordered_set<uint64_t> seen;
-  using Entry = std::pair<uint64_t, uint32_t>;  // twice the structural distance and the depth, visit
+  // The distance, doubled, and the index of the visit.
+  using Entry = std::pair<uint64_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   const auto push = [&](uint32_t id, uint8_t spelled, uint32_t parent) {
     if (!seen.insert((static_cast<uint64_t>(id) << 8) | spelled).second) return;
@@ -332,8 +353,8 @@ bool RegexArena::search_empty(RegexId start) {
     }
   };
   push(start.v, nodes_[start.v].body(), 0);
-  // What is undecided is left out of every step, for good: no way leads over it, and nothing behind it is
-  // known to be empty.
+  // An undecided node is left out of every step, for good: no way leads through it, and no node that
+  // leads to it is known to be empty.
   bool unsure = false;
   while (!open.empty()) {
     const uint32_t at = open.top().second;
@@ -356,7 +377,7 @@ bool RegexArena::search_empty(RegexId start) {
         unsure = true;
         continue;
       }
-      // A node that is not & or ~ itself is decided by its parts.
+      // A node that is neither & nor ~ itself is decided by its parts.
       if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
         if (!is_empty(d)) return found(at);
         continue;
@@ -371,9 +392,9 @@ bool RegexArena::search_empty(RegexId start) {
   return true;
 }
 
-// Whether there are plainly more texts than that. Distinct beginnings begin distinct texts, so those of a few
-// levels of derivatives are counted, not written, and those that go the way of one short text. No search for
-// emptiness is needed.
+// True if there are plainly more strings than `limit`. Distinct beginnings begin distinct strings, so
+// it is enough to count beginnings: those that follow the classes of one short text, and those of a few
+// levels of derivatives. Strings are not written, and no search for emptiness is needed.
 bool RegexArena::plenty(RegexId r, uint64_t limit) {
   constexpr uint32_t kDerivatives = 500;
   const auto sizes = [](const ClassMap& c) {
@@ -419,8 +440,8 @@ bool RegexArena::plenty(RegexId r, uint64_t limit) {
 }
 
 bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out) {
-  // Depth-first over live bytes; a node met again on the path means an infinite language, because
-  // dead nodes are never entered.
+  // Depth-first over live bytes. Dead nodes are never entered, so a node that is met again on the path
+  // means infinitely many strings.
   struct Frame {
     RegexId id;
     int byte;
@@ -465,15 +486,15 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
-// Else depth-first over live bytes, as in enumerate(): every node can be completed, so a node met again on
-// its own path means infinitely many strings.
+// Two ways. Level by level first, which tells soon that there are too many strings to count. Else
+// depth-first over live bytes as in enumerate(), with the count of each node remembered.
 uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   constexpr uint64_t kMany = ~0ull, kEnough = 1ull << 40;
   constexpr int kLevels = 48;
   exact = true;
   if (is_empty(start)) return 0;
-  // By length first: distinct live prefixes of one length begin distinct strings, so a few levels tell that
-  // there are more strings than anybody counts.
+  // Distinct live beginnings of one length begin distinct strings. So a few levels show that there are
+  // 2^40.
   std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
   uint64_t shorter = 0;
   for (int k = 0; k < kLevels && level.size() <= nodes / kLevels; ++k) {
@@ -494,7 +515,8 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
             exact = false;
             continue;
           }
-          if (d == empty()) continue;  // found out since live() was
+          // Its emptiness was found after live() was computed.
+          if (d == empty()) continue;
           longer[d.v] += n * of_class[i];
           paths += n * of_class[i];
         }
@@ -541,7 +563,8 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
     }
     if (known.size() + path.size() > nodes) {
       exact = false;
-      uint64_t sum = 0;  // what was completed beside each prefix of the path
+      // The counts beside each node of the path.
+      uint64_t sum = 0;
       for (const Frame& g : path) add(sum, g.sum);
       return sum;
     }
@@ -550,7 +573,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   }
 }
 
-// No text of r has fewer bytes. (RegexNode::shortest may be more than a shortest text has.)
+// No string of r has fewer bytes. RegexNode::shortest may be larger than the shortest string.
 uint32_t RegexArena::least_length(RegexId r) {
   check_depth();
   constexpr uint64_t kMost = 1u << 20;
@@ -576,10 +599,11 @@ uint32_t RegexArena::least_length(RegexId r) {
   return static_cast<uint32_t>(std::min(out, kMost));
 }
 
-// A* (Hart, Nilsson and Raphael 1968) over distinct nodes, by the bytes read and the least that are left; of
-// equal sums the deepest first. Where the structure tells how long the texts are (dates, identifiers), the
-// search goes straight to the end of one, where breadth-first it would visit what every beginning leaves.
-// Lazy nodes may know the rest: then it is not searched for.
+// A* (Hart, Nilsson and Raphael 1968) over distinct nodes, by the bytes read and the least number of
+// bytes that are left; of equal sums the deepest first. If the structure tells the length of the texts
+// (dates, identifiers), the search goes straight to the end of one, where breadth-first search would
+// visit what every beginning leaves. A lazy node may know the rest of a text; then it is not searched
+// for.
 bool RegexArena::witness(RegexId r, std::string& out) {
   out.clear();
   if (!undecided(r) && is_empty(r)) return false;
@@ -597,7 +621,8 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   };
   std::unordered_map<uint32_t, Reached> reached{{r.v, {0, r.v, 0}}};
   std::priority_queue<Open> open;
-  std::unordered_map<uint32_t, std::string> rests;  // that lazy nodes know
+  // Rests of texts that lazy nodes know.
+  std::unordered_map<uint32_t, std::string> rests;
   uint32_t order = 0;
   const auto visit = [&](uint32_t id, uint32_t depth) {
     const RegexNode& n = nodes_[id];
@@ -616,7 +641,8 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   while (!open.empty()) {
     const Open at = open.top();
     open.pop();
-    if (reached.at(at.id).depth < at.depth) continue;  // a shorter way was found since
+    // A shorter way to this node was found since it was pushed.
+    if (reached.at(at.id).depth < at.depth) continue;
     const auto rest = rests.find(at.id);
     if (nodes_[at.id].nullable || rest != rests.end()) {
       for (uint32_t i = at.id; i != r.v; i = reached.at(i).parent)
@@ -641,7 +667,8 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   return false;
 }
 
-// Best-first by what the structure says is left: where there are too many short texts that are none.
+// Best-first by the number of bytes that are still needed according to the structure, without a proof
+// that the text is shortest. Used when there are too many short beginnings that lead nowhere.
 bool RegexArena::near_witness(RegexId r, std::string& out) {
   struct Visit {
     uint32_t id, parent, depth;

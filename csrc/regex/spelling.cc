@@ -1,5 +1,8 @@
-// See spelling.h. Digit i contributes `bits` bits of the code point as one byte, after an optional fixed
-// prefix. A node of the trie is the set restricted to one aligned block.
+// Lowers sets of code points to bytes; see spelling.h. Digit i of a spelling decides `bits` bits of the
+// code point and is one byte, with a fixed prefix in front. A node of the trie is the part of the set
+// in one aligned block of code points.
+//
+//     [U+00E9-U+00FF] in UTF-8: digits 110xxxxx 10xxxxxx; one block with the first byte C3, then A9 to BF
 #include "regex/spelling.h"
 
 #include <algorithm>
@@ -19,6 +22,7 @@ namespace {
 
 using Level = SpelledDigit;
 
+// The bytes that write one digit: one byte, or two for a hex letter.
 ByteSet digit_byte(const Level& level, uint32_t digit) {
   uint32_t v = level.high | digit;
   if (!level.hex) return ByteSet::of(static_cast<uint8_t>(v));
@@ -41,6 +45,8 @@ constexpr Level kUtf8Three[] = {{4, false, 0xE0, {}}, {6, false, 0x80, {}}, {6, 
 constexpr Level kUtf8Four[] = {
     {3, false, 0xF0, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}};
 
+// Builds one class. Blocks that are full share one subtree; equal rests of different digits are one
+// branch.
 class DigitTrie {
  public:
   DigitTrie(RegexArena& arena, std::span<const Level> levels) : arena_(arena), levels_(levels) {
@@ -48,11 +54,12 @@ class DigitTrie {
       shift_[i] = static_cast<uint8_t>(shift_[i + 1] + levels[i].bits);
   }
 
-  // The members of `ranges` (values below 2^shift_[0]) in digit order.
+  // The members of `ranges`, all below 2^shift_[0], in the order of their digits.
   RegexId build(std::span<const CodepointRange> ranges) { return block(0, 0, ranges); }
 
  private:
-  // Members inside the block [base, base + 2^shift_[level]), spelled from `level` on; not empty.
+  // The members in [base, base + 2^shift_[level]), written from digit `level` on; there is at least
+  // one.
   RegexId block(std::size_t level, uint32_t base, std::span<const CodepointRange> ranges) {
     check_depth();
     if (level == levels_.size()) return RegexArena::epsilon();
@@ -60,14 +67,16 @@ class DigitTrie {
     const uint32_t child_mask = (1u << child_bits) - 1;
     const uint32_t last = base + ((1u << shift_[level]) - 1);
     std::vector<std::pair<RegexId, ByteSet>> groups;
-    uint32_t at = base;  // everything below is handled
+    // Everything below is done.
+    uint32_t at = base;
     while (!ranges.empty()) {
       CodepointRange r = {std::max(ranges[0].lo, at), std::min(ranges[0].hi, last)};
       if (r.lo > last) break;
       const uint32_t lo_base = r.lo & ~child_mask;
       const bool whole_first = r.lo == lo_base && (r.hi >= lo_base + child_mask);
       if (whole_first) {
-        const uint32_t end = (r.hi + 1) & ~child_mask;  // the children in [lo_base, end) are full
+        // The children in [lo_base, end) are full.
+        const uint32_t end = (r.hi + 1) & ~child_mask;
         add(groups, full(level + 1),
             digit_range(levels_[level], (lo_base - base) >> child_bits, ((end - 1) - base) >> child_bits));
         at = end;
@@ -82,6 +91,7 @@ class DigitTrie {
     return join(level, groups);
   }
 
+  // Every value, from digit `level` on.
   RegexId full(std::size_t level) {
     RegexId r = RegexArena::epsilon();
     for (std::size_t i = levels_.size(); i-- > level;) {
@@ -91,6 +101,7 @@ class DigitTrie {
     return r;
   }
 
+  // Adds a branch; bytes with the same rest are one branch.
   static void add(std::vector<std::pair<RegexId, ByteSet>>& groups, RegexId rest, const ByteSet& bytes) {
     for (auto& [r, set] : groups)
       if (r == rest) {
@@ -124,7 +135,9 @@ class DigitTrie {
 
   RegexArena& arena_;
   std::span<const Level> levels_;
-  std::array<uint8_t, 8> shift_{};  // shift_[i] = sum of bits of levels i.. = log2 of a block of level i
+  // shift_[i] is the number of bits of the digits from i on: the logarithm of the size of a block of
+  // level i.
+  std::array<uint8_t, 8> shift_{};
 };
 
 }  // namespace

@@ -1,18 +1,19 @@
-// A spelling: how the characters of a text are written as bytes, and what ends the text.
+// A spelling: how the characters of a text are written as bytes, and the terminator of the text (JSON:
+// the closing quote).
 //
-// In: sets of code points, texts. Out: regexes over bytes. A spelling is a constant of the program, and two
-// spellings are equal if they are the same object.
+// In: sets of code points, and texts. Out: regexes over bytes. A spelling is a constant of the program;
+// two spellings are equal if they are the same object.
 //
-// A set is lowered as one trie over the digits of its code points (UTF-8 bytes or hex digits), equal subtrees
-// shared, so a small class costs a few nodes. Source of the range splitting: R. Cox, "Regular Expression
-// Matching in the Wild" (2010), section on UTF-8.
+// A set is lowered as one trie over the digits of its code points (UTF-8 bytes or hex digits) with
+// shared subtrees, so a small class costs a few nodes. Source of the splitting of ranges: R. Cox,
+// "Regular Expression Matching in the Wild" (2010), section on UTF-8.
 //
-// UTF-8 is the one spelling that regex/ knows. strings/json_spelling.h has those of JSON strings, in which a
-// character may have several ways to be written (`A` and `\u0041`) and a quote ends the text.
+// UTF-8 is the only spelling that regex/ knows. strings/json_spelling.h has those of JSON strings, in
+// which a character may be written in several ways (`A` and `\u0041`) and a quote ends the text.
 //
-// Invariants. No way to write one character begins another way of any character. So a text that is written
-// falls into characters in one way, and &, | and ~ of texts are &, | and ~ of their regexes, as long as a
-// complement is taken within any_body().
+// Invariant. No way to write one character begins another way to write any character. So a written text
+// falls into characters in one way only, and &, | and ~ of texts are &, | and ~ of their regexes, as
+// long as complements are taken within any_body().
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ namespace structgen {
 class RegexArena;
 class LiteralReader;
 
+// The functions of one spelling.
 struct Spelling {
   // Every way to write one character of the set.
   RegexId (*characters)(RegexArena& arena, const CodepointSet& set);
@@ -35,33 +37,41 @@ struct Spelling {
   std::string (*write)(std::string_view text) = nullptr;
   // The byte that ends a text; -1: nothing does.
   int end = -1;
-  // Reads sets of literals written like this (regex/literals.h); null: there are none.
+  // The reader of literal sets in this spelling (regex/literals.h); null: there are none.
   const LiteralReader* literals = nullptr;
 };
 
 extern const Spelling kUtf8;
 
-// One digit of a code point as it is written.
+// One digit of a code point, in the way in which it is written.
 struct SpelledDigit {
-  uint8_t bits;             // of the code point decided here
-  bool hex;                 // the byte is a hex digit of high|digit; otherwise it is high|digit itself
-  uint8_t high;             // fixed high bits of the byte or nibble
-  std::string_view prefix;  // bytes before this one, 'U' standing for [Dd]
+  // Bits of the code point that this digit decides.
+  uint8_t bits;
+  // True: the byte is the hex digit of high|digit, in either case. False: the byte is high|digit
+  // itself.
+  bool hex;
+  // Fixed high bits of the byte, or of the hex digit.
+  uint8_t high;
+  // Bytes in front of the digit; 'U' stands for [Dd].
+  std::string_view prefix;
 };
 
-// The members of `ranges` (sorted, apart, below 2^(bits of all digits)), not empty, written digit by digit.
+// The members of `ranges`, written digit by digit. `ranges` are sorted, disjoint, not empty, and below
+// 2^(bits of all digits).
 RegexId spell_digits(RegexArena& arena, std::span<const SpelledDigit> digits,
                      std::span<const CodepointRange> ranges);
 
+// A set in UTF-8.
 RegexId utf8_class(RegexArena& arena, const CodepointSet& set);
 
 // One character of any kind.
 RegexId any_character(RegexArena& arena, const Spelling& spelling);
-// Every text without its end; with it.
+// Every text, without its end (any_text) and with it (any_body).
 RegexId any_text(RegexArena& arena, const Spelling& spelling);
 RegexId any_body(RegexArena& arena, const Spelling& spelling);
-// What ends a text: a byte, or epsilon().
+// The terminator of a text: one byte, or epsilon().
 RegexId end_of(RegexArena& arena, const Spelling& spelling);
+// The text as one would write it, without its end.
 std::string written(std::string_view text, const Spelling& spelling);
 
 }  // namespace structgen

@@ -1,21 +1,21 @@
 // The pattern parser: groups, quantifiers, assertions, flags; syntax.h has the two dialects.
 //
-// Recursive descent over the text, one method a construct, into nodes that stand in one list. An example,
+// Recursive descent over the text, with one method for each construct. Nodes stand in one list. For
 // `a(?i:b|c)*d`:
 //
-//     alternation()    sequence(), then `|`: one
+//     alternation()    sequence(), then `|`: there is none
 //     sequence()       atom and quantifier, until `|`, `)` or the end
 //     atom()           `a`: character(); `(`: group(), whose flags end with it; `*` behind it: quantified()
 //     result           cat(a, repeat(alt(b, c), 0, no limit), d), where b and c carry the flag i
 //
-// Where the dialects differ, `in_.flavor` decides at the construct: `(?x)` and `{,n}` are Python's, `\u{...}`
-// and `[^]` are ECMA's. What is lenient is lenient as validators of JSON Schema are: a `{` that begins no
-// quantifier is a character.
+// Where the dialects differ, `in_.flavor` decides at the construct: `(?x)` and `{,n}` are Python's,
+// `\u{...}` and `[^]` are ECMA's. The parser is as lenient as validators of JSON Schema are: a `{` that
+// begins no quantifier is a character.
 //
-// Errors have the byte offset of the construct that they are about, and say what is wrong and, where there
-// is one, what to write instead. Depth is limited, so a pattern of a million brackets is an error.
+// An error has the byte offset of its construct, and says what is wrong and what to write instead.
+// Depth is limited, so a pattern of a million brackets is an error.
 //
-// Costs. Linear in the text; classes are sets of ranges (regex/class_syntax.h).
+// Costs. Linear in the text. Classes are sets of ranges (regex/class_syntax.h).
 #include "regex/syntax.h"
 
 #include <algorithm>
@@ -32,9 +32,12 @@ namespace structgen {
 
 namespace {
 
-constexpr int kMaxDepth = 1000;                // of groups
-constexpr uint32_t kMaxCount = 1'000'000'000;  // {n}
+// Groups within each other.
+constexpr int kMaxDepth = 1000;
+// The largest number of a counter {n}.
+constexpr uint32_t kMaxCount = 1'000'000'000;
 
+// The parser of one pattern.
 class Parser {
  public:
   Parser(std::string_view text, Flavor flavor, bool ascii) {
@@ -53,6 +56,8 @@ class Parser {
   }
 
  private:
+  // Each method reads one construct at the cursor and returns its node; `start` is the offset for its
+  // errors.
   uint32_t alternation();
   uint32_t sequence();
   bool atom(uint32_t& node);
@@ -74,9 +79,11 @@ class Parser {
 
   PatternCursor in_;
   Pattern out_;
-  std::unordered_map<std::string, uint32_t> names_;  // of groups: their index in out_.names
+  // The index of each group's name in out_.names.
+  std::unordered_map<std::string, uint32_t> names_;
   int depth_ = 0;
-  std::size_t flags_end_ = 0;  // end of the (?flags) groups that open the pattern
+  // The end of the (?flags) groups that open the pattern. In Python further flags may only stand there.
+  std::size_t flags_end_ = 0;
 };
 
 uint32_t Parser::alternation() {
@@ -98,7 +105,7 @@ uint32_t Parser::sequence() {
 }
 
 // Recipe, regex feature 2: where it is read; an escape is in class_syntax.cc.
-// One atom without its quantifier; false when it only set flags or was a comment.
+// Reads one atom without its quantifier. False if it only set flags or was a comment.
 bool Parser::atom(uint32_t& node) {
   const std::size_t start = in_.at;
   const char c = in_.peek();
@@ -142,7 +149,8 @@ bool Parser::atom(uint32_t& node) {
     case '{': {
       uint32_t min, max;
       if (counter(min, max)) in_.fail("nothing to repeat before the counter; write \\{ for a brace", start);
-      break;  // a brace that opens no counter stands for itself
+      // A brace that opens no counter stands for itself.
+      break;
     }
     default: break;
   }
@@ -150,6 +158,7 @@ bool Parser::atom(uint32_t& node) {
   return true;
 }
 
+// A surrogate is no scalar value: it is the empty class.
 uint32_t Parser::character(uint32_t c) {
   if (in_.flags.ignore_case) return out_.add_class(with_cases(in_, CodepointSet::one(c)));
   if (c >= 0xD800 && c <= 0xDFFF) return out_.add_class({});
@@ -162,7 +171,8 @@ uint32_t Parser::escape(std::size_t start) {
     ++in_.at;
     return out_.add_anchor(PatternKind::kBoundary, c == 'B');
   }
-  // ECMA has no such anchors, but whoever writes them means no letters: without them \A would be an error.
+  // ECMA has no such anchors, but whoever writes \A or \z means anchors. Without the flag `u` ECMA
+  // would take them for letters, which no author means.
   if (c == 'A' || c == 'Z' || (c == 'z' && in_.flavor == Flavor::kEcma)) {
     ++in_.at;
     return out_.add_anchor(c == 'A' ? PatternKind::kStart : PatternKind::kEnd);
@@ -173,6 +183,7 @@ uint32_t Parser::escape(std::size_t start) {
   return out_.add_class(std::move(e.set));
 }
 
+// `^`, with the flag m also behind a line break: (?:^|(?<=\n)).
 uint32_t Parser::line_start() {
   const uint32_t start = out_.add_anchor(PatternKind::kStart);
   if (!in_.flags.multi_line) return start;
@@ -184,6 +195,7 @@ uint32_t Parser::line_start() {
   return out_.add_alt(both);
 }
 
+// `$`, with the flag m also before a line break, and in Python before a line break that ends the text.
 uint32_t Parser::line_end() {
   const uint32_t end = out_.add_anchor(PatternKind::kEnd);
   const bool python = in_.flavor == Flavor::kPython;
@@ -203,6 +215,7 @@ uint32_t Parser::line_end() {
 
 // ---- groups ----
 
+// Flags that are set inside of a group end with it.
 uint32_t Parser::group(std::size_t start) {
   if (++depth_ > kMaxDepth)
     throw Error(ErrorKind::kSchemaTooComplex, "groups nest deeper than " + std::to_string(kMaxDepth))
@@ -253,6 +266,7 @@ uint32_t Parser::python_group(std::size_t start) {
   in_.fail("unknown group syntax after '(?P'", start);
 }
 
+// A name may occur twice; both groups are then reported under it.
 uint32_t Parser::named_group(char close, std::size_t start) {
   const std::size_t begin = in_.at;
   while (!in_.done() && in_.peek() != close && in_.peek() != ')') in_.next_char();
@@ -266,8 +280,8 @@ uint32_t Parser::named_group(char close, std::size_t start) {
   return node;
 }
 
-// (?i) or, when `scoped`, the head of (?i:...). Leaves the cursor alone and returns false when the
-// text is something else.
+// Reads (?i), or with `scoped` the head of (?i:...). If the text is something else, reads nothing and
+// returns false.
 bool Parser::inline_flags(std::size_t start, bool& scoped) {
   const std::size_t back = in_.at;
   PatternFlags flags = in_.flags;
@@ -305,7 +319,7 @@ bool Parser::inline_flags(std::size_t start, bool& scoped) {
   return true;
 }
 
-// (?x): blanks and comments.
+// Skips blanks and comments, under the flag x.
 void Parser::skip_verbose() {
   for (;;) {
     const char c = in_.peek();
@@ -321,6 +335,7 @@ void Parser::skip_verbose() {
 
 // ---- quantifiers ----
 
+// Reads the quantifier behind an atom, if there is one.
 uint32_t Parser::quantified(uint32_t node) {
   if (in_.flags.verbose) skip_verbose();
   uint32_t min, max;
@@ -342,7 +357,8 @@ uint32_t Parser::quantified(uint32_t node) {
     in_.fail("nothing to repeat: two quantifiers in a row; write (?:...) around the first", here);
   const PatternNode& n = out_.nodes[node];
   const bool assertion = n.asserts && n.longest == 0;
-  // An assertion consumes nothing: it holds once or is not asked.
+  // An assertion reads no character, so repeating it means nothing: it holds once, or need not hold at
+  // all.
   if (assertion && n.kind != PatternKind::kCat && n.kind != PatternKind::kAlt)
     return min == 0 ? out_.add_empty() : node;
   const uint32_t made = out_.add_repeat(node, min, max);
@@ -350,7 +366,7 @@ uint32_t Parser::quantified(uint32_t node) {
   return made;
 }
 
-// {n} {n,} {n,m}, in Python also {,m}; otherwise the cursor stays.
+// Reads {n}, {n,}, {n,m} and in Python {,m}. If the text is something else, reads nothing.
 bool Parser::counter(uint32_t& min, uint32_t& max) {
   const std::size_t start = in_.at;
   if (!in_.eat("{")) return false;
@@ -379,7 +395,7 @@ bool Parser::counter(uint32_t& min, uint32_t& max) {
   return true;
 }
 
-// Digits, saturating at kNoLimit (a maximum that large is no limit).
+// Reads digits; the value stops at kNoLimit, where a maximum means no limit.
 bool Parser::number(uint32_t& value) {
   const std::size_t begin = in_.at;
   uint64_t v = 0;

@@ -1,12 +1,11 @@
-// Patterns: text -> syntax tree -> byte language.
+// Patterns: from text to a syntax tree to a language of bytes.
 //
-// In: the text of an ECMA-262 pattern (flag `u`, read as leniently as validators do) or of a Python
-// `re` pattern. Out: a Pattern (parse_pattern checks syntax only, linear in the text), then a RegexId
-// over plain UTF-8 or over the spellings of a JSON string.
-// Errors: kGrammar with the byte offset for text that is no pattern or is not regular
-// (back-references, atomic groups); kSchemaTooComplex for assertions that would need too many states,
-// kUnsupportedSchema for a look-behind that looks ahead past its end (behind.h).
-// Cost of lowering: one arena call a node; counters stay counters.
+// In: the text of an ECMA-262 pattern (flag `u`, read as leniently as validators do) or of a pattern of
+// Python's `re`. Out: a Pattern (parse_pattern only checks the syntax, linear in the text), then a
+// RegexId over UTF-8 or over the spellings of a JSON string. Errors: kGrammar with the byte offset for
+// a text that is no pattern or not regular (back-references, atomic groups); kSchemaTooComplex for
+// assertions that would need too many states; kUnsupportedSchema for a look-behind that looks ahead
+// past its end (behind.h). Cost of lowering: one call of the arena per node. Counters stay counters.
 #pragma once
 
 #include <cstdint>
@@ -43,34 +42,47 @@ enum class PatternKind : uint8_t {
   kLookbehind,  // child a matches up to here; negated: does not
 };
 
+// No maximum of a counter, no longest match.
 constexpr uint32_t kNoLimit = 0xFFFFFFFFu;
 
+// A node of the syntax tree. Nodes do not change after they were made, except for `lazy`.
 struct PatternNode {
   PatternKind kind = PatternKind::kEmpty;
   bool negated = false;
-  bool asserts = false;                // the subtree contains an assertion
-  bool lazy = false;                   // kRepeat: fewer are preferred; the same language
-  uint32_t a = 0;                      // child, set, code point, or first index into kids
-  uint32_t n = 0;                      // number of kids
-  uint32_t min = 0, max = 0;           // kRepeat; max kNoLimit = unbounded
-  uint32_t shortest = 0, longest = 0;  // code points matched; longest kNoLimit = unbounded
+  // The subtree contains an assertion.
+  bool asserts = false;
+  // kRepeat: fewer iterations are preferred. The language is the same; only groups.h asks.
+  bool lazy = false;
+  // A child, a set, a code point, or the index of the first kid.
+  uint32_t a = 0;
+  uint32_t n = 0;  // number of kids
+  // Of kRepeat; max = kNoLimit: no maximum.
+  uint32_t min = 0, max = 0;
+  // Code points that are matched at least and at most; longest = kNoLimit: no maximum.
+  uint32_t shortest = 0, longest = 0;
 };
 
+// A named group: the index of its name, and the node in it.
 struct PatternGroup {
   uint32_t name, node;
 };
 
+// A syntax tree. A node is its index in `nodes`; children come before their parents.
 struct Pattern {
   std::vector<PatternNode> nodes;  // children before parents
   std::vector<uint32_t> kids;
   std::vector<CodepointSet> sets;
-  CodepointSet word;  // what \b calls a word character
+  // The word characters of \b.
+  CodepointSet word;
   uint32_t root = 0;
-  std::vector<std::string> names;    // of groups, each once
-  std::vector<PatternGroup> groups;  // inner ones before outer ones; see groups.h
+  // Names of groups, each once.
+  std::vector<std::string> names;
+  // Inner groups before outer ones; see groups.h.
+  std::vector<PatternGroup> groups;
 
   std::span<const uint32_t> kids_of(const PatternNode& n) const { return {kids.data() + n.a, n.n}; }
 
+  // The constructors return the index of the new node, or of an old one that means the same.
   uint32_t add_empty();
   uint32_t add_char(uint32_t c);
   uint32_t add_class(CodepointSet set);
@@ -81,10 +93,11 @@ struct Pattern {
   uint32_t add_look(PatternKind kind, uint32_t child, bool negated);
 };
 
-// `ascii`: \d, \w, \s and \b of Python's patterns are ASCII until (?u) says otherwise. ECMA's always are.
+// Parses a pattern. With `ascii`, \d, \w, \s and \b of a Python pattern are those of ASCII until (?u)
+// changes that; in ECMA they always are.
 Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma, bool ascii = false);
 
-// The texts in which the pattern matches, written in a spelling, each with what ends a text there.
+// The texts in which the pattern matches, in a spelling, each with the spelling's terminator.
 RegexId lower(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling = kUtf8);
 
 }  // namespace structgen

@@ -1,4 +1,4 @@
-// See unicode.h.
+// Looks properties up in tables; see unicode.h.
 #include "regex/unicode.h"
 
 #include <cstdint>
@@ -12,12 +12,16 @@ namespace structgen {
 
 namespace {
 
+// A row of a table: a property and its ranges.
 struct UnicodeProperty {
-  std::string_view names;  // separated by commas
-  uint32_t begin, end;     // pairs in the range table
+  // Separated by commas.
+  std::string_view names;
+  // Pairs of the table of ranges.
+  uint32_t begin, end;
 };
 
-// first, first + stride, ..., last fold to themselves + delta.
+// The characters first, first + stride, ..., last fold to themselves plus delta. A and a, B and b, ...
+// are one row.
 struct FoldRun {
   uint32_t first, last, stride;
   int32_t delta;
@@ -25,6 +29,7 @@ struct FoldRun {
 
 #include "regex/unicode_tables.inc"
 
+// True if the name is one of the names, which are separated by commas.
 bool names_match(std::string_view names, std::string_view wanted) {
   while (!names.empty()) {
     const std::size_t comma = names.find(',');
@@ -51,7 +56,7 @@ CodepointSet to_set(const uint32_t* flat, const UnicodeProperty& p) {
   return CodepointSet(std::move(out));
 }
 
-// L = Lu | Ll | ..., LC = Lu | Ll | Lt; the short names share their first letter.
+// General categories that unite others: L is Lu, Ll, Lt, Lm and Lo.
 struct Group {
   std::string_view names, members;
 };
@@ -66,6 +71,8 @@ constexpr Group kGroups[] = {
     {"C,Other", "Cc,Cf,Co,Cn"},
 };
 
+// A general category. Unassigned (Cn) has no table of its own: it holds the code points of no other
+// category.
 std::optional<CodepointSet> category(std::string_view name) {
   check_depth();
   if (const UnicodeProperty* p = find(kCategory, name)) return to_set(kCategoryRanges, *p);
@@ -92,7 +99,7 @@ std::optional<CodepointSet> script(std::string_view name, bool extensions) {
   CodepointSet out = to_set(kScriptRanges, *p);
   if (!extensions) return out;
   if (names_match(p->names, "Common") || names_match(p->names, "Inherited")) {
-    // What has explicit extensions is no longer common.
+    // A character with explicit script extensions is no longer common.
     std::vector<CodepointRange> extra;
     for (const UnicodeProperty& q : kScriptExtra) append(extra, kScriptExtraRanges, q);
     return out - CodepointSet(std::move(extra));
@@ -133,7 +140,7 @@ std::optional<CodepointSet> unicode_property(std::string_view name, std::string_
 }
 
 CodepointSet case_closure(const CodepointSet& set) {
-  // A class of equal characters is a fold target f and every c that folds to f.
+  // Characters that are equal form a class: a target f of case folding, and every c that folds to f.
   std::vector<CodepointRange> targets;
   for (const auto& [c, f] : fold_pairs())
     if (set.contains(c) || set.contains(f)) targets.push_back({f, f});
@@ -147,8 +154,8 @@ CodepointSet case_closure(const CodepointSet& set) {
   return CodepointSet(std::move(out));
 }
 
-// sre compares characters by str.lower() and by pairs that it lists beside (Lib/re/_casefix.py). Of what
-// these make equal, Unicode's simple folding lacks four classes.
+// sre compares characters by str.lower() and by pairs that it lists (Lib/re/_casefix.py). Four classes
+// of these are missing in Unicode's simple folding.
 CodepointSet python_case_closure(const CodepointSet& set) {
   static const CodepointSet equal[] = {{{'I', 'I'}, {'i', 'i'}, {0x130, 0x131}},
                                        {{0x390, 0x390}, {0x1FD3, 0x1FD3}},

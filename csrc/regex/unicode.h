@@ -1,8 +1,8 @@
 // Unicode properties and case folding, as sets of code points.
 //
-// In: a property name as patterns write it (`L`, `Letter`, `Script=Greek`, `Alphabetic`). Out: its set.
-// Cost: a linear search over the names (about 250), then a copy of the ranges; case closure walks the
-// 1,400 folding pairs. The tables are written by tools/make_unicode.py.
+// In: the name of a property in the form of patterns (`L`, `Letter`, `Script=Greek`, `Alphabetic`).
+// Out: its set. Cost: a linear search over about 250 names, and a copy of the ranges. Case closure
+// walks the 1,400 pairs of case folding. The tables are written by tools/make_unicode.py.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,15 @@
 
 namespace structgen {
 
-// \p{name} or \p{name=value}; nothing when the name is unknown.
+// The set of \p{name} or \p{name=value}; nothing if the name is unknown.
 std::optional<CodepointSet> unicode_property(std::string_view name, std::string_view value);
 
-// Every character that equals a member under simple case folding (the `i` flag).
+// The set, with every character that simple case folding makes equal to a member (the flag i).
 CodepointSet case_closure(const CodepointSet& set);
-// The same in Python's re, which compares by str.lower() and pairs of its own: the four letters i are equal.
+// The same in Python's re, which compares by str.lower() and by pairs of its own: all four letters i
+// are equal.
 CodepointSet python_case_closure(const CodepointSet& set);
-// The same of ASCII letters alone.
+// The same for ASCII letters alone.
 CodepointSet ascii_case_closure(const CodepointSet& set);
 
 // The classes of the two flavours.

@@ -1,5 +1,8 @@
-// See format.h. Every format is the text of an ECMA pattern, put together from named pieces; an
-// intersection A & B is written (?=A$)B, a difference (?!A$)B.
+// The patterns of formats. Each is the text of an ECMA pattern, put together from named pieces. An
+// intersection A & B is written (?=A$)B, and a difference (?!A$)B.
+//
+// Patterns and not hand-made automata: they can be read beside the RFCs, tested against the standard
+// library with the same text, and they take every spelling of a string from the lowering of patterns.
 #include "strings/format.h"
 
 #include <array>
@@ -32,6 +35,7 @@ string digit(int d) { return string(1, static_cast<char>('0' + d)); }
 
 // ---- dates and times: RFC 3339 ----
 
+// A date with the days of its month; 29 February only in leap years.
 string date() {
   const string leap_year =
       any_of({"\\d\\d(?:0[48]|[2468][048]|[13579][26])", "(?:[02468][048]|[13579][26])00"});
@@ -40,14 +44,15 @@ string date() {
   return any_of({"\\d{4}-" + month_day, leap_year + "-02-29"});
 }
 
-// A leap second is 23:59:60 in UTC, so the local time fixes the offset: local = 23:59 + offset.
-// Digit by digit, local `hour` is tied to the offset's hour and `minute` to its minute; the parts are
-// intersected, which keeps 2,881 combinations out of the pattern.
+// A leap second is 23:59:60 in UTC, so the offset fixes the local time: local = 23:59 + offset. The
+// hour of the local time is tied to that of the offset digit by digit, and so is the minute. The parts
+// are intersected; written out they would be 2,881 combinations.
 constexpr const char* kHour = "(?:[01]\\d|2[0-3])";
 constexpr const char* kMinute = "[0-5]\\d";
 constexpr const char* kFraction = "(?:\\.\\d+)?";
 
-// hh:mm:60 sign hh:mm where the hours (or the minutes) are one of the added pairs; the rest is free.
+// hh:mm:60 sign hh:mm in which the hours (or the minutes) are one of the pairs that were added; the
+// rest is free.
 struct PairList {
   bool hours;
   char sign;
@@ -61,7 +66,8 @@ struct PairList {
   string look() const { return "(?=(?:" + alternatives + ")$)"; }
 };
 
-// offset - local = 0 (hours) or 1 (minutes) for the sign +; local + offset = 23 or 59 for the sign -.
+// For the sign +: offset - local is 0 hours, or 1 minute. For the sign -: local + offset is 23 hours,
+// 59 minutes.
 string leap_equal_hours() {
   PairList tens{true, '+', {}}, units{true, '+', {}};
   for (int d = 0; d < 3; ++d) tens.add(digit(d) + "\\d", digit(d) + "\\d");
@@ -88,6 +94,7 @@ string leap_opposite() {
   return hours.look() + tens.look() + units.look();
 }
 
+// The case with a carry: 00:59:60+01:00 and the like, one for each full hour.
 string leap_full_hour() {
   string out;
   for (int o = 0; o < 24; ++o) {
@@ -126,6 +133,7 @@ string ipv4() {
   return octet + "(?:\\." + octet + "){3}";
 }
 
+// All forms of RFC 4291 with `::` at each place.
 string ipv6() {
   const string h = "[0-9A-Fa-f]{1,4}";
   const string tail = any_of({h + ":" + h, ipv4()});
@@ -144,6 +152,7 @@ string idn_hostname() { return idn_hostname_pattern(".\\u3002\\uFF0E\\uFF61"); }
 
 // ---- mail: RFC 5321, 6531 ----
 
+// `wide` are further characters of a local part (RFC 6531).
 string mail(const string& wide, const string& domain) {
   const string atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + wide + "-]+";
   const string quoted = "\"(?:[ !#-\\[\\]-~" + wide + "]|\\\\[ -~])*\"";
@@ -156,9 +165,12 @@ string idn_email() { return mail("\\u0080-\\u{10FFFF}", idn_hostname_pattern("."
 
 // ---- resource identifiers: RFC 3986, 3987 ----
 
+// The characters that an IRI allows and a URI does not.
 struct UriPieces {
-  string wide;      // more unreserved characters (ucschar)
-  string private_;  // more characters of a query
+  // Further unreserved characters (ucschar).
+  string wide;
+  // Further characters of a query.
+  string private_;
 };
 
 UriPieces iri_pieces() {
@@ -173,6 +185,7 @@ UriPieces iri_pieces() {
 
 constexpr const char* kPercent = "%[0-9A-Fa-f]{2}";
 
+// A URI or IRI, or with `reference` also a relative reference.
 string uri_like(const UriPieces& u, bool reference) {
   const string common = "A-Za-z0-9._~!$&'()*+,;=" + u.wide;
   const auto chars = [&](const string& extra) { return any_of({"[" + common + extra + "-]", kPercent}); };
@@ -213,10 +226,10 @@ string uuid() { return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"; }
 string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
 
-// ECMA-262 with its annex B (a lone `]`, `{` or `}` is a character). Brackets and groups closed, escapes
-// complete, nothing repeated that cannot be (but a lookbehind). Groups are counted to a depth; in deeper ones
-// anything goes, which keeps the language a superset: balance is not regular. Three levels, since a mask
-// walks them all.
+// ECMA-262 with its annex B, where a lone `]`, `{` or `}` is a character. Brackets and groups are
+// closed, escapes are complete, and nothing is repeated that cannot be (except for a look-behind).
+// Balance is not regular, so groups are counted to a depth, and in deeper ones anything goes: the
+// language is a superset. The depth is three, because a mask walks all levels.
 constexpr int kGroupDepth = 3;
 
 string regex() {
@@ -270,7 +283,7 @@ const FormatInfo* find_format(std::string_view name) {
 
 std::span<const FormatInfo> all_formats() { return kFormats; }
 
-// The parsed pattern of each format, made on first use and kept for the process.
+// The parsed pattern of a format, made on first use and kept for the process.
 static const Pattern& parsed(const FormatInfo& format) {
   static std::array<Pattern, std::size(kFormats)> patterns;
   static std::array<std::atomic<bool>, std::size(kFormats)> known;
@@ -287,7 +300,8 @@ static const Pattern& parsed(const FormatInfo& format) {
 
 namespace {
 struct FormatLanguages : RegexCache {
-  std::array<RegexId, std::size(kFormats)> of{};  // empty(): not yet
+  // empty(): not made yet.
+  std::array<RegexId, std::size(kFormats)> of{};
   std::size_t byte_size() const override { return sizeof(*this); }
 };
 }  // namespace

@@ -1,5 +1,6 @@
-// See hostname.h. A rule about one label is written as what a name with a bad label contains, (?!...), so
-// that rules stay apart: each is a small automaton, and lookaheads under repetition would be larger ones.
+// Patterns of host names; see hostname.h. A rule about one label is written as a pattern (?!...) of the
+// names that contain a bad label. So each rule is a small automaton of its own; look-aheads in a
+// repetition would be larger.
 #include "strings/hostname.h"
 
 namespace structgen {
@@ -12,20 +13,21 @@ using std::string;
 
 string labels(const string& label, const string& dot) { return label + "(?:[" + dot + "]" + label + ")*"; }
 
-// What follows "xn--" and ends a label: maybe ASCII and a hyphen, then Punycode's numbers (RFC 3492). The
-// first number begins with the thresholds 1, 1 and 26, so two digits say 35 at most, U+00A3, and nothing
-// below U+00B7 is allowed in a label; at most four digits more keep it inside Unicode. The last digit of any
-// number is a letter.
+// The part of a label behind "xn--": perhaps ASCII and a hyphen, then the numbers of Punycode (RFC
+// 3492). The first number begins with the thresholds 1, 1 and 26, so two digits say 35 at most, which
+// is U+00A3; nothing below U+00B7 is allowed in a label. At most four further digits stay inside
+// Unicode. The last digit of any number is a letter.
 string punycode() {
   return "(?:[A-Za-z0-9-]+-)?[B-Zb-z0-9][B-Zb-z0-9][0-9]{0,4}[A-Za-z](?:[A-Za-z0-9]*[A-Za-z])?";
 }
 
-// The name has no A-label that cannot be one. `begin` stands before a label.
+// The name contains no A-label that is certainly invalid. `begin`: a pattern of the text before a
+// label.
 string sound_a_labels(const string& begin, const string& dot) {
   return "(?!" + begin + "[Xx][Nn]--(?!" + punycode() + "(?:[" + dot + "]|$)))";
 }
 
-// RFC 5893: either no label is read from the right, or each obeys the rule of its own direction.
+// RFC 5893: either no label is read from the right, or each label obeys the rule of its own direction.
 string bidi_rule(const string& dot) {
   const string right = kRight, arabic = kArabicNumber, marks = string("[") + kNonspacing + "]*";
   const string european = string("0-9") + kEuropeanNumber, neutral = string(kNeutral) + "-",
@@ -41,7 +43,7 @@ string bidi_rule(const string& dot) {
   return "(?=(?:[^" + right + arabic + "]*|" + labels(label, dot) + ")$)";
 }
 
-// RFC 5892, appendix A.1: before the joiner a virama, or letters that join on both sides.
+// RFC 5892, appendix A.1: in front of the joiner stands a virama, or letters join on both sides of it.
 string joiner_rules() {
   const string virama = kVirama, transparent = kTransparent;
   const string no_left = string("[^") + kJoinsNext + transparent + virama + "]\\u200C|[^" + kJoinsNext +
@@ -72,7 +74,8 @@ string idn_hostname_pattern(const string& dot) {
       "(?=" +
       labels("(?:[^\\u30FB" + dot + "]*|" + any + "*" + kana + any + "*)", dot) +
       "$)"
-      // What follows from the line above and bidi_rule, said once more: no search has to find that out.
+      // These follow from the line above and from bidi_rule. Said once more, no search has to find them
+      // out.
       "(?!" +
       begin + "[" + kRight + "]" + any +
       "*\\u30FB)"
@@ -85,12 +88,12 @@ string idn_hostname_pattern(const string& dot) {
       "(?!" +
       begin + "(?![Xx][Nn]--)" + any +
       "{2}--)"
-      // Capitals are for labels in ASCII alone.
+      // Capital letters are only for labels that are all ASCII.
       "(?![^]*(?:[A-Z]" +
       any + "*[^\\x00-\\x7F" + dot + "]|[^\\x00-\\x7F" + dot + "]" + any +
       "*[A-Z]))"
-      // The A-label of n characters, one of them not ASCII, has n + 6 octets at least, and n + 7 if one is
-      // ASCII.
+      // The A-label of n characters, one of them not ASCII, has at least n + 6 octets, and n + 7 if one
+      // is ASCII.
       "(?!" +
       begin + any +
       "{64})"

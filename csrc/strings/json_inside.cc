@@ -14,12 +14,13 @@ namespace structgen {
 
 namespace {
 
-// Characters that lead to one rest: [lo, hi].
+// Characters [lo, hi] behind which the same rest follows.
 struct Piece {
   uint32_t lo, hi;
   RegexId rest;
 };
 
+// Results, shared by all grammars of an arena.
 struct Shared : RegexCache {
   bool defined = false;
   uint32_t definition = 0;
@@ -27,7 +28,7 @@ struct Shared : RegexCache {
   std::size_t byte_size() const override { return sizeof(Shared) + known.byte_size() + unfolded.byte_size(); }
 };
 
-// State r: the texts of regex r.
+// The spelled texts of a regex; the state is the number of the regex.
 class Inside : public LazyLanguage {
  public:
   explicit Inside(RegexArena& arena) : arena_(arena) {}
@@ -50,7 +51,8 @@ Shared& shared(RegexArena& arena) {
   return out;
 }
 
-// What `bytes` more bytes of one character lead to, in order of the bits that they hold.
+// What the last `bytes` bytes of one character lead to, as pieces in the order of the bits that they
+// hold.
 std::vector<Piece> pieces(RegexArena& arena, RegexId r, uint32_t bytes) {
   check_depth();
   if (bytes == 0) return {{0, 0, r}};
@@ -71,7 +73,7 @@ std::vector<Piece> pieces(RegexArena& arena, RegexId r, uint32_t bytes) {
   return out;
 }
 
-// By the first character of the text.
+// Splits the texts of r by their first character.
 std::vector<Piece> first_characters(RegexArena& arena, RegexId r) {
   std::vector<Piece> out;
   arena.live(r).for_each([&](uint8_t b) {
@@ -84,6 +86,7 @@ std::vector<Piece> first_characters(RegexArena& arena, RegexId r) {
   return out;
 }
 
+// One part for each rest: the characters that lead to it, spelled, then the rest, spelled.
 RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   Shared& memo = shared(arena);
   if (const RegexId* known = memo.unfolded.find(state)) return *known;
@@ -104,11 +107,13 @@ RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   return out;
 }
 
-// Whether texts of r begin with a whole character: where they do, what stands in front ends with one.
+// True if every text of r begins with a whole character. Then the text in front of r ends with a whole
+// character, so the two may be spelled apart.
 bool at_character(RegexArena& arena, RegexId r) {
   return (arena.live(r) & ByteSet::range(0x80, 0xBF)).none();
 }
 
+// By structure as far as parts hold whole characters; else a lazy node, which splits by characters itself.
 RegexId spell(RegexArena& arena, RegexId r) {
   const RegexNode n = arena.node(r);
   const Spelling& spelling = arena.spelling();

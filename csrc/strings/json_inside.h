@@ -1,12 +1,13 @@
 // A regex as the inside of a JSON string.
 //
 // In: a language of UTF-8 texts. Out: the same texts as a string holds them, without its quotes: each
-// character in every spelling that the arena's strings give it. Cost: a node a node; of what has no such
-// structure (sets of literals, & and ~, characters cut into bytes) a node a state, made when a text gets
-// there. Remembered by the arena. A text in a string in a string is spelled twice.
+// character in every spelling that the arena's strings have for it. `"a"` becomes `\"a\"` and all other
+// spellings. Cost: a node per node. A regex without such structure (a set of literals, & and ~,
+// characters cut into bytes) costs a node per state, made when a text gets there. The arena remembers
+// the results. A text in a string in a string is spelled twice.
 //
-// A spelling maps characters, and no way to write one begins another. So it goes into concatenations, unions
-// and counters, and counters stay counters. Labels stay labels.
+// A spelling maps characters, and no way to write one begins another. So the map goes into
+// concatenations, unions and counters, and counters stay counters. Labels stay labels.
 #pragma once
 
 #include "regex/regex.h"

@@ -1,4 +1,4 @@
-// See json_literals.h.
+// The automaton of literals in JSON strings; see json_literals.h.
 #include "strings/json_literals.h"
 
 #include <algorithm>
@@ -10,13 +10,15 @@ namespace structgen {
 
 namespace {
 
-// `escape` packs: mode (3 bits at 28) | digits read (2 bits at 26) | high surrogate (10 bits at 16) |
-// value of the digits (16 bits).
+// `escape` packs four numbers: mode (3 bits at 28) | digits read (2 bits at 26) | high surrogate (10
+// bits at 16) | value of the digits (16 bits).
 enum Mode : uint32_t {
   kPlain = 0,
   kBackslash = 1,
-  kHex = 2,            // after \u
-  kNeedBackslash = 3,  // a high surrogate was read; its partner must follow
+  // Behind \u.
+  kHex = 2,
+  // A high surrogate was read; the low one must follow.
+  kNeedBackslash = 3,
   kNeedU = 4,
   kLowHex = 5,
 };
@@ -53,6 +55,7 @@ bool may_be_raw(uint8_t b) { return b >= 0x20 && b != '"' && b != '\\'; }
 
 }  // namespace
 
+// A whole character was read: the range of strings that have it, behind its UTF-8 bytes.
 bool JsonLiterals::take_codepoint(const LiteralTables& tables, LiteralSet& s, uint32_t cp) const {
   const LiteralTables::Range r = tables.with_codepoints(s, cp, cp);
   s.lo = r.lo;
@@ -62,6 +65,9 @@ bool JsonLiterals::take_codepoint(const LiteralTables& tables, LiteralSet& s, ui
   return tables.normalise(s);
 }
 
+// A hex digit. The digits so far stand for a range of code points, and where that range contains high
+// surrogates, also for the characters above U+FFFF whose pairs begin with one: behind `\uD8` only those
+// are left.
 bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t digit) const {
   const uint32_t e = s.escape;
   const uint32_t count = digits_of(e) + 1;
@@ -80,7 +86,8 @@ bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t
     s.escape = pack(kLowHex, count, high_of(e), value);
     return tables.normalise(s);
   }
-  // Code points of the basic plane in [first, last], and those above it whose high surrogate is.
+  // Code points of the basic plane in [first, last], and those above it whose high surrogate lies
+  // there.
   const int64_t h0 = std::max<int64_t>(first, 0xD800), h1 = std::min<int64_t>(last, 0xDBFF);
   LiteralTables::Range astral{0, 0};
   if (h0 <= h1)
@@ -104,7 +111,8 @@ bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t
   return tables.normalise(s);
 }
 
-// Whether a string goes on with a character from first to last that has an escape, with a letter or without.
+// True if some string goes on with a character in [first, last] that has an escape: with a letter (\n)
+// or with digits.
 bool JsonLiterals::any_escaped(const LiteralTables& tables, const LiteralSet& s, uint32_t first,
                                uint32_t last, bool with_letter) const {
   const auto here = [&](uint32_t c) {
@@ -118,7 +126,7 @@ bool JsonLiterals::any_escaped(const LiteralTables& tables, const LiteralSet& s,
          ((first <= '"' && '"' <= last && here('"')) || (first <= '\\' && '\\' <= last && here('\\')));
 }
 
-// A digit of \u00XX. Where no string needs it any more the digits lead nowhere.
+// A digit of \u00XX. If no string needs it, the digits lead nowhere.
 bool JsonLiterals::step_plain_hex(const LiteralTables& tables, LiteralSet& s, uint8_t byte) const {
   const int digit = byte >= 'A' && byte <= 'F' ? -1 : hex_digit(byte);
   if (digit < 0) return false;
@@ -142,10 +150,12 @@ bool JsonLiterals::step(const LiteralTables& tables, LiteralSet& s, uint8_t byte
       if (byte == '\\') {
         LiteralSet t = s;
         if (tables.table(s.table).texts[t.lo].size() == t.depth)
-          ++t.lo;  // the ended string has no next character
+          // The string that ends here has no next character.
+          ++t.lo;
         if (!tables.normalise(t)) return false;
         const auto& text = tables.table(s.table).texts[t.lo];
-        if ((static_cast<uint8_t>(text[t.depth]) & 0xC0) == 0x80) return false;  // inside a character
+        // Inside of a character.
+        if ((static_cast<uint8_t>(text[t.depth]) & 0xC0) == 0x80) return false;
         if (plain_ && !any_escaped(tables, t, 0, '\\', true) && !any_escaped(tables, t, 0, 0x1F, false))
           return false;
         t.escape = pack(kBackslash, 0, 0, 0);
@@ -188,7 +198,7 @@ ByteSet JsonLiterals::first_bytes(const LiteralTables& tables, const LiteralSet&
         if (tables.allowed(s, i)) out.add('"');
         ++i;
       }
-      // Inside a multi-byte character no escape may start; the byte that follows tells.
+      // No escape may begin inside of a multi-byte character; the next byte tells.
       if (plain_) {
         LiteralSet after = s;
         bool done;
@@ -226,7 +236,7 @@ void JsonLiterals::classes(const LiteralTables& tables, const LiteralSet& s, uin
   const auto& texts = tables.table(s.table).texts;
   switch (mode_of(s.escape)) {
     case kPlain: {
-      // Inside a multi-byte character no escape may start; the byte that follows tells.
+      // No escape may begin inside of a multi-byte character; the next byte tells.
       uint32_t i = s.lo;
       if (texts[i].size() == s.depth) {
         raw[uint8_t{'"'}] = 1;

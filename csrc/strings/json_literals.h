@@ -1,8 +1,9 @@
-// Reads sets of literals as JSON strings: raw characters, short escapes, \uXXXX and pairs of surrogates.
+// Reads sets of literals as JSON strings: raw characters, short escapes, \uXXXX and surrogate pairs.
 //
-// In: a state of a set and a byte. Out: the next state. Cost: two binary searches in the strings that are
-// left. `LiteralSet::escape` says where inside an escape the reader is; 0 is outside. A character that is
-// escaped in part stands for a range of code points, so the strings that are left stay a range, too.
+// In: a state of a set, and a byte. Out: the next state. Cost: two binary searches in the strings that
+// are left. `LiteralSet::escape` says where inside of an escape the reader is; 0 is outside. A
+// character that is escaped in part stands for a range of code points: behind `\u00` for U+0000 to
+// U+00FF. So the strings that are left stay a range of the table, too.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace structgen {
 
 class JsonLiterals : public LiteralReader {
  public:
-  // plain: only the escapes that JSON writers use are read (plain_escape() of json_spelling.h).
+  // `plain`: only the escapes that JSON writers use are read (plain_escape() in json_spelling.h).
   constexpr explicit JsonLiterals(bool plain) : plain_(plain) {}
   bool step(const LiteralTables& tables, LiteralSet& s, uint8_t byte, bool& done) const override;
   ByteSet first_bytes(const LiteralTables& tables, const LiteralSet& s) const override;

@@ -14,7 +14,8 @@ namespace structgen {
 
 namespace {
 
-// What follows the backslash. An astral character is c - 0x10000 in 20 bits: D8..DB, then DC..DF.
+// An escape behind its backslash: `u` and the digits. A character above U+FFFF is c - 0x10000 in 20 bits: D8
+// to DB, then DC to DF.
 constexpr SpelledDigit kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
 constexpr SpelledDigit kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},
                                        {2, true, 12, "\\uU"}, {4, true, 0, {}}, {4, true, 0, {}}};
@@ -30,6 +31,7 @@ std::array<char, 5> code_of(uint32_t c) {
   return {'u', '0', '0', c < 0x10 ? '0' : '1', "0123456789abcdef"[c & 15]};
 }
 
+// The spellings behind a backslash that JSON writers use for the characters of the set.
 RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
   ByteSet letters;
   std::vector<RegexId> parts;
@@ -47,6 +49,7 @@ RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
   return arena.alt(parts);
 }
 
+// Everything that may stand behind a backslash for the characters of the set.
 RegexId all_escapes(RegexArena& arena, const CodepointSet& set) {
   ByteSet letters;
   for (auto [c, letter] : kShortEscapes)
@@ -61,7 +64,7 @@ RegexId all_escapes(RegexArena& arena, const CodepointSet& set) {
   return arena.alt(parts);
 }
 
-// `escapes`: what stands behind a backslash.
+// The spellings of a set as one character; `escapes`: the texts that may stand behind a backslash.
 RegexId json_characters(RegexArena& arena, const CodepointSet& set, RegexId escapes) {
   if (set.empty()) return RegexArena::empty();
   static const CodepointSet raw{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodepoint}};
@@ -95,6 +98,7 @@ std::string write_json(std::string_view text) {
   return out;
 }
 
+// The spellings of a set in which some characters are entities and the others are UTF-8.
 template <const auto& kMarks>
 RegexId with_entities(RegexArena& arena, const CodepointSet& set) {
   std::vector<RegexId> parts;
@@ -129,6 +133,7 @@ const Spelling kMarkupEntities{with_entities<kMarkup>, write_entities<kMarkup>};
 
 std::string json_body(std::string_view text) { return write_json(text) + '"'; }
 
+// Reads only what json_body() writes: short escapes, and \u00XX below U+0020.
 std::string from_json_body(std::string_view body) {
   std::string out;
   body.remove_suffix(1);

@@ -1,9 +1,9 @@
 // The spellings of JSON strings and of attributes.
 //
-// In: texts. Out: the same as they stand in JSON, and back. Cost: linear. regex/spelling.h says what a
-// spelling is.
+// In: texts. Out: the same texts as they stand in JSON, and back. Cost: linear. regex/spelling.h says
+// what a spelling is.
 //
-// A lone surrogate escape (\uD800 without its partner) is no character: it is never accepted.
+// A lone surrogate escape (\uD800 without its partner) is no character, and is never accepted.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@
 
 namespace structgen {
 
-// Inside a JSON string, which its quote ends. kJson: every spelling of RFC 8259 (raw, short escape, \uXXXX,
-// pairs of surrogates). kPlainJson: as JSON writers do, which escape what must be and nothing else.
+// The inside of a JSON string, which its quote ends. kJson has every spelling of RFC 8259 (raw, short
+// escape, \uXXXX, surrogate pairs). kPlainJson has the spellings of JSON writers, which escape only
+// characters that must be escaped.
 extern const Spelling kJson, kPlainJson;
-// Inside the quotes of an element's attribute: `&amp;` and `&quot;` for & and "; in the second also `&lt;`
-// and
-// `&gt;` for < and >.
+// The inside of the quotes of an attribute: `&amp;` and `&quot;` for & and "; kMarkupEntities also has
+// `&lt;` and `&gt;` for < and >.
 extern const Spelling kQuotedEntities, kMarkupEntities;
 
-// How JSON writers escape a character, after the backslash: a letter (or the character itself), 'u' where it
-// is \u00XX with small digits, 0 where it is written as it is.
+// How JSON writers escape a character, behind the backslash: a letter (or the character itself), 'u'
+// for \u00XX with digits in lower case, 0 if the character is written as it is.
 constexpr char plain_escape(uint32_t c) {
   switch (c) {
     case '"':
@@ -36,7 +36,7 @@ constexpr char plain_escape(uint32_t c) {
   }
 }
 
-// A text as JSON writers write it, closing quote included, opening quote not; and back.
+// A text as JSON writers write it, with its closing quote and without the opening one; and back.
 std::string json_body(std::string_view text);
 std::string from_json_body(std::string_view body);
 

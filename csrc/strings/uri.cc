@@ -6,11 +6,13 @@ namespace structgen {
 
 namespace {
 
+// The components of a URI without its fragment. An empty authority or query is not the same as none.
 struct UriParts {
   std::string_view scheme, authority, path, query;
   bool has_authority = false, has_query = false;
 };
 
+// A colon before the first slash or question mark ends a scheme.
 UriParts parse(std::string_view s) {
   UriParts p;
   const std::size_t colon = s.find(':'), slash = s.find_first_of("/?");
@@ -34,6 +36,7 @@ UriParts parse(std::string_view s) {
   return p;
 }
 
+// Section 5.2.4: "/a/./b/../c" is "/a/c".
 std::string remove_dots(std::string_view path) {
   std::vector<std::string_view> out;
   const bool absolute = path.starts_with('/');
@@ -67,6 +70,7 @@ void split_fragment(std::string_view uri, std::string_view& absolute, std::strin
   fragment = hash == std::string_view::npos ? std::string_view{} : uri.substr(hash + 1);
 }
 
+// Section 5.2.2. Paths of `urn:` and `tag:` are no hierarchies, so their dots are kept.
 std::string resolve_uri(std::string_view base, std::string_view reference) {
   std::string_view ref, fragment, base_absolute, unused;
   split_fragment(reference, ref, fragment);
@@ -91,6 +95,7 @@ std::string resolve_uri(std::string_view base, std::string_view reference) {
     finish(b, remove_dots(r.path), r);
   } else {
     std::string merged;
+    // Section 5.2.3: the reference replaces the text behind the last slash of the base.
     if (b.has_authority && b.path.empty())
       merged = "/";
     else if (const std::size_t slash = b.path.rfind('/'); slash != std::string_view::npos)

@@ -1,6 +1,7 @@
-// RFC 3986: reference resolution, as far as schema identifiers need it.
+// Resolution of URI references (RFC 3986), as far as the identifiers of schemas need it.
 //
-// In: base and reference texts. Out: the resolved text. Cost: linear.
+// In: a base and a reference. Out: the resolved text. Cost: linear. Malformed texts are no error: they
+// resolve to a text under which no schema is known.
 #pragma once
 
 #include <string>
@@ -8,9 +9,11 @@
 
 namespace structgen {
 
-std::string resolve_uri(std::string_view base, std::string_view reference);  // section 5.2
+// Section 5.2: "b#x" against "http://h/a" is "http://h/b#x".
+std::string resolve_uri(std::string_view base, std::string_view reference);
+// Replaces %41 by `A`. A percent sign without two hex digits behind it stays.
 std::string percent_decode(std::string_view text);
-// Splits at the first '#'; `fragment` is without it.
+// Splits at the first '#'; `fragment` is the text behind it.
 void split_fragment(std::string_view uri, std::string_view& absolute, std::string_view& fragment);
 
 }  // namespace structgen

@@ -1,4 +1,5 @@
-// Strings that hold JSON text: takes apart what a formula says of them.
+// Strings that hold JSON text: separates the conditions of a formula on such a string from those on its
+// text.
 //
 // In: a formula restricted to strings. Out: a formula without kContent, and formulas of values: a
 // string either satisfies the former, or is the JSON text of a value of the latter. Cost: a step per

@@ -158,7 +158,7 @@ bool Solver::array_productive(TypedId p) {
   return result;
 }
 
-// Breadth-first search through what is left after 0, 1, 2 ... items. Unlike members of an object, items
+// Breadth-first search through the rests after 0, 1, 2 ... items. Unlike members of an object, items
 // have positions, so conjuncts cannot be met one by one. The number of different rests is finite:
 // counts and ranges only fall.
 bool Solver::search_array(TypedId p) {

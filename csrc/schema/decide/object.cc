@@ -102,8 +102,8 @@ void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   ++taken[cls.v];
 }
 
-// What split() asks about a rest: `productive` exactly, and `possible` without the keys that were
-// written. The latter has one answer for every member, so it is found in the memo.
+// The questions of split() about a rest: `productive` exactly, and `possible` without the keys that
+// were written. The latter has one answer for every member, so it is found in the memo.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -339,8 +339,8 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
   return false;
 }
 
-// True if what is left can be met. Of the conjuncts only those matter that share keys with one that is
-// not met yet: the others are met now, and no member that the search writes can change that.
+// True if the rest can be met. Of the conjuncts only those matter that share keys with one that is not
+// met yet: the others are met now, and no member that the search writes can change that.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
@@ -466,8 +466,8 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// What has_cell() tells, computed from the conjuncts that speak of the name. With 500 conjuncts and 500
-// names offers() would else derive all 500 for each name.
+// The answers of has_cell(), computed from the conjuncts that speak of the name. With 500 conjuncts and
+// 500 names offers() would else derive all 500 for each name.
 bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];
@@ -495,8 +495,9 @@ bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const B
   return found;
 }
 
-// Computes the offers of a state and remembers them. What is too much to tell is omitted where the
-// world omits; refuse_starved() sees to it that an answer without any offer is not remembered then.
+// Computes the offers of a state and remembers them. Where the world omits, an offer that takes too
+// much work to decide is omitted; refuse_starved() then makes sure that an answer without any offer is
+// not remembered.
 const Offers& Objects::offers(ObjectId s) {
   check_depth();
   if (offers_[s.v]) return *offers_[s.v];

@@ -31,7 +31,7 @@ using WrittenId = Id<struct WrittenTag>;
 // An object after some of its members. Equal states have one id, so equal parse states stay equal.
 struct ObjectState {
   PlanId plan;
-  // What is left of the plan's rest.
+  // The rest of the plan that is still to be met.
   TypedId rest;
   // Names that were written, or passed over by the order of keys.
   BitsId used;
@@ -45,7 +45,7 @@ struct ObjectState {
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
 };
 
-// What may come next in an object.
+// The members that may come next in an object.
 struct Offers {
   // Names that may come next.
   Bits names;
@@ -57,8 +57,9 @@ struct Offers {
   }
 };
 
-// What is still asked of an object, in one plan, with these keys gone. It is the key of the memos, and
-// is compared in full: a memo keyed by a hash alone once gave one plan the answer of another.
+// The conditions that are still to be met by an object, in one plan, with these keys gone. It is the
+// key of the memos, and is compared in full: a memo keyed by a hash alone once gave one plan the answer
+// of another.
 struct Situation {
   PlanId plan;
   TypedId rest;
@@ -84,7 +85,7 @@ class Objects {
   ObjectId start(TypedId p);
   const ObjectState& state(ObjectId s) const { return states_[s.v]; }
   const Plan& plan(PlanId p) { return plans_[p]; }
-  // What may come next. Only keys with which the object can still be completed are offered.
+  // The members that may come next. Only keys with which the object can still be completed are offered.
   const Offers& offers(ObjectId s);
   Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
   // Names that were written or passed over.
@@ -121,7 +122,7 @@ class Objects {
     Bits names, taken;
   };
   // The start of a search after a key was written: the conjuncts that the key did not touch (all of
-  // `parts` but `touched`), and what became of the others.
+  // `parts` but `touched`), and the derivatives of the others.
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted

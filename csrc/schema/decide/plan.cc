@@ -1,15 +1,15 @@
-// Plans of objects: which keys a formula tells apart, and what it asks of each.
+// Plans of objects: the keys that a formula tells apart, and its condition on each.
 //
-// The problem. After every key the parser asks which keys may come next and what their values must
-// satisfy. A schema may name a thousand keys, tell others apart by patterns, count members, and combine
-// all of that with allOf, oneOf and not. To derive the whole formula by every key at every step would
-// be far too slow.
+// The problem. After every key the parser asks which keys may come next and which conditions their
+// values must satisfy. A schema may name a thousand keys, tell others apart by patterns, count members,
+// and combine all of that with allOf, oneOf and not. To derive the whole formula by every key at every
+// step would be far too slow.
 //
 // The idea. Once per object formula its keys are sorted into names, which occur in lists of the
 // formula, and classes: the free keys, told apart by every pattern of the formula. Two free keys of one
-// class mean the same to the formula. Then everything that can be said name by name is taken out of the
-// formula (take_apart): a required name and a condition on one name's value need no derivative. What is
-// left is `rest`.
+// class mean the same to the formula. Then every condition that concerns a single name is taken out of
+// the formula (take_apart): a required name and a condition on one name's value need no derivative. The
+// other conditions are `rest`.
 //
 //     {"properties": {"a": A, "b": B}, "patternProperties": {"^x": X}, "required": ["a"], "minProperties": 2}
 //     names     a, b           value A, B; a name that matches "^x" would also have to satisfy X
@@ -151,7 +151,7 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
-  // By NameId.
+  // Keyed by NameId.
   FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<bool> torn(plan.names.size(), false);
@@ -286,7 +286,7 @@ void Plans::take_apart(Plan& plan) {
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
-  // By NameId.
+  // Keyed by NameId.
   FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<TypedId> rest;

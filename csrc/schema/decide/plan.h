@@ -1,4 +1,4 @@
-// What is known of an object formula once and for all: its names and their order, classes of other
+// The facts about an object formula that are computed once: its names and their order, classes of other
 // keys, the values of each, and its derivative by a key.
 //
 // In: formulas of objects. Out: plans, interned. A formula is taken apart into a *static* part ("every
@@ -53,8 +53,8 @@ struct KeyClass {
   bool exact = true;
 };
 
-// Everything about an object formula that does not depend on what was written. `classes` and what
-// follows from them are made when first needed (Plans::find_classes).
+// Everything about an object formula that does not depend on the members written so far. `classes` and
+// the fields that depend on them are made when first needed (Plans::find_classes).
 struct Plan {
   // Without kOrder, which is in the chains.
   TypedId formula;
@@ -79,7 +79,7 @@ struct Plan {
   bool limited = false;
   // Names that the static part requires.
   Bits required;
-  // Per name: what the static part asks of its value.
+  // Per name: the condition of the static part on its value.
   std::vector<ValueId> value;
   // Per name, whether `value` has a value: 0 unknown, 1 no, 2 yes.
   std::vector<uint8_t> ok;
@@ -100,7 +100,7 @@ struct Parts {
   std::vector<PartId> open;
   // Kids with a region that is no list of names: every key may change them.
   std::vector<PartId> wide;
-  // By name: kids with a list of names that contains it.
+  // Keyed by name: kids with a list of names that contains it.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
   // Kids that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;
@@ -121,13 +121,13 @@ class Plans {
 
   // Must be called before anything is asked of a class.
   void find_classes(Plan& plan);
-  // What the static part asks of the values of a class's keys.
+  // The condition of the static part on the values of a class's keys.
   ValueId class_value(Plan& plan, KeyClassId cls);
   // True if the name may have a value at all.
   bool name_ok(Plan& plan, PlanNameId name);
   // True if the region contains the name or, with name = kNoName, the keys of the class.
   bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
-  // What p asks of the rest of the object once this key is written; its value is open (kVal).
+  // The condition of p on the rest of the object once this key is written; its value is open (kVal).
   TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls);
   // Removes names that can no longer be written from every list of names: a count over {a, b, c} is one
   // over {c} when a and b are gone.

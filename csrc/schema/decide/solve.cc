@@ -1,13 +1,13 @@
-// What may be the next member or item of a value, and whether any value exists.
+// The next member or item that a value may have, and whether any value exists.
 //
 // The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some
-// members of an object the parser asks for the next one: which values may it have, and what is then
-// asked of the others? The answer must contain nothing that cannot be completed, whatever allOf, oneOf
-// and not stand around it.
+// members of an object the parser asks for the next one: which values may it have, and which conditions
+// are then left for the others? The answer must contain nothing that cannot be completed, whatever
+// allOf, oneOf and not stand around it.
 //
 // The idea, in three steps. restrict() fixes the kind of the value, so atoms of other kinds become
-// true. The derivative by one member replaces each atom by two parts: what it says of this member's
-// value, val(v), and what it asks of the other members. split() takes the two parts of the whole
+// true. The derivative by one member replaces each atom by two parts: its condition on this member's
+// value, val(v), and its condition on the other members. split() takes the two parts of the whole
 // formula apart, into cells: the value satisfies `value`, and the other members satisfy `rest`. Cells
 // without a value or without a completion are dropped. For oneOf [{k: "x", n required}, {k: "y"}] at
 // key k:
@@ -82,8 +82,8 @@ void Solver::spend(uint32_t steps) {
 
 // ---- restriction ----
 
-// True if a broken reference has a say on the value. What such a schema means is not known, so neither
-// the formula nor its negation may be relied on: `not {"$ref": "#/missing"}` must not accept
+// True if the value depends on a broken reference. The meaning of such a schema is not known, so
+// neither the formula nor its negation may be relied on: `not {"$ref": "#/missing"}` must not accept
 // everything.
 bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;

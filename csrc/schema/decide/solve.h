@@ -1,5 +1,5 @@
-// What a formula allows: its restriction to a kind, its derivative by one member, and whether any value
-// exists.
+// Decisions about a formula: its restriction to a kind, its derivative by one member, and whether any
+// value exists.
 //
 // In: formulas. Out: typed formulas, cells (a formula of the value, and the rest), and exact answers
 // yes or no. nonempty() is a least fixpoint: a formula that is being decided counts as empty. A "no" is
@@ -27,14 +27,15 @@
 
 namespace structgen {
 
-// One way to go on after a key or a comma: the value satisfies `value`, what is left satisfies `rest`.
+// One way to go on after a key or a comma: the value satisfies `value`, and the members or items behind
+// it satisfy `rest`.
 struct Cell {
   ValueId value;
   TypedId rest;
 };
 
-// What a formula says of strings: the string satisfies `texts`, or is the JSON text of a value that
-// satisfies one of `values`.
+// The condition of a formula on strings: the string satisfies `texts`, or is the JSON text of a value
+// that satisfies one of `values`.
 struct Contents {
   TypedId texts = FormulaSpace::no();
   std::vector<ValueId> values;
@@ -44,22 +45,22 @@ class Objects;
 class Unique;
 struct ItemCell;
 
-// Decides formulas for one grammar. It owns what is asked of objects (Objects) and of arrays with
-// uniqueItems (Unique). productions.cc asks it what may come next; nothing here knows how values are
-// written.
+// Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with
+// uniqueItems (Unique). productions.cc asks it for the next member or item; nothing here depends on how
+// values are written.
 class Solver {
  public:
   Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
   ~Solver();
 
-  // What v says of values of kind k. In {"type": "string", "minimum": 3} restricted to numbers nothing
-  // is left that a number could satisfy: the result is no().
+  // The condition of v on values of kind k. {"type": "string", "minimum": 3} allows no number, so its
+  // restriction to numbers is no().
   TypedId restrict(ValueId v, Kind k);
   // True if some value satisfies v.
   bool nonempty(ValueId v);
   // The strings that satisfy v: body and closing quote. Throws if strings among them hold JSON texts.
   RegexId strings(ValueId v);
-  // Takes apart what a formula says of strings (content.cc).
+  // Separates the conditions of a formula on strings (content.cc).
   Contents contents(TypedId p);
   // Tells that every string must satisfy `texts` because of how strings are written here: no string of
   // an element holds the mark that closes it. Beside JSON content this condition is met by construction
@@ -86,7 +87,7 @@ class Solver {
   // ---- shared with objects ----
   // Takes a derivative (which may contain kVal) apart into cells, and appends them.
   using Judge = std::function<bool(TypedId)>;
-  // What split() asks about a rest.
+  // The questions of split() about a rest.
   struct Judges {
     // Can the rest be completed?
     Judge productive;
@@ -123,7 +124,7 @@ class Solver {
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
-  // Bytes of what is remembered of formulas, objects and arrays.
+  // Bytes of the answers about formulas, objects and arrays.
   std::size_t byte_size() const;
   Unique& unique() const { return *unique_; }
   FormulaSpace& formulas() { return formulas_; }
@@ -162,7 +163,7 @@ class Solver {
   FlatMap<uint64_t, TypedId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
   FlatMap<uint32_t, bool> unknown_;
-  // By formula: 1 no, 2 yes.
+  // Keyed by formula: 1 no, 2 yes.
   FlatMap<uint32_t, uint8_t> nonempty_;
   // Formulas that are being decided, with their depths.
   FlatMap<uint32_t, uint32_t> open_;

@@ -46,7 +46,7 @@ class Unique {
   bool productive(TypedId p);
   // The ways to write the next item.
   std::vector<ItemCell> cells(TypedId p);
-  // What is left of an array after the item whose JSON text is `text` was captured.
+  // The rest of an array after the item whose JSON text is `text` was captured.
   TypedId extend(TypedId rest, std::string_view text);
   // True if another item may follow whatever the last item was. False: it depends on the item's text.
   bool surely_more(TypedId rest);
@@ -58,7 +58,7 @@ class Unique {
   std::size_t byte_size() const {
     return held_ + chunk_of_.byte_size() + list_index_.byte_size() + repeats_.byte_size();
   }
-  // What is left, without the condition that items differ.
+  // The rest, without the condition that items differ.
   TypedId unconditioned(TypedId rest) const { return parts(rest).rest; }
   // Every value of a formula, as canonical texts. False: there are `most` or more, or it is too much to
   // tell.
@@ -138,7 +138,7 @@ class Unique {
   Solver& solver_;
   FormulaSpace& formulas_;
   std::vector<Chunk> chunks_;
-  // By member.
+  // Keyed by member.
   FlatMap<uint32_t, ChunkId> chunk_of_;
   std::vector<std::vector<ChunkId>> lists_{{}};
   InternTable list_index_;

@@ -65,7 +65,7 @@ using RegionId = Id<struct RegionTag>;
 // A key of objects. It has the number of its text.
 using NameId = Id<struct NameTag>;
 
-// One node. Which of `a` to `d` count, and what they are, stands at the operator (ops.h). A node never
+// One node. The operator's row (ops.h) says which of `a` to `d` count, and their meaning. A node never
 // changes.
 struct Formula {
   Op op = Op::kTrue;
@@ -177,10 +177,10 @@ class FormulaSpace {
   // One of the six above, chosen by `count`; kAll ignores `n`.
   TypedId members(Count count, RegionId region, ValueId value, int64_t n);
   TypedId items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // What a count asks of the rest once one more member (or item) of its region was written with a value
-  // that is still open. `same` is the count over the members that are left, `fewer(n)` the same with
-  // another number. "At least 2 satisfy V" becomes: this one does and at least 1 more, or this one does
-  // not and at least 2 more.
+  // The condition of a count on the rest, once one more member (or item) of its region was written with
+  // a value that is still open. `same` is the count over the members that are left, `fewer(n)` the same
+  // with another number. "At least 2 satisfy V" becomes: this one does and at least 1 more, or this one
+  // does not and at least 2 more.
   template <typename F>
   TypedId counted(Count count, ValueId value, TypedId same, F&& fewer, uint32_t n) {
     if (count == Count::kAll) return both(val(value), same);

@@ -92,10 +92,11 @@ enum class Family : uint8_t {
 // How many: every member or item, at least n, at most n.
 enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 
-// Bits of Formula::has: what stands somewhere in a formula. They let a search skip a whole formula.
+// Bits of Formula::has: the operators that occur anywhere in a formula. They let a search skip a whole
+// formula.
 constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16;
 
-// What is known of an operator whatever its fields are.
+// The properties of an operator that hold for all values of its fields.
 struct OpRow {
   Op op;
   Family family;

@@ -1,4 +1,4 @@
-// Keywords as formulas: what each keyword of a schema object means.
+// Keywords as formulas: the meaning of each keyword of a schema object.
 //
 // In: the place of a schema object (Loc). Out: a formula of any value, in which subschemas are kSchema
 // nodes that nobody has looked into. Cost: linear in the object's own members, once for each place.
@@ -95,12 +95,12 @@ class Lowering {
   PropertyOrder order_;
   std::vector<Loc> locs_;
   InternTable loc_index_;
-  // By location.
+  // Keyed by location.
   FlatMap<uint32_t, ValueId> lowered_;
   std::set<LocationId> broken_, looping_;
   std::vector<std::vector<NameId>> maps_;
   FlatMap<uint64_t, MapId> map_index_;
-  // By key_of(document, node): the formula of each constant.
+  // Keyed by key_of(document, node): the formula of each constant.
   FlatMap<uint64_t, ValueId> constants_;
   // How deep the recursion of constant() is.
   uint32_t constant_depth_ = 0;

@@ -25,8 +25,9 @@ void Unevaluated::collect_kid(const Loc& at, JsonRef node, ValueId condition, bo
   collect(lowering_.schemas().child(at, node), condition, false);
 }
 
-// Collects what the schema and those that apply in place evaluate. `top` is the object with the
-// unevaluated keyword: its own keyword must not count, while one in a subschema evaluates everything.
+// Collects the members or items that the schema and those that apply in place evaluate. `top` is the
+// object with the unevaluated keyword: its own keyword must not count, while one in a subschema
+// evaluates everything.
 void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();

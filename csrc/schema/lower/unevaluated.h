@@ -32,7 +32,7 @@ class Lowering;
 class Unevaluated {
  public:
   Unevaluated(Lowering& lowering, const Loc& at) : lowering_(lowering), at_(at) {}
-  // `rest`: what unevaluated members, or items, must satisfy.
+  // `rest`: the condition on unevaluated members, or items.
   ValueId properties(ValueId rest);
   ValueId items(ValueId rest);
 

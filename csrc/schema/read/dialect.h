@@ -1,5 +1,5 @@
-// The drafts of JSON Schema as data: which keyword exists in which draft, what its value has to be,
-// and where schemas stand in it.
+// The drafts of JSON Schema as data: the keywords of each draft, the type that a keyword's value must
+// have, and the places of schemas in it.
 //
 // In: keyword text, a $schema URI. Out: table rows. Cost: one hash look-up.
 #pragma once
@@ -13,6 +13,7 @@ namespace structgen {
 enum class Draft : uint8_t { k4 = 4, k6 = 6, k7 = 7, k2019 = 19, k2020 = 20 };
 
 // Recipe, keyword 1: its name.
+// One name for each meaning: `$defs` and `definitions` are both kDefs.
 enum class Word : uint8_t {
   kUnknown,
   kAnnotation,  // says nothing about validity and is listed by no report: title, default, ...
@@ -71,7 +72,7 @@ enum class Word : uint8_t {
   kContent,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 
-// What the keyword's value has to be. A keyword with another value constrains nothing.
+// The type that the keyword's value must have. A keyword with another value constrains nothing.
 enum class Form : uint8_t {
   kAny,
   kString,

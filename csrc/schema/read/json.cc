@@ -1,3 +1,17 @@
+// How JSON text becomes a tree of nodes; json.h has the form of the tree.
+//
+// The problem. A schema may be megabytes long and nested a million levels deep, it may be written by an
+// attacker, and its numbers must keep every digit.
+//
+// The idea. One pass over the text without recursion: open_ is the stack of containers that are not
+// closed, and elements_ holds their finished elements. A scalar keeps its text (`1e400` stays `1e400`),
+// and strings are unescaped into one buffer. A closed container gets a range of children_:
+//
+//     {"a": [1, 2]}    nodes 0 object, 1 the key `a`, 2 array, 3 `1`, 4 `2`; the array's children are 3
+//                      and 4, and the object's child is 2, with key 1
+//
+// Invariants. A node has a number before its children do, so parents come first. Of equal keys the last
+// one counts. Every error names the byte at which the parser stands.
 #include "schema/read/json.h"
 
 #include <algorithm>

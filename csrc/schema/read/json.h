@@ -1,4 +1,4 @@
-// Ordered JSON documents: what a schema is read into.
+// Ordered JSON documents, into which schemas are read.
 //
 // In: JSON text (UTF-8). Out: a flat tree; objects keep their order, numbers keep their text.
 // Cost: one linear pass; depth is bounded only by memory (explicit stack). Duplicate keys: last wins.

@@ -1,4 +1,4 @@
-// Where schemas stand and what references mean; see resolve.h.
+// The places of schemas, and the targets of references; see resolve.h.
 //
 // The problem. A reference is a URI, relative to the nearest `$id` above it, with a pointer or an
 // anchor behind it. Drafts disagree about which keywords hold schemas, which keywords a `$ref` hides,
@@ -60,9 +60,8 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
-// Null if the value has the type that the keyword needs, else what is wrong with it, for the report. A
-// misshapen keyword (`"minLength": "3"`) constrains nothing and is no error, as in the validators in
-// use.
+// Null if the value has the type that the keyword needs, else the fault, for the report. A misshapen
+// keyword (`"minLength": "3"`) constrains nothing and is no error, as in the validators in use.
 const char* misshapen(const Json& j, Form form, JsonRef v, Draft draft) {
   const auto unless = [](bool fits, const char* why) { return fits ? nullptr : why; };
   const bool schema = j.is_object(v) || j.is_bool(v);
@@ -276,8 +275,8 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
   }
 }
 
-// Checks the value of one keyword, puts the schemas inside it on the list, and keeps what later steps
-// need: references, anchors, notes.
+// Checks the value of one keyword, puts the schemas inside it on the list, and keeps its references,
+// anchors and notes for later steps.
 void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
                           std::vector<Visit>& todo) {
   const Visit v = visits_[visit.v];
@@ -450,7 +449,7 @@ void SchemaSet::resolve_pending() {
     try {
       target = resolve(Loc{v.doc, v.node, v.resource, {}}, p.reference, keyword);
     } catch (const Error& e) {
-      // Nothing stands where the reference points: whatever needs it is refused, what does not is fine.
+      // The reference has no target: schemas that need it are refused, and others are not affected.
       if (e.kind() != ErrorKind::kUnsupportedSchema ||
           !dangling(Loc{v.doc, v.node, v.resource, {}}, p.reference))
         throw;

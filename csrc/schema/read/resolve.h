@@ -32,8 +32,8 @@ using ResourceId = Id<struct ResourceTag>;
 // one; it is the only one where no schema has a `$dynamicRef` or `$recursiveRef`.
 using ScopeId = Id<struct ScopeTag>;
 
-// The place of a schema: what is needed to read its keywords and to resolve its references. Two ways to
-// one schema give equal Locs unless their dynamic scopes differ, so formulas are remembered by Loc.
+// The place of a schema: everything needed to read its keywords and to resolve its references. Two ways
+// to one schema give equal Locs unless their dynamic scopes differ, so formulas are remembered by Loc.
 struct Loc {
   DocumentId doc;
   JsonRef node = 0;
@@ -186,7 +186,7 @@ class SchemaSet {
   std::size_t added_ = static_cast<std::size_t>(-1);
   std::vector<Resource> resources_;
   std::unordered_map<std::string, ResourceId> by_uri_;
-  // By key_of(document, node) of the resource's root.
+  // Keyed by key_of(document, node) of the resource's root.
   std::unordered_map<uint64_t, ResourceId> resource_roots_;
   // Per document and node: the visit of the schema that stands there, or kNoVisit.
   std::vector<std::vector<VisitId>> scanned_;

@@ -1,4 +1,10 @@
 // Languages of number formulas; numbers.h has the ways in which a conjunction becomes one.
+//
+// An atom (a bound, a divisor, `integer`) is a language of csrc/numbers. finite() chooses a domain for the
+// formula (Domain in numbers.h): a formula with a hard divisor, for example, is read in the narrow universe
+// (numbers/number.h). combine() walks through the formula: unions and complements are those of the regex
+// algebra, and conjunction() takes a conjunction by one of the four ways. {"minimum": 5, "multipleOf": 3}
+// is way 2: one automaton that reads digits and knows the remainder, and whether the bound is passed.
 #include "schema/values/numbers.h"
 
 #include <algorithm>
@@ -245,8 +251,9 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
       divisor = d;
     else if (!NumberLanguage::common_multiple(*divisor, d, *divisor))
       return false;
-  // What is left of such a number ("at least 10^40 and a multiple of 1001") is decided by a search
-  // through all remainders, digit by digit, up to the bound. It is refused before the search begins.
+  // Whether a number that is begun can be completed ("at least 10^40 and a multiple of 1001") is
+  // decided by a search through all remainders, digit by digit, up to the bound. It is refused before
+  // the search begins.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };

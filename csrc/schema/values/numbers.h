@@ -17,8 +17,8 @@
 //      (numbers/multiple.cc).
 //   4. Else each condition is a language of its own, and the algebra intersects them.
 //
-// Where a way is beyond its limits the next one is tried. What is too much for the last is an error: of
-// the divisor (kSchemaTooComplex), or of the search for a text.
+// Where a way is beyond its limits the next one is tried. If the last way is, that is an error: of the
+// divisor (kSchemaTooComplex), or of the search for a text.
 #pragma once
 
 #include <optional>
@@ -49,7 +49,7 @@ class Numbers {
   enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kHuge };
   static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & kHuge)); }
   static bool is(Domain d, Domain kind) { return (d & ~kHuge) == kind; }
-  // The conditions of one conjunction, sorted by what can be done with them.
+  // The conditions of one conjunction, sorted by the way in which they are decided.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
     // The common multiple of `integer` (which is the divisor 1) and the divisors 10^-k.
@@ -88,12 +88,12 @@ class Numbers {
   NumberSpelling spelling_;
   // By domain. They belong to the arena, whose grammars share them.
   NumberLanguage* lexemes_[2 * kHuge] = {};
-  // By domain; the result of combine().
+  // Keyed by domain; the result of combine().
   FlatMap<uint32_t, RegexId> memo_[2 * kHuge];
   FlatMap<uint32_t, bool> hard_;
-  // By formula: size_of_constants().
+  // Keyed by formula: size_of_constants().
   FlatMap<uint32_t, uint32_t> constants_;
-  // By formula: finite().
+  // Keyed by formula: finite().
   FlatMap<uint32_t, RegexId> finite_;
 };
 

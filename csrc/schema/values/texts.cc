@@ -41,7 +41,7 @@ namespace structgen {
 
 namespace {
 
-// What all grammars of an arena share.
+// The object that all grammars of an arena share.
 struct Shared : RegexCache {
   // empty(): not made yet.
   RegexId canonical{};
@@ -105,7 +105,7 @@ RegexId Texts::of(TypedId p) {
   if (p == FormulaSpace::yes()) return all_;
   if (const RegexId* known = memo_.find(p.v)) return *known;
   RegexId out = combine(p);
-  // What is undecided() stays as it is: under a complement less would be more.
+  // An undecided() part stays as it is: under a complement, to omit it would allow more.
   if (decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
   memo_.emplace(p.v, out);
@@ -200,7 +200,7 @@ RegexId Texts::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(any_character(regexes_, spelling_), min, max), end_);
 }
 
-// How many code points the texts of r have, with what ends them; computed from the structure of r.
+// The number of code points in the texts of r, terminator included; computed from the structure of r.
 // False where the structure does not tell: r has a & or a ~, or bytes that are no whole character.
 bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   check_depth();

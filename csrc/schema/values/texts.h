@@ -1,12 +1,13 @@
 // Formulas of strings as regular languages, in one spelling.
 //
 // In: a formula restricted to strings. Out: a RegexId of every writing of every text that satisfies it,
-// with what ends a text in the spelling (JSON's closing quote; the opening quote is not included).
-// Cost: one node of the algebra per atom; remembered. A pattern is lowered once per arena.
+// with the terminator of the spelling (JSON's closing quote; the opening quote is not included). Cost:
+// one node of the algebra per atom; remembered. A pattern is lowered once per arena.
 //
-// The spelling may be the arena's own (JSON). Then a language without a text is always empty(), and
-// what is too much to tell throws. It may be another one, for the text of an element. The same texts
-// satisfy the formula there, so whether there are any has been decided already and is not asked again.
+// The spelling may be the arena's own (JSON). Then a language without a text is always empty(), and a
+// question that takes too much work throws. The spelling may be another one, for the text of an
+// element. The same texts satisfy the formula there, so whether there are any has been decided already
+// and is not asked again.
 #pragma once
 
 #include <string>

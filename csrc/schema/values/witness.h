@@ -1,4 +1,4 @@
-// What can be seen of a formula of strings or numbers without an automaton: that some text or number
+// Facts about a formula of strings or numbers that need no automaton: that some text or number
 // satisfies it, or that its numbers are whole.
 //
 // In: a formula restricted to strings or numbers. Out: true where the answer is seen at once; false

@@ -1,7 +1,7 @@
 // Productions of objects whose members are elements; see elements.h.
 //
 // In: states of objects. Out: alternatives. Cost: one alternative per name on offer, or one for all
-// names if there are many. What follows a name is expanded when the name was read.
+// names if there are many. The symbols behind a name are expanded when the name was read.
 //
 // A text may be written alike as a string and as another value: `3` is the string "3" and the number 3.
 // Nothing is decided about that here: the texts of a value are the texts of all its kinds.
@@ -225,7 +225,7 @@ std::string JsonProductions::key_of(std::string_view read) const {
   return out;
 }
 
-// Adds what follows a key: the value of each way to go on, and the members behind it.
+// Adds the symbols behind a key: the value of each way to go on, and the members behind it.
 void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
                                   Alternatives& out) {
   const NameId name = layout_.elements->text.named_end ? formulas_.intern_name(key) : NameId{};
@@ -233,7 +233,7 @@ void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::
     out.add({call({kElement, step.value, name}), call({kMembers, step.next})});
 }
 
-// What stands behind a value: the mark that closes the element, and blanks up to the next one.
+// The symbols behind a value: the mark that closes the element, and blanks up to the next one.
 RegexId JsonProductions::behind(const Rule& r) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;

@@ -38,7 +38,7 @@ struct ElementMarks {
   Mark between{};
 };
 
-// What keys and strings look like in a layout.
+// The form of keys and strings in a layout.
 struct ElementText {
   // The texts that end a key and a string.
   std::string middle, close;

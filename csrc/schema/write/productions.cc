@@ -13,12 +13,13 @@
 //                       the free keys of each class, captured: free(state, class)
 //     named(state)      is told the label:   ':' value(V) next(state behind it)
 //
-// So an object with a thousand names has one terminal, and what follows a name is computed after it was
-// read. A captured key or item is given to a reader as a text. A mask that does not know the text gets
-// the alternatives that hold for every text, and poison for the others.
+// So an object with a thousand names has one terminal, and the symbols behind a name are computed after
+// it was read. A captured key or item is given to a reader as a text. A mask that does not know the
+// text gets the alternatives that hold for every text, and poison for the others.
 //
 // A string that holds the JSON text of a V is '"' value(V) '"', with all of value(V) one level further
-// in: at_level() spells what a rule gave in the way in which the strings around it hold it.
+// in: at_level() spells the alternatives of a rule in the way in which the strings around them hold
+// them.
 //
 // Invariants.
 // - Every alternative can be completed: the solver drops cells without a value or a rest.
@@ -169,7 +170,7 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
 }
 
 // Runs f() for a rule and spells its alternatives as they stand in the strings around it. f() itself
-// writes JSON text that is in no string, and is told what was read after it was taken out of the
+// writes JSON text that is in no string, and gets the text that was read after it was taken out of the
 // strings. At level 1 the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
 template <class F>
 void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f) {
@@ -394,7 +395,7 @@ void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::func
 }
 
 // The alternatives of a value, by kind: words, numbers, strings, JSON texts in strings, arrays,
-// objects. What is too much to tell is omitted if the world omits.
+// objects. Where the world omits, alternatives that take too much work to decide are omitted.
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const ValueId v = r.value();
   std::vector<RegexId> words;
@@ -539,8 +540,8 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
   }
   if (reading.kind == Reading::kFresh) {
     // Two cases. Items must differ: the text removes one value, which does not matter to items that
-    // differ from it. Two items must be equal: the text adds a value that may be repeated. Everything
-    // that is allowed without it is allowed with it, and nothing beyond what is allowed without the
+    // differ from it. Two items must be equal: the text adds a value that may be repeated. The
+    // alternatives with the text contain those without it, and are contained in those without the
     // condition.
     const bool apart = solver_.unique().asks_apart(rest);
     const TypedId free = apart ? rest : solver_.unique().unconditioned(rest);

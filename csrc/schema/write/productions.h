@@ -23,7 +23,7 @@ namespace structgen {
 // Branches of one object that are kept apart because each has its own order of keys.
 constexpr uint32_t kOrderBranches = 16;
 
-// How JSON is laid out: what stands between its lexemes, and which texts no string may contain.
+// The layout of JSON: the text between its lexemes, and the texts that no string may contain.
 struct JsonLayout {
   enum Mode : uint8_t {
     // At most kGapLimit characters of " \n\r\t" in every gap.
@@ -74,8 +74,8 @@ class JsonProductions : public Productions {
 
  private:
   // The kinds of rules. "Of an object" means a state of an object, "of an array" a formula of arrays,
-  // "of a value" a formula of any value. Readers come last (call() relies on it): they are told what
-  // was captured or which label was read.
+  // "of a value" a formula of any value. Readers come last (call() relies on it): they get the captured
+  // text or the label that was read.
   enum RuleKind : uint32_t {
     kValue,       // of a value
     kArrayFirst,  // of an array
@@ -98,8 +98,8 @@ class JsonProductions : public Productions {
     kFreeElement,    // reader, of an object and a class: the key of an element was written
     kListedElement,  // reader, of an object: the known key of an element was written
   };
-  // A rule: its kind, what it is about, and its place. Equal rules have one number, so that equal
-  // stacks of the parser are equal.
+  // A rule: its kind, its subject, and its place. Equal rules have one number, so that equal stacks of
+  // the parser are equal.
   struct Rule {
     Rule(RuleKind k, ValueId value, NameId key = {}) : kind(k), a(value.v), b(key.v) {}
     Rule(RuleKind k, TypedId array) : kind(k), a(array.v) {}
@@ -113,7 +113,7 @@ class JsonProductions : public Productions {
     PlanNameId name() const { return PlanNameId{b}; }
     KeyClassId cls() const { return KeyClassId{b}; }
     RuleKind kind;
-    // What the rule is about; the functions above give the type.
+    // The subject of the rule; the functions above give the type.
     uint32_t a, b = 0;
     // How deeply it is nested; only in pretty layout.
     uint32_t depth = 0;
@@ -126,7 +126,8 @@ class JsonProductions : public Productions {
   auto placed(F&& f);
   // The number of a rule; `r` gets the depth, and the current number of strings around it.
   RuleId rule(Rule r, uint32_t depth);
-  // A symbol that calls the rule; readers get a symbol that is told what was read.
+  // A symbol that calls the rule; for a reader it is a Symbol::reader, which gets the text or label
+  // that was read.
   Symbol call(const Rule& r, uint32_t depth = 0) {
     return r.kind >= kNamed ? Symbol::reader(rule(r, depth)) : Symbol::rule(rule(r, depth));
   }
@@ -144,7 +145,8 @@ class JsonProductions : public Productions {
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
   void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest);
-  // A free key was read. Returns false if a mask does not know its text and what follows depends on it.
+  // A free key was read. Returns false if a mask does not know its text and the alternatives depend on
+  // it.
   bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
   // Bytes of a member without its value, at least.
@@ -192,7 +194,7 @@ class JsonProductions : public Productions {
   Numbers numbers_;
   Solver solver_;
   RegexId gap_;
-  // What may stand behind "," and ":".
+  // The blanks that may stand behind "," and ":".
   RegexId after_;
   // Texts that contain none of the excluded ones; empty(): nothing is excluded.
   RegexId clean_ = RegexArena::empty();
@@ -202,7 +204,7 @@ class JsonProductions : public Productions {
   std::vector<Bits> unclean_names_;
   // Strings and keys as elements write them.
   std::unique_ptr<Texts> strings_, keys_;
-  // What strings of elements satisfy when the schema asks nothing more.
+  // The condition on strings of elements when the schema asks nothing more.
   TypedId free_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
