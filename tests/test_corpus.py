@@ -239,7 +239,7 @@ def test_the_server_offers_the_one_that_it_was_given(corpus_file: Path) -> None:
     from fastapi import testclient as client
 
     from structgen.serve.app import create_app
-    from structgen.serve.options import Options
+    from structgen.serve.options import ServerOptions
 
     body = {
         "model": "embedded",
@@ -249,7 +249,7 @@ def test_the_server_offers_the_one_that_it_was_given(corpus_file: Path) -> None:
             "json_schema": {"name": "x", "schema": json.loads(SCHEMA)},
         },
     }
-    with client.TestClient(create_app(None, Options(corpus=str(corpus_file)))) as server:
+    with client.TestClient(create_app(None, ServerOptions(corpus=str(corpus_file)))) as server:
         url = "/v1/chat/completions"
         answers = [
             server.post(url, json=body | {"structgen": {"speculate": names}}).json()

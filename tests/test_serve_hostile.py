@@ -629,7 +629,7 @@ def test_reading_a_token_has_a_limit_that_names_its_option(client, monkeypatch) 
         raise sg.BudgetExceeded("reading this text takes more than 1 units of work; raise Limits(mask=...)")
 
     monkeypatch.setattr("structgen.serve.sequence.Answer.advance", too_much)
-    monkeypatch.setattr("structgen.speculation.engine.Run.step", too_much)
+    monkeypatch.setattr("structgen.speculation.engine.SpeculativeRows.step", too_much)
     for extra in ({}, {"structgen": {"speculate": "auto"}}):
         error = refused(client.post(COMPLETIONS, json={"prompt": "x", "guided_regex": "[ab]{9}"} | extra))
         assert error["code"] == "grammar_too_costly" and "--mask-work" in error["message"]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import structgen as sg
 from oracles.speculative import OTHER, SCHEMAS, TEXTS, VOCABULARY, Adversary, Oracle, RandomModel
 from structgen._draws import Noise
-from structgen.generation import Sampling, generate
+from structgen.generation import Drawing, generate
 from structgen.speculation import (
     Corpus,
     CorpusDrafter,
@@ -43,7 +43,7 @@ from structgen.speculation import (
     Trigram,
     standard_drafters,
 )
-from structgen.speculation.engine import Row, Run
+from structgen.speculation.engine import Row, SpeculativeRows
 from structgen.speculation.goodput import Bench, Calibration, Goodput
 from structgen.speculation.options import resolve
 from structgen.speculation.score import open_scorer
@@ -201,9 +201,11 @@ def ended(matcher: sg.Matcher, tree: Any, node: int) -> bool:
     return tree.parents[node] >= 0 and 0 in tree.path(tree.parents[node])
 
 
-def run_of(rows: Sequence[Row], speculation: Speculation, temperature: float, lm: Any = LM) -> Run:
-    how = Sampling(temperature, None, None, 1)
-    run = Run(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, speculation)
+def run_of(
+    rows: Sequence[Row], speculation: Speculation, temperature: float, lm: Any = LM
+) -> SpeculativeRows:
+    how = Drawing(temperature, None, None, 1)
+    run = SpeculativeRows(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, speculation)
     for row in rows:
         run.add(row)
     return run

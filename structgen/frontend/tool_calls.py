@@ -319,7 +319,7 @@ class CallReader:
     # ---- arguments as elements ----
 
     def _elements(self, name: str, body: str) -> str | None:
-        if not elements.STYLES[self._style.parameters].nested:
+        if not elements.ELEMENT_STYLES[self._style.parameters].nested:
             members = _flat_members(self._style.parameters, body)
             if members is None:
                 return None
@@ -404,7 +404,7 @@ def _overlap(text: str, mark: str) -> int:
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
     """The key and the readings of each member, the likeliest reading first; None: another style."""
-    row = elements.STYLES[style]
+    row = elements.ELEMENT_STYLES[style]
     before, _, after = row.after.partition("{kind}")
     has_kind = "{kind}" in row.after
     kind = f"{re.escape(before)}(?P<kind>[a-z]*){re.escape(after)}" if has_kind else _loose(row.after)

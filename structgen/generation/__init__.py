@@ -7,7 +7,7 @@ follows a refused value, speculative.py several tokens a forward.
 
 from __future__ import annotations
 
-from .._drawing import Sampling
+from .._drawing import Drawing
 from ..constraints import ToolCall, ToolReply
 from .api import agenerate, generate
 from .denoising import Denoised, denoise
@@ -28,7 +28,7 @@ __all__ = [
     "InvalidValue",
     "Progress",
     "Result",
-    "Sampling",
+    "Drawing",
     "Stream",
     "TokenLogprobs",
     "ToolCall",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, Union, cast
 import numpy as np
 
 from .._checks import no_option, number, whole
-from .._drawing import Sampling
+from .._drawing import Drawing
 from ..constraints import NAMED
 from ..json_options import JsonOptions
 from ..lm.asked import AskOptions
@@ -158,7 +158,7 @@ class Settings(JsonOptions):
         """The options of JSON Schemas."""
         return self.arguments()
 
-    def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Sampling:
+    def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Drawing:
         """How tokens are drawn. A seed is made up where draws need one and none is given.
 
         Without a temperature it is 0, and 1 for several texts: they would be the same.
@@ -169,7 +169,7 @@ class Settings(JsonOptions):
         seed = self.seed
         if temperature > 0 and seed is None:
             seed = cast(int, np.random.SeedSequence().entropy)
-        return Sampling(
+        return Drawing(
             temperature,
             self.top_k,
             self.top_p,

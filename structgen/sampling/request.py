@@ -20,7 +20,7 @@ from ..lm.load import language_model, room_after
 from ..lm.prompts import Format
 from .mcmc import Proposal
 from .potential import Potential, as_potential
-from .smc import Options as SmcOptions
+from .smc import SmcOptions
 from .target import Law, Target
 from .trie import Trie
 from .walk import Walker
