@@ -23,7 +23,7 @@ from .errors import GrammarError, StructgenError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
-from .json_options import JsonArguments, JsonOptions
+from .json_options import WRITTEN, JsonOptions
 from .kinds import ARGUMENTS, KINDS, TOOL_OPTIONS, response_format
 from .templates import Template
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .compiler import Compiler
 
 __all__ = [
-    "WRITTEN",
     "Constraint",
     "ToolCall",
     "ToolReply",
@@ -40,8 +39,6 @@ __all__ = [
     "parse_tool_calls",
 ]
 
-# The defaults of calls: programs read the values, and models fill wide gaps with blanks.
-WRITTEN: JsonArguments = {"whitespace": "compact", "numbers": "plain", "strings": "plain"}
 # All arguments of a call that say what its text must be.
 NAMED = (*ARGUMENTS, *TOOL_OPTIONS, "condition")
 

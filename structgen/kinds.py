@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import GrammarError
 from .frontend.source import is_ebnf, meant
 from .grammar import CompiledGrammar
-from .json_options import JSON_NAMES, STYLE_NAMES, style_in
+from .json_options import JSON_NAMES, SENT_NAMES, SERVED, STYLE_NAMES, style_in
 from .templates import Template
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ __all__ = ["ALIASES", "ARGUMENTS", "KINDS", "TOOL_OPTIONS", "Kind", "compile_kin
 TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
 KindOptions = dict[str, Any]  # those of JsonOptions, `on_limit`, and of tools TOOL_OPTIONS
 _OPTIONS = {*JSON_NAMES, "on_limit"}
-_SERVED = {"whitespace": "one-blank", "numbers": "plain", "strings": "plain"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def compile_kind(compiler: Compiler, name: str, value: Any, options: KindOptions
     unknown = sorted(options.keys() - _OPTIONS - set(kind.options))
     if unknown and kind is not KINDS["json_schema"]:  # whose method finds what was meant
         raise TypeError(f"a constraint of kind '{name}' takes no option {unknown[0]!r}")
-    return kind.compile(compiler, kind.read(value), {**_SERVED, **options})
+    return kind.compile(compiler, kind.read(value), {**SERVED, **options})
 
 
 # ---- JSON ----
@@ -333,7 +332,7 @@ KINDS: dict[str, Kind] = {
         "schema",
         _check_schema,
         (f"{_OUTPUTS}.json", "guided_json", "json_schema"),
-        saved=frozenset({*JSON_NAMES, "on_limit"} - {"registry", "digits"}),
+        saved=frozenset({*SENT_NAMES, "on_limit"}),
     ),
     "json_object": Kind(_any_object, _read_nothing, fields=(f"{_OUTPUTS}.json_object",)),
     "regex": Kind(

@@ -32,6 +32,7 @@ import logging
 import operator
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -125,12 +126,14 @@ def add_model_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_constraint_options(
-    parser: argparse.ArgumentParser,
-    whitespace: str | None = "flexible",
-    numbers: str | None = "any",
-    strings: str | None = "any",
+    parser: argparse.ArgumentParser, defaults: Mapping[str, Any] | None = None
 ) -> None:
-    """Adds the flags for constraints, with the options of JSON. `constraint` reads them."""
+    """Adds the flags for constraints, with the options of JSON. `constraint` reads them.
+
+    Args:
+        defaults: of options of JSON, where they are not those of `JsonOptions`. None as a default lets the
+            command choose, as `sg.edit` chooses from the document.
+    """
     group = parser.add_argument_group("what the text must be (one of these)")
     group.add_argument("--schema", metavar="FILE", help="a JSON Schema: a file, -, or the JSON itself")
     group.add_argument("--type", metavar="MODULE:NAME", help="a Python type, such as orders:Order")
@@ -149,7 +152,7 @@ def add_constraint_options(
     group = parser.add_argument_group("options of --tools")
     group.add_argument("--tool-choice", metavar="CHOICE", help="auto (the default), required, none or a name")
     group.add_argument("--tool-style", metavar="STYLE", help="how calls are written (default: as the model)")
-    add_schema_options(parser, whitespace, numbers, strings)
+    add_schema_options(parser, {"numbers": "any", "strings": "any", **(defaults or {})})
 
 
 def condition(options: argparse.Namespace) -> Condition | None:
@@ -285,18 +288,9 @@ def registry(options: argparse.Namespace) -> dict[str, Any] | None:
     return found or None
 
 
-def add_schema_options(
-    parser: argparse.ArgumentParser,
-    whitespace: str | None = "flexible",
-    numbers: str | None = "any",
-    strings: str | None = "any",
-) -> None:
-    """Adds flags for the options of `Compiler.json_schema` that have a help text.
-
-    None as a default lets the command choose, as `sg.edit` chooses from the document.
-    """
+def add_schema_options(parser: argparse.ArgumentParser, defaults: Mapping[str, Any]) -> None:
+    """Adds flags for the options of `Compiler.json_schema` that have a help text."""
     group = parser.add_argument_group("schema options")
-    defaults = {"whitespace": whitespace, "numbers": numbers, "strings": strings}
     for option in fields(JsonOptions):
         if "help" not in option.metadata:
             continue

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from structgen.json_options import WRITTEN
+
 from .common import (
     OK,
     Commands,
@@ -40,7 +42,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--max-tokens", type=int, default=64, metavar="N", help="(default: 64)")
     parser.add_argument("--temperature", type=float, metavar="T", help="0 is greedy (default: 0)")
     parser.add_argument("--seed", type=int, help="repeats the draws")
-    add_constraint_options(parser, whitespace=None, numbers=None, strings=None)
+    add_constraint_options(parser, dict.fromkeys(WRITTEN))
     parser.set_defaults(run=run)
 
 

@@ -18,6 +18,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from structgen.json_options import WRITTEN
+
 from .common import (
     OK,
     REJECTED,
@@ -102,7 +104,7 @@ def add_parser(commands: Commands) -> None:
         "--batch", type=int, default=8, metavar="N", help="texts that share a forward (default: 8)"
     )
     parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
-    add_constraint_options(parser, whitespace="compact", numbers="plain", strings="plain")
+    add_constraint_options(parser, WRITTEN)
     parser.set_defaults(run=run)
 
 

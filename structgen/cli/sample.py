@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from structgen.json_options import SAMPLED
+
 from .common import (
     OK,
     REJECTED,
@@ -63,7 +65,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--trie", metavar="FILE", help="load what an earlier call learned, and save it again")
     parser.add_argument("--plot", metavar="FILE", help="write the diagnostics as a picture (png, svg, pdf)")
     parser.add_argument("--summary", action="store_true", help="a last record with all diagnostics")
-    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    add_constraint_options(parser, SAMPLED)
     parser.set_defaults(run=run)
 
 

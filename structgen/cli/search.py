@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from structgen.json_options import SAMPLED
+
 from .common import (
     OK,
     REJECTED,
@@ -73,7 +75,7 @@ def add_parser(commands: Commands) -> None:
         "--state", metavar="FILE", help="go on with the search in this file, and save it again"
     )
     parser.add_argument("--html", metavar="FILE", help="write the tree as one page that loads nothing")
-    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    add_constraint_options(parser, SAMPLED)
     parser.set_defaults(run=run)
 
 

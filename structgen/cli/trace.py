@@ -10,6 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from structgen.json_options import WRITTEN
+
 from .common import (
     OK,
     REJECTED,
@@ -42,7 +44,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="write one page that loads nothing, instead of the table"
     )
-    add_constraint_options(parser, whitespace="compact", numbers="plain", strings="plain")
+    add_constraint_options(parser, WRITTEN)
     parser.set_defaults(run=run)
 
 

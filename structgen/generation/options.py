@@ -20,7 +20,7 @@ import numpy as np
 from .._checks import no_option, number, whole
 from .._drawing import Drawing
 from ..constraints import NAMED
-from ..json_options import JsonOptions
+from ..json_options import WrittenOptions
 from ..lm.asked import AskOptions
 from ..lm.prompts import Format
 
@@ -84,8 +84,8 @@ class ToolOptions(Options, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(JsonOptions):
-    """The options of one call, checked. Numbers, strings and gaps are as `constraints.WRITTEN` has them."""
+class Settings(WrittenOptions):
+    """The options of one call, checked."""
 
     max_tokens: int = 256
     temperature: float | None = None
@@ -104,9 +104,6 @@ class Settings(JsonOptions):
     retries: int = 0
     on_invalid: Literal["forbid", "tell"] = "forbid"
     compiler: Compiler | None = None
-    whitespace: str = "compact"
-    numbers: Literal["any", "plain", "canonical"] | None = "plain"
-    strings: Literal["any", "plain"] | None = "plain"
     format: Format = "auto"
     complete: bool = True
     speculate: Speculate = None
