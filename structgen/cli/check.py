@@ -27,8 +27,10 @@ from .common import (
     add_constraint_options,
     allowed_here,
     called,
+    compiled,
     constraint,
     json_options,
+    needed,
     note,
     place,
     plural,
@@ -64,17 +66,13 @@ def run(options: argparse.Namespace) -> int:
     inputs = Inputs()
     wanted, files = constraint(options, inputs), list(options.files)
     if wanted is None:
-        if not files:
-            raise Failure("check needs a schema: a file, or an option such as --regex")
-        wanted = constraint(options, inputs, files.pop(0))
-        assert wanted is not None
+        failure = "check needs a schema: a file, or an option such as --regex"
+        wanted = needed(options, inputs, failure, files.pop(0) if files else None)
     if not files and options.choice and (options.choice[-1] == "-" or os.path.isfile(options.choice[-1])):
         last = options.choice[-1]
         raise Failure(f"--choice takes {last!r} as a text; name files first: check {last} --choice ...")
-    told = wanted.warn()
     compiler = Compiler(vocabulary(None))
-    grammar = wanted.compile(compiler, json_options(options))
-    wanted.warn_of(grammar, told)
+    grammar = compiled(wanted, compiler, options)
     name = wanted.name or f"--{wanted.param}"
     for entry in grammar.report:
         note(f"{name}: not enforced: {entry}")

@@ -44,7 +44,7 @@ from structgen.constraints import Constraint, constraint_of
 from structgen.json_options import JSON_NAMES, JsonOptions
 
 if TYPE_CHECKING:
-    from structgen import CompiledGrammar, Matcher, Vocabulary
+    from structgen import CompiledGrammar, Compiler, Matcher, Vocabulary
     from structgen.lm.base import LanguageModel
 
 OK, REJECTED, USAGE = 0, 1, 2
@@ -52,8 +52,9 @@ OK, REJECTED, USAGE = 0, 1, 2
 __all__ = [
     "OK", "REJECTED", "USAGE", "Commands", "Failure", "Inputs", "Place", "add_asking_options",
     "add_constraint_options", "add_model_option", "add_registry_option", "allowed_here", "byte_vocabulary",
-    "called", "constraint", "json_options", "load_model", "milliseconds", "note", "one_line", "parsed",
-    "place", "plural", "quoted", "ranges", "registry", "spellings", "stand_at", "visible", "vocabulary",
+    "called", "compiled", "constraint", "json_options", "load_model", "milliseconds", "needed", "note",
+    "one_line", "parsed", "place", "plural", "quoted", "ranges", "registry", "spellings", "stand_at", "taken",
+    "visible", "vocabulary", "writable",
 ]  # fmt: skip
 
 
@@ -221,6 +222,35 @@ def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None =
     except ValueError as error:
         raise Failure(str(error)) from None
     return replace(found, name=name, documents=documents)
+
+
+def needed(
+    options: argparse.Namespace, inputs: Inputs, failure: str, schema: str | None = None
+) -> Constraint:
+    """As `constraint`. Failure, in these words: the options name none."""
+    found = constraint(options, inputs, schema)
+    if found is None:
+        raise Failure(failure)
+    return found
+
+
+def compiled(wanted: Constraint, compiler: Compiler, options: argparse.Namespace) -> CompiledGrammar:
+    """The grammar of a constraint, its warnings told."""
+    told = wanted.warn()
+    grammar = wanted.compile(compiler, json_options(options))
+    wanted.warn_of(grammar, told)
+    return grammar
+
+
+def taken(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """These options by their names, as arguments of a call."""
+    return {name: getattr(options, name) for name in names}
+
+
+def writable(name: str | None, what: str = "") -> None:
+    """Failure: the folder of a file that will be written does not exist."""
+    if name is not None and not Path(name).absolute().parent.is_dir():
+        raise Failure(f"cannot write {what}{name}: no such folder")
 
 
 def plain(value: Any) -> Any:

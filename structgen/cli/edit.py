@@ -19,9 +19,9 @@ from .common import (
     add_constraint_options,
     add_model_option,
     called,
-    constraint,
     json_options,
     load_model,
+    needed,
     note,
 )
 
@@ -58,9 +58,8 @@ def run(options: argparse.Namespace) -> int:
     from structgen.generation.editing import edit
 
     inputs = Inputs()
-    wanted = constraint(options, inputs)
-    if wanted is None:
-        raise Failure("edit needs a constraint: --schema, or another option that says what the text is")
+    failure = "edit needs a constraint: --schema, or another option that says what the text is"
+    wanted = needed(options, inputs, failure)
     document = inputs.read(options.file, "document")
     where = options.at if options.at is not None else _span(options.span)
     lm = load_model(options.model)

@@ -32,8 +32,8 @@ from .common import (
     add_constraint_options,
     allowed_here,
     called,
-    constraint,
-    json_options,
+    compiled,
+    needed,
     note,
     place,
     quoted,
@@ -62,18 +62,15 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     inputs = Inputs()
-    wanted = constraint(options, inputs)
-    if wanted is None:
-        raise Failure("infill needs a constraint: --schema, or another option that says what the text is")
+    failure = "infill needs a constraint: --schema, or another option that says what the text is"
+    wanted = needed(options, inputs, failure)
     if not options.mark:
         raise Failure("--mark is empty")
     text = inputs.read(options.file, "text").removesuffix("\n")
     parts = text.split(options.mark)
     if len(parts) < 2:
         raise Failure(f"{called(options.file)} has no {options.mark}")
-    told = wanted.warn()
-    grammar = wanted.compile(Compiler(vocabulary(None)), json_options(options))
-    wanted.warn_of(grammar, told)
+    grammar = compiled(wanted, Compiler(vocabulary(None)), options)
     return one(grammar, *parts) if len(parts) == 2 else several(grammar, parts)
 
 

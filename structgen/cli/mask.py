@@ -20,8 +20,8 @@ from .common import (
     Inputs,
     add_constraint_options,
     allowed_here,
-    constraint,
-    json_options,
+    compiled,
+    needed,
     note,
     place,
     quoted,
@@ -55,12 +55,8 @@ def run(options: argparse.Namespace) -> int:
     if options.limit < 0:
         raise Failure("--limit must not be negative")
     tokens = vocabulary(options.tokenizer)
-    wanted = constraint(options, Inputs(), options.file)
-    if wanted is None:
-        raise Failure("mask needs a schema: a file, or an option such as --regex")
-    told = wanted.warn()
-    grammar = wanted.compile(Compiler(tokens), json_options(options))
-    wanted.warn_of(grammar, told)
+    failure = "mask needs a schema: a file, or an option such as --regex"
+    grammar = compiled(needed(options, Inputs(), failure, options.file), Compiler(tokens), options)
     data = options.after.encode("utf-8", "surrogateescape")
     matcher, length = stand_at(grammar, data)
     if length < len(data):

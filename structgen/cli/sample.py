@@ -20,16 +20,17 @@ from .common import (
     OK,
     REJECTED,
     Commands,
-    Failure,
     Inputs,
     add_asking_options,
     add_constraint_options,
-    constraint,
     json_options,
     load_model,
+    needed,
     note,
     plain,
     plural,
+    taken,
+    writable,
 )
 
 if TYPE_CHECKING:
@@ -74,25 +75,15 @@ def run(options: argparse.Namespace) -> int:
 
     if options.plot is not None:
         plot.check(options.plot)
-    wanted = constraint(options, Inputs())
-    if wanted is None:
-        raise Failure("sample needs --schema, or another option that says what the texts must be")
+    failure = "sample needs --schema, or another option that says what the texts must be"
+    wanted = needed(options, Inputs(), failure)
     found = sample(
         load_model(options.model),
         options.prompt,
         wanted,
         **json_options(options),
-        method=options.method,
-        n=options.n,
-        seed=options.seed,
-        max_tokens=options.max_tokens,
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        until_tv=options.until_tv,
-        max_trials=options.max_trials,
-        steps=options.steps,
-        batch=options.batch,
+        **taken(options, "method", "n", "seed", "max_tokens", "temperature", "top_k", "top_p"),
+        **taken(options, "until_tv", "max_trials", "steps", "batch"),
         trie=_trie(options.trie),
     )
     for one in found:
@@ -118,11 +109,8 @@ def run(options: argparse.Namespace) -> int:
 def _trie(name: str | None) -> Trie | None:
     from structgen.sampling import load_trie
 
-    if name is None or not Path(name).exists():
-        if name is not None and not Path(name).absolute().parent.is_dir():
-            raise Failure(f"cannot write the trie {name}: no such folder")
-        return None
-    return load_trie(name)
+    writable(name, "the trie ")
+    return None if name is None or not Path(name).exists() else load_trie(name)
 
 
 def summary(found: Samples) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from structgen.json_options import SAMPLED
 
@@ -19,17 +18,18 @@ from .common import (
     OK,
     REJECTED,
     Commands,
-    Failure,
     Inputs,
     add_asking_options,
     add_constraint_options,
-    constraint,
     json_options,
     load_model,
+    needed,
     note,
     plain,
     plural,
     python_type,
+    taken,
+    writable,
 )
 
 
@@ -82,20 +82,13 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     from structgen.sampling import search
 
-    wanted = constraint(options, Inputs())
-    if wanted is None:
-        raise Failure("search needs --schema, or another option that says what the texts must be")
-    for name in (options.html, options.state):
-        if name is not None and not Path(name).absolute().parent.is_dir():
-            raise Failure(f"cannot write {name}: no such folder")
-    given: dict[str, Any] = {}
-    for name in ("score", "heuristic", "reward"):
-        if getattr(options, name) is not None:
-            given[name] = python_type(getattr(options, name))
-    if options.branch is not None:
-        given["branch"] = options.branch
-    if options.block is not None:
-        given["block"] = options.block
+    failure = "search needs --schema, or another option that says what the texts must be"
+    wanted = needed(options, Inputs(), failure)
+    writable(options.html)
+    writable(options.state)
+    functions = taken(options, "score", "heuristic", "reward")
+    given = {name: python_type(value) for name, value in functions.items() if value is not None}
+    given |= {name: value for name, value in taken(options, "branch", "block").items() if value is not None}
     if options.state is not None and Path(options.state).exists():
         given["resume"] = options.state
     found = search(
@@ -104,16 +97,8 @@ def run(options: argparse.Namespace) -> int:
         wanted,
         **json_options(options),
         **given,
-        method=options.method,
-        n=options.n,
-        seed=options.seed,
-        max_tokens=options.max_tokens,
-        temperature=options.temperature,
-        enough=options.enough,
-        steps=options.steps,
-        tokens=options.tokens,
-        forwards=options.forwards,
-        seconds=options.seconds,
+        **taken(options, "method", "n", "seed", "max_tokens", "temperature", "enough"),
+        **taken(options, "steps", "tokens", "forwards", "seconds"),
     )
     for one in found:
         fields = {

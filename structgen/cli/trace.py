@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from structgen.json_options import WRITTEN
 
@@ -16,7 +15,6 @@ from .common import (
     OK,
     REJECTED,
     Commands,
-    Failure,
     Inputs,
     add_asking_options,
     add_constraint_options,
@@ -24,7 +22,9 @@ from .common import (
     json_options,
     load_model,
     note,
+    taken,
     warn_once,
+    writable,
 )
 
 
@@ -52,15 +52,12 @@ def run(options: argparse.Namespace) -> int:
     from structgen.generation import trace
 
     wanted = constraint(options, Inputs())
-    if options.html is not None and not Path(options.html).absolute().parent.is_dir():
-        raise Failure(f"cannot write {options.html}: no such folder")
+    writable(options.html)
     found = trace(
         load_model(options.model),
         options.prompt,
         wanted,
-        max_tokens=options.max_tokens,
-        temperature=options.temperature,
-        seed=options.seed,
+        **taken(options, "max_tokens", "temperature", "seed"),
         **json_options(options),
     )
     if options.html is not None:
