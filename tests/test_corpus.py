@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from oracles.harness import cases
 from oracles.speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
 from structgen._array_file import load_arrays, save_arrays
 from structgen.cli.main import main
@@ -31,7 +32,7 @@ def occurrences(texts: list[list[int]], part: list[int]) -> int:
 
 
 @given(texts=TEXTS, text=st.lists(st.integers(0, 3), max_size=20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(300), deadline=None)
 def test_it_finds_the_longest_suffix_and_what_follows_how_often(
     texts: list[list[int]], text: list[int]
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracles.harness import cases
 from structgen._draws import Noise, draw, probabilities, shaped, top
 from structgen.generation import Drawing
 
@@ -14,7 +15,7 @@ PLACES = st.integers(0, 10**6)
 
 
 @given(seed=st.integers(0, 2**128), index=st.integers(0, 999), position=PLACES, data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 def test_noise_is_a_function_of_its_place(seed: int, index: int, position: int, data: st.DataObject) -> None:
     whole = Noise(seed, index).gumbel(position, 300)
     some = np.array(data.draw(st.lists(st.integers(0, 299), min_size=1)), dtype=np.int64)

@@ -21,6 +21,7 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 from starlette.testclient import TestClient
 
 import structgen as sg
+from oracles import harness
 from oracles.bodies import Bodies, hostile, judge
 from oracles.serving import Script, asked, served
 from structgen.serve.app import create_app
@@ -711,7 +712,7 @@ def test_what_a_shutdown_cuts_off_is_told_so() -> None:
 # ---- anything ----
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(harness.cases(8)))
 def test_any_body_ends_in_an_answer_or_an_error_of_openai_s_shape(client, part: int) -> None:
     """12,000 seeds were tried once, and 3,000 of those that are drawn now; `oracles/bodies.py` says what they
     are."""

@@ -28,7 +28,7 @@ FIRST = 71_000_000
 @pytest.mark.parametrize("family", check.FAMILIES)
 def test_family(family) -> None:
     tally: collections.Counter[str] = collections.Counter()
-    for seed in range(FIRST, FIRST + 12 * harness.LONG):
+    for seed in range(FIRST, FIRST + harness.cases(36)):
         try:
             one(family, Seeded(seed), tally)
         except BaseException as error:
