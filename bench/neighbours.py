@@ -48,7 +48,7 @@ def memory(pid: int) -> float:
     return 0.0
 
 
-class Run:
+class Load:
     """One kind of neighbour beside one client."""
 
     def __init__(
@@ -165,10 +165,10 @@ def main() -> int:
     heads = f"{'neighbours':>12} {'requests':>8} {'median s':>9} {'slowest s':>9}"
     print(f"{heads} {'RSS MB':>7} {'most':>6} {'later':>6}  theirs")
     with server(None, 64) as (address, pid):
-        asyncio.run(Run(address, pid, "alone", 0, 1, salts, requests, False).run())  # what is made once
+        asyncio.run(Load(address, pid, "alone", 0, 1, salts, requests, False).run())  # what is made once
         for kind in options.neighbours.split(","):
             before = memory(pid)
-            run = Run(
+            run = Load(
                 address,
                 pid,
                 kind,

@@ -14,11 +14,11 @@ import torch
 
 from oracles.enumerate import Rule, dropping, law
 from structgen._draws import Noise
-from structgen.generation import Sampling
+from structgen.generation import Drawing
 from structgen.lm.transformers import TransformersLM
 from structgen.lm.trees import Block
 from structgen.speculation import CostTable, Forced, Speculation, standard_drafters
-from structgen.speculation.engine import Row, Run
+from structgen.speculation.engine import Row, SpeculativeRows
 from structgen.speculation.rules import k_seq, recursive, single
 from structgen.speculation.score import open_scorer
 
@@ -108,8 +108,8 @@ def unpredictable(bench: Any, tokens: int = 300, texts: int = 8) -> None:
         for seed in range(texts):
             runs = []
             for chosen in (Speculation([]), options):
-                how = Sampling(8.0, None, None, seed)
-                run = Run(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, chosen)
+                how = Drawing(8.0, None, None, seed)
+                run = SpeculativeRows(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, chosen)
                 run.add(Row(prompt, grammar.matcher(), Noise(seed), tokens, None, grammar))
                 runs.append((run, run.live[0], list[float]()))
             while any(run.live for run, _, _ in runs):

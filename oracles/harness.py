@@ -1,9 +1,13 @@
 """What the law and differential tests share: compilers over the small vocabulary, seeded and shrinking
 runs of one check, random walks.
 
+A random test names its number of cases, n, and tries `cases(n)` of them, or the seeds `seeds(n)`: a third, or
+with `STRUCTGEN_LONG=k` k times n. Of dear cases that are written down `chosen` takes a third. All are
+tried every night. Assertions are the same in every run.
+
 A check takes a `Source` and returns SKIPPED where that gave nothing to check. `seeded(check, n)` runs it over
-n fixed seeds, quickly, and fails where too many were skipped; `shrinking(check, n)` lets Hypothesis draw and
-shrink. `STRUCTGEN_LONG=k` multiplies both counts by k.
+`seeds(n)`, quickly, and fails where too many were skipped; `shrinking(check, n)` lets Hypothesis draw and
+shrink.
 """
 
 from __future__ import annotations
@@ -12,8 +16,8 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
@@ -24,8 +28,26 @@ from oracles.strategies import Seeded, Source, Words, nasty_words, plain_words, 
 from structgen import errors
 
 HANG = 600.0  # seconds after which a child counts as hung; no measure of speed
-LONG = int(os.environ.get("STRUCTGEN_LONG", "1"))
 FIRST_SEED = int(os.environ.get("STRUCTGEN_SEED", "0"))
+_LONG = os.environ.get("STRUCTGEN_LONG")
+NIGHTLY = _LONG is not None
+T = TypeVar("T")
+
+
+def cases(count: int) -> int:
+    """How many of `count` random cases this run tries; at least one."""
+    return max(1, count // 3) if _LONG is None else count * int(_LONG)
+
+
+def seeds(count: int) -> range:
+    """The seeds of `count` random cases in this run."""
+    return range(FIRST_SEED, FIRST_SEED + cases(count))
+
+
+def chosen(items: Iterable[T]) -> list[T]:
+    """Every third of some dear cases, the first of them included; every night all."""
+    found = list(items)
+    return found[::3] if _LONG is None else found
 
 
 def vocabulary(words: Words) -> structgen.Vocabulary:
@@ -88,20 +110,20 @@ SKIPPED = "skipped"
 
 def seeded(check: Callable[[Source], str | None], count: int) -> None:
     skipped = 0
-    for seed in range(FIRST_SEED, FIRST_SEED + count * LONG):
+    for seed in seeds(count):
         try:
             skipped += check(Seeded(seed)) is SKIPPED
         except BaseException as error:
             error.add_note(f"{check.__name__}, seed {seed}")
             raise
-    tried = count * LONG
+    tried = cases(count)
     print(f"{check.__name__}: {skipped} of {tried} seeds gave nothing to check")
     assert skipped <= tried // 3, f"{check.__name__}: {skipped} of {tried} seeds gave nothing to check"
 
 
 def shrinking(check: Callable[[Source], str | None], count: int) -> None:
     @settings(
-        max_examples=count * LONG,
+        max_examples=cases(count),
         deadline=None,
         derandomize=True,
         database=None,

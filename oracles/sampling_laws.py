@@ -93,14 +93,16 @@ def small(seed: int = 2) -> tuple[Any, list[str], TableModel]:
     return lm, texts, choice(lm, texts)  # type: ignore[return-value]
 
 
-def population(law: Any, trie: Trie, options: smc.Options, n: int = 2) -> Any:
+def population(law: Any, trie: Trie, options: smc.SmcOptions, n: int = 2) -> Any:
     def run(chance: Any) -> Any:
         return smc.draw(Walker(law, copy.deepcopy(trie), 1), chance, n, options)
 
     return run
 
 
-def smc_is_proper(law: Any, trie: Trie, options: smc.Options, wanted: dict[Any, float], n: int = 2) -> None:
+def smc_is_proper(
+    law: Any, trie: Trie, options: smc.SmcOptions, wanted: dict[Any, float], n: int = 2
+) -> None:
     """E[mean weight of s] = P(s) for every s, hence E[estimate of Z] = Z."""
     sums: dict[tuple[int, ...], float] = defaultdict(float)
     evidence = 0.0

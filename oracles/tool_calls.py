@@ -13,7 +13,7 @@ from oracles import oracle, strategies
 from oracles.differential import check, instances
 from oracles.differential.judge import DRAFTS, METASCHEMAS, Judge
 from oracles.strategies import Source
-from oracles.tool_styles import STYLES
+from oracles.tool_styles import STYLE_READERS
 from structgen import errors
 
 MARKS = ("</parameter>", "</parameter", "\n", "\nab", "a</arg_value>", "<|close|>", '"a', "&quot;", "a>b")
@@ -72,8 +72,8 @@ def one(family: str, source: Source, tally: collections.Counter[str]) -> None:
     judge = Judge(schema, draft)
     second = oracle.JsonOracle(check.patterns_in_python(schema), check.VALIDATORS[draft])
     guide = instances.Guide(source, judge)
-    name = source.pick(tuple(STYLES))
-    style = STYLES[name]
+    name = source.pick(tuple(STYLE_READERS))
+    style = STYLE_READERS[name]
     found = grammar(schema, name, any_order=True)
     tally["too complex" if found is None else "schemas"] += 1
     if found is None:

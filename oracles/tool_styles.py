@@ -21,7 +21,7 @@ DSML = "｜DSML｜"
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class StyleReader:
     """``element`` has the groups key, kind (where it is written) and value."""
 
     element: re.Pattern[str]
@@ -106,43 +106,43 @@ def marked(start: str, kind: str, middle: str, close: str) -> re.Pattern[str]:
 
 
 TEXT_OR_JSON = dict.fromkeys(("null", "boolean", "number", "array", "object"), "false") | {"string": "true"}
-STYLES = {
-    "qwen_xml": Style(
+STYLE_READERS = {
+    "qwen_xml": StyleReader(
         marked("<parameter=", ">", "", "</parameter>"),
         "<parameter={key}>{value}</parameter>",
         {},
         newlines=True,
     ),
-    "minimax_xml": Style(
+    "minimax_xml": StyleReader(
         marked('<parameter name="', '">', "", "</parameter>"),
         '<parameter name="{key}">{value}</parameter>',
         {},
         key_never='[">]',
     ),
-    "step_xml": Style(
+    "step_xml": StyleReader(
         marked('<steptml:parameter name="', '">', "", "</steptml:parameter>"),
         '<steptml:parameter name="{key}">{value}</steptml:parameter>',
         {},
         key_never='[">]',
     ),
-    "glm_xml": Style(
+    "glm_xml": StyleReader(
         marked("<arg_key>", "</arg_key>", "\n?<arg_value>", "</arg_value>"),
         "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>",
         {},
     ),
-    "deepseek_xml": Style(
+    "deepseek_xml": StyleReader(
         marked(f'<{DSML}parameter name="', '" string="(?P<kind>true|false)', '">', f"</{DSML}parameter>"),
         f'<{DSML}parameter name="{{key}}" string="{{kind}}">{{value}}</{DSML}parameter>',
         TEXT_OR_JSON,
         key_never='"',
     ),
-    "deepseek_v4_1_xml": Style(
+    "deepseek_v4_1_xml": StyleReader(
         marked(f'<{DSML} parameter name="', '" string="(?P<kind>true|false)', '">', f"</{DSML} parameter>"),
         f'<{DSML} parameter name="{{key}}" string="{{kind}}">{{value}}</{DSML} parameter>',
         TEXT_OR_JSON,
         key_never='"',
     ),
-    "kimi_k3_xml": Style(
+    "kimi_k3_xml": StyleReader(
         marked(
             r'<\|open\|>argument key="',
             '" type="(?P<kind>[a-z]*)',

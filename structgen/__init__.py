@@ -54,7 +54,7 @@ from .templates import Template, each, gen, select, template
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from .constraints import ToolCall, ToolReply, parse_tool_calls
+    from .frontend.tool_calls import ToolCall, ToolReply, parse_tool_calls
     from .generation import (
         AsyncStream,
         Denoised,
@@ -174,7 +174,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(generation, name)
     if name == "parse_tool_calls":
-        from .constraints import parse_tool_calls
+        from .frontend.tool_calls import parse_tool_calls
 
         return parse_tool_calls
     if name in ("sample", "sample_async", "search", "Samples", "Searched"):

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from ._draws import Noise, draw
 
-__all__ = ["Sampling"]
+__all__ = ["Drawing"]
 
 _Row = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class Drawing:
     """How tokens are drawn. Penalties work on log-probabilities: the protocol of a model has no logits.
 
     Attributes:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SHORTEST", "Trace", "mark"]
+__all__ = ["SHORTEST", "StructureTrace", "mark"]
 
 SHORTEST = 4  # masks that must repeat before anything is penalised
 _LEAST = -20.0  # a token keeps at least this factor, in nats: what is forced stays possible
@@ -30,7 +30,7 @@ def mark(mask: npt.NDArray[np.int32]) -> bytes:
     return hashlib.blake2b(mask.tobytes(), digest_size=16).digest()
 
 
-class Trace:
+class StructureTrace:
     """Masks seen and tokens taken, with the longest common suffix of every place with the present one."""
 
     def __init__(self) -> None:

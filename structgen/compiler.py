@@ -358,7 +358,7 @@ class Compiler:
         """
         from .frontend import structural_tag
 
-        style = JsonStyle.of(options, numbers="plain", strings="plain")
+        style = JsonStyle.of(options, **structural_tag.PLAIN.arguments())
         recipe: _Recipe = ("structural_tag", (spec,), style.arguments())
         built = structural_tag.build(spec, self.vocabulary, style)
         return self._built(*built, spec, self._subset(on_limit), recipe)

@@ -8,7 +8,6 @@ is compiled here; a file is read once.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 import types
@@ -19,50 +18,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ._siblings import beside
 from .conditions import Condition
-from .errors import GrammarError, StructgenError, UnsatisfiableSchema
-from .frontend.source import meant
-from .frontend.tool_calls import Begun, Call, CallReader, Part
+from .errors import GrammarError, UnsatisfiableSchema
+from .frontend.tool_calls import ToolReply, known_or_meant, partial_reply, reply
+from .frontend.tools import STYLES, callable_tools
 from .grammar import CompiledGrammar
-from .json_options import JsonArguments, JsonOptions
+from .json_options import WRITTEN, JsonOptions
 from .kinds import ARGUMENTS, KINDS, TOOL_OPTIONS, response_format
 from .templates import Template
 
 if TYPE_CHECKING:
     from .compiler import Compiler
 
-__all__ = [
-    "WRITTEN",
-    "Constraint",
-    "ToolCall",
-    "ToolReply",
-    "constraint_of",
-    "named",
-    "parse_tool_calls",
-]
+__all__ = ["Constraint", "constraint_of", "named"]
 
-# The defaults of calls: programs read the values, and models fill wide gaps with blanks.
-WRITTEN: JsonArguments = {"whitespace": "compact", "numbers": "plain", "strings": "plain"}
 # All arguments of a call that say what its text must be.
 NAMED = (*ARGUMENTS, *TOOL_OPTIONS, "condition")
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call that the model made: the function's name, and its arguments by name.
-
-    The arguments of a Python function have the types of its signature.
-    """
-
-    name: str
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolReply:
-    """An answer where tools may be called: the free text of the model, and its calls in order."""
-
-    text: str
-    calls: list[ToolCall]
 
 
 @dataclass(frozen=True)
@@ -193,7 +163,10 @@ class Constraint:
     def reader(self, grammar: CompiledGrammar, style: str = "hermes") -> Callable[[str], Any]:
         """What makes the value of a finished text."""
         if self.is_tools:
-            return self._tool_reader(self.style or style, grammar)
+            if self.tool_choice == "none":
+                return lambda text: ToolReply(text, [])
+            compiler, tools = _compiler_of(grammar), callable_tools(self.value, self.tool_choice)
+            return lambda text: reply(text, self.style or style, tools, compiler)
         if self.param == "choice" and isinstance(self.value, type):
             members = {member.value: member for member in cast(Any, self.value)}
             return lambda text: members[text]
@@ -217,117 +190,7 @@ class Constraint:
         Args:
             arguments: reads the beginning of a call's arguments.
         """
-        from .frontend.tools import callable_tools, described
-
-        tools = callable_tools(self.value, self.tool_choice)
-        names = [described(tool)["function"]["name"] for tool in tools]
-
-        def read(text: str) -> ToolReply:
-            words, calls, parts = "", [], ""
-            for item in CallReader(self.style or style, names, lambda name, text: True, True).feed(text):
-                if isinstance(item, str):
-                    words += item
-                elif isinstance(item, Begun):
-                    calls.append(ToolCall(item.name, {}))
-                    parts = ""
-                elif isinstance(item, Part):
-                    parts += item.text
-                    calls[-1] = ToolCall(calls[-1].name, arguments(parts))
-                elif parts:
-                    parts = ""
-                else:
-                    calls.append(ToolCall(item.name, arguments(item.arguments)))
-            return ToolReply(words, calls)
-
-        return read
-
-    def _tool_reader(self, style: str, grammar: CompiledGrammar) -> Callable[[str], ToolReply]:
-        from .frontend.tools import callable_tools
-
-        compiler, tools = _compiler_of(grammar), callable_tools(self.value, self.tool_choice)
-
-        def read(text: str) -> ToolReply:
-            if self.tool_choice == "none":
-                return ToolReply(text, [])
-            return _reply(text, style, tools, compiler)
-
-        return read
-
-
-def parse_tool_calls(text: str, *, style: str = "hermes", tools: Sequence[Any] | None = None) -> ToolReply:
-    """The calls in a model's text, and the free text around them: the inverse of `Compiler.tools`.
-
-    A text that no grammar held to its style is read as well: what is no whole call stays text.
-
-    Args:
-        text: the text, special tokens in it as their names.
-        style: as in `Compiler.tools`.
-        tools: OpenAI's list of functions, or functions of Python. Other names are then no calls, arguments
-            of Python functions have the types of their signatures, and where a style does not write of which
-            type a value is, the function's schema decides. None: every name is a function's, and a value that
-            can be read as JSON is.
-
-    Raises:
-        ValueError: an unknown style. GrammarError: tools that are none, or a call whose arguments a function
-            of Python does not take.
-    """
-    from .checking import bytes_compiler
-    from .frontend.tools import STYLES
-
-    if not isinstance(text, str):
-        raise TypeError(f"a text is a str, not {text!r:.60}")
-    if style not in STYLES:
-        raise ValueError(f"{style!r} is no style{_known_or_meant(style)}")
-    return _reply(text, style, tools, bytes_compiler())
-
-
-def _known_or_meant(style: str) -> str:
-    from .frontend.tools import STYLES
-
-    return meant(style, STYLES) or f"; known: {', '.join(STYLES)}"
-
-
-def _reply(text: str, style: str, tools: Sequence[Any] | None, compiler: Compiler) -> ToolReply:
-    """`tools` None: every name is a function's."""
-    from .frontend.tools import described
-
-    known = None if tools is None else {described(tool)["function"]["name"]: tool for tool in tools}
-
-    def accepts(name: str, arguments: str) -> bool:
-        if known is None:
-            return True
-        try:
-            schema = described(known[name])["function"]["parameters"]
-            matcher = compiler.json_schema(schema, property_order="any").matcher()
-            return matcher.accept_bytes(arguments) and matcher.is_accepting()
-        except (StructgenError, ValueError, RecursionError):
-            return False
-
-    reader = CallReader(style, None if known is None else list(known), accepts)
-    words, calls = "", []
-    for item in (*reader.feed(text), *reader.finish()):
-        if isinstance(item, str):
-            words += item
-        elif isinstance(item, Call):
-            if known is None:
-                arguments = json.loads(item.arguments, strict=False)
-            else:
-                arguments = _arguments_of(known[item.name], item)
-            calls.append(ToolCall(item.name, arguments))
-    return ToolReply(words, calls)
-
-
-def _arguments_of(tool: Any, call: Call) -> dict[str, Any]:
-    from .frontend.python_types import parser_of_arguments
-
-    try:
-        return cast(dict[str, Any], parser_of_arguments(tool)(call.arguments))
-    except StructgenError:
-        raise
-    except ValueError as error:  # pydantic's: of a call that no grammar held to the signature
-        found: list[Any] = getattr(error, "errors", list)()
-        words = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found[:3]) or str(error)
-        raise GrammarError(f"a call of {call.name!r} has arguments that it does not take: {words}") from None
+        return partial_reply(self.style or style, callable_tools(self.value, self.tool_choice), arguments)
 
 
 def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
@@ -381,10 +244,8 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     choice, style, parallel = (given.get(option) for option in TOOL_OPTIONS)
     if callable(choice) and not isinstance(choice, str | dict):
         choice = getattr(choice, "__name__", choice)
-    from .frontend.tools import STYLES
-
     if style is not None and style not in STYLES:
-        raise ValueError(f"tool_style is no {style!r}{_known_or_meant(str(style))}")
+        raise ValueError(f"tool_style is no {style!r}{known_or_meant(str(style))}")
     return Constraint(
         param,
         list(value),

@@ -12,17 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypedDict, TypeVar
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar, cast
 
 from ._checks import no_option
 
 __all__ = [
     "JSON_NAMES",
+    "SAMPLED",
+    "SENT_NAMES",
+    "SERVED",
     "STYLE_NAMES",
+    "WRITTEN",
     "JsonArguments",
     "JsonOptions",
     "JsonStyle",
+    "SampledOptions",
     "StyleArguments",
+    "WrittenOptions",
     "style_in",
 ]
 
@@ -54,7 +60,10 @@ class JsonArguments(StyleArguments, total=False):
 
 
 def _option(default: Any, help: str, **flag: Any) -> Any:
-    """A field and the flag of the command line that sets it: `values` or `metavar`, and a `name`."""
+    """A field and the flag of the command line that sets it: `values` or `metavar`, and a `name`.
+
+    With `local` only programs set it: no request and no saved compiler.
+    """
     return field(default=default, metadata={"help": help, **flag})
 
 
@@ -171,7 +180,7 @@ class JsonOptions(JsonStyle):
     draft: str | int | None = _option(
         None, "4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)"
     )
-    registry: Any = None
+    registry: Any = field(default=None, metadata={"local": True})
     extra_keys: Extra | None = _option(
         None,
         "forbid closes objects whose schema names members and says nothing of others; allow opens those of "
@@ -183,6 +192,7 @@ class JsonOptions(JsonStyle):
         "of an int of a Python type without bounds (default: what 64 bits hold)",
         type=int,
         metavar="N",
+        local=True,
     )
 
     def __post_init__(self) -> None:
@@ -192,8 +202,36 @@ class JsonOptions(JsonStyle):
             raise ValueError(f"digits is a whole number from 1 to 308, not {digits!r:.60}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class WrittenOptions(JsonOptions):
+    """The defaults of calls: programs read the values, and models fill wide gaps with blanks."""
+
+    whitespace: str = "compact"
+    numbers: Numbers | None = "plain"
+    strings: Strings | None = "plain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledOptions(WrittenOptions):
+    """The defaults of sampling and of searches: a value has one text."""
+
+    numbers: Numbers | None = "canonical"
+
+
 STYLE_NAMES = tuple(f.name for f in fields(JsonStyle))
 JSON_NAMES = tuple(f.name for f in fields(JsonOptions))
+SENT_NAMES = tuple(f.name for f in fields(JsonOptions) if not f.metadata.get("local"))
+
+
+def _set_by(kind: type[JsonOptions]) -> JsonArguments:
+    """The defaults of a class that are not those of `JsonOptions`."""
+    found = {f.name: f.default for f in fields(kind) if f.default != getattr(JsonOptions, f.name)}
+    return cast(JsonArguments, found)
+
+
+WRITTEN, SAMPLED = _set_by(WrittenOptions), _set_by(SampledOptions)
+# Of answers of a server: models write `{"a": 1, "b": 2}` there.
+SERVED: JsonArguments = {**WRITTEN, "whitespace": "one-blank"}
 _VALUES = {f.name: (f.default, f.metadata["values"]) for f in fields(JsonOptions) if "values" in f.metadata}
 
 

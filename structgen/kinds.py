@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import GrammarError
 from .frontend.source import is_ebnf, meant
 from .grammar import CompiledGrammar
-from .json_options import JSON_NAMES, STYLE_NAMES, style_in
+from .json_options import JSON_NAMES, SENT_NAMES, SERVED, STYLE_NAMES, style_in
 from .templates import Template
 
 if TYPE_CHECKING:
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["ALIASES", "ARGUMENTS", "KINDS", "TOOL_OPTIONS", "Kind", "compile_kind", "response_format"]
 
 TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
-Options = dict[str, Any]  # those of JsonOptions, `on_limit`, and of tools TOOL_OPTIONS
+KindOptions = dict[str, Any]  # those of JsonOptions, `on_limit`, and of tools TOOL_OPTIONS
 _OPTIONS = {*JSON_NAMES, "on_limit"}
-_SERVED = {"whitespace": "one-blank", "numbers": "plain", "strings": "plain"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Kind:
         saved: the options that a saved compiler may name; empty: its grammars are not saved.
     """
 
-    compile: Callable[[Compiler, Any, Options], CompiledGrammar]
+    compile: Callable[[Compiler, Any, KindOptions], CompiledGrammar]
     read: Callable[[Any], Any]
     argument: str | None = None
     check: Callable[[Any], None] = lambda value: None
@@ -64,7 +63,7 @@ class Kind:
     saved: frozenset[str] = frozenset()
 
 
-def compile_kind(compiler: Compiler, name: str, value: Any, options: Options) -> CompiledGrammar:
+def compile_kind(compiler: Compiler, name: str, value: Any, options: KindOptions) -> CompiledGrammar:
     """See `Compiler.compile`."""
     kind = KINDS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
     if kind is None:
@@ -73,7 +72,7 @@ def compile_kind(compiler: Compiler, name: str, value: Any, options: Options) ->
     unknown = sorted(options.keys() - _OPTIONS - set(kind.options))
     if unknown and kind is not KINDS["json_schema"]:  # whose method finds what was meant
         raise TypeError(f"a constraint of kind '{name}' takes no option {unknown[0]!r}")
-    return kind.compile(compiler, kind.read(value), {**_SERVED, **options})
+    return kind.compile(compiler, kind.read(value), {**SERVED, **options})
 
 
 # ---- JSON ----
@@ -118,7 +117,7 @@ def _read_nothing(value: Any) -> None:
         raise GrammarError(f"json_object takes no text (it stands for any object), not {value!r:.60}")
 
 
-def _any_object(compiler: Compiler, value: None, options: Options) -> CompiledGrammar:
+def _any_object(compiler: Compiler, value: None, options: KindOptions) -> CompiledGrammar:
     return compiler.json_schema({"type": "object"}, **options)
 
 
@@ -195,7 +194,7 @@ def _wrong(field: str, pointer: str, words: str) -> GrammarError:
     return error
 
 
-def _of_format(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+def _of_format(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
     if not isinstance(value, dict):
         return compiler.json_schema(value, **options)
     found = response_format(value) or ("regex", "(?s:.*)")
@@ -231,19 +230,19 @@ def _check_regex(value: Any) -> None:
         raise TypeError(f"regex= takes a pattern, a text: r'[0-9]+', not {value!r:.60}")
 
 
-def _regex(compiler: Compiler, value: str, options: Options) -> CompiledGrammar:
+def _regex(compiler: Compiler, value: str, options: KindOptions) -> CompiledGrammar:
     return compiler.regex(value, on_limit=options.get("on_limit"))
 
 
-def _gbnf(compiler: Compiler, value: str, options: Options) -> CompiledGrammar:
+def _gbnf(compiler: Compiler, value: str, options: KindOptions) -> CompiledGrammar:
     return compiler.gbnf(value, on_limit=options.get("on_limit"))
 
 
-def _lark(compiler: Compiler, value: str, options: Options) -> CompiledGrammar:
+def _lark(compiler: Compiler, value: str, options: KindOptions) -> CompiledGrammar:
     return compiler.lark(value, on_limit=options.get("on_limit"), **style_in(options))
 
 
-def _grammar(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+def _grammar(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
     if isinstance(value, Template):
         return value.compile(compiler)
     return (_gbnf if is_ebnf(value) else _lark)(compiler, value, options)
@@ -288,7 +287,7 @@ def _check_choice(value: Any) -> None:
             )
 
 
-def _choice(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+def _choice(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
     if isinstance(value, type):
         value = [member.value for member in typing.cast(Any, value)]
     return compiler.choice(typing.get_args(value) or value, on_limit=options.get("on_limit"))
@@ -297,7 +296,7 @@ def _choice(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar
 # ---- tools and tags ----
 
 
-def _tag(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+def _tag(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
     return compiler.structural_tag(value, on_limit=options.get("on_limit"), **style_in(options))
 
 
@@ -309,7 +308,7 @@ def _check_tools(value: Any) -> None:
         raise ValueError("tools= is empty: leave it out, or give a function")
 
 
-def _tools(compiler: Compiler, value: Any, options: Options) -> CompiledGrammar:
+def _tools(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
     given = {name: options.get(name) for name in TOOL_OPTIONS}
     return compiler.tools(
         value,
@@ -333,7 +332,7 @@ KINDS: dict[str, Kind] = {
         "schema",
         _check_schema,
         (f"{_OUTPUTS}.json", "guided_json", "json_schema"),
-        saved=frozenset({*JSON_NAMES, "on_limit"} - {"registry", "digits"}),
+        saved=frozenset({*SENT_NAMES, "on_limit"}),
     ),
     "json_object": Kind(_any_object, _read_nothing, fields=(f"{_OUTPUTS}.json_object",)),
     "regex": Kind(

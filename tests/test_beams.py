@@ -20,7 +20,7 @@ from oracles.enumerate import Scripted
 from oracles.speculation_laws import drawn_by_the_law, exact_law
 from oracles.speculative import OTHER, RandomModel
 from structgen._draws import Noise
-from structgen.generation import Sampling
+from structgen.generation import Drawing
 from structgen.speculation import DraftModel, LogitNgrams, Speculation, StringDraft
 from structgen.speculation.beams import GumbelBelow, stochastic_beams
 from structgen.speculation.engine import Row
@@ -192,7 +192,7 @@ def test_the_engine_has_the_law_too(width: int) -> None:
         while waiting:
             chance = Scripted(waiting.pop())
             options = Speculation([DraftModel(draft)], rule="beam", branches=width, depth=2)
-            how = Sampling(1.0, None, None, 1)
+            how = Drawing(1.0, None, None, 1)
             run = Told(order, chance, open_scorer(lm), vocabulary, lm.eos_token_ids, how, options)
             row = Row([0], grammar.matcher(), Noise(1), 10, None, grammar)
             run.add(row)

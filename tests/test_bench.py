@@ -305,16 +305,18 @@ def test_the_report_holds_the_figures(smoke, troubled, hung) -> None:
 
 def test_repetitions_give_their_median(tmp_path) -> None:
     for run, time in enumerate((10.0, 30.0, 20.0)):
-        made = runs.Run.open(tmp_path / str(run), config(engine="structgen"))
+        made = runs.BenchRun.open(tmp_path / str(run), config(engine="structgen"))
         made.write([masks_row("structgen", "a", time, [time, time])])
     built = report.build([runs.read(tmp_path / str(run)) for run in range(3)], "t")
     assert built.speed[1].rows == [["structgen", *["20 µs"] * 5]]
 
 
 def test_named_cases_and_generation_have_their_parts(tmp_path) -> None:
-    cases = runs.Run.open(tmp_path / "cases", config(engine="structgen") | {"data": "structgen's own cases"})
+    cases = runs.BenchRun.open(
+        tmp_path / "cases", config(engine="structgen") | {"data": "structgen's own cases"}
+    )
     cases.write([masks_row("structgen", "array of 100k tokens", 5.0, [1.0, 2.0])])
-    made = runs.Run.open(tmp_path / "end", config(engine="structgen", mode="generate"))
+    made = runs.BenchRun.open(tmp_path / "end", config(engine="structgen", mode="generate"))
     base = {
         "split": "s",
         "engine": "structgen",
@@ -436,7 +438,7 @@ def test_the_export_is_what_maskbench_reads(troubled, hung, smoke, tmp_path) -> 
 
 
 def test_the_export_gives_the_last_wrong_verdict_as_maskbench_does(tmp_path) -> None:
-    run = runs.Run.open(tmp_path / "run", config("structgen"))
+    run = runs.BenchRun.open(tmp_path / "run", config("structgen"))
     texts = [
         "test #0: should reject but didn't",
         "test #3: EXN a; b",
@@ -457,7 +459,7 @@ def test_the_export_gives_the_last_wrong_verdict_as_maskbench_does(tmp_path) -> 
     assert found[2]["all_mask_us"] == [] and found[2]["ttfm_us"] == 0
     assert (folder / "log.txt").read_text() == "Exit code: 1\n"
     assert as_maskbench_counts(folder)["validation errors"] == 1
-    empty = runs.Run.open(tmp_path / "empty", config("structgen"))
+    empty = runs.BenchRun.open(tmp_path / "empty", config("structgen"))
     assert (
         bench("export", empty.path, tmp_path / "out") == 0
     )  # nothing measured: its own script would divide by 0
@@ -520,13 +522,13 @@ def test_a_percentile_of_bins_is_a_percentile() -> None:
 
 
 def test_compare_tells_times_from_answers(tmp_path) -> None:
-    a, b = (runs.Run.open(tmp_path / name, config("structgen")) for name in "ab")
+    a, b = (runs.BenchRun.open(tmp_path / name, config("structgen")) for name in "ab")
     a.write([masks_row("structgen", str(i), 10.0, [1.0, 2.0]) for i in range(5)])
     b.write([masks_row("structgen", str(i), 40.0, [2.0, 4.0]) for i in range(5)])
     assert bench("compare", tmp_path / "a", tmp_path / "b") == 0  # slower is no failure
     text, worse = comparison.compare(a, b)
     assert "4.000 [" in text and "2.000 [" in text and not worse
-    c = runs.Run.open(tmp_path / "c", config("structgen"))
+    c = runs.BenchRun.open(tmp_path / "c", config("structgen"))
     c.write([masks_row("structgen", "0", 1.0, [1.0], validation_error="test #0: should reject but didn't")])
     assert bench("compare", tmp_path / "a", tmp_path / "c") == 1
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles import histories, oracle
+from oracles import harness, histories, oracle
 
 TEXTS = [bytes([b]) for b in range(32, 127)] + [
     *(
@@ -184,7 +184,7 @@ def test_what_is_allowed_can_be_finished_and_what_surely_can_is_allowed(name: st
     vocabulary = structgen.Vocabulary.from_bytes([*PIECES, b""], END)
     grammar = structgen.Compiler(vocabulary).json_schema(schema, whitespace="compact", property_order="any")
     denied = 0
-    for seed in range(12):
+    for seed in harness.seeds(12):
         source = np.random.default_rng(seed)
         matcher, text = grammar.matcher(), b""
         left = matcher.tokens_needed() + int(source.integers(0, 5))
@@ -270,7 +270,7 @@ def test_no_token_is_refused_after_which_a_known_text_ends_in_time(name: str) ->
     texts = [t for t in texts if (m := grammar.matcher()).accept_bytes(t) and m.is_accepting()]
     assert len(texts) > len(values)
     told = 0
-    for at, text in enumerate(texts[::4]):
+    for at, text in harness.chosen(enumerate(texts[::4])):
         source = np.random.default_rng(at)
         done, matcher = b"", grammar.matcher()
         while done != text:
@@ -292,7 +292,7 @@ def test_no_token_is_refused_after_which_a_known_text_ends_in_time(name: str) ->
             piece = step[int(source.integers(len(step)))]
             assert matcher.accept_token(SPELLING.index(piece))
             done += piece
-    assert told > 100
+    assert told > harness.cases(100)
 
 
 # ---- languages without end: the engine's own count, which the finite ones have checked ----
@@ -315,7 +315,7 @@ def test_allowed_iff_it_can_be_finished(index: int) -> None:
     unless the search for that was too large.
     Whether that is so of everything that can be is tested in test_least_tokens.py."""
     grammar = small().json_schema(SCHEMAS[index])
-    for seed in range(6):
+    for seed in harness.seeds(6):
         source = np.random.default_rng(seed)
         matcher = grammar.matcher()
         left = enough(matcher) + int(source.integers(0, 8))
@@ -425,10 +425,13 @@ ROWS = {  # a source of rows each, csrc/engine/row_source.h
 def test_masks_do_not_depend_on_what_was_asked_before(source: str) -> None:
     asked = differ = 0
     for seed, compiled in enumerate(ROWS[source]):
-        found = histories.differing(compiled, seed, walks=6 if source == "limited" else 2)
+        found = histories.differing(compiled, seed, walks=harness.cases(6) if source == "limited" else 2)
         asked, differ = asked + found[0], differ + found[1]
     # Where a grammar limits tokens a way that was found is kept: what leads there is allowed from then on.
-    assert asked > 100 and differ <= (0.02 * asked if source == "limited" else 0), (asked, differ)
+    assert asked > harness.cases(100) and differ <= (0.02 * asked if source == "limited" else 0), (
+        asked,
+        differ,
+    )
 
 
 @pytest.mark.parametrize("family", ["general", "discriminated", "counts"])
@@ -438,7 +441,7 @@ def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: 
     from oracles.strategies import Seeded
 
     asked = differ = 0
-    for seed in range(8):
+    for seed in harness.seeds(8):
         schema = FAMILIES[family](Seeded(seed), 2020)
 
         def compiled(schema: Any = schema) -> Any:
@@ -450,7 +453,7 @@ def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: 
             continue
         found = histories.differing(compiled, seed)
         asked, differ = asked + found[0], differ + found[1]
-    assert asked > 50, asked
+    assert asked > harness.cases(50), asked
     assert differ == 0, (asked, differ)
 
 
@@ -522,14 +525,14 @@ def law_of_small_caches(seed: int, family: str, memory: int) -> tuple[int, int]:
 @pytest.mark.parametrize("memory", SMALL)
 @pytest.mark.parametrize("family", ["general", "captures", "counts"])
 def test_a_small_cache_changes_no_mask_of_random_schemas(family: str, memory: int) -> None:
-    found = [law_of_small_caches(seed, family, memory) for seed in range(6)]
+    found = [law_of_small_caches(seed, family, memory) for seed in harness.seeds(6)]
     asked, differ = (sum(counts) for counts in zip(*found, strict=True))
-    assert asked > 20 and differ == 0, (asked, differ)
+    assert asked > harness.cases(20) and differ == 0, (asked, differ)
 
 
 @pytest.mark.parametrize("family", ["general", "recursion", "unevaluated", "counts"])
 def test_budgets_of_random_schemas(family: str) -> None:
-    assert sum(law_of_budgets(seed, family) for seed in range(30))
+    assert sum(law_of_budgets(seed, family) for seed in harness.seeds(30))
 
 
 def enough(matcher: structgen.Matcher) -> int:
@@ -596,7 +599,7 @@ def test_a_pattern_beside_a_length_limit(tekken_vocabulary: structgen.Vocabulary
     assert refused > 10 and kept > 200
 
 
-@pytest.mark.parametrize("keys", [500, 2_000])
+@pytest.mark.parametrize("keys", harness.chosen([500, 2_000]))
 def test_many_required_members_have_a_bound(keys: int) -> None:
     """No search finds the shortest text of so many members, and a bound of its bytes is one of its tokens."""
     names = [f"k{i}" for i in range(keys)]
@@ -606,7 +609,7 @@ def test_many_required_members_have_a_bound(keys: int) -> None:
     least, enough = grammar.matcher().token_bounds()
     text = json.dumps(dict.fromkeys(names, 0), separators=(",", ":"))
     assert least <= len(text) + 1 <= enough <= len(text) + 2
-    for left in (60, 900):
+    for left in harness.chosen([900, 60]):
         with pytest.raises(structgen.UnsatisfiableBudget, match=f"{enough} are known to suffice"):
             structgen.matcher.can_end_within(grammar, left)
     matcher, source, left = grammar.matcher(), np.random.default_rng(0), enough

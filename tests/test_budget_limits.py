@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles import histories, oracle
+from oracles import harness, histories, oracle
 
 KINDS = [
     {
@@ -63,7 +63,7 @@ def test_a_budget_that_a_mask_left_is_kept_at_any_limit(schema: dict[str, Any], 
         limits = structgen.Limits(mask=units)
         compiler = structgen.Compiler(vocabulary, limits=limits, on_limit="subset")
         grammar = compiler.json_schema(schema, whitespace="compact", strings="plain", numbers="plain")
-        for seed in range(25):
+        for seed in harness.seeds(25):
             source = random.Random(seed)
             budget = source.randint(8, 30)
             matcher, text = grammar.matcher(), b""

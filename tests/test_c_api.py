@@ -23,7 +23,7 @@ import pytest
 import structgen as sg
 from oracles import harness
 from structgen.limits import SERVING
-from tests.test_cpp import ROOT, build_folder
+from tests.test_cpp import ROOT, built
 
 INSTALLED = os.environ.get("STRUCTGEN_C_PREFIX")
 HEADER = ROOT / "csrc" / "include" / "structgen.h"
@@ -47,18 +47,8 @@ def flags() -> list[str]:
     if INSTALLED:
         (folder,) = pkg_config("--variable=libdir")
         return [*pkg_config("--cflags", "--libs"), f"-Wl,-rpath,{folder}"]
-    folder_built = build_folder()
-    cmake = shutil.which(
-        "cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    )
-    if folder_built is None or cmake is None:
-        if os.environ.get("CI"):
-            pytest.fail("the core was not built in this tree: run make setup")
-        pytest.skip("the core was not built in this tree: run make setup")
-    build = [cmake, "--build", str(folder_built), "--target", "structgen", "--parallel", "2"]
-    made = subprocess.run(build, capture_output=True, text=True, timeout=900)
-    assert made.returncode == 0, (made.stdout + made.stderr)[-5000:]
-    return [f"-I{HEADER.parent}", f"-L{folder_built}", "-lstructgen", f"-Wl,-rpath,{folder_built}"]
+    folder = str(built("structgen"))
+    return [f"-I{HEADER.parent}", f"-L{folder}", "-lstructgen", f"-Wl,-rpath,{folder}"]
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])

@@ -305,7 +305,7 @@ def test_recursive_grammars() -> None:
 
 
 def test_tokens_forks_and_rollback() -> None:
-    harness.seeded(anywhere, 120)
+    harness.seeded(anywhere, 360)
 
 
 # ---- Lark ----

@@ -16,7 +16,7 @@ import re
 import pytest
 
 import structgen as sg
-from oracles import oracle, random_grammars, random_items
+from oracles import harness, oracle, random_grammars, random_items
 from oracles.random_grammars import DIALECTS, compiled, compilers, draw
 from oracles.strategies import Seeded
 from structgen.checking import bytes_compiler
@@ -140,7 +140,9 @@ def test_a_condition_beside_a_constraint() -> None:
     }
     result = sg.generate(None, "the name is fool", schema, condition=sg.without("fool", "Ann"))
     assert result.value == {"name": "Bob"}
-    for result in sg.sample(None, "x", schema, n=6, seed=1, condition=sg.containing("Ann", "Bob")):
+    for result in sg.sample(
+        None, "x", schema, n=6, seed=1, budget="reject", condition=sg.containing("Ann", "Bob")
+    ):
         assert json.loads(result.text)["name"] in ("Ann", "Bob")
     text = sg.generate(None, "hello", condition=sg.max_bytes(9) & sg.min_bytes(3), max_tokens=12).text
     assert 3 <= len(text.encode()) <= 9
@@ -239,7 +241,7 @@ def test_random_grammars_with_conditions(dialect: str) -> None:
         (sg.max_bytes(3), lambda t: len(t) < 4),
         (sg.containing("a") & sg.min_bytes(2), lambda t: b"a" in t and len(t) > 1),
     )
-    for seed in range(100, 140):
+    for seed in range(100, 100 + harness.cases(40)):
         plain = compiled(draw(Seeded(seed), dialect), dialect, compiler)
         if plain is None:
             continue
@@ -252,7 +254,7 @@ def test_random_grammars_with_conditions(dialect: str) -> None:
                 continue
             assert {t for t in every if inside(grammar, t)} == right, (seed, condition)
             met += bool(right)
-    assert met > 20
+    assert met > harness.cases(20)
 
 
 def test_what_may_be_left_out_does_not_count_as_read() -> None:
@@ -309,9 +311,9 @@ def test_few_values_in_many_spellings_that_have_to_differ_are_refused() -> None:
 def test_items_that_are_compared_against_enumeration() -> None:
     """A captured item was taken to differ from all others where it could not: `["b","b"` was begun."""
     compiler, decided = random_items.json_compiler(), 0
-    for seed in range(60):
+    for seed in harness.seeds(60):
         decided += random_items.check_conditions(seed, compiler)[0]
-    assert decided > 100
+    assert decided > harness.cases(100)
 
 
 @pytest.mark.parametrize("rest", ["", '%ignore "."\n'])

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from oracles.harness import cases
 from oracles.speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
 from structgen._array_file import load_arrays, save_arrays
 from structgen.cli.main import main
@@ -31,7 +32,7 @@ def occurrences(texts: list[list[int]], part: list[int]) -> int:
 
 
 @given(texts=TEXTS, text=st.lists(st.integers(0, 3), max_size=20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(300), deadline=None)
 def test_it_finds_the_longest_suffix_and_what_follows_how_often(
     texts: list[list[int]], text: list[int]
 ) -> None:
@@ -239,7 +240,7 @@ def test_the_server_offers_the_one_that_it_was_given(corpus_file: Path) -> None:
     from fastapi import testclient as client
 
     from structgen.serve.app import create_app
-    from structgen.serve.options import Options
+    from structgen.serve.options import ServerOptions
 
     body = {
         "model": "embedded",
@@ -249,7 +250,7 @@ def test_the_server_offers_the_one_that_it_was_given(corpus_file: Path) -> None:
             "json_schema": {"name": "x", "schema": json.loads(SCHEMA)},
         },
     }
-    with client.TestClient(create_app(None, Options(corpus=str(corpus_file)))) as server:
+    with client.TestClient(create_app(None, ServerOptions(corpus=str(corpus_file)))) as server:
         url = "/v1/chat/completions"
         answers = [
             server.post(url, json=body | {"structgen": {"speculate": names}}).json()

@@ -23,7 +23,8 @@ def build_folder() -> Path | None:
     return max(found, key=lambda folder: (folder / "libstructgen_engine.a").stat().st_mtime, default=None)
 
 
-def test_cpp() -> None:
+def built(target: str) -> Path:
+    """The folder of the build in which a target was made now."""
     folder = build_folder()
     cmake = shutil.which(
         "cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -32,13 +33,17 @@ def test_cpp() -> None:
         if os.environ.get("CI"):
             pytest.fail("the core was not built in this tree: run make setup")
         pytest.skip("the core was not built in this tree: run make setup")
-    build = [cmake, "--build", str(folder), "--target", "structgen_tests", "--parallel", "2"]
+    build = [cmake, "--build", str(folder), "--target", target, "--parallel", "2"]
     made = subprocess.run(build, capture_output=True, text=True, timeout=900)
     assert made.returncode == 0, (made.stdout + made.stderr)[-5000:]
+    return folder
+
+
+def test_cpp() -> None:
     # `make faults`: which cases, and every place at which they may fail
     asked = os.environ.get("STRUCTGEN_TESTS", "").split("\n") if os.environ.get("STRUCTGEN_TESTS") else []
     limit = None if asked else 300
-    command = [str(folder / "structgen_tests"), *asked]
+    command = [str(built("structgen_tests") / "structgen_tests"), *asked]
     run = subprocess.run(command, capture_output=True, text=True, timeout=limit)
     assert run.returncode == 0, (run.stdout + run.stderr)[-5000:]
     print(run.stdout)

@@ -15,7 +15,7 @@ import pytest
 
 import structgen as sg
 from oracles.speculative import TOKENS, TableModel
-from structgen._drawing import Sampling
+from structgen._drawing import Drawing
 from structgen._draws import Noise, draw
 from tests.test_generate import SCHEMA
 
@@ -84,7 +84,7 @@ def test_a_stop_string_that_never_comes_holds_nothing_back() -> None:
 
 
 def law(
-    row: np.ndarray, allowed: list[int], counts: Counter[int], prompt: set[int], how: Sampling
+    row: np.ndarray, allowed: list[int], counts: Counter[int], prompt: set[int], how: Drawing
 ) -> dict[int, float]:
     """The probabilities of a place by the definitions of the parameters, one token at a time."""
     scores = {}
@@ -132,7 +132,7 @@ def test_each_token_is_a_draw_of_the_law(case: dict[str, Any]) -> None:
         prompt, counts = set(lm.vocabulary.encode("go")), Counter()
         context, noise = lm.start("go"), Noise(seed, 0)
         bias = {int(k): v for k, v in case.get("logit_bias", {}).items()}
-        how = Sampling(
+        how = Drawing(
             temperature, **{"logit_bias": bias, **{k: v for k, v in case.items() if k != "logit_bias"}}
         )
         for position, token in enumerate(result.tokens):
@@ -156,7 +156,7 @@ def test_draws_follow_min_p_and_bias() -> None:
             r.text
             for r in sg.generate(lm, "go", choice=list(letters), n=4000, temperature=0.7, seed=2, **options)
         )
-        how = Sampling(0.7, **options)
+        how = Drawing(0.7, **options)
         want = law(row, list(ids.values()), Counter(), set(), how)
         for letter in letters:
             p = want.get(ids[letter], 0.0)
@@ -378,7 +378,7 @@ def test_no_value_is_left() -> None:
 
 def test_a_draw_of_a_row_without_mass_is_refused() -> None:
     with pytest.raises(sg.StructgenError, match="no allowed token"):
-        draw(np.full(3, -np.inf, np.float32), Sampling(1.0), None, 0)
+        draw(np.full(3, -np.inf, np.float32), Drawing(1.0), None, 0)
 
 
 # ---- chat messages ----

@@ -35,7 +35,7 @@ def accepts(grammar, text: str) -> bool:
 @pytest.mark.parametrize("family", check.FAMILIES)
 def test_family(family, compiler) -> None:
     checker = check.Checker(compiler, small=300)
-    for seed in range(FIRST, FIRST + 20 * harness.LONG):
+    for seed in range(FIRST, FIRST + harness.cases(20)):
         checker.run(family, Seeded(seed), 12)
         assert not checker.findings, (seed, check.minimal(checker.findings[0]))
     count = checker.counts
@@ -180,7 +180,7 @@ def test_walks_through_masks_end_in_instances(family) -> None:
             except structgen.SchemaTooComplex:
                 TALLY["too complex"] += 1
 
-    harness.seeded(walks, 6)
+    harness.seeded(walks, 18)
     assert TALLY["walks"] >= 3 and TALLY["too complex"] <= max(2, TALLY["walks"] // 4), TALLY
 
 

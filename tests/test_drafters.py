@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from oracles.harness import cases
 from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY
 from structgen._draws import Noise
 from structgen.speculation import (
@@ -86,7 +87,7 @@ def drafted(session: Any, length: int) -> list[int]:
 
 
 @given(TOKENS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 def test_the_automaton_matches_the_longest_suffix_seen_before(text: list[int]) -> None:
     sam = SuffixAutomaton()
     match = SuffixMatch(sam)
@@ -147,7 +148,7 @@ def test_source_copy_finds_its_place_again() -> None:
 
 
 @given(st.lists(TOKENS, max_size=6), st.integers(2, 6), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 def test_the_suffix_tree_counts_every_substring(texts: list[list[int]], depth: int, data: Any) -> None:
     limit = data.draw(st.integers(0, 90))
     tree = SuffixTree(depth, limit)
@@ -423,7 +424,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans(), st.sampled_from([*SCHEMAS, {"properties": {"a": {"$ref": "#"}}}]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 def test_the_reader_follows_every_json_text(value: Any, spaced: bool, schema: Any) -> None:
     """Of any JSON: at every byte a state, at the end none open; guesses never raise."""
     shapes = Shapes(schema)
@@ -437,7 +438,7 @@ def test_the_reader_follows_every_json_text(value: Any, spaced: bool, schema: An
 
 
 @given(st.binary(max_size=30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 def test_the_reader_survives_any_bytes(text: bytes) -> None:
     shapes = Shapes(SCHEMAS[0])
     state: State | None = State("value", (), shapes.of(SCHEMAS[0]))

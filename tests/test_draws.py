@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracles.harness import cases
 from structgen._draws import Noise, draw, probabilities, shaped, top
-from structgen.generation import Sampling
+from structgen.generation import Drawing
 
 PLACES = st.integers(0, 10**6)
 
 
 @given(seed=st.integers(0, 2**128), index=st.integers(0, 999), position=PLACES, data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 def test_noise_is_a_function_of_its_place(seed: int, index: int, position: int, data: st.DataObject) -> None:
     whole = Noise(seed, index).gumbel(position, 300)
     some = np.array(data.draw(st.lists(st.integers(0, 299), min_size=1)), dtype=np.int64)
@@ -42,7 +43,7 @@ def test_uniform_numbers_are_uniform_and_uncorrelated() -> None:
 
 @pytest.mark.parametrize(("top_k", "top_p"), [(None, None), (3, None), (None, 0.8), (4, 0.7)])
 def test_draws_follow_the_shaped_softmax(top_k: int | None, top_p: float | None) -> None:
-    how = Sampling(0.8, top_k, top_p, 1)
+    how = Drawing(0.8, top_k, top_p, 1)
     row = np.log(np.array([0.3, 0.05, 0.25, 0.2, 0.1, 0.1], np.float32))
     row[4] = -np.inf
     noise, count = Noise(11), 6000
@@ -57,8 +58,8 @@ def test_draws_follow_the_shaped_softmax(top_k: int | None, top_p: float | None)
 def test_extreme_temperatures_are_their_limits() -> None:
     row = np.log(np.array([0.2, 0.5, 0.3], np.float32))
     for temperature in (1e-320, 1e-300, 1e-9):
-        assert draw(row, Sampling(temperature, None, None, 0), Noise(0), 3) == 1
-    hot = Sampling(1e300, None, None, 0)
+        assert draw(row, Drawing(temperature, None, None, 0), Noise(0), 3) == 1
+    hot = Drawing(1e300, None, None, 0)
     assert {draw(row, hot, Noise(0), p) for p in range(60)} == {0, 1, 2}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles import oracle
+from oracles import harness, oracle
 from oracles.strategies import Seeded, Source
 from structgen import Vocabulary
 
@@ -148,7 +148,7 @@ def test_canonical(name: str) -> None:
     tokens = 0
     for label, build in GRAMMARS.items():
         grammar = build(compiler)
-        for seed in range(3 if name == "longest match" else 12):
+        for seed in range(3 if name == "longest match" else harness.cases(12)):
             try:
                 tokens += forced_is_canonical(Seeded(seed), vocab, grammar)[0]
             except AssertionError as error:

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles.harness import HANG, LONG, WORDS, compiler, vocabulary
+from oracles.harness import HANG, WORDS, cases, compiler, vocabulary
 from tests.test_threads import schemas, settled_bytes, trail
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-FORKS = 200 * LONG  # 500 take 20 s of CPU time
+FORKS = cases(200)  # 500 take 20 s of CPU time
 
 
 def batch_of(using: structgen.Compiler, found: list[Any], threads: int) -> np.ndarray:
@@ -153,7 +153,7 @@ def test_what_the_parent_was_to_free_is_freed_in_the_child() -> None:
         assert settled_bytes(using) < 5 * budget
         assert using._grammars, "the cache keeps nothing"
 
-    for round in range(10):
+    for round in range(cases(10)):
         fill(round * 30, 30)
         assert os.waitpid(in_child(child), 0)[1] == 0
 

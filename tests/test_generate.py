@@ -18,7 +18,7 @@ from oracles.speculative import TOKENS, TableModel
 from oracles.tasks import Context
 from structgen._draws import Noise, draw
 from structgen.constraints import constraint_of
-from structgen.generation import Sampling, generate
+from structgen.generation import Drawing, generate
 from structgen.lm.base import ContextTooLong, LanguageModelError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,7 +47,7 @@ def test_greedy_is_the_plain_masked_loop() -> None:
     assert result.finish_reason in ("stop", "length")
     assert result.prompt_tokens == 2
     assert {"load", "compile", "prompt", "forward", "mask", "sample", "total"} <= result.timings.keys()
-    assert result.sampling == Sampling(0.0, None, None, None)
+    assert result.sampling == Drawing(0.0, None, None, None)
 
 
 def test_a_stopped_text_is_a_valid_compact_value() -> None:
@@ -120,9 +120,9 @@ def test_draw_top_p_takes_the_fewest_that_reach_it() -> None:
     row = np.log(np.array([0.5, 0.3, 0.15, 0.05], np.float32))
     noise = Noise(0)
     for top_p, kept in ((0.4, 1), (0.6, 2), (0.9, 3), (1.0, 4)):
-        how = Sampling(1.0, None, top_p, 0)
+        how = Drawing(1.0, None, top_p, 0)
         assert {draw(row, how, noise, i) for i in range(600)} == set(range(kept))
-    cold = Sampling(1e-12, None, None, 0)
+    cold = Drawing(1e-12, None, None, 0)
     assert {draw(row, cold, noise, i) for i in range(50)} == {0}
     with pytest.raises(sg.StructgenError, match="no allowed token"):
         draw(np.full(4, -np.inf, np.float32), cold, noise, 0)

@@ -68,7 +68,7 @@ def same_texts(source: Source) -> None:
 
 def test_look_behinds_that_look_ahead() -> None:
     harness.seeded(same_texts, 150)
-    assert refused < 60 * harness.LONG
+    assert refused < harness.cases(60)
 
 
 @pytest.mark.parametrize(

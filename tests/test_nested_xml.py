@@ -397,7 +397,7 @@ def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
     """Texts of random values are accepted; a random walk over the masks never sticks; what it writes in the style
     that tells its types is, read back, an instance by jsonschema."""
     walked = 0
-    for seed in range(40 * harness.LONG):
+    for seed in harness.seeds(40):
         make = Maker(seed)
         schema = make.object(2)
         found = grammar(schema, style)
@@ -419,14 +419,14 @@ def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
             if style == COHERE:
                 text = bytes(tokens[:-1]).decode()
                 assert jsonschema.Draft202012Validator(schema).is_valid(read_cohere(text)), (seed, text)
-    assert walked > 30
+    assert walked > harness.cases(30)
 
 
 def test_every_keyword_holds_in_elements() -> None:
     """Random schemas with conditions, negations and patterns of names: what a walk writes in the style that tells
     its types is an instance, and a text of an instance of another schema is taken if and only if it is one here."""
     counts = {True: 0, False: 0, "walked": 0}
-    for seed in range(200 * harness.LONG):
+    for seed in harness.seeds(200):
         make = Maker(seed, rich=True)
         schema = make.object(2)
         judge = jsonschema.Draft202012Validator(schema)
@@ -458,7 +458,7 @@ def test_every_keyword_holds_in_elements() -> None:
         if tokens[-1:] == [256]:
             counts["walked"] += 1
             assert judge.is_valid(read_cohere(bytes(tokens[:-1]).decode())), (seed, schema)
-    assert min(counts.values()) > 20, counts
+    assert min(counts.values()) > harness.cases(20), counts
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -485,7 +485,7 @@ def test_xgrammar_gives_the_same_verdicts(style) -> None:
     info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
     compiler = xgrammar.GrammarCompiler(info, cache_enabled=False)
     counts = {True: 0, False: 0}
-    for seed in range(60 * harness.LONG):
+    for seed in harness.seeds(60):
         make = Maker(seed)
         schema = make.object(2)
         ours = grammar(schema, style)
@@ -497,7 +497,7 @@ def test_xgrammar_gives_the_same_verdicts(style) -> None:
                 expected = matcher.accept_string(candidate) and matcher.accept_token(256)
                 assert harness.verdict(ours, candidate) == expected, (seed, schema, candidate)
                 counts[expected] += 1
-    assert min(counts.values()) > 400, counts
+    assert min(counts.values()) > harness.cases(400), counts
 
 
 # (schema, style, text, ours, xgrammar's verdict or None where it refuses the schema), each with its reason

@@ -21,6 +21,7 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 import structgen as sg  # noqa: E402
+from oracles import harness  # noqa: E402
 from structgen._tokenizers.byte_level import ByteLevelEncoder  # noqa: E402
 from structgen.errors import VocabularyError  # noqa: E402
 from structgen.lm import embedded, safetensors_file, threads  # noqa: E402
@@ -220,7 +221,7 @@ def test_texts_are_those_of_torch(targets: Any) -> None:
     assert isinstance(draft, NumpyLM)
     ways: list[dict[str, Any]] = [{}, {"temperature": 1.0, "seed": 4}, {"temperature": 1.3, "top_p": 0.9}]
     differ = []
-    for i, x in enumerate(requests(9)):
+    for i, x in enumerate(requests(harness.cases(9))):
         how = {"seed": i, **ways[i % 3], "max_tokens": 120}
         wanted = sg.generate(theirs, x.text, x.schema, **how)
         option = Speculation(standard_drafters() if i % 2 else [DraftModel(draft)])

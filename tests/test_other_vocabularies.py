@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import structgen as sg
 from oracles.enumerate import law
+from oracles.harness import cases
 from oracles.speculation_laws import drawn_by_the_law
 from oracles.speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
 from structgen.speculation import DraftModel, Speculation, Start, StringDraft, TokenIntersection
@@ -93,7 +94,7 @@ class Watched(RandomModel):
     seed=st.integers(0, 99),
     rest=st.sampled_from(["", "", "a", "b", "ab", "bab"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(300), deadline=None)
 def test_the_law_of_strings_is_that_of_all_that_could_be_written(
     own: set[bytes], theirs: set[bytes], forwards: int, longest: int, seed: int, rest: str
 ) -> None:
@@ -290,7 +291,7 @@ def test_strings_put_together_what_the_intersection_lacks() -> None:
     depth=st.integers(1, 5),
     n=st.sampled_from([1, 2]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 def test_sampled_drafts_of_any_settings_give_valid_texts(
     seed: int,
     which: int,

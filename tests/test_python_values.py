@@ -32,7 +32,7 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 import structgen as sg
-from oracles.harness import LONG
+from oracles.harness import cases
 from structgen.frontend import text_patterns
 
 VOCABULARY = sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=[256])
@@ -280,17 +280,17 @@ def compiler() -> sg.Compiler:
 
 @pytest.mark.parametrize("kind", LEAVES, ids=lambda k: getattr(k, "__name__", None) or str(k)[:60])
 def test_what_a_leaf_ends_in_is_parsed(kind: Any, compiler: sg.Compiler) -> None:
-    assert not refusals(kind, compiler, 40 * LONG)
+    assert not refusals(kind, compiler, cases(40))
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda k: getattr(k, "__name__", None) or str(k)[:60])
 def test_what_a_key_ends_in_is_parsed(key: Any, compiler: sg.Compiler) -> None:
-    assert not refusals(dict[key, int], compiler, 30 * LONG)
+    assert not refusals(dict[key, int], compiler, cases(30))
     some = compiler.json_schema(Annotated[dict[key, bool], Field(min_length=1)])  # there is a key
     assert some.parse(walk(some, random.Random(1), 60))
 
 
-@pytest.mark.parametrize("start", range(0, 120 * LONG, 20))
+@pytest.mark.parametrize("start", range(0, cases(120), 20))
 def test_what_a_random_type_ends_in_is_parsed(start: int, compiler: sg.Compiler) -> None:
     skipped = 0
     for seed in range(start, start + 20):
@@ -346,7 +346,7 @@ def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("start", range(0, 60 * LONG, 20))
+@pytest.mark.parametrize("start", range(0, cases(60), 20))
 def test_a_random_type_throws_no_key_away(start: int, compiler: sg.Compiler) -> None:
     for seed in range(start, start + 20):
         types = Types(seed)
@@ -460,7 +460,7 @@ def test_an_int_fits_64_bits(kind: Any, low: int, high: int, compiler: sg.Compil
         assert takes(low, digits=1) or low not in range(-9, 10)  # a bound of the type counts
 
 
-@pytest.mark.parametrize("start", range(0, 60 * LONG, 20))
+@pytest.mark.parametrize("start", range(0, cases(60), 20))
 def test_a_multiple_with_a_bound_of_any_size_is_parsed(start: int, compiler: sg.Compiler) -> None:
     for seed in range(start, start + 20):
         kind = Types(seed).floating()

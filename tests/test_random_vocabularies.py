@@ -7,7 +7,6 @@ random models, languages and potentials: every method's brackets and texts again
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import harness
 from oracles.sampling_laws import (
     ASAP,
     IMPORTANCE,
@@ -31,7 +31,6 @@ from structgen.sampling import Contrast, LanguageModelPotential, Reward, load_tr
 from structgen.sampling.target import Target
 from structgen.sampling.trie import Trie
 
-CASES = int(os.environ.get("STRUCTGEN_RANDOM_VOCABULARIES", "24"))
 METHODS = ("local", "importance", "asap", "cars", "smc", "awrs", "mcmc")
 KINDS = ("none", "contrast", "power", "reward")
 TOKENS = 5
@@ -117,12 +116,12 @@ def bracketed(seed: int, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_bracket_holds_log_z(kind: str) -> None:
-    for seed in range(CASES):
+    for seed in harness.seeds(24):
         bracketed(seed, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("seed", harness.seeds(9))
 def test_every_law_is_that_of_enumeration(kind: str, seed: int) -> None:
     found = case(seed)
     potential, wanted = weighed(found, kind)
@@ -163,7 +162,7 @@ def too_far(counts: dict[Any, float], wanted: dict[Any, float], n: int) -> bool:
 def test_many_draws_are_as_frequent_as_enumeration_says(method: Any, kind: str) -> None:
     """Texts of CARS against the target, ends of chains against what so many steps make of the local law."""
     tried = noticed = 0
-    for seed in range(12):
+    for seed in harness.seeds(12):
         found = case(seed)
         potential, wanted = weighed(found, kind)
         grammar = sg.Compiler(found.lm.vocabulary).choice(found.texts)
@@ -185,7 +184,7 @@ def test_many_draws_are_as_frequent_as_enumeration_says(method: Any, kind: str) 
         wrong = {key: p * (1.5 if at % 2 else 1.0) for at, (key, p) in enumerate(wanted.items())}
         noticed += too_far(counts, wrong, n)
         tried += 1
-    assert tried >= 4 and noticed >= 3
+    assert tried >= harness.cases(4) and noticed >= harness.cases(3)
 
 
 def after_steps(law: Target, states: list[tuple[int, ...]], steps: int) -> dict[tuple[int, ...], float]:
@@ -228,7 +227,7 @@ def test_thin_vectors_know_all_ends(kept: int, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(vector, "THIN_FROM", 2)
     monkeypatch.setattr(vector, "THIN_TAIL", 1.0)
     seen = 0
-    for seed in range(10):
+    for seed in harness.seeds(10):
         found = case(seed)
         _, wanted = weighed(found, "none")
         law = target(found.lm, sg.Compiler(found.lm.vocabulary).choice(found.texts))
@@ -252,7 +251,7 @@ def test_thin_vectors_know_all_ends(kept: int, monkeypatch: pytest.MonkeyPatch, 
                     assert mine.row.entropy == pytest.approx(whole.entropy, abs=1e-9)
                     assert mine.row.log_mass == pytest.approx(whole.log_mass, abs=1e-12)
                     assert dict(mine.row.lost) == pytest.approx(dict(whole.lost), abs=1e-9)
-    assert seen > 5
+    assert seen > harness.cases(5)
 
 
 def _at(trie: Trie, node: Any, law: Target) -> Any:

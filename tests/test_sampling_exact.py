@@ -269,18 +269,18 @@ def test_smc_evidence_is_unbiased_under_every_scheme(scheme: Any, threshold: flo
     lm, texts, grammar = small()
     law = target(lm, grammar, max_tokens=4)
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 4)
-    options = smc.Options(ess_threshold=threshold, scheme=scheme)
+    options = smc.SmcOptions(ess_threshold=threshold, scheme=scheme)
     smc_is_proper(law, Trie(), options, wanted)
     smc_is_proper(law, trained(law, 2), options, wanted)
 
 
 @pytest.mark.parametrize("options", [
-    smc.Options(ess_threshold=1.0, block=2),
-    smc.Options(ess_threshold=1.0, moves=1, rewrite=1),
-    smc.Options(ess_threshold=0.0, moves=1, rewrite=3),
-    smc.Options(ess_threshold=0.9, moves=1, rewrite=2, scheme="multinomial"),
+    smc.SmcOptions(ess_threshold=1.0, block=2),
+    smc.SmcOptions(ess_threshold=1.0, moves=1, rewrite=1),
+    smc.SmcOptions(ess_threshold=0.0, moves=1, rewrite=3),
+    smc.SmcOptions(ess_threshold=0.9, moves=1, rewrite=2, scheme="multinomial"),
 ])  # fmt: skip
-def test_blocks_and_moves_leave_the_target_alone(options: smc.Options) -> None:
+def test_blocks_and_moves_leave_the_target_alone(options: smc.SmcOptions) -> None:
     lm = TableModel(5, [b"a", b"b", b""], ends=(2,), sharp=1.0)
     texts = ["a", "ab", "ba"]
     law = target(lm, choice(lm, texts), max_tokens=3)
@@ -294,7 +294,7 @@ def test_critics_guide_but_only_the_whole_text_counts() -> None:
     law = target(lm, grammar, max_tokens=4, potential=critic)
     weight = lambda t: math.exp(critic._complete.get(t, 0.0))  # noqa: E731
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 4, weight)
-    for options in (smc.Options(ess_threshold=1.0), smc.Options(ess_threshold=0.0)):
+    for options in (smc.SmcOptions(ess_threshold=1.0), smc.SmcOptions(ess_threshold=0.0)):
         smc_is_proper(law, Trie(), options, wanted)
 
 
@@ -304,13 +304,13 @@ def test_a_constant_twist_changes_nothing() -> None:
     with_twist = target(lm, grammar, max_tokens=4, potential=constant)
     without = target(lm, grammar, max_tokens=4)
     for seed in range(30):
-        options = smc.Options(ess_threshold=0.5)
+        options = smc.SmcOptions(ess_threshold=0.5)
         a = smc.draw(Walker(with_twist), Seeds(seed), 4, options)
         b = smc.draw(Walker(without), Seeds(seed), 4, options)
         if not any(w.ended for w in a.walks) and a.resampled == b.resampled:
             assert [w.tokens for w in a.walks] == [w.tokens for w in b.walks]
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 4)
-    smc_is_proper(with_twist, Trie(), smc.Options(ess_threshold=1.0), wanted)
+    smc_is_proper(with_twist, Trie(), smc.SmcOptions(ess_threshold=1.0), wanted)
 
 
 def test_lookahead_values_are_divided_out() -> None:
@@ -320,7 +320,7 @@ def test_lookahead_values_are_divided_out() -> None:
     law = target(lm, choice(lm, texts), max_tokens=3, potential=critic)
     weight = lambda t: math.exp(critic._complete[t])  # noqa: E731
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 3, weight)
-    smc_is_proper(law, Trie(), smc.Options(ess_threshold=1.0, lookahead=1, scheme="multinomial"), wanted)
+    smc_is_proper(law, Trie(), smc.SmcOptions(ess_threshold=1.0, lookahead=1, scheme="multinomial"), wanted)
 
 
 def test_smc_with_awrs_is_proper() -> None:
@@ -328,7 +328,7 @@ def test_smc_with_awrs_is_proper() -> None:
     predicate = Predicate(lambda t: not t.startswith("ab"), at="token", monotone=True)
     law = target(lm, choice(lm, ["a", "ab", "ba"]), max_tokens=3, potential=predicate)
     wanted = brute_force(lm, {b"a", b"ba"}.__contains__, 3)
-    smc_is_proper(law, Trie(), smc.Options(ess_threshold=1.0, extra=1, scheme="multinomial"), wanted)
+    smc_is_proper(law, Trie(), smc.SmcOptions(ess_threshold=1.0, extra=1, scheme="multinomial"), wanted)
 
 
 @pytest.mark.parametrize("scheme", sorted(SCHEMES))
@@ -496,7 +496,7 @@ def test_weights_lost_at_resampling_are_caught(monkeypatch: pytest.MonkeyPatch) 
     lm, texts, grammar = small()
     law = target(lm, grammar, max_tokens=4)
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 4)
-    options = smc.Options(ess_threshold=1.0)
+    options = smc.SmcOptions(ess_threshold=1.0)
     honest = smc._Population.replace
 
     def forgetful(self: Any, ancestors: list[int], log_weight: float) -> None:

@@ -128,10 +128,10 @@ def test_an_estimate_has_the_masked_mass_for_its_mean_whatever_token_was_drawn(e
 
 
 @pytest.mark.parametrize(("n", "options"), [
-    (2, smc.Options(ess_threshold=1.0, moves=1, rewrite=1, block=2)),
-    (1, smc.Options(ess_threshold=0.5, moves=1, rewrite=2)),
+    (2, smc.SmcOptions(ess_threshold=1.0, moves=1, rewrite=1, block=2)),
+    (1, smc.SmcOptions(ess_threshold=0.5, moves=1, rewrite=2)),
 ])  # fmt: skip
-def test_moves_know_what_critics_said(n: int, options: smc.Options) -> None:
+def test_moves_know_what_critics_said(n: int, options: smc.SmcOptions) -> None:
     lm = TableModel(5, [b"a", b"b", b""], ends=(2,), sharp=1.0)
     texts = ["a", "ab", "ba"]
     critic = Table({b"a": -0.7, b"ba": 0.9}, {b"a": 0.6, b"b": -0.4})
@@ -149,7 +149,7 @@ def test_a_critic_may_end_texts_early() -> None:
     weigh = lambda t: math.exp(critic._complete.get(t, 0.0))  # noqa: E731
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 4, weigh)
     assert 0 < len(wanted) < len(brute_force(lm, {t.encode() for t in texts}.__contains__, 4))
-    smc_is_proper(law, Trie(), smc.Options(ess_threshold=1.0), wanted)
+    smc_is_proper(law, Trie(), smc.SmcOptions(ess_threshold=1.0), wanted)
     everything = Table({t.encode(): -math.inf for t in texts}, {b"a": -math.inf, b"b": -math.inf})
     out = smc.draw(Walker(target(lm, grammar, max_tokens=4, potential=everything)), Seeds(0), 4)
     assert not out.walks and out.log_evidence == NEVER and out.stopped
@@ -261,7 +261,7 @@ def test_a_twist_that_is_not_taken_back_is_caught(monkeypatch: pytest.MonkeyPatc
     law = target(lm, grammar, max_tokens=4, potential=critic)
     weigh = lambda t: math.exp(critic._complete.get(t, 0.0))  # noqa: E731
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 4, weigh)
-    options = smc.Options(ess_threshold=1.0)
+    options = smc.SmcOptions(ess_threshold=1.0)
     smc_is_proper(law, Trie(), options, wanted)
     honest = Walker.judge
 

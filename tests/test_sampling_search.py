@@ -11,7 +11,7 @@ import pytest
 
 import structgen as sg
 from oracles.sampling_oracle import TableModel, brute_force, choice
-from structgen._structure import Trace
+from structgen._structure import StructureTrace
 from structgen.sampling import (
     Guide,
     Look,
@@ -210,7 +210,7 @@ def test_the_trace_knows_its_longest_repeats() -> None:
     random = np.random.default_rng(0)
     for _ in range(30):
         marks = [bytes([int(m)]) for m in random.integers(0, 2, size=14)]
-        trace = Trace()
+        trace = StructureTrace()
         for now, mark in enumerate(marks):
             trace.enter(mark)
             naive: dict[int, int] = {}

@@ -123,7 +123,7 @@ def test_populations_and_chains_hold_with_thin_vectors(thin: int) -> None:
     law = thinned(target(lm, choice(lm, texts), max_tokens=3))
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 3)
     total = sum(wanted.values())
-    options = smc.Options(ess_threshold=1.0, scheme="multinomial")
+    options = smc.SmcOptions(ess_threshold=1.0, scheme="multinomial")
 
     def run(chance: Any) -> Any:
         class One:

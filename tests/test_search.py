@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import harness
 from oracles.sampling_oracle import END, TableModel, brute_force, choice, random_language
 from structgen.errors import StructgenError
 from structgen.lm import embedded
@@ -75,7 +75,7 @@ def best_below(lm: TableModel, texts: list[str], factor: float = 1.0) -> Any:
 
 def test_an_admissible_h_saves_forwards_and_keeps_the_order() -> None:
     saved = wrong = 0
-    for seed in range(12):
+    for seed in harness.seeds(12):
         lm = TableModel(seed)
         wanted = [s for _, s in language(lm)]
         plain = search(TableModel(seed), n=3)
@@ -353,9 +353,6 @@ def test_a_search_with_one_forward_a_run_gets_to_its_end(method: Any, tmp_path: 
     assert shape(part) == shape(whole)
 
 
-MUTATIONS = int(os.environ.get("STRUCTGEN_MUTATIONS", "400"))
-
-
 def test_a_damaged_file_is_refused_or_harmless(tmp_path: Path) -> None:
     """Bytes that are changed, lost, doubled; then numbers that are changed with a digest made to fit."""
     from structgen.sampling.search_file import _digest
@@ -366,7 +363,8 @@ def test_a_damaged_file_is_refused_or_harmless(tmp_path: Path) -> None:
         {"n": 4, "steps": 6},
         {"n": 9, "steps": 7, "method": "mcts", "reward": lambda s: len(s.text) / 3},
     ]
-    for trial in range(MUTATIONS):
+    mutations = harness.cases(400)
+    for trial in range(mutations):
         how = kinds[trial % 2]
         if trial < 2:
             search(TableModel(5), **how).save(tmp_path / f"{trial}")
@@ -384,7 +382,7 @@ def test_a_damaged_file_is_refused_or_harmless(tmp_path: Path) -> None:
         except StructgenError as error:
             refused += 1
             assert str(file) in str(error) or "saved search" in str(error) or "another model" in str(error)
-    assert refused > 0.8 * MUTATIONS
+    assert refused > 0.8 * mutations
 
 
 def spoiled(data: bytes, random: np.random.Generator) -> bytes:

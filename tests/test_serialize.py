@@ -107,14 +107,14 @@ def test_the_library(path: Path) -> None:
 def test_random_grammars(dialect: str) -> None:
     count = 0
     compilers = random_grammars.compilers()
-    for seed in range(40 * harness.LONG):
+    for seed in harness.seeds(40):
         grammar = random_grammars.draw(Seeded(seed), dialect)
         compiler = compilers[seed % len(compilers)]
         made = random_grammars.compiled(grammar, dialect, compiler)
         if made is not None:
             same(made, compiler.deserialize(made.serialize()), seed, 10)
             count += 1
-    assert count > 15
+    assert count > harness.cases(15)
 
 
 def test_another_vocabulary() -> None:
@@ -171,7 +171,7 @@ def test_hostile_bytes_end_in_errors(number: int) -> None:
     chance = random.Random(number)
     limited = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(compile=500_000, mask=200_000))
     good = bad = 0
-    for _ in range(300 * harness.LONG):
+    for _ in range(harness.cases(300)):
         body = bytearray(data[11:-8])
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(body))

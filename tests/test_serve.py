@@ -26,8 +26,8 @@ from oracles import harness
 from oracles.serving import Script, asked, served
 from structgen.cli import serve as cli_serve
 from structgen.serve.app import create_app
-from structgen.serve.constraints import constraint_of, tool_use, with_tools
-from structgen.serve.options import Options
+from structgen.serve.constraints import request_constraint, tool_use, with_tools
+from structgen.serve.options import ServerOptions
 from structgen.serve.requests import Constrained, OwnOptions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -484,7 +484,7 @@ def test_the_options_of_json_reach_calls_tags_and_grammars(asked, inside, outsid
     assert use is not None
     made = {'{"name":"f","arguments":%s}': with_tools(use, None)}
     for spec in ({"response_format": tag}, {"guided_grammar": f"start: %json {json.dumps(schema)}"}):
-        found = constraint_of(Constrained(structgen=asked, **spec))
+        found = request_constraint(Constrained(structgen=asked, **spec))
         assert found is not None
         made[next(iter(spec)) + "%s"] = found
     compiler = sg.Compiler(sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
@@ -854,8 +854,8 @@ def test_the_command_has_every_option_with_its_default(monkeypatch) -> None:
     parser = argparse.ArgumentParser()
     cli_serve.add_arguments(parser)
     found = cli_serve.settings(parser.parse_args([]))
-    assert found.keys() == Options.__dataclass_fields__.keys()
-    assert Options(**found | {"hosts": ()}) == Options()
+    assert found.keys() == ServerOptions.__dataclass_fields__.keys()
+    assert ServerOptions(**found | {"hosts": ()}) == ServerOptions()
     given = parser.parse_args(["--cache-megabytes", "3", "--mask-seconds", "0.5", "--on-limit", "error"])
     found = cli_serve.settings(given)
     assert (found["cache_bytes"], found["mask_seconds"], found["on_limit"]) == (3 << 20, 0.5, "error")

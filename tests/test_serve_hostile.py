@@ -21,6 +21,7 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 from starlette.testclient import TestClient
 
 import structgen as sg
+from oracles import harness
 from oracles.bodies import Bodies, hostile, judge
 from oracles.serving import Script, asked, served
 from structgen.serve.app import create_app
@@ -629,7 +630,7 @@ def test_reading_a_token_has_a_limit_that_names_its_option(client, monkeypatch) 
         raise sg.BudgetExceeded("reading this text takes more than 1 units of work; raise Limits(mask=...)")
 
     monkeypatch.setattr("structgen.serve.sequence.Answer.advance", too_much)
-    monkeypatch.setattr("structgen.speculation.engine.Run.step", too_much)
+    monkeypatch.setattr("structgen.speculation.engine.SpeculativeRows.step", too_much)
     for extra in ({}, {"structgen": {"speculate": "auto"}}):
         error = refused(client.post(COMPLETIONS, json={"prompt": "x", "guided_regex": "[ab]{9}"} | extra))
         assert error["code"] == "grammar_too_costly" and "--mask-work" in error["message"]
@@ -711,7 +712,7 @@ def test_what_a_shutdown_cuts_off_is_told_so() -> None:
 # ---- anything ----
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(harness.cases(8)))
 def test_any_body_ends_in_an_answer_or_an_error_of_openai_s_shape(client, part: int) -> None:
     """12,000 seeds were tried once, and 3,000 of those that are drawn now; `oracles/bodies.py` says what they
     are."""

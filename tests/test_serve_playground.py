@@ -27,6 +27,7 @@ from structgen.lm.load import compiler_of, language_model
 from structgen.serve import places
 from structgen.serve.app import create_app
 from structgen.serve.examples import examples
+from tests.test_serve import ok, refused
 
 ROOT = Path(__file__).resolve().parents[1]
 API = "/playground/api/"
@@ -40,18 +41,6 @@ DATE = {"kind": "regex", "text": r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 def client():
     with TestClient(create_app(), raise_server_exceptions=False) as made:
         yield made
-
-
-def ok(response) -> dict:
-    assert response.status_code == 200, response.text
-    return response.json()
-
-
-def refused(response, status: int = 400) -> dict:
-    assert response.status_code == status, response.text
-    error = response.json()["error"]
-    assert {"message", "type", "param", "code"} <= error.keys() and "Traceback" not in response.text
-    return error
 
 
 def generated(client, **body) -> list[dict]:

@@ -102,7 +102,7 @@ def written(style: str, calls: list[tuple[str, dict]]) -> str:
         elif row.parameters == "minimax_m3_xml":
             body = nested(arguments)
         else:
-            kinds = tool_styles.STYLES[row.parameters]
+            kinds = tool_styles.STYLE_READERS[row.parameters]
             body = ""
             for key, value in arguments.items():
                 text = value if isinstance(value, str) else json.dumps(value)

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracles.harness import NIGHTLY
+
 ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "tests" / "cases"
 SMALL, LARGE = 256 << 10, 8 << 20
@@ -228,15 +230,13 @@ def jobs() -> dict[str, Callable[[Any], str]]:
     return out
 
 
-def main(stack: int, only: str) -> None:
-    """Every outcome, one a line."""
+def main(stack: int, step: int) -> None:
+    """The outcomes of every first, second, third, ... job, one a line."""
     from oracles import harness
 
     def run() -> None:
         compiler = harness.compiler()
-        for name, job in jobs().items():
-            if only and only != name:
-                continue
+        for name, job in list(jobs().items())[::step]:
             sys.stdout.write(f"{name}: ")
             sys.stdout.flush()
             try:
@@ -251,8 +251,8 @@ def main(stack: int, only: str) -> None:
     thread.join()
 
 
-def outcomes(stack: int) -> list[str]:
-    command = [sys.executable, "-c", f"from tests import test_small_stacks as t; t.main({stack}, '')"]
+def outcomes(stack: int, step: int = 1) -> list[str]:
+    command = [sys.executable, "-c", f"from tests import test_small_stacks as t; t.main({stack}, {step})"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ}, timeout=600)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"ended by {done.returncode} at {lines[-1:]}: {done.stderr[-2000:]}"
@@ -273,5 +273,8 @@ def test_little_stack() -> None:
         "[",
     )
     assert [line for line in small if not line.partition(": ")[2].startswith(known)] == []
-    assert [pair for pair in zip(small, outcomes(LARGE), strict=True) if pair[0] != pair[1]] == []
+    step = 1 if NIGHTLY else 3
+    assert [
+        pair for pair in zip(small[::step], outcomes(LARGE, step), strict=True) if pair[0] != pair[1]
+    ] == []
     assert next(line for line in small if line.startswith("overflow")).startswith("overflow: Unsatisfiable")

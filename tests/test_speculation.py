@@ -8,6 +8,7 @@ of forwards (8), forced text is drafted, not injected (9), ragged rows are singl
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from oracles.harness import cases
 from oracles.speculative import OTHER, SCHEMAS, TEXTS, VOCABULARY, Adversary, Oracle, RandomModel
 from structgen._draws import Noise
-from structgen.generation import Sampling, generate
+from structgen.generation import Drawing, generate
 from structgen.speculation import (
     Corpus,
     CorpusDrafter,
@@ -43,7 +45,7 @@ from structgen.speculation import (
     Trigram,
     standard_drafters,
 )
-from structgen.speculation.engine import Row, Run
+from structgen.speculation.engine import Row, SpeculativeRows
 from structgen.speculation.goodput import Bench, Calibration, Goodput
 from structgen.speculation.options import resolve
 from structgen.speculation.score import open_scorer
@@ -105,7 +107,7 @@ def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
     for seed, schema in enumerate([*SCHEMAS, None]):
         for how in ({}, {"temperature": 0.8, "seed": seed}, {"temperature": 1.2, "seed": seed, "n": 3}):
             arguments: dict[str, Any] = {"max_tokens": 40, **how}
-            plain = generate(LM, "abcab12", schema, **arguments)
+            plain = plainly(seed, **arguments)
             fast = generate(LM, "abcab12", schema, speculate=speculation, **arguments)
             for a, b in zip(_listed(plain), _listed(fast), strict=True):
                 assert (a.tokens, a.finish_reason, a.value) == (b.tokens, b.finish_reason, b.value)
@@ -118,6 +120,12 @@ def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
             nodes = emitted - stats.row_forwards - stats.skipped
             assert nodes <= stats.accepted <= nodes + len(_listed(fast))
             assert stats.accepted <= stats.drafted and stats.forwards <= stats.row_forwards
+
+
+@functools.cache
+def plainly(number: int, **arguments: Any) -> Any:
+    """Plain decoding of a schema, which all drafters and trees are compared with."""
+    return generate(LM, "abcab12", [*SCHEMAS, None][number], **arguments)
 
 
 def _listed(result: Any) -> list[Any]:
@@ -136,7 +144,7 @@ def _listed(result: Any) -> list[Any]:
     sharp=st.sampled_from([0.0, 1.0, 4.0]),
     drafters=st.sampled_from(["fused", "other fused"]),
 )
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=cases(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_way_of_sampling(
     seed: int,
     schema: Any,
@@ -201,9 +209,11 @@ def ended(matcher: sg.Matcher, tree: Any, node: int) -> bool:
     return tree.parents[node] >= 0 and 0 in tree.path(tree.parents[node])
 
 
-def run_of(rows: Sequence[Row], speculation: Speculation, temperature: float, lm: Any = LM) -> Run:
-    how = Sampling(temperature, None, None, 1)
-    run = Run(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, speculation)
+def run_of(
+    rows: Sequence[Row], speculation: Speculation, temperature: float, lm: Any = LM
+) -> SpeculativeRows:
+    how = Drawing(temperature, None, None, 1)
+    run = SpeculativeRows(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, speculation)
     for row in rows:
         run.add(row)
     return run
@@ -230,7 +240,7 @@ def test_the_matcher_knows_what_was_emitted_and_nothing_else(drafters: str) -> N
 
 
 @given(seed=st.integers(0, 10**6), schema=st.sampled_from(SCHEMAS), steps=st.integers(0, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int) -> None:
     """After a random past of advances, rollbacks and forks, and whatever order the tree was grown in."""
     random = np.random.default_rng(seed)

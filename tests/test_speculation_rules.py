@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import structgen as sg
 from oracles.enumerate import Rule, drafts_of, dropping, law
+from oracles.harness import cases
 from oracles.speculation_laws import drawn_by_the_law
 from oracles.speculative import RandomModel
 from structgen.speculation import DraftModel, LogitNgrams, Speculation
@@ -48,7 +49,7 @@ RULES: dict[str, tuple[Rule, int, bool]] = {
 
 @pytest.mark.parametrize("name", RULES)
 @given(data=st.data(), size=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 def test_every_rule_gives_the_target_law(name: str, data: st.DataObject, size: int) -> None:
     rule, count, replace = RULES[name]
     assert_exact(rule, data.draw(laws(size)), data.draw(laws(size)), count, replace)
@@ -107,7 +108,7 @@ def test_other_planted_faults_are_found_too() -> None:
 
 
 @given(p=laws(5), q=laws(5), count=st.integers(1, 4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 def test_the_discount_is_the_least_that_leaves_a_residual(p: Floats, q: Floats, count: int) -> None:
     rho, beta = k_seq_discount(p, q, count)
     assert 1.0 <= rho <= count and abs(beta - np.minimum(p / rho, q).sum()) < 1e-12

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from typing_extensions import TypedDict
 
 import structgen as sg
+from oracles.harness import cases
 from oracles.speculative import TableModel
 from oracles.tasks import Context
 from structgen.cli import main
@@ -64,7 +65,7 @@ def known(value: Any) -> int:
     return 1 + len(value) if isinstance(value, str) else 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(VALUES, st.booleans(), st.sampled_from([None, 1]))
 def test_every_beginning_of_a_text_is_a_beginning_of_its_value(
     value: Any, ascii: bool, indent: int | None
@@ -84,7 +85,7 @@ def test_every_beginning_of_a_text_is_a_beginning_of_its_value(
         assert plain(partial_json(text)) == value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(VALUES)
 def test_as_much_is_known_as_another_reader_knows(value: Any) -> None:
     """jiter, in pydantic, reads beginnings too. A number at the end is 1 there and may become 12, so it is

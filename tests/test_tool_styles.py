@@ -19,7 +19,7 @@ from oracles.differential import check
 from oracles.differential.judge import Judge
 from oracles.strategies import Seeded, Source
 from oracles.tool_calls import COMPILER, accepted, grammar, one
-from oracles.tool_styles import STYLES
+from oracles.tool_styles import STYLE_READERS
 from structgen import errors
 
 FIRST = 71_000_000
@@ -28,7 +28,7 @@ FIRST = 71_000_000
 @pytest.mark.parametrize("family", check.FAMILIES)
 def test_family(family) -> None:
     tally: collections.Counter[str] = collections.Counter()
-    for seed in range(FIRST, FIRST + 12 * harness.LONG):
+    for seed in range(FIRST, FIRST + harness.cases(36)):
         try:
             one(family, Seeded(seed), tally)
         except BaseException as error:
@@ -40,9 +40,9 @@ def test_family(family) -> None:
 
 
 def element(style: str, key: str, value: object, kind: str = "") -> str:
-    kinds = STYLES[style].kinds
+    kinds = STYLE_READERS[style].kinds
     kind = kind or kinds.get("string" if isinstance(value, str) else "number", "")
-    written = STYLES[style].written.replace("{kind}", kind)
+    written = STYLE_READERS[style].written.replace("{kind}", kind)
     return written.replace("{key}", key).replace("{value}", str(value))
 
 
@@ -64,30 +64,30 @@ STRINGS = [  # schema of v, raw texts that are instances, raw texts that are not
 ]
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", STYLE_READERS)
 @pytest.mark.parametrize("schema, inside, outside", STRINGS)
 def test_strings_are_raw(style, schema, inside, outside) -> None:
     found = grammar(of(schema, **{"$defs": {"s": {"type": "string", "maxLength": 4}}}), style)
     assert [t for t in inside if not accepted(found, element(style, "v", t))] == []
     assert [t for t in outside if accepted(found, element(style, "v", t))] == []
-    if STYLES[style].newlines:
+    if STYLE_READERS[style].newlines:
         assert [t for t in inside if not accepted(found, element(style, "v", f"\n{t}\n"))] == []
         assert [t for t in outside if accepted(found, element(style, "v", f"\n{t}\n"))] == []
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", STYLE_READERS)
 def test_strings_or_others(style) -> None:
     """Null beside a string, and an enumeration of several types."""
-    null = STYLES[style].kinds.get("null", "")
+    null = STYLE_READERS[style].kinds.get("null", "")
     optional = grammar(of({"anyOf": [{"type": "string", "minLength": 5}, {"type": "null"}]}), style)
     assert accepted(optional, element(style, "v", "Paris")) and accepted(
         optional, element(style, "v", "null", null)
     )
     assert not accepted(optional, element(style, "v", "Rom"))
-    assert not accepted(optional, element(style, "v", "5", STYLES[style].kinds.get("number", "")))
+    assert not accepted(optional, element(style, "v", "5", STYLE_READERS[style].kinds.get("number", "")))
     mixed = grammar(of({"enum": ["a", 12, None, [1]]}), style)
     assert accepted(mixed, element(style, "v", "a")) and accepted(mixed, element(style, "v", 12))
-    assert accepted(mixed, element(style, "v", " [ 1 ] ", STYLES[style].kinds.get("array", "")))
+    assert accepted(mixed, element(style, "v", " [ 1 ] ", STYLE_READERS[style].kinds.get("array", "")))
     assert not accepted(mixed, element(style, "v", '"a"')) and not accepted(mixed, element(style, "v", 13))
     if null:  # what is written of its kind counts
         assert not accepted(optional, element(style, "v", "Paris", null))
@@ -115,7 +115,7 @@ OBJECTS = [  # schema, keys that are an instance (each with the value 1), keys t
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", STYLE_READERS)
 @pytest.mark.parametrize("schema, inside, outside", OBJECTS)
 def test_every_keyword_of_objects(style, schema, inside, outside) -> None:
     closed = {"properties": {"a": True}, "additionalProperties": False}
@@ -124,7 +124,7 @@ def test_every_keyword_of_objects(style, schema, inside, outside) -> None:
         assert accepted(found, "".join(element(style, k, 1) for k in keys)) == expected, keys
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", STYLE_READERS)
 def test_order_and_repetition(style) -> None:
     schema = {"properties": {"b": {"type": "integer"}, "a": {"type": "integer"}}}
     ab, ba = (element(style, x, 1) + element(style, y, 2) for x, y in ("ab", "ba"))
@@ -219,7 +219,7 @@ def mask_law(source: Source) -> None:
         text += matcher.shortest_completion()
     judge = Judge(schema, 2020)
     try:
-        readings = list(STYLES[name].readings(text.decode()))
+        readings = list(STYLE_READERS[name].readings(text.decode()))
     except UnicodeDecodeError:
         return
     assert any(judge.accepts_value(value) for value in readings), (name, schema, text)
@@ -271,4 +271,4 @@ def test_thousands_of_parameters(style) -> None:
     assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting()
     required = grammar({**schema, "required": ["p3", "p7999"]}, style).matcher()
     text = required.shortest_completion().decode()
-    assert [list(value) for value in STYLES[style].readings(text)][0] == ["p3", "p7999"]
+    assert [list(value) for value in STYLE_READERS[style].readings(text)][0] == ["p3", "p7999"]

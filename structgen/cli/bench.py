@@ -167,7 +167,7 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
     log = str((path / "engines.log").resolve())  # what the engines print
     task = drive.Task(mode, names, config | {"log": log}, options.limit, memory)
     lanes = options.jobs or (0 if options.executor == "ray" else _cores())
-    run = runs.Run.open(
+    run = runs.BenchRun.open(
         path,
         config
         | {

@@ -18,23 +18,8 @@ from typing import TYPE_CHECKING
 from structgen import CompiledGrammar, Compiler
 from structgen.constraints import Constraint
 
-from .common import (
-    OK,
-    REJECTED,
-    Commands,
-    Failure,
-    Inputs,
-    add_constraint_options,
-    allowed_here,
-    called,
-    constraint,
-    json_options,
-    note,
-    place,
-    plural,
-    stand_at,
-    vocabulary,
-)
+from . import common
+from .common import place
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -42,7 +27,7 @@ if TYPE_CHECKING:
 _BLANKS = b" \t\n\r"
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     parser = commands.add_parser(
         "check",
         help="does the engine accept this text; where does it stop",
@@ -56,59 +41,57 @@ def add_parser(commands: Commands) -> None:
         help="a JSON Schema, unless an option says what texts must be; then files with a text each (a .jsonl "
         "file has one a line), or -",
     )
-    add_constraint_options(parser)
+    common.add_constraint_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    inputs = Inputs()
-    wanted, files = constraint(options, inputs), list(options.files)
+    inputs = common.Inputs()
+    wanted, files = common.constraint(options, inputs), list(options.files)
     if wanted is None:
-        if not files:
-            raise Failure("check needs a schema: a file, or an option such as --regex")
-        wanted = constraint(options, inputs, files.pop(0))
-        assert wanted is not None
+        failure = "check needs a schema: a file, or an option such as --regex"
+        wanted = common.needed(options, inputs, failure, files.pop(0) if files else None)
     if not files and options.choice and (options.choice[-1] == "-" or os.path.isfile(options.choice[-1])):
         last = options.choice[-1]
-        raise Failure(f"--choice takes {last!r} as a text; name files first: check {last} --choice ...")
-    told = wanted.warn()
-    compiler = Compiler(vocabulary(None))
-    grammar = wanted.compile(compiler, json_options(options))
-    wanted.warn_of(grammar, told)
+        raise common.Failure(
+            f"--choice takes {last!r} as a text; name files first: check {last} --choice ..."
+        )
+    compiler = Compiler(common.vocabulary(None))
+    grammar = common.compiled(wanted, compiler, options)
     name = wanted.name or f"--{wanted.param}"
     for entry in grammar.report:
-        note(f"{name}: not enforced: {entry}")
+        common.note(f"{name}: not enforced: {entry}")
     for warning in grammar.warnings:
-        note(f"{name}: {warning}")
+        common.note(f"{name}: {warning}")
     if not files:
-        print(f"{name}: compiled ({plural(len(grammar.report), 'remark')})")
-    status = OK
+        print(f"{name}: compiled ({common.plural(len(grammar.report), 'remark')})")
+    status = common.OK
     is_json = grammar._options is not None
     for file, data in texts(files, inputs, is_json):
         found = explain(grammar, data, causes=is_json)
         tell(file, found)
         if found:
-            status = REJECTED
+            status = common.REJECTED
             if (
                 is_json
                 and options.property_order == "schema"
                 and in_any_order(compiler, wanted, data, options)
             ):
-                note(f"{file}: accepted with --order any: only the order of its keys differs")
+                common.note(f"{file}: accepted with --order any: only the order of its keys differs")
     return status
 
 
-def texts(files: list[str], inputs: Inputs, is_json: bool) -> Iterator[tuple[str, bytes]]:
+def texts(files: list[str], inputs: common.Inputs, is_json: bool) -> Iterator[tuple[str, bytes]]:
     """Each text with its name. Of a .jsonl file every line is a text: "answers.jsonl:3"."""
     for file in files:
         data = inputs.read(file, "instance").encode()
         if file.endswith((".jsonl", ".ndjson")):
             for number, line in enumerate(data.splitlines(), 1):
                 if line.strip():
-                    yield f"{called(file)}:{number}", line.strip(_BLANKS)
+                    yield f"{common.called(file)}:{number}", line.strip(_BLANKS)
         else:
             yield (
-                called(file),
+                common.called(file),
                 data.strip(_BLANKS) if is_json else data.removesuffix(b"\n").removesuffix(b"\r"),
             )
 
@@ -153,7 +136,7 @@ class Refusal:
 
 def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> Refusal | None:
     """Where a text is not accepted and (of a JSON Schema) why not; None if it is."""
-    matcher, length = stand_at(grammar, data)
+    matcher, length = common.stand_at(grammar, data)
     if length == len(data) and matcher.is_accepting():
         return None
     at = place(data, length)
@@ -165,7 +148,7 @@ def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> Refus
             rows.append(("because", found.problem))
         told = [line for cause in found.causes for line in cause.lines()]
         rows += [("because" if i == 0 and found.kind == "keyword" else "", c) for i, c in enumerate(told)]
-    rows.append(("allowed", allowed_here(matcher)))
+    rows.append(("allowed", common.allowed_here(matcher)))
     return Refusal(what, at.before, at.after if length < len(data) else "", rows)
 
 
@@ -185,6 +168,6 @@ def tell(name: str, found: Refusal | None) -> None:
 
 
 def in_any_order(compiler: Compiler, wanted: Constraint, data: bytes, options: argparse.Namespace) -> bool:
-    free = wanted.compile(compiler, {**json_options(options), "property_order": "any"})
-    matcher, length = stand_at(free, data)
+    free = wanted.compile(compiler, {**common.json_options(options), "property_order": "any"})
+    matcher, length = common.stand_at(free, data)
     return length == len(data) and matcher.is_accepting()

@@ -32,6 +32,7 @@ import logging
 import operator
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -43,7 +44,7 @@ from structgen.constraints import Constraint, constraint_of
 from structgen.json_options import JSON_NAMES, JsonOptions
 
 if TYPE_CHECKING:
-    from structgen import CompiledGrammar, Matcher, Vocabulary
+    from structgen import CompiledGrammar, Compiler, Matcher, Vocabulary
     from structgen.lm.base import LanguageModel
 
 OK, REJECTED, USAGE = 0, 1, 2
@@ -51,8 +52,9 @@ OK, REJECTED, USAGE = 0, 1, 2
 __all__ = [
     "OK", "REJECTED", "USAGE", "Commands", "Failure", "Inputs", "Place", "add_asking_options",
     "add_constraint_options", "add_model_option", "add_registry_option", "allowed_here", "byte_vocabulary",
-    "called", "constraint", "json_options", "load_model", "milliseconds", "note", "one_line", "parsed",
-    "place", "plural", "quoted", "ranges", "registry", "spellings", "stand_at", "visible", "vocabulary",
+    "called", "compiled", "constraint", "json_options", "load_model", "milliseconds", "needed", "note",
+    "one_line", "parsed", "place", "plural", "quoted", "ranges", "registry", "spellings", "stand_at", "taken",
+    "visible", "vocabulary", "writable",
 ]  # fmt: skip
 
 
@@ -125,12 +127,14 @@ def add_model_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_constraint_options(
-    parser: argparse.ArgumentParser,
-    whitespace: str | None = "flexible",
-    numbers: str | None = "any",
-    strings: str | None = "any",
+    parser: argparse.ArgumentParser, defaults: Mapping[str, Any] | None = None
 ) -> None:
-    """Adds the flags for constraints, with the options of JSON. `constraint` reads them."""
+    """Adds the flags for constraints, with the options of JSON. `constraint` reads them.
+
+    Args:
+        defaults: of options of JSON, where they are not those of `JsonOptions`. None as a default lets the
+            command choose, as `sg.edit` chooses from the document.
+    """
     group = parser.add_argument_group("what the text must be (one of these)")
     group.add_argument("--schema", metavar="FILE", help="a JSON Schema: a file, -, or the JSON itself")
     group.add_argument("--type", metavar="MODULE:NAME", help="a Python type, such as orders:Order")
@@ -149,7 +153,7 @@ def add_constraint_options(
     group = parser.add_argument_group("options of --tools")
     group.add_argument("--tool-choice", metavar="CHOICE", help="auto (the default), required, none or a name")
     group.add_argument("--tool-style", metavar="STYLE", help="how calls are written (default: as the model)")
-    add_schema_options(parser, whitespace, numbers, strings)
+    add_schema_options(parser, {"numbers": "any", "strings": "any", **(defaults or {})})
 
 
 def condition(options: argparse.Namespace) -> Condition | None:
@@ -220,6 +224,35 @@ def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None =
     return replace(found, name=name, documents=documents)
 
 
+def needed(
+    options: argparse.Namespace, inputs: Inputs, failure: str, schema: str | None = None
+) -> Constraint:
+    """As `constraint`. Failure, in these words: the options name none."""
+    found = constraint(options, inputs, schema)
+    if found is None:
+        raise Failure(failure)
+    return found
+
+
+def compiled(wanted: Constraint, compiler: Compiler, options: argparse.Namespace) -> CompiledGrammar:
+    """The grammar of a constraint, its warnings told."""
+    told = wanted.warn()
+    grammar = wanted.compile(compiler, json_options(options))
+    wanted.warn_of(grammar, told)
+    return grammar
+
+
+def taken(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """These options by their names, as arguments of a call."""
+    return {name: getattr(options, name) for name in names}
+
+
+def writable(name: str | None, what: str = "") -> None:
+    """Failure: the folder of a file that will be written does not exist."""
+    if name is not None and not Path(name).absolute().parent.is_dir():
+        raise Failure(f"cannot write {what}{name}: no such folder")
+
+
 def plain(value: Any) -> Any:
     """A value of a Python type in a form that JSON has, for `json.dumps(default=)`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -285,18 +318,9 @@ def registry(options: argparse.Namespace) -> dict[str, Any] | None:
     return found or None
 
 
-def add_schema_options(
-    parser: argparse.ArgumentParser,
-    whitespace: str | None = "flexible",
-    numbers: str | None = "any",
-    strings: str | None = "any",
-) -> None:
-    """Adds flags for the options of `Compiler.json_schema` that have a help text.
-
-    None as a default lets the command choose, as `sg.edit` chooses from the document.
-    """
+def add_schema_options(parser: argparse.ArgumentParser, defaults: Mapping[str, Any]) -> None:
+    """Adds flags for the options of `Compiler.json_schema` that have a help text."""
     group = parser.add_argument_group("schema options")
-    defaults = {"whitespace": whitespace, "numbers": numbers, "strings": strings}
     for option in fields(JsonOptions):
         if "help" not in option.metadata:
             continue

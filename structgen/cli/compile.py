@@ -14,21 +14,10 @@ from structgen import CompiledGrammar, Compiler, allocate_bitmask
 from structgen.constraints import Constraint
 from structgen.errors import GrammarError
 
-from .common import (
-    OK,
-    Commands,
-    Failure,
-    Inputs,
-    add_constraint_options,
-    constraint,
-    json_options,
-    milliseconds,
-    note,
-    vocabulary,
-)
+from . import common
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     parser = commands.add_parser(
         "compile",
         help="what is enforced, what is annotation, timings",
@@ -39,22 +28,22 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--tokenizer", default="bytes", help="bytes (the default), embedded, a file, a folder or a hub name"
     )
-    add_constraint_options(parser)
+    common.add_constraint_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from .main import explain
 
-    inputs = Inputs()
-    tokens = vocabulary(options.tokenizer)
+    inputs = common.Inputs()
+    tokens = common.vocabulary(options.tokenizer)
     measure(Compiler(tokens), Constraint("schema", True), options)  # the vocabulary's own tables, once
-    status = OK
-    common = constraint(options, inputs)
-    if common is None and not options.files:
-        raise Failure("compile needs a schema: files, or an option such as --regex")
-    for file in [*([None] if common is not None else []), *options.files]:
-        wanted = common if file is None else constraint(_plain(options), inputs, file)
+    status = common.OK
+    shared = common.constraint(options, inputs)
+    if shared is None and not options.files:
+        raise common.Failure("compile needs a schema: files, or an option such as --regex")
+    for file in [*([None] if shared is not None else []), *options.files]:
+        wanted = shared if file is None else common.constraint(_plain(options), inputs, file)
         assert wanted is not None
         told = wanted.warn()
         name = wanted.name or f"--{wanted.param}"
@@ -62,11 +51,11 @@ def run(options: argparse.Namespace) -> int:
             grammar, compiled, first = measure(Compiler(tokens), wanted, options)
         except GrammarError as error:
             line, code = explain(error)
-            note(f"structgen: {line}")
+            common.note(f"structgen: {line}")
             status = max(status, code)
             continue
         wanted.warn_of(grammar, told)
-        print(f"{name}: compiled in {milliseconds(compiled)}, first mask {milliseconds(first)}")
+        print(f"{name}: compiled in {common.milliseconds(compiled)}, first mask {common.milliseconds(first)}")
         print(f"  vocabulary  {tokens.vocab_size} ids ({options.tokenizer})")
         for warning in grammar.warnings:
             print(f"  warning     {warning}")
@@ -91,7 +80,7 @@ def measure(
     """The grammar, seconds to compile it, and seconds of its first mask."""
     mask = allocate_bitmask(1, compiler.vocabulary.vocab_size)
     start = time.perf_counter()
-    grammar = wanted.compile(compiler, json_options(options))
+    grammar = wanted.compile(compiler, common.json_options(options))
     middle = time.perf_counter()
     grammar.matcher().fill_bitmask(mask)
     return grammar, middle - start, time.perf_counter() - middle

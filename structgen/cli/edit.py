@@ -9,22 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .common import (
-    OK,
-    Commands,
-    Failure,
-    Inputs,
-    add_constraint_options,
-    add_model_option,
-    called,
-    constraint,
-    json_options,
-    load_model,
-    note,
-)
+from structgen.json_options import WRITTEN
+
+from . import common
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     parser = commands.add_parser(
         "edit",
         help="one value of a document, written anew by a model",
@@ -36,11 +26,11 @@ def add_parser(commands: Commands) -> None:
     place.add_argument("--at", metavar="POINTER", help="a JSON pointer: /customer/city")
     place.add_argument("--span", metavar="BEGIN:END", help="characters, counted from 0")
     parser.add_argument("--instruction", default="", metavar="TEXT", help="what is to become of it")
-    add_model_option(parser)
+    common.add_model_option(parser)
     parser.add_argument("--max-tokens", type=int, default=64, metavar="N", help="(default: 64)")
     parser.add_argument("--temperature", type=float, metavar="T", help="0 is greedy (default: 0)")
     parser.add_argument("--seed", type=int, help="repeats the draws")
-    add_constraint_options(parser, whitespace=None, numbers=None, strings=None)
+    common.add_constraint_options(parser, dict.fromkeys(WRITTEN))
     parser.set_defaults(run=run)
 
 
@@ -49,23 +39,22 @@ def _span(text: str) -> tuple[int, int]:
         begin, end = text.split(":")
         return int(begin), int(end)
     except ValueError:
-        raise Failure(f"--span is BEGIN:END in characters, not {text!r:.60}") from None
+        raise common.Failure(f"--span is BEGIN:END in characters, not {text!r:.60}") from None
 
 
 def run(options: argparse.Namespace) -> int:
     from structgen.generation.editing import edit
 
-    inputs = Inputs()
-    wanted = constraint(options, inputs)
-    if wanted is None:
-        raise Failure("edit needs a constraint: --schema, or another option that says what the text is")
+    inputs = common.Inputs()
+    failure = "edit needs a constraint: --schema, or another option that says what the text is"
+    wanted = common.needed(options, inputs, failure)
     document = inputs.read(options.file, "document")
     where = options.at if options.at is not None else _span(options.span)
-    lm = load_model(options.model)
+    lm = common.load_model(options.model)
     more = {} if options.temperature is None else {"temperature": options.temperature}
     if options.seed is not None:
         more["seed"] = options.seed
-    how = {name: value for name, value in json_options(options).items() if value is not None}
+    how = {name: value for name, value in common.json_options(options).items() if value is not None}
     if how["property_order"] == "schema":
         del how["property_order"]  # the order of the document counts, whichever it is
     try:
@@ -75,10 +64,12 @@ def run(options: argparse.Namespace) -> int:
         )  # fmt: skip
     except (LookupError, ValueError) as error:
         if isinstance(error, LookupError) or str(error).startswith("edit:"):
-            raise Failure(f"{called(options.file)}: {error.args[0].removeprefix('edit: ')}") from None
+            raise common.Failure(
+                f"{common.called(options.file)}: {error.args[0].removeprefix('edit: ')}"
+            ) from None
         raise
-    note(f"{done.old} -> {done.written}")
+    common.note(f"{done.old} -> {done.written}")
     for warning in done.warnings:
-        note(f"structgen: warning: {warning}")
+        common.note(f"structgen: warning: {warning}")
     sys.stdout.write(done.text)
-    return OK
+    return common.OK

@@ -18,19 +18,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from .common import (
-    OK,
-    REJECTED,
-    Commands,
-    Failure,
-    add_constraint_options,
-    add_model_option,
-    load_model,
-    note,
-    plain,
-    plural,
-    warn_once,
-)  # fmt: skip
+from structgen.json_options import WRITTEN
+
+from . import common
 from .prompts import Line, lines_of
 
 if TYPE_CHECKING:
@@ -39,7 +29,7 @@ if TYPE_CHECKING:
     from structgen.lm.base import LanguageModel
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     from structgen.speculation.options import NAMED
 
     parser = commands.add_parser(
@@ -56,7 +46,7 @@ def add_parser(commands: Commands) -> None:
         help='JSONL, or -: a string a line, or {"prompt": ..., "id": ..., "schema": file or schema} with any '
         "argument of sg.generate; a file is looked up beside FILE",
     )
-    add_model_option(parser)
+    common.add_model_option(parser)
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="0 is greedy (default: 0, and 1 where -n is above 1)"
@@ -102,7 +92,7 @@ def add_parser(commands: Commands) -> None:
         "--batch", type=int, default=8, metavar="N", help="texts that share a forward (default: 8)"
     )
     parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
-    add_constraint_options(parser, whitespace="compact", numbers="plain", strings="plain")
+    common.add_constraint_options(parser, WRITTEN)
     parser.set_defaults(run=run)
 
 
@@ -110,11 +100,11 @@ def run(options: argparse.Namespace) -> int:
     from structgen.generation.many import made
 
     if options.stream and (options.prompt is None or options.n > 1 or options.output is not None):
-        raise Failure("--stream shows one text: it takes --prompt, and neither -n nor --output")
+        raise common.Failure("--stream shows one text: it takes --prompt, and neither -n nor --output")
     if options.resume and options.output in (None, "-"):
-        raise Failure("--resume needs --output FILE")
+        raise common.Failure("--resume needs --output FILE")
     if options.batch < 1:
-        raise Failure(f"--batch must be at least 1, not {options.batch}")
+        raise common.Failure(f"--batch must be at least 1, not {options.batch}")
     options.speculate = speculation(options.speculate)
     wanted = lines_of(options)
     kept = _kept(options, wanted) if options.resume else []
@@ -124,19 +114,19 @@ def run(options: argparse.Namespace) -> int:
             try:
                 out = stack.enter_context(open(options.output, "w", encoding="utf-8"))
             except OSError as error:
-                raise Failure(f"cannot write {options.output}: {error.strerror}") from None
+                raise common.Failure(f"cannot write {options.output}: {error.strerror}") from None
         for line in kept:
             print(line, file=out, flush=True)
-        note(f"loading {options.model or 'the embedded model'}")
-        lm = load_model(options.model)
+        common.note(f"loading {options.model or 'the embedded model'}")
+        lm = common.load_model(options.model)
         if options.stream:
             return show(lm, wanted[0], options)
         start = time.perf_counter()
-        status, texts, tokens, forwards = OK, 0, 0, 0
+        status, texts, tokens, forwards = common.OK, 0, 0, 0
         for request, outcome in made(lm, iter(wanted), options.batch):
             line = request.tag
             if options.prompts is not None and request.prompt is not None:
-                note(f"> {request.prompt}")
+                common.note(f"> {request.prompt}")
             results = outcome if isinstance(outcome, list) else [outcome]
             if isinstance(outcome, Exception):
                 status = max(status, _failed(outcome, line))
@@ -148,13 +138,13 @@ def run(options: argparse.Namespace) -> int:
                     tokens, forwards = tokens + used.tokens, forwards + used.row_forwards
             if options.output is not None:
                 for record in _records(request, line, outcome):
-                    print(json.dumps(record, ensure_ascii=False, default=plain), file=out, flush=True)
+                    print(json.dumps(record, ensure_ascii=False, default=common.plain), file=out, flush=True)
             elif not isinstance(outcome, Exception):
                 for result in results:
                     print(result.text, flush=True)
     if texts:
         drafted = f", {tokens / forwards:.2f} tokens a forward" if forwards else ""
-        note(f"{plural(texts, 'text')} in {time.perf_counter() - start:.1f} s{drafted}")
+        common.note(f"{common.plural(texts, 'text')} in {time.perf_counter() - start:.1f} s{drafted}")
     return status
 
 
@@ -167,9 +157,9 @@ def speculation(what: str) -> Any:
     try:
         return named(what, files=True)
     except OSError as error:
-        raise Failure(f"--speculate: cannot read {error.filename}: {error.strerror}") from None
+        raise common.Failure(f"--speculate: cannot read {error.filename}: {error.strerror}") from None
     except ValueError as error:
-        raise Failure(f"--speculate: {error}") from None
+        raise common.Failure(f"--speculate: {error}") from None
 
 
 def show(lm: LanguageModel, request: Request, options: argparse.Namespace) -> int:
@@ -187,16 +177,16 @@ def judge(results: list[Result[Any]], line: Line, max_tokens: int) -> int:
     """Tells of texts that the limit touched; the exit status."""
     cut = sum(1 for result in results if result.finish_reason != "stop")
     if cut:
-        note(f"structgen: {line.place}{plural(cut, 'text')} cut off after {max_tokens} tokens")
+        common.note(f"structgen: {line.place}{common.plural(cut, 'text')} cut off after {max_tokens} tokens")
     bound = sum(1 for result in results if result.budget_bound and result.finish_reason == "stop")
     if bound:
-        note(
-            f"structgen: {line.place}{plural(bound, 'text')} had to end within {max_tokens} tokens and may "
-            "be shorter for it"
+        common.note(
+            f"structgen: {line.place}{common.plural(bound, 'text')} had to end within {max_tokens} tokens "
+            "and may be shorter for it"
         )
     for warning in dict.fromkeys(w for result in results for w in result.warnings):
-        warn_once(warning, line.place)
-    return REJECTED if cut else OK
+        common.warn_once(warning, line.place)
+    return common.REJECTED if cut else common.OK
 
 
 def _failed(error: Exception, line: Line) -> int:
@@ -206,7 +196,7 @@ def _failed(error: Exception, line: Line) -> int:
     if os.environ.get("STRUCTGEN_TRACEBACK"):
         raise error
     text, status = explain(error)
-    note(f"structgen: {line.place}{text}")
+    common.note(f"structgen: {line.place}{text}")
     return status
 
 
@@ -266,5 +256,5 @@ def _kept(options: argparse.Namespace, wanted: list[Request]) -> list[str]:
         else:
             left.append(request)
     wanted[:] = left
-    note(f"{total - len(left)} of {total} are there")
+    common.note(f"{total - len(left)} of {total} are there")
     return kept

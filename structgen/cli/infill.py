@@ -23,29 +23,14 @@ from structgen import (
     UnsatisfiableInfill,
 )
 
-from .common import (
-    OK,
-    REJECTED,
-    Commands,
-    Failure,
-    Inputs,
-    add_constraint_options,
-    allowed_here,
-    called,
-    constraint,
-    json_options,
-    note,
-    place,
-    quoted,
-    vocabulary,
-)
+from . import common
 
 _MARK = "<HOLE>"
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 _READABLE = Regex(r"[^\x00-\x1f\x7f]*")
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     parser = commands.add_parser(
         "infill",
         help="what fits into the holes of a text",
@@ -56,24 +41,21 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--mark", default=_MARK, metavar="TEXT", help=f"what stands for a hole (default: {_MARK})"
     )
-    add_constraint_options(parser)
+    common.add_constraint_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    inputs = Inputs()
-    wanted = constraint(options, inputs)
-    if wanted is None:
-        raise Failure("infill needs a constraint: --schema, or another option that says what the text is")
+    inputs = common.Inputs()
+    failure = "infill needs a constraint: --schema, or another option that says what the text is"
+    wanted = common.needed(options, inputs, failure)
     if not options.mark:
-        raise Failure("--mark is empty")
+        raise common.Failure("--mark is empty")
     text = inputs.read(options.file, "text").removesuffix("\n")
     parts = text.split(options.mark)
     if len(parts) < 2:
-        raise Failure(f"{called(options.file)} has no {options.mark}")
-    told = wanted.warn()
-    grammar = wanted.compile(Compiler(vocabulary(None)), json_options(options))
-    wanted.warn_of(grammar, told)
+        raise common.Failure(f"{common.called(options.file)} has no {options.mark}")
+    grammar = common.compiled(wanted, Compiler(common.vocabulary(None)), options)
     return one(grammar, *parts) if len(parts) == 2 else several(grammar, parts)
 
 
@@ -91,25 +73,25 @@ def one(grammar: CompiledGrammar, prefix: str, suffix: str) -> int:
         middle = grammar.infill(prefix, suffix)
     except UnsatisfiableInfill as error:
         part = (prefix if error.part == "prefix" else suffix).encode()
-        at = place(part, error.offset or 0)
+        at = common.place(part, error.offset or 0)
         print(f"nothing fits: {error}")
         print(f"  after    {at.before}" if at.before else f"  after    (the start of the {error.part})")
         print(f"  found    {at.after}" if at.after else f"  found    (the end of the {error.part})")
-        return REJECTED
+        return common.REJECTED
     shortest = _shortest(middle)
-    note(f"allowed  {allowed_here(middle.matcher())}")
-    note(f"shortest {quoted(shortest)}")
+    common.note(f"allowed  {common.allowed_here(middle.matcher())}")
+    common.note(f"shortest {common.quoted(shortest)}")
     print((prefix.encode() + shortest + suffix.encode()).decode("utf-8", "replace"))
-    return OK
+    return common.OK
 
 
 def several(grammar: CompiledGrammar, parts: list[str]) -> int:
     found = grammar.can_complete([part for text in parts for part in (Gap(), text)][1:])
     if found.verdict is None:
-        raise Failure("whether a text fits is too much to tell")
+        raise common.Failure("whether a text fits is too much to tell")
     if not found:
         print("nothing fits")
-        return REJECTED
+        return common.REJECTED
     # `can_complete` finds some text: each hole of it is written anew, beside what stands in the others.
     fixed = [part.encode() for part in parts]
     cut = re.fullmatch(b"(.*?)".join(map(re.escape, fixed)), found.text, re.DOTALL)
@@ -123,4 +105,4 @@ def several(grammar: CompiledGrammar, parts: list[str]) -> int:
         with contextlib.suppress(SchemaTooComplex, BudgetExceeded):
             holes[at] = _shortest(grammar.infill(written(0, at), written(at + 1, len(holes))))
     print(written(0, len(holes)).decode("utf-8", "replace"))
-    return OK
+    return common.OK

@@ -12,25 +12,10 @@ import numpy as np
 
 from structgen import Compiler, allocate_bitmask
 
-from .common import (
-    OK,
-    REJECTED,
-    Commands,
-    Failure,
-    Inputs,
-    add_constraint_options,
-    allowed_here,
-    constraint,
-    json_options,
-    note,
-    place,
-    quoted,
-    stand_at,
-    vocabulary,
-)
+from . import common
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     parser = commands.add_parser(
         "mask",
         help="the tokens allowed after a text",
@@ -47,27 +32,25 @@ def add_parser(commands: Commands) -> None:
         help="embedded (the default), bytes, a file, a folder or a hub name",
     )
     parser.add_argument("--limit", type=int, default=50, help="tokens to list; 0 lists all (default: 50)")
-    add_constraint_options(parser)
+    common.add_constraint_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     if options.limit < 0:
-        raise Failure("--limit must not be negative")
-    tokens = vocabulary(options.tokenizer)
-    wanted = constraint(options, Inputs(), options.file)
-    if wanted is None:
-        raise Failure("mask needs a schema: a file, or an option such as --regex")
-    told = wanted.warn()
-    grammar = wanted.compile(Compiler(tokens), json_options(options))
-    wanted.warn_of(grammar, told)
+        raise common.Failure("--limit must not be negative")
+    tokens = common.vocabulary(options.tokenizer)
+    failure = "mask needs a schema: a file, or an option such as --regex"
+    grammar = common.compiled(
+        common.needed(options, common.Inputs(), failure, options.file), Compiler(tokens), options
+    )
     data = options.after.encode("utf-8", "surrogateescape")
-    matcher, length = stand_at(grammar, data)
+    matcher, length = common.stand_at(grammar, data)
     if length < len(data):
-        at = place(data, length)
-        note(f"structgen: the text is rejected at {at}, after {at.before or 'nothing'}")
-        note(f"structgen: allowed there: {allowed_here(matcher)}")
-        return REJECTED
+        at = common.place(data, length)
+        common.note(f"structgen: the text is rejected at {at}, after {at.before or 'nothing'}")
+        common.note(f"structgen: allowed there: {common.allowed_here(matcher)}")
+        return common.REJECTED
     mask = allocate_bitmask(1, tokens.vocab_size)
     matcher.fill_bitmask(mask)
     bits = np.unpackbits(np.asarray(mask).reshape(-1).view(np.uint8), bitorder="little")
@@ -75,10 +58,10 @@ def run(options: argparse.Namespace) -> int:
     ends = set(tokens.eos_token_ids)
     shown = ids[: options.limit] if options.limit else ids
     for index in shown:
-        print(f"{index}\t{'(end of text)' if index in ends else quoted(tokens.token_bytes(index))}")
+        print(f"{index}\t{'(end of text)' if index in ends else common.quoted(tokens.token_bytes(index))}")
     rest = f"; {len(shown)} shown" if len(shown) < len(ids) else ""
-    note(f"{len(ids)} of {tokens.vocab_size} ids allowed{rest}")
+    common.note(f"{len(ids)} of {tokens.vocab_size} ids allowed{rest}")
     forced = matcher.forced_bytes()
     if forced:
-        note(f"the text must go on with {quoted(forced)}")
-    return OK
+        common.note(f"the text must go on with {common.quoted(forced)}")
+    return common.OK

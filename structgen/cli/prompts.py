@@ -22,7 +22,7 @@ from structgen.generation.many import Request
 from structgen.generation.options import settings_of
 from structgen.kinds import ARGUMENTS
 
-from .common import Failure, Inputs, called, constraint, json_options
+from .common import Failure, Inputs, called, constraint, json_options, taken
 
 __all__ = ["Line", "lines_of"]
 
@@ -51,7 +51,7 @@ def _options_of(options: argparse.Namespace) -> dict[str, Any]:
         "max_tokens", "temperature", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty",
         "repetition_penalty", "structure_penalty", "stop", "seed", "top_logprobs", "retries", "speculate",
     )  # fmt: skip
-    found = {**json_options(options), **{name: getattr(options, name) for name in names}}
+    found = {**json_options(options), **taken(options, *names)}
     if options.logit_bias:
         found["logit_bias"] = dict(map(_bias, options.logit_bias))
     return found

@@ -14,27 +14,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import (
-    OK,
-    REJECTED,
-    Commands,
-    Failure,
-    Inputs,
-    add_asking_options,
-    add_constraint_options,
-    constraint,
-    json_options,
-    load_model,
-    note,
-    plain,
-    plural,
-)
+from structgen.json_options import SAMPLED
+
+from . import common
 
 if TYPE_CHECKING:
     from structgen.sampling import Samples, Trie
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     from structgen.sampling.methods import METHODS
 
     parser = commands.add_parser(
@@ -43,7 +31,7 @@ def add_parser(commands: Commands) -> None:
         description="Samples texts from P(text | the schema accepts it), or weighted so that they count as "
         "such: one JSON record a line. Exit status 1 if fewer came than were asked for.",
     )
-    add_asking_options(parser)
+    common.add_asking_options(parser)
     parser.add_argument(
         "--method",
         choices=list(METHODS),
@@ -63,7 +51,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--trie", metavar="FILE", help="load what an earlier call learned, and save it again")
     parser.add_argument("--plot", metavar="FILE", help="write the diagnostics as a picture (png, svg, pdf)")
     parser.add_argument("--summary", action="store_true", help="a last record with all diagnostics")
-    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    common.add_constraint_options(parser, SAMPLED)
     parser.set_defaults(run=run)
 
 
@@ -72,25 +60,15 @@ def run(options: argparse.Namespace) -> int:
 
     if options.plot is not None:
         plot.check(options.plot)
-    wanted = constraint(options, Inputs())
-    if wanted is None:
-        raise Failure("sample needs --schema, or another option that says what the texts must be")
+    failure = "sample needs --schema, or another option that says what the texts must be"
+    wanted = common.needed(options, common.Inputs(), failure)
     found = sample(
-        load_model(options.model),
+        common.load_model(options.model),
         options.prompt,
         wanted,
-        **json_options(options),
-        method=options.method,
-        n=options.n,
-        seed=options.seed,
-        max_tokens=options.max_tokens,
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        until_tv=options.until_tv,
-        max_trials=options.max_trials,
-        steps=options.steps,
-        batch=options.batch,
+        **common.json_options(options),
+        **common.taken(options, "method", "n", "seed", "max_tokens", "temperature", "top_k", "top_p"),
+        **common.taken(options, "until_tv", "max_trials", "steps", "batch"),
         trie=_trie(options.trie),
     )
     for one in found:
@@ -101,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             "log_weight": round(one.log_weight, 6),
             "tokens": one.tokens,
         }
-        print(json.dumps(fields, ensure_ascii=False, default=plain))
+        print(json.dumps(fields, ensure_ascii=False, default=common.plain))
     if options.summary:
         print(json.dumps(summary(found), ensure_ascii=False))
     if options.trie is not None:
@@ -110,17 +88,14 @@ def run(options: argparse.Namespace) -> int:
         plot.save(found, options.plot)
     tell(found)
     sys.stdout.flush()
-    return OK if len(found) >= options.n else REJECTED
+    return common.OK if len(found) >= options.n else common.REJECTED
 
 
 def _trie(name: str | None) -> Trie | None:
     from structgen.sampling import load_trie
 
-    if name is None or not Path(name).exists():
-        if name is not None and not Path(name).absolute().parent.is_dir():
-            raise Failure(f"cannot write the trie {name}: no such folder")
-        return None
-    return load_trie(name)
+    common.writable(name, "the trie ")
+    return None if name is None or not Path(name).exists() else load_trie(name)
 
 
 def summary(found: Samples) -> dict[str, Any]:
@@ -147,13 +122,15 @@ def _finite(value: Any) -> Any:
 def tell(found: Samples) -> None:
     """What a person wants to know, in a few lines on standard error."""
     about = found.diagnostics
-    note(f"{about.method}: {plural(len(found), 'text')}, law {found.law}, {about.draws} drawn")
+    common.note(f"{about.method}: {common.plural(len(found), 'text')}, law {found.law}, {about.draws} drawn")
     for reason in [*about.reasons, about.stopped]:
         if reason:
-            note(f"  {reason}")
+            common.note(f"  {reason}")
     if found.log_bracket is not None:
         low, high = found.log_bracket
-        note(f"  log P(language) between {low:.4g} and {high:.4g}; seed {about.seed}")
-    note(f"  {about.positions} forwards, {about.saved} saved by known prefixes; {about.calls} batches")
+        common.note(f"  log P(language) between {low:.4g} and {high:.4g}; seed {about.seed}")
+    common.note(f"  {about.positions} forwards, {about.saved} saved by known prefixes; {about.calls} batches")
     if about.killed:
-        note("  ended without weight: " + ", ".join(f"{k} {v}" for k, v in sorted(about.killed.items())))
+        common.note(
+            "  ended without weight: " + ", ".join(f"{k} {v}" for k, v in sorted(about.killed.items()))
+        )

@@ -11,27 +11,13 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from .common import (
-    OK,
-    REJECTED,
-    Commands,
-    Failure,
-    Inputs,
-    add_asking_options,
-    add_constraint_options,
-    constraint,
-    json_options,
-    load_model,
-    note,
-    plain,
-    plural,
-    python_type,
-)
+from structgen.json_options import SAMPLED
+
+from . import common
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     from structgen.sampling.searches import SEARCHES
 
     parser = commands.add_parser(
@@ -40,7 +26,7 @@ def add_parser(commands: Commands) -> None:
         description="Searches for the most probable texts, or for those that a function of yours ranks best: "
         "one JSON record a line, best first. Exit status 1 if fewer were found than were asked for.",
     )
-    add_asking_options(parser)
+    common.add_asking_options(parser)
     parser.add_argument(
         "--method",
         choices=list(SEARCHES),
@@ -73,45 +59,32 @@ def add_parser(commands: Commands) -> None:
         "--state", metavar="FILE", help="go on with the search in this file, and save it again"
     )
     parser.add_argument("--html", metavar="FILE", help="write the tree as one page that loads nothing")
-    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    common.add_constraint_options(parser, SAMPLED)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from structgen.sampling import search
 
-    wanted = constraint(options, Inputs())
-    if wanted is None:
-        raise Failure("search needs --schema, or another option that says what the texts must be")
-    for name in (options.html, options.state):
-        if name is not None and not Path(name).absolute().parent.is_dir():
-            raise Failure(f"cannot write {name}: no such folder")
-    given: dict[str, Any] = {}
-    for name in ("score", "heuristic", "reward"):
-        if getattr(options, name) is not None:
-            given[name] = python_type(getattr(options, name))
-    if options.branch is not None:
-        given["branch"] = options.branch
-    if options.block is not None:
-        given["block"] = options.block
+    failure = "search needs --schema, or another option that says what the texts must be"
+    wanted = common.needed(options, common.Inputs(), failure)
+    common.writable(options.html)
+    common.writable(options.state)
+    functions = common.taken(options, "score", "heuristic", "reward")
+    given = {name: common.python_type(value) for name, value in functions.items() if value is not None}
+    given |= {
+        name: value for name, value in common.taken(options, "branch", "block").items() if value is not None
+    }
     if options.state is not None and Path(options.state).exists():
         given["resume"] = options.state
     found = search(
-        load_model(options.model),
+        common.load_model(options.model),
         options.prompt,
         wanted,
-        **json_options(options),
+        **common.json_options(options),
         **given,
-        method=options.method,
-        n=options.n,
-        seed=options.seed,
-        max_tokens=options.max_tokens,
-        temperature=options.temperature,
-        enough=options.enough,
-        steps=options.steps,
-        tokens=options.tokens,
-        forwards=options.forwards,
-        seconds=options.seconds,
+        **common.taken(options, "method", "n", "seed", "max_tokens", "temperature", "enough"),
+        **common.taken(options, "steps", "tokens", "forwards", "seconds"),
     )
     for one in found:
         fields = {
@@ -122,17 +95,17 @@ def run(options: argparse.Namespace) -> int:
             "certified": one.certified,
             "tokens": one.tokens,
         }
-        print(json.dumps(fields, ensure_ascii=False, default=plain))
+        print(json.dumps(fields, ensure_ascii=False, default=common.plain))
     sys.stdout.flush()
     if options.state is not None:
         found.save(options.state)
     if options.html is not None:
         found.tree.save(options.html)
-    note(
-        f"{options.method}: {plural(len(found), 'text')}, stopped by {found.stopped!r}; {found.forwards} "
-        f"forwards, {found.tokens} tokens, {found.steps} steps"
+    common.note(
+        f"{options.method}: {common.plural(len(found), 'text')}, stopped by {found.stopped!r}; "
+        f"{found.forwards} forwards, {found.tokens} tokens, {found.steps} steps"
     )
     if len(found) < options.n:
         for reason in found.reasons:
-            note(reason)
-    return OK if len(found) >= options.n else REJECTED
+            common.note(reason)
+    return common.OK if len(found) >= options.n else common.REJECTED

@@ -14,16 +14,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from structgen.serve.options import Options
+from structgen.serve.options import ServerOptions
 
 from .common import OK, Commands, Failure, load_model, note
 
 _KEY = "STRUCTGEN_API_KEY"
 _LOCAL = ("127.0.0.1", "::1", "localhost")  # what --host may be for this machine alone
 _LOCAL_NAMES = ("127.0.0.1", "[::1]", "localhost")  # and how requests write it
-_DEFAULTS = Options()
+_DEFAULTS = ServerOptions()
 _MEGABYTE = 1 << 20
-_NUMBERS = {  # fields of `Options` that are numbers, by what the command says of them
+_NUMBERS = {  # fields of `ServerOptions` that are numbers, by what the command says of them
     "max_tokens": "where a request has no limit",
     "sequences": "answers in the making at once",
     "queue": "requests that may wait",
@@ -121,7 +121,7 @@ def _flag(field: str) -> str:
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The fields of `structgen.serve.options.Options`."""
+    """The fields of `structgen.serve.options.ServerOptions`."""
     keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
     found = {
         name: getattr(options, name) for name in ("name", "tool_style", "temperature", "corpus", "on_limit")
@@ -142,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
 def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = None) -> int:
     """Serve until a signal ends it. `ready` is called with the address once requests are answered."""
     try:
-        chosen = Options(**settings(options))
+        chosen = ServerOptions(**settings(options))
     except ValueError as error:
         words = str(error)
         for field in _NUMBERS:

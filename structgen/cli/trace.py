@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from .common import (
-    OK,
-    REJECTED,
-    Commands,
-    Failure,
-    Inputs,
-    add_asking_options,
-    add_constraint_options,
-    constraint,
-    json_options,
-    load_model,
-    note,
-    warn_once,
-)
+from structgen.json_options import WRITTEN
+
+from . import common
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: common.Commands) -> None:
     parser = commands.add_parser(
         "trace",
         help="how each token of a text came about",
         description="Generates a text and shows for each token the model's probability, the one after the "
         "mask, what is allowed and what else there was. Exit status 1 if the text was cut off.",
     )
-    add_asking_options(parser)
+    common.add_asking_options(parser)
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
     parser.add_argument(
         "--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (the default)"
@@ -42,24 +30,21 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="write one page that loads nothing, instead of the table"
     )
-    add_constraint_options(parser, whitespace="compact", numbers="plain", strings="plain")
+    common.add_constraint_options(parser, WRITTEN)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from structgen.generation import trace
 
-    wanted = constraint(options, Inputs())
-    if options.html is not None and not Path(options.html).absolute().parent.is_dir():
-        raise Failure(f"cannot write {options.html}: no such folder")
+    wanted = common.constraint(options, common.Inputs())
+    common.writable(options.html)
     found = trace(
-        load_model(options.model),
+        common.load_model(options.model),
         options.prompt,
         wanted,
-        max_tokens=options.max_tokens,
-        temperature=options.temperature,
-        seed=options.seed,
-        **json_options(options),
+        **common.taken(options, "max_tokens", "temperature", "seed"),
+        **common.json_options(options),
     )
     if options.html is not None:
         found.save(options.html)
@@ -69,10 +54,10 @@ def run(options: argparse.Namespace) -> int:
         Console().print(table)
     else:
         print(found)
-    note(f"{found!r}")
+    common.note(f"{found!r}")
     for warning in found.result.warnings:
-        warn_once(warning)
-    return OK if found.result.finish_reason == "stop" else REJECTED
+        common.warn_once(warning)
+    return common.OK if found.result.finish_reason == "stop" else common.REJECTED
 
 
 def _coloured(found: object) -> object | None:

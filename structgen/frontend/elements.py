@@ -1,8 +1,8 @@
 """Arguments as elements: how models write a tool call that is not one JSON object.
 
-In: an object schema. Out: a node of a ``_core.GrammarBuilder``. A style is a row of ``STYLES``: what stands
-around a key, a value and an item. A string stands as it is up to the mark that closes its element, any other
-value is JSON; in nested styles objects and arrays are elements, too, and in calls of Python strings are
+In: an object schema. Out: a node of a ``_core.GrammarBuilder``. A style is a row of ``ELEMENT_STYLES``: what
+stands around a key, a value and an item. A string stands as it is up to the mark that closes its element, any
+other value is JSON; in nested styles objects and arrays are elements, too, and in calls of Python strings are
 quoted. The engine writes the schema like that and enforces every keyword of it, as in JSON
 (csrc/schema/write/elements.h). Cost: one node a mark.
 """
@@ -15,11 +15,11 @@ from typing import Any
 from .. import _core
 from . import source
 
-__all__ = ["STYLES", "asks_for_unique_items", "build"]
+__all__ = ["ELEMENT_STYLES", "asks_for_unique_items", "build"]
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class ElementStyle:
     """A member is ``before KEY middle after VALUE close``, an item ``item after VALUE item_close``.
 
     ``{kind}`` in `after` is one of `kinds`: what is written of texts, null, Booleans, numbers, arrays and
@@ -51,13 +51,17 @@ class Style:
 _TEXT_OR_JSON = ("true", "false", "false", "false", "false", "false")
 _M3 = "]<]minimax[>["
 # Recipe, tool style 2, with elements of its own: a row: what stands around a key, a value and an item.
-STYLES = {
-    "python": Style("", "=", "", "", between=", ", python=True),
-    "qwen_xml": Style("<parameter=", ">", "", "</parameter>", key_never=(">",), newlines=True),
-    "minimax_xml": Style('<parameter name="', '">', "", "</parameter>", key_never=('"', ">")),
-    "step_xml": Style('<steptml:parameter name="', '">', "", "</steptml:parameter>", key_never=('"', ">")),
-    "glm_xml": Style("<arg_key>", "</arg_key>", "\n<arg_value>", "</arg_value>", key_never=("</arg_key>",)),
-    "deepseek_xml": Style(
+ELEMENT_STYLES = {
+    "python": ElementStyle("", "=", "", "", between=", ", python=True),
+    "qwen_xml": ElementStyle("<parameter=", ">", "", "</parameter>", key_never=(">",), newlines=True),
+    "minimax_xml": ElementStyle('<parameter name="', '">', "", "</parameter>", key_never=('"', ">")),
+    "step_xml": ElementStyle(
+        '<steptml:parameter name="', '">', "", "</steptml:parameter>", key_never=('"', ">")
+    ),
+    "glm_xml": ElementStyle(
+        "<arg_key>", "</arg_key>", "\n<arg_value>", "</arg_value>", key_never=("</arg_key>",)
+    ),
+    "deepseek_xml": ElementStyle(
         '<｜DSML｜parameter name="',
         '" string="',
         '{kind}">',
@@ -65,7 +69,7 @@ STYLES = {
         kinds=_TEXT_OR_JSON,
         key_never=('"',),
     ),
-    "deepseek_v4_1_xml": Style(
+    "deepseek_v4_1_xml": ElementStyle(
         '<｜DSML｜ parameter name="',
         '" string="',
         '{kind}">',
@@ -73,7 +77,7 @@ STYLES = {
         kinds=_TEXT_OR_JSON,
         key_never=('"',),
     ),
-    "kimi_k3_xml": Style(
+    "kimi_k3_xml": ElementStyle(
         '<|open|>argument key="',
         '" type="',
         '{kind}"<|sep|>',
@@ -81,7 +85,7 @@ STYLES = {
         kinds=("string", "null", "boolean", "number", "array", "object"),
         entities='&"',
     ),
-    "minimax_m3_xml": Style(
+    "minimax_m3_xml": ElementStyle(
         f"{_M3}<",
         ">",
         "",
@@ -93,7 +97,7 @@ STYLES = {
         named_end=True,
         bare=True,
     ),
-    "cohere_xml": Style(
+    "cohere_xml": ElementStyle(
         '<cofl:value name="',
         '" type="',
         '{kind}">',
@@ -122,7 +126,12 @@ def asks_for_unique_items(schema: Any) -> bool:
 
 
 def build(
-    b: _core.GrammarBuilder, part: int, style: Style, spell: source.Spell, blanks: int, key_pattern: str = ""
+    b: _core.GrammarBuilder,
+    part: int,
+    style: ElementStyle,
+    spell: source.Spell,
+    blanks: int,
+    key_pattern: str = "",
 ) -> int:
     """The members of the objects of a schema.
 

@@ -37,15 +37,33 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from ..errors import GrammarError, StructgenError
 from . import elements
 from .python_calls import calls_of
-from .tools import ARGUMENTS, STYLES, Style
+from .source import meant
+from .tools import ARGUMENTS, STYLES, Style, described
 
-__all__ = ["Begun", "Call", "CallReader", "Item", "Part", "style_of_template"]
+if TYPE_CHECKING:
+    from ..compiler import Compiler
+
+__all__ = [
+    "Begun",
+    "Call",
+    "CallReader",
+    "Item",
+    "Part",
+    "ToolCall",
+    "ToolReply",
+    "known_or_meant",
+    "parse_tool_calls",
+    "partial_reply",
+    "reply",
+    "style_of_template",
+]
 
 Accepts = Callable[[str, str], bool]  # a function's name and JSON text: does its schema take the text?
 _READINGS = 256
@@ -319,7 +337,7 @@ class CallReader:
     # ---- arguments as elements ----
 
     def _elements(self, name: str, body: str) -> str | None:
-        if not elements.STYLES[self._style.parameters].nested:
+        if not elements.ELEMENT_STYLES[self._style.parameters].nested:
             members = _flat_members(self._style.parameters, body)
             if members is None:
                 return None
@@ -404,7 +422,7 @@ def _overlap(text: str, mark: str) -> int:
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
     """The key and the readings of each member, the likeliest reading first; None: another style."""
-    row = elements.STYLES[style]
+    row = elements.ELEMENT_STYLES[style]
     before, _, after = row.after.partition("{kind}")
     has_kind = "{kind}" in row.after
     kind = f"{re.escape(before)}(?P<kind>[a-z]*){re.escape(after)}" if has_kind else _loose(row.after)
@@ -500,3 +518,128 @@ def _readings(tree: _Tree, top: bool = False) -> Iterator[Any]:
     if not text.strip():
         yield {}
         yield []
+
+
+# ---- replies: calls with arguments of Python ----
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model made: the function's name, and its arguments by name.
+
+    The arguments of a Python function have the types of its signature.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReply:
+    """An answer where tools may be called: the free text of the model, and its calls in order."""
+
+    text: str
+    calls: list[ToolCall]
+
+
+def parse_tool_calls(text: str, *, style: str = "hermes", tools: Sequence[Any] | None = None) -> ToolReply:
+    """The calls in a model's text, and the free text around them: the inverse of `Compiler.tools`.
+
+    A text that no grammar held to its style is read as well: what is no whole call stays text.
+
+    Args:
+        text: the text, special tokens in it as their names.
+        style: as in `Compiler.tools`.
+        tools: OpenAI's list of functions, or functions of Python. Other names are then no calls, arguments
+            of Python functions have the types of their signatures, and where a style does not write of which
+            type a value is, the function's schema decides. None: every name is a function's, and a value that
+            can be read as JSON is.
+
+    Raises:
+        ValueError: an unknown style. GrammarError: tools that are none, or a call whose arguments a function
+            of Python does not take.
+    """
+    from ..checking import bytes_compiler
+
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a str, not {text!r:.60}")
+    if style not in STYLES:
+        raise ValueError(f"{style!r} is no style{known_or_meant(style)}")
+    return reply(text, style, tools, bytes_compiler())
+
+
+def known_or_meant(style: str) -> str:
+    """What an error says behind the name of an unknown style."""
+    return meant(style, STYLES) or f"; known: {', '.join(STYLES)}"
+
+
+def reply(text: str, style: str, tools: Sequence[Any] | None, compiler: Compiler) -> ToolReply:
+    """`parse_tool_calls` with a compiler, which decides between the readings of arguments."""
+    known = None if tools is None else {described(tool)["function"]["name"]: tool for tool in tools}
+
+    def accepts(name: str, arguments: str) -> bool:
+        if known is None:
+            return True
+        try:
+            schema = described(known[name])["function"]["parameters"]
+            matcher = compiler.json_schema(schema, property_order="any").matcher()
+            return matcher.accept_bytes(arguments) and matcher.is_accepting()
+        except (StructgenError, ValueError, RecursionError):
+            return False
+
+    reader = CallReader(style, None if known is None else list(known), accepts)
+    words, calls = "", []
+    for item in (*reader.feed(text), *reader.finish()):
+        if isinstance(item, str):
+            words += item
+        elif isinstance(item, Call):
+            if known is None:
+                arguments = json.loads(item.arguments, strict=False)
+            else:
+                arguments = _arguments_of(known[item.name], item)
+            calls.append(ToolCall(item.name, arguments))
+    return ToolReply(words, calls)
+
+
+def _arguments_of(tool: Any, call: Call) -> dict[str, Any]:
+    from .python_types import parser_of_arguments
+
+    try:
+        return cast(dict[str, Any], parser_of_arguments(tool)(call.arguments))
+    except StructgenError:
+        raise
+    except ValueError as error:  # pydantic's: of a call that no grammar held to the signature
+        found: list[Any] = getattr(error, "errors", list)()
+        words = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found[:3]) or str(error)
+        raise GrammarError(f"a call of {call.name!r} has arguments that it does not take: {words}") from None
+
+
+def partial_reply(
+    style: str, tools: list[Any], arguments: Callable[[str], dict[str, Any]]
+) -> Callable[[str], ToolReply]:
+    """What makes of the beginning of a text with calls the reply as far as it is known.
+
+    Args:
+        tools: those that may be called.
+        arguments: reads the beginning of a call's arguments.
+    """
+    names = [described(tool)["function"]["name"] for tool in tools]
+
+    def read(text: str) -> ToolReply:
+        words, calls, parts = "", [], ""
+        for item in CallReader(style, names, lambda name, text: True, True).feed(text):
+            if isinstance(item, str):
+                words += item
+            elif isinstance(item, Begun):
+                calls.append(ToolCall(item.name, {}))
+                parts = ""
+            elif isinstance(item, Part):
+                parts += item.text
+                calls[-1] = ToolCall(calls[-1].name, arguments(parts))
+            elif parts:
+                parts = ""
+            else:
+                calls.append(ToolCall(item.name, arguments(item.arguments)))
+        return ToolReply(words, calls)
+
+    return read

@@ -7,8 +7,8 @@ follows a refused value, speculative.py several tokens a forward.
 
 from __future__ import annotations
 
-from .._drawing import Sampling
-from ..constraints import ToolCall, ToolReply
+from .._drawing import Drawing
+from ..frontend.tool_calls import ToolCall, ToolReply
 from .api import agenerate, generate
 from .denoising import Denoised, denoise
 from .editing import Edited, edit
@@ -28,7 +28,7 @@ __all__ = [
     "InvalidValue",
     "Progress",
     "Result",
-    "Sampling",
+    "Drawing",
     "Stream",
     "TokenLogprobs",
     "ToolCall",

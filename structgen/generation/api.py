@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ..constraints import ToolReply, constraint_of
+from ..constraints import constraint_of
 from ..errors import UnsatisfiableSchema
+from ..frontend.tool_calls import ToolReply
 from ..lm.load import language_model
 from .options import GrammarOptions, Options, Settings, TextOptions, ToolOptions, settings_of
 from .plan import Plan, opened, planned

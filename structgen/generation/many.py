@@ -37,7 +37,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from ..constraints import ToolReply, constraint_of
+from ..constraints import constraint_of
+from ..frontend.tool_calls import ToolReply
 from ..lm.load import language_model
 from .api import Call
 from .options import GrammarOptions, Options, TextOptions, ToolOptions, settings_of

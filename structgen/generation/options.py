@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, Required, Union, cast
 import numpy as np
 
 from .._checks import no_option, number, whole
-from .._drawing import Sampling
+from .._drawing import Drawing
 from ..constraints import NAMED
-from ..json_options import JsonOptions
+from ..json_options import WrittenOptions
 from ..lm.asked import AskOptions
 from ..lm.prompts import Format
 
@@ -84,8 +84,8 @@ class ToolOptions(Options, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(JsonOptions):
-    """The options of one call, checked. Numbers, strings and gaps are as `constraints.WRITTEN` has them."""
+class Settings(WrittenOptions):
+    """The options of one call, checked."""
 
     max_tokens: int = 256
     temperature: float | None = None
@@ -104,9 +104,6 @@ class Settings(JsonOptions):
     retries: int = 0
     on_invalid: Literal["forbid", "tell"] = "forbid"
     compiler: Compiler | None = None
-    whitespace: str = "compact"
-    numbers: Literal["any", "plain", "canonical"] | None = "plain"
-    strings: Literal["any", "plain"] | None = "plain"
     format: Format = "auto"
     complete: bool = True
     speculate: Speculate = None
@@ -158,7 +155,7 @@ class Settings(JsonOptions):
         """The options of JSON Schemas."""
         return self.arguments()
 
-    def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Sampling:
+    def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Drawing:
         """How tokens are drawn. A seed is made up where draws need one and none is given.
 
         Without a temperature it is 0, and 1 for several texts: they would be the same.
@@ -169,7 +166,7 @@ class Settings(JsonOptions):
         seed = self.seed
         if temperature > 0 and seed is None:
             seed = cast(int, np.random.SeedSequence().entropy)
-        return Sampling(
+        return Drawing(
             temperature,
             self.top_k,
             self.top_p,

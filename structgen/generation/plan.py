@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .._drawing import Sampling
+from .._drawing import Drawing
 from .._draws import Noise
-from .._structure import Trace
+from .._structure import StructureTrace
 from .._text import TextStream
 from ..constraints import Constraint
 from ..errors import DoubtfulAnswer
@@ -50,7 +50,7 @@ class Plan:
 
     lm: LanguageModel
     settings: Settings
-    sampling: Sampling
+    sampling: Drawing
     prompt: Any
     constraint: Constraint | None
     grammar: CompiledGrammar | None
@@ -83,7 +83,9 @@ class Plan:
             index=index,
             tops=settings.top_logprobs,
             prompt=seen,
-            trace=Trace() if sampling.structure_penalty != 1.0 and self.grammar is not None else None,
+            trace=StructureTrace()
+            if sampling.structure_penalty != 1.0 and self.grammar is not None
+            else None,
         )
 
     def result(
@@ -208,7 +210,7 @@ def planned(
     settings: Settings,
     clock: Clock,
     *,
-    sampling: Sampling | None = None,
+    sampling: Drawing | None = None,
     attempt: int = 0,
 ) -> Plan:
     """Compiles the constraint and reads the prompt. Errors: as `sg.generate`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from .._drawing import Sampling
+from .._drawing import Drawing
 from .._readable import table_html
 from ..errors import StructgenError
 
@@ -80,7 +80,7 @@ class Result(Generic[T_co]):
     finish_reason: Literal["stop", "length"]
     prompt_tokens: int
     timings: dict[str, float]
-    sampling: Sampling
+    sampling: Drawing
     speculation: Statistics | None = None
     budget_bound: bool = False
     stopped_by: str | None = None

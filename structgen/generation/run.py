@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._drawing import Sampling
+from .._drawing import Drawing
 from .._draws import NO_TOKEN, Noise, top
-from .._structure import SHORTEST, Trace, mark
+from .._structure import SHORTEST, StructureTrace, mark
 from .._text import TextStream
 from ..errors import StructgenError
 from ..grammar import CompiledGrammar
@@ -81,7 +81,7 @@ class Text:
 
     context: Context
     matcher: Matcher | None
-    sampling: Sampling
+    sampling: Drawing
     noise: Noise | None
     room: int
     budget: int | None
@@ -99,7 +99,7 @@ class Text:
     done: bool = False  # ended by the grammar, or by an end-of-sequence token
     bound: bool = False  # the budget refused a token that a mask allows
     error: Exception | None = None
-    trace: Trace | None = None
+    trace: StructureTrace | None = None
     seen: list[Seen] | None = None  # how each token came about, if the caller watches
 
     @property

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._text import TextStream
-from ..speculation.engine import Row
-from ..speculation.engine import Run as Engine
+from ..speculation.engine import Row, SpeculativeRows
 from ..speculation.sampled import SampledRun
 from ..speculation.score import open_scorer
 from .run import Clock, Step, Text
@@ -45,7 +44,7 @@ class SpeculativeRun:
         logprobs: bool,
     ) -> None:
         first = texts[0]
-        kind = Engine if options.rule == "coupled" else SampledRun
+        kind = SpeculativeRows if options.rule == "coupled" else SampledRun
         self._engine = kind(
             open_scorer(lm),
             lm.vocabulary,

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
 
-from ..constraints import ToolReply
+from ..frontend.tool_calls import ToolReply
 from .api import Call
 from .options import GrammarOptions, Options, TextOptions, ToolOptions
 from .results import Result, TokenLogprobs

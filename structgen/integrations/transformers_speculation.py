@@ -26,10 +26,10 @@ except ImportError as _missing:
     raise missing(_missing, "transformers' own generate() with drafts") from None
 
 from .._draws import Noise
-from ..generation import Sampling
+from ..generation import Drawing
 from ..grammar import CompiledGrammar
 from ..lm.transformers import TransformersLM
-from ..speculation.engine import Row, Run
+from ..speculation.engine import Row, SpeculativeRows
 from ..speculation.options import Speculation, resolve
 from ..speculation.score import open_scorer
 from ..speculation.statistics import Statistics
@@ -105,13 +105,15 @@ class SpeculativeGenerate:
         lm, options = self._bound(model)
         rows = self._rows(input_ids, model_kwargs.get("attention_mask"), config, stopping_criteria, streamer)
         sampled = bool(config.do_sample)
-        how = Sampling(
+        how = Drawing(
             float(config.temperature or 1.0) if sampled else 0.0,
             (config.top_k or None) if sampled else None,
             config.top_p if sampled and config.top_p is not None and config.top_p < 1.0 else None,
             self._seed,
         )
-        run = Run(open_scorer(lm), lm.vocabulary, self._ends(config), how, options, logprobs=False)
+        run = SpeculativeRows(
+            open_scorer(lm), lm.vocabulary, self._ends(config), how, options, logprobs=False
+        )
         for row in rows:
             run.add(row)
         run.run()

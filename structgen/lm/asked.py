@@ -55,7 +55,7 @@ def ask(
     """Compiles the constraint and reads the prompt.
 
     Args:
-        json: those of `JsonOptions` that are not as `constraints.WRITTEN` has them.
+        json: those of `JsonOptions` that are not as `json_options.WRITTEN` has them.
     """
     if compiler is not None and not hasattr(compiler, "json_schema"):
         raise TypeError(f"compiler is a structgen.Compiler, not {compiler!r:.60}")

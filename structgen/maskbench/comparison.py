@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .figures import TBM, TTFM, by_engine, common_steps, compiled, outcome, ratio, table
 from .figures import figures as figures_of
-from .runs import Run, RunError, rows_of
+from .runs import BenchRun, RunError, rows_of
 
 __all__ = ["compare", "intervals"]
 
@@ -26,7 +26,9 @@ _LOW, _HIGH = -2.0, 8.0  # decades of microseconds
 Floats = npt.NDArray[np.float64]
 
 
-def compare(a: Run, b: Run, *, engine: str | None = None, resamples: int = 1000) -> tuple[str, bool]:
+def compare(
+    a: BenchRun, b: BenchRun, *, engine: str | None = None, resamples: int = 1000
+) -> tuple[str, bool]:
     """(text, worse). RunError: the runs share no engine or no schema."""
     for run in (a, b):
         if run.config["mode"] != "masks":

@@ -1,8 +1,8 @@
 """Drives a run: cases in, rows out, on this machine or on Ray.
 
-Enters: the corpus, engine names, limits. Leaves: rows in a `Run`. A lane is one core's worth of work: it has
-one child process per engine and takes some cases, a turn, through one engine after the other, who goes first
-rotating, so that noise of the machine hits all alike and a child that hangs or dies costs one row. A turn of
+Enters: the corpus, engine names, limits. Leaves: rows in a `BenchRun`. A lane is one core's worth of work: it
+has one child process per engine and takes some cases, a turn, through one engine after the other. Who goes
+first rotates: noise of the machine hits all alike. A child that hangs or dies costs one row. A turn of
 one case would measure what the other engines leave of the processor's caches, too.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from . import endtoend, masks
 from .corpus import Corpus, CorpusError
-from .runs import Run
+from .runs import BenchRun
 from .workers import Worker, WorkerError, each
 
 __all__ = ["TURN", "Lane", "Progress", "Task", "about", "drive", "jobs", "turns"]
@@ -100,7 +100,9 @@ def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def jobs(corpus: Corpus, names: list[str], engines: tuple[str, ...], run: Run) -> Iterator[dict[str, Any]]:
+def jobs(
+    corpus: Corpus, names: list[str], engines: tuple[str, ...], run: BenchRun
+) -> Iterator[dict[str, Any]]:
     """What is left to do, a case each. One that cannot be read is a row for every engine."""
     for name in names:
         left = [engine for engine in engines if (name, engine) not in run.done]
@@ -166,7 +168,7 @@ def duration(seconds: float) -> str:
 
 
 def drive(
-    run: Run,
+    run: BenchRun,
     task: Task,
     corpus: Corpus,
     names: list[str],

@@ -21,7 +21,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .runs import Run, RunError, rows_of
+from .runs import BenchRun, RunError, rows_of
 
 __all__ = ["export"]
 
@@ -32,7 +32,7 @@ _SLOW = 10_000  # microseconds
 _NOT_MEASURED = {"ttfm_us": 0, "max_ttfm_us": 0, "masks_us": 0, "max_mask_us": 0, "num_tokens": 0}
 
 
-def export(run: Run, folder: Path) -> list[Path]:
+def export(run: BenchRun, folder: Path) -> list[Path]:
     """The folders that were written. RunError: the run is none of masks."""
     if run.config["mode"] != "masks":
         raise RunError(f"{run.path} is no run of masks")

@@ -35,7 +35,7 @@ import numpy as np
 from . import engines as known_engines
 from . import figures as fig
 from .method import FLATTERS, METHOD
-from .runs import Run, RunError, rows_of
+from .runs import BenchRun, RunError, rows_of
 
 __all__ = ["Curve", "Report", "Table", "build", "duration"]
 
@@ -90,11 +90,11 @@ class Report:
     runs: Table | None = None
 
 
-def build(runs: list[Run], title: str) -> Report:
+def build(runs: list[BenchRun], title: str) -> Report:
     """The report of some runs. RunError: the runs have no rows."""
     report = Report(title)
     abouts: dict[str, dict[str, Any]] = {}
-    groups: dict[str, list[tuple[Run, list[Row]]]] = {"masks": [], "cases": [], "generate": []}
+    groups: dict[str, list[tuple[BenchRun, list[Row]]]] = {"masks": [], "cases": [], "generate": []}
     for run in runs:
         rows = list(rows_of(run.path))
         mode = run.config["mode"]
@@ -354,7 +354,9 @@ def _growth(steps: list[float]) -> float:
     return float(np.median(steps[-tenth:]) / np.median(steps[:tenth]))
 
 
-def _endtoend(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[str, dict[str, Any]]) -> None:
+def _endtoend(
+    report: Report, runs: list[tuple[BenchRun, list[Row]]], abouts: dict[str, dict[str, Any]]
+) -> None:
     """One table of runs in which engines were told the limit and runs in which they were not, a line each."""
     able = {name for name, about in abouts.items() if about.get("ends_in_time")}
     untold = [run for run, _ in runs if not run.config.get("tell_limit")]
@@ -399,7 +401,7 @@ def _endtoend(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[st
     _told(report, runs, abouts)
 
 
-def _told(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[str, dict[str, Any]]) -> None:
+def _told(report: Report, runs: list[tuple[BenchRun, list[Row]]], abouts: dict[str, dict[str, Any]]) -> None:
     """Says in words which engines can be told the limit, and which cannot."""
     seen = [engine for engine in report.engines if engine in abouts and engine != known_engines.BASELINE]
     seen = [e for e in seen if any(e in run.config["engines"] for run, _ in runs)]
@@ -417,7 +419,7 @@ def _told(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[str, d
     report.method.append(said.strip())
 
 
-def _about(report: Report, runs: list[Run], abouts: dict[str, dict[str, Any]]) -> None:
+def _about(report: Report, runs: list[BenchRun], abouts: dict[str, dict[str, Any]]) -> None:
     described = {name: entry.about for name, entry in known_engines.ENGINES.items()}
     report.versions = Table(
         "Engines",

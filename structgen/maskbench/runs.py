@@ -18,7 +18,7 @@ from typing import Any
 
 import structgen
 
-__all__ = ["Run", "RunError", "machine", "read", "rows_of", "versions"]
+__all__ = ["BenchRun", "RunError", "machine", "read", "rows_of", "versions"]
 
 # What must agree for rows to belong to one run.
 _SAME = ("mode", "tokenizer", "model", "max_tokens", "tell_limit", "data", "scale", "limit", "memory")
@@ -53,7 +53,7 @@ def versions(engines: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class Run:
+class BenchRun:
     """One run's folder and what is in it."""
 
     path: Path
@@ -65,7 +65,7 @@ class Run:
         return self.path.name
 
     @classmethod
-    def open(cls, path: Path, config: dict[str, Any]) -> Run:
+    def open(cls, path: Path, config: dict[str, Any]) -> BenchRun:
         """A new run, or one to go on with. RunError: the folder holds another kind of run."""
         path.mkdir(parents=True, exist_ok=True)
         meta = path / "run.json"
@@ -145,6 +145,6 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def read(path: str | Path) -> Run:
+def read(path: str | Path) -> BenchRun:
     """A finished or unfinished run, for reading."""
-    return Run(Path(path), read_config(Path(path)))
+    return BenchRun(Path(path), read_config(Path(path)))

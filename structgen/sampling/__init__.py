@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from .api import Method, prepare, sample, sample_async
 from .beam import Guide, beam_search
-from .best_first import Partial, Standing
-from .best_first import Plan as SearchPlan
+from .best_first import Partial, SearchPlan, Standing
 from .cautious import cautious
 from .contract import check_laws
 from .contrast import Contrast, Reward
@@ -37,7 +36,7 @@ from .repetition import penalised
 from .results import Diagnostics, Sample, Samples
 from .search_tree import SearchTree
 from .searches import Candidate, Searched, search
-from .smc import Options as SmcOptions
+from .smc import SmcOptions
 from .target import Law
 from .trie import Trie
 from .trie_file import load_trie, save_trie

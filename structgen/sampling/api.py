@@ -56,7 +56,7 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
             for smc and mcmc. How many texts there are then depends on them, so the law is "approximate".
         max_trials: of CARS; 100 n, at least 1000, by default. A run that they end is "approximate" too.
         steps, proposal: of MCMC; "restart", "uniform" or "priority".
-        smc_options: see `smc.Options`; its `extra` then counts, not the one here.
+        smc_options: see `smc.SmcOptions`; its `extra` then counts, not the one here.
         trie: what an earlier call with the same target learned (`Samples.trie`, `load_trie`).
         trie_bytes: memory of a new trie.
         batch: walks that share a forward.

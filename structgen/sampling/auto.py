@@ -80,7 +80,7 @@ def draw(
 def _population(walker: Walker, seeds: Seeds, n: int, extra: int | None) -> Outcome:
     """n weighted texts. A smaller population than PARTICLES is run with so many, and n of them are drawn in
     proportion to their weights; each then has an equal share of the summed weight."""
-    out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
+    out = smc.draw(walker, seeds, max(n, PARTICLES), smc.SmcOptions(extra=extra))
     if n < PARTICLES and out.walks:
         weights = out.log_weights
         kept = pick(normalised(weights), n, seeds.stream(Purpose.FINAL, 0))

@@ -1,6 +1,6 @@
 """One search over the trie: a frontier or a descent, with scores and limits that are plugged in.
 
-Enters: a walker, settings (`Plan`), scores, limits. Leaves: a tree of places and the texts found, best first.
+Enters: a walker, settings (`SearchPlan`), scores, limits. Leaves: a tree of places and texts, best first.
 Cost: a forward for each prefix that the trie does not know; a place of the tree takes about half a kilobyte.
 A search follows no law.
 
@@ -37,13 +37,13 @@ from .logspace import NEVER
 from .outcome import Purpose
 from .walk import LOCAL, Walk, Walker
 
-__all__ = ["Engine", "Limits", "Partial", "Place", "Plan", "Scores", "Standing", "Written"]
+__all__ = ["BestFirst", "Limits", "Partial", "Place", "SearchPlan", "Scores", "Standing", "Written"]
 
 _DRAWS = 1 << 20  # streams that one place may use
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SearchPlan:
     """Settings of the engine.
 
     Attributes:
@@ -206,7 +206,7 @@ class _SpentUp(Exception):
     """A limit is reached in the middle of a step."""
 
 
-class Engine:
+class BestFirst:
     """A search that can be stopped and gone on with.
 
     Attributes:
@@ -218,7 +218,7 @@ class Engine:
             completions.
     """
 
-    def __init__(self, walker: Walker, plan: Plan, scores: Scores, seed: int) -> None:
+    def __init__(self, walker: Walker, plan: SearchPlan, scores: Scores, seed: int) -> None:
         self.walker = walker
         self.plan = plan
         self.scores = scores

@@ -50,7 +50,7 @@ def _cars(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
 
 
 def _smc(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
-    return smc.draw(walker, seeds, asked.n, asked.smc_options or smc.Options(extra=asked.extra))
+    return smc.draw(walker, seeds, asked.n, asked.smc_options or smc.SmcOptions(extra=asked.extra))
 
 
 def _asap(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:

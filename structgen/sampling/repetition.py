@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._checks import number, whole
-from .._structure import SHORTEST, Trace, mark
+from .._structure import SHORTEST, StructureTrace, mark
 from .chance import Seeds
 from .outcome import Found, Purpose
 from .walk import Walk, Walker
@@ -29,7 +29,7 @@ def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: in
     number("decay", decay, "above 0 and at most 1", lambda x: 0 < x <= 1)
     whole("shortest", shortest, 1)
     walk = walker.start(Seeds(seed).stream(Purpose.DRAW, 0))
-    trace = Trace()
+    trace = StructureTrace()
     while not walk.ended:
         walker.fetch([walk])
         _step(walker, walk, trace, decay, shortest)
@@ -38,7 +38,7 @@ def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: in
     return Found(walk.prefix().text, list(walk.tokens), walk.logp, walk.logp)
 
 
-def _step(walker: Walker, walk: Walk, trace: Trace, decay: float, shortest: int) -> None:
+def _step(walker: Walker, walk: Walk, trace: StructureTrace, decay: float, shortest: int) -> None:
     row = walk.node.row
     if not len(row):
         walk.kill(row.reason or "dead end")

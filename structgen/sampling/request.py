@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from .._checks import no_option, number, one_of, whole
 from ..constraints import NAMED, Constraint, constraint_of
-from ..json_options import JsonOptions
+from ..json_options import SampledOptions
 from ..lm.asked import Asked, AskOptions, ask
 from ..lm.load import language_model, room_after
 from ..lm.prompts import Format
 from .mcmc import Proposal
 from .potential import Potential, as_potential
-from .smc import Options as SmcOptions
+from .smc import SmcOptions
 from .target import Law, Target
 from .trie import Trie
 from .walk import Walker
@@ -75,7 +75,7 @@ class SampleOptions(TargetOptions, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetRequest(JsonOptions):
+class TargetRequest(SampledOptions):
     """A model, a prompt, and the law that texts are to follow."""
 
     model: Any
@@ -102,9 +102,6 @@ class TargetRequest(JsonOptions):
     trie_bytes: int = 256 << 20
     batch: int = 16
     compiler: Compiler | None = None
-    whitespace: str = "compact"
-    numbers: Literal["any", "plain", "canonical"] | None = "canonical"
-    strings: Literal["any", "plain"] | None = "plain"
     format: Format = "auto"
     thin: ClassVar[bool] = False  # searches look at more than the best tokens
 

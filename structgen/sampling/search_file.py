@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import StructgenError
-from .best_first import Engine, Place, Written
+from .best_first import BestFirst, Place, Written
 from .chance import Source
 from .logspace import NEVER
 from .target import AnyText, Target
@@ -63,7 +63,7 @@ _PROBED = 64  # the tokens of a vector that are compared to recognise a model
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
-def save_search(engine: Engine, path: str | os.PathLike[str]) -> None:
+def save_search(engine: BestFirst, path: str | os.PathLike[str]) -> None:
     """Writes a search. The file appears whole or not at all."""
     body = _state(engine)
     path = Path(path)
@@ -74,7 +74,7 @@ def save_search(engine: Engine, path: str | os.PathLike[str]) -> None:
     os.replace(partial, path)
 
 
-def load_search(engine: Engine, path: str | os.PathLike[str]) -> None:
+def load_search(engine: BestFirst, path: str | os.PathLike[str]) -> None:
     """Gives a new engine the state of the saved one.
 
     Raises:
@@ -117,7 +117,7 @@ def _digest(body: Any) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def _state(engine: Engine) -> dict[str, Any]:
+def _state(engine: BestFirst) -> dict[str, Any]:
     """The search as JSON. Floats are read back exactly."""
     numbers = {id(place): at for at, place in enumerate(engine.places)}
     places = [
@@ -142,7 +142,7 @@ def _state(engine: Engine) -> dict[str, Any]:
     }
 
 
-def _identity(engine: Engine) -> dict[str, Any]:
+def _identity(engine: BestFirst) -> dict[str, Any]:
     """The parts that must be equal for a search to go on."""
     scores = engine.scores
     return {
@@ -153,7 +153,7 @@ def _identity(engine: Engine) -> dict[str, Any]:
     }
 
 
-def _differences(engine: Engine, body: dict[str, Any]) -> list[str]:
+def _differences(engine: BestFirst, body: dict[str, Any]) -> list[str]:
     """The names of what differs between the file and the call."""
     wanted = _identity(engine)
     parts = wanted.pop("target")
@@ -168,7 +168,7 @@ def other_parts(parts: Mapping[str, Any], others: Mapping[str, Any]) -> list[str
     return [_SAID.get(part, part) for part, value in parts.items() if others[part] != value]
 
 
-def _known(engine: Engine) -> tuple[list[list[int]], dict[tuple[int, ...], int]]:
+def _known(engine: BestFirst) -> tuple[list[list[int]], dict[tuple[int, ...], int]]:
     """The prefixes whose forwards were counted, as a tree of [parent's number, token], and their numbers."""
     trie = engine.walker.trie
     paths = {tuple(trie.tokens(node)) for node in trie.nodes()} | engine.paid
@@ -181,7 +181,7 @@ def _known(engine: Engine) -> tuple[list[list[int]], dict[tuple[int, ...], int]]
     return tree, index
 
 
-def probes(engine: Engine) -> list[tuple[tuple[int, ...], Vector]]:
+def probes(engine: BestFirst) -> list[tuple[tuple[int, ...], Vector]]:
     """The vectors of some prefixes in brief. They recognise the model."""
     found = []
     for node in telling(engine.walker.trie, 2):
@@ -212,7 +212,7 @@ def check_model(target: Target, seen: Sequence[tuple[tuple[int, ...], Vector]]) 
             )
 
 
-def _probed(body: dict[str, Any], engine: Engine) -> list[tuple[tuple[int, ...], Vector]]:
+def _probed(body: dict[str, Any], engine: BestFirst) -> list[tuple[tuple[int, ...], Vector]]:
     paths = _paths(body["known"], engine.walker.target.vocabulary.vocab_size)
     found = []
     for at, ids, scores, tail in body["probes"]:
@@ -239,7 +239,7 @@ def _paths(tree: Any, width: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _restore(engine: Engine, body: dict[str, Any]) -> None:
+def _restore(engine: BestFirst, body: dict[str, Any]) -> None:
     """Gives the engine its state. Raises one of `_DAMAGED` if the numbers do not belong to a search."""
     target = engine.walker.target
     width, end = target.vocabulary.vocab_size, target.end

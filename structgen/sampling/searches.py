@@ -31,7 +31,7 @@ from .._checks import function, number, one_of, whole
 from .._readable import table_html
 from ..errors import StructgenError
 from ..lm.asked import Asked
-from .best_first import Engine, Limits, Partial, Plan, Scores, Standing, Written
+from .best_first import BestFirst, Limits, Partial, Scores, SearchPlan, Standing, Written
 from .request import TargetOptions, TargetRequest, checked
 from .results import text_of
 from .search_file import check_model, load_search, other_parts, probes, save_search
@@ -52,16 +52,16 @@ SearchMethod = Literal["best", "a*", "mcts", "value", "adaptive"]
 class _Way:
     """A method: the engine's settings, and the scores of which it needs one."""
 
-    plan: Plan
+    plan: SearchPlan
     needs: tuple[str, ...] = ()
 
 
 SEARCHES: dict[str, _Way] = {
-    "best": _Way(Plan()),
-    "a*": _Way(Plan(), ("heuristic", "score")),
-    "mcts": _Way(Plan(select="descent", branch=4), ("reward",)),
-    "value": _Way(Plan(branch=4, decisive=1.0), ("score", "heuristic")),
-    "adaptive": _Way(Plan(commit=True, branch=3, decisive=1.0, lookahead=5)),
+    "best": _Way(SearchPlan()),
+    "a*": _Way(SearchPlan(), ("heuristic", "score")),
+    "mcts": _Way(SearchPlan(select="descent", branch=4), ("reward",)),
+    "value": _Way(SearchPlan(branch=4, decisive=1.0), ("score", "heuristic")),
+    "adaptive": _Way(SearchPlan(commit=True, branch=3, decisive=1.0, lookahead=5)),
 }
 
 
@@ -138,7 +138,7 @@ class SearchRequest(TargetRequest):
         return Limits(self.steps, self.tokens, self.forwards, self.seconds)
 
     @property
-    def settings(self) -> Plan:
+    def settings(self) -> SearchPlan:
         return dataclasses.replace(SEARCHES[self.method].plan, **self.plan)
 
 
@@ -180,7 +180,7 @@ class Searched(Sequence[Candidate]):
 
     law = "search"
 
-    def __init__(self, engine: Engine, asked: Asked, n: int, stopped: str, request: SearchRequest) -> None:
+    def __init__(self, engine: BestFirst, asked: Asked, n: int, stopped: str, request: SearchRequest) -> None:
         self._engine, self._asked, self._request = engine, asked, request
         self.n = n
         self.stopped = stopped
@@ -295,7 +295,7 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
         Else what `sg.sample` raises.
     """
     given: dict[str, Any] = dict(options)
-    names = [f.name for f in dataclasses.fields(Plan) if f.name != "select"]
+    names = [f.name for f in dataclasses.fields(SearchPlan) if f.name != "select"]
     plan = {name: given.pop(name) for name in names if name in given}
     if "block" in plan:
         ends = plan["block"]
@@ -318,14 +318,14 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
     else:
         target, read = asked.target()
         scores = Scores(asked.score, asked.heuristic, asked.reward)
-        engine = Engine(asked.walker(target), settings, scores, asked.seed)
+        engine = BestFirst(asked.walker(target), settings, scores, asked.seed)
         if asked.resume is not None:
             load_search(engine, asked.resume)
     stopped = engine.run(asked.limits, asked.n, asked.enough, asked.progress)
     return Searched(engine, read, asked.n, stopped, asked)
 
 
-def _reasons(engine: Engine, stopped: str, missing: bool) -> list[str]:
+def _reasons(engine: BestFirst, stopped: str, missing: bool) -> list[str]:
     """What a reader must know of a search that found too few texts."""
     target = engine.walker.target
     found = [target.remark] if target.remark else []

@@ -28,11 +28,11 @@ from .potential import weight
 from .resampling import SCHEMES, Scheme, resample
 from .walk import Mode, Walk, Walker
 
-__all__ = ["Options", "draw"]
+__all__ = ["SmcOptions", "draw"]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SmcOptions:
     """How the population is run.
 
     Attributes:
@@ -67,9 +67,9 @@ class Options:
             whole("extra", self.extra, 1)  # an estimate needs one draw more
 
 
-def draw(walker: Walker, seeds: Seeds, n: int, options: Options | None = None) -> Outcome:
+def draw(walker: Walker, seeds: Seeds, n: int, options: SmcOptions | None = None) -> Outcome:
     """One population of n particles, run until all have ended."""
-    how = options or Options()
+    how = options or SmcOptions()
     # A move's ratio needs both suffixes under one theta; bounds change while particles run, so it is 1.
     mode = Mode(bounds=how.twist and walker.target.bounded and not how.moves, extra=how.extra)
     if how.moves and walker.target.condition is not None and how.extra is not None:
@@ -78,7 +78,9 @@ def draw(walker: Walker, seeds: Seeds, n: int, options: Options | None = None) -
 
 
 class _Population:
-    def __init__(self, walker: Walker, chances: list[Chance], seeds: Seeds, mode: Mode, how: Options) -> None:
+    def __init__(
+        self, walker: Walker, chances: list[Chance], seeds: Seeds, mode: Mode, how: SmcOptions
+    ) -> None:
         self.walker = walker
         self.mode = mode
         self.how = how

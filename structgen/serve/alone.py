@@ -240,12 +240,12 @@ async def speculate(service: Service, job: Job, options: Speculation) -> None:
 
 
 def _speculate(service: Service, job: Job, options: Speculation, stop: threading.Event) -> None:
-    from ..speculation.engine import Row, Run
+    from ..speculation.engine import Row, SpeculativeRows
     from ..speculation.sampled import SampledRun
     from ..speculation.score import open_scorer
 
     lm, plan = service.lm, job.plan
-    kind = Run if options.rule == "coupled" else SampledRun
+    kind = SpeculativeRows if options.rule == "coupled" else SampledRun
     run = kind(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, plan.drawing, options, logprobs=False)
     ends = frozenset(lm.eos_token_ids)
     rows = []

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from .errors import unexpected
-from .service import Run, Service
+from .service import RequestRun, Service
 
 __all__ = ["Gone", "Json", "events", "unless_gone", "while_there"]
 
@@ -77,7 +77,9 @@ def _looked_at(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
-async def unless_gone(request: Request, run: Run, work: Coroutine[Any, Any, T], ends: bool = True) -> T:
+async def unless_gone(
+    request: Request, run: RequestRun, work: Coroutine[Any, Any, T], ends: bool = True
+) -> T:
     """The same for work on a run, which ends with the work or, unless `ends`, with its failure."""
     done = False
     try:
@@ -97,7 +99,7 @@ async def _disconnected(request: Request) -> None:
 class _Events(EventSourceResponse):  # type: ignore[misc]
     """A stream whose run ends with it, also where its first event is never asked for."""
 
-    run: Run
+    run: RequestRun
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -106,7 +108,9 @@ class _Events(EventSourceResponse):  # type: ignore[misc]
             self.run.end()
 
 
-def events(run: Run, items: AsyncIterator[dict[str, Any]], service: Service, named: bool = False) -> Response:
+def events(
+    run: RequestRun, items: AsyncIterator[dict[str, Any]], service: Service, named: bool = False
+) -> Response:
     """Server-sent events: OpenAI's `data:` lines, and their end mark unless the events have names."""
 
     async def lines() -> AsyncIterator[dict[str, str]]:

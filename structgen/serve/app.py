@@ -14,8 +14,8 @@ The idea. `_Gate` is a middleware before all routes. In this order it checks
     body     read as a whole, within a size, a time, and a number of bytes for all live requests together
 
 Then a route has three steps, the same for each endpoint: `wanted` turns the body into a `Wanted`
-(service.py), `_start` makes a `Run`, and `answer` or a stream of events reads its pieces. `_start` sends the
-jobs to the engine, or to alone.py if the request asks for sampling or speculation.
+(service.py), `_start` makes a `RequestRun`, and `answer` or a stream of events reads its pieces. `_start`
+sends the jobs to the engine, or to alone.py if the request asks for sampling or speculation.
 
 Invariants.
 - Every failure has the shape of OpenAI's errors. A fault of the client is a 4xx, and nobody sees a traceback.
@@ -54,10 +54,10 @@ from ..lm.load import language_model
 from . import alone, chat, completions, page, playground, responses
 from .errors import ApiError, busy, late, unexpected
 from .mistakes import in_words
-from .options import Options
+from .options import ServerOptions
 from .requests import ChatRequest, CompletionRequest, OwnOptions, ResponsesRequest
 from .sequence import Piece
-from .service import Run, Service, Wanted
+from .service import RequestRun, Service, Wanted
 
 __all__ = ["create_app"]
 
@@ -67,18 +67,18 @@ _DISCARDED = 64 << 20  # bytes beyond the limit that are read and dropped, so th
 _BODIES = 16  # all live requests together may hold as many bytes as so many bodies of the largest size
 
 
-def create_app(model: Any = None, options: Options | None = None, **settings: Any) -> FastAPI:
+def create_app(model: Any = None, options: ServerOptions | None = None, **settings: Any) -> FastAPI:
     """The application for one model.
 
     Args:
         model: what `sg.generate` takes: None is the embedded model.
-        options: limits and defaults. settings: fields of `Options` to change.
+        options: limits and defaults. settings: fields of `ServerOptions` to change.
 
     Raises:
         LanguageModelError: there is no such model. ValueError: options that make no sense.
         MissingDependency: the extra `serve` is not installed.
     """
-    chosen = replace(options or Options(), **settings)
+    chosen = replace(options or ServerOptions(), **settings)
     lm = language_model(model)
     source = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     service = Service(lm, chosen, source)
@@ -178,7 +178,7 @@ def _model(service: Service) -> dict[str, Any]:
     }
 
 
-async def _start(service: Service, wanted: Wanted, extension: OwnOptions, request: Request) -> Run:
+async def _start(service: Service, wanted: Wanted, extension: OwnOptions, request: Request) -> RequestRun:
     """Starts the run of a request, in the engine or, with sampling and speculation, beside it."""
     own = extension.sampling is not None or extension.speculate is not None
     if not own:

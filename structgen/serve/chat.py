@@ -16,8 +16,8 @@ from .errors import ApiError
 from .logprobs import of_chat
 from .prompts import messages_as_prompt
 from .requests import ChatRequest, Message
-from .sequence import Entry, Finish, Piece, Plan
-from .service import Run, Service, Wanted
+from .sequence import AnswerPlan, Entry, Finish, Piece
+from .service import RequestRun, Service, Wanted
 from .usage import usage
 
 __all__ = ["Written", "answer", "chunks", "collect", "wanted"]
@@ -68,7 +68,7 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
             go_on=request.continue_final_message,
         )
 
-    plan = Plan(
+    plan = AnswerPlan(
         service.drawing(request),
         room=0,
         tops=(request.top_logprobs or 0) if request.logprobs else None,
@@ -122,7 +122,7 @@ def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item
     return new
 
 
-async def collect(run: Run) -> list[Written]:
+async def collect(run: RequestRun) -> list[Written]:
     """All answers of a run, finished."""
     found = [Written() for _ in range(run.count)]
     parts: list[list[str]] = [[] for _ in found]
@@ -146,7 +146,7 @@ def tool_call(call: Call) -> dict[str, Any]:
     }
 
 
-async def answer(service: Service, request: ChatRequest, run: Run) -> dict[str, Any]:
+async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dict[str, Any]:
     """The whole answer."""
     found = await collect(run)
     choices = []
@@ -172,7 +172,7 @@ async def answer(service: Service, request: ChatRequest, run: Run) -> dict[str, 
     }
 
 
-def head(service: Service, run: Run, kind: str) -> dict[str, Any]:
+def head(service: Service, run: RequestRun, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{secrets.token_hex(12)}",
         "object": kind,
@@ -207,7 +207,7 @@ class _Calls:
         return {"tool_calls": [{"index": self.count - 1, **tool_call(call)}]}
 
 
-async def chunks(service: Service, request: ChatRequest, run: Run) -> AsyncIterator[dict[str, Any]]:
+async def chunks(service: Service, request: ChatRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without its end mark."""
     top = head(service, run, "chat.completion.chunk")
     asked = request.stream_options is not None and request.stream_options.include_usage

@@ -14,8 +14,8 @@ from .errors import ApiError
 from .logprobs import of_completion
 from .prompts import plain_prompt
 from .requests import PROMPTS, CompletionRequest
-from .sequence import Entry, Plan
-from .service import MakePrompt, Run, Service, Wanted
+from .sequence import AnswerPlan, Entry
+from .service import MakePrompt, RequestRun, Service, Wanted
 from .usage import usage
 
 __all__ = ["answer", "chunks", "wanted"]
@@ -32,7 +32,7 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
     if not given:
         raise ApiError(f"a request has 1 to {PROMPTS} prompts, not 0", param="prompt")
     constraint = service.constraint(request)
-    plan = Plan(
+    plan = AnswerPlan(
         service.drawing(request),
         room=0,
         tops=request.logprobs,
@@ -66,7 +66,7 @@ def _prompt(service: Service, given: str | list[int]) -> MakePrompt:
     return lambda schema: plain_prompt(service.lm, given, schema)
 
 
-def _echo(service: Service, request: CompletionRequest, run: Run, index: int) -> str:
+def _echo(service: Service, request: CompletionRequest, run: RequestRun, index: int) -> str:
     """The prompt of an answer, as text."""
     if not request.echo:
         return ""
@@ -78,19 +78,24 @@ def _echo(service: Service, request: CompletionRequest, run: Run, index: int) ->
 
 
 def _logprobs(
-    service: Service, request: CompletionRequest, run: Run, index: int, entries: list[Entry], offset: int
+    service: Service,
+    request: CompletionRequest,
+    run: RequestRun,
+    index: int,
+    entries: list[Entry],
+    offset: int,
 ) -> dict[str, Any] | None:
     if request.logprobs is None:
         return None
     return of_completion(entries, service.lm.vocabulary, offset)
 
 
-def _first(run: Run, index: int) -> list[Entry]:
+def _first(run: RequestRun, index: int) -> list[Entry]:
     """The entry of the prompt's first token, which nothing precedes."""
     return [Entry(run.jobs[index // (run.count // len(run.jobs))].prompt[0], None, [])]
 
 
-async def answer(service: Service, request: CompletionRequest, run: Run) -> dict[str, Any]:
+async def answer(service: Service, request: CompletionRequest, run: RequestRun) -> dict[str, Any]:
     """The whole answer."""
     found = await collect(run)
     choices = []
@@ -118,7 +123,7 @@ async def answer(service: Service, request: CompletionRequest, run: Run) -> dict
     }
 
 
-def _head(service: Service, run: Run) -> dict[str, Any]:
+def _head(service: Service, run: RequestRun) -> dict[str, Any]:
     return {
         "id": f"cmpl-{secrets.token_hex(12)}",
         "object": "text_completion",
@@ -128,7 +133,9 @@ def _head(service: Service, run: Run) -> dict[str, Any]:
     }
 
 
-async def chunks(service: Service, request: CompletionRequest, run: Run) -> AsyncIterator[dict[str, Any]]:
+async def chunks(
+    service: Service, request: CompletionRequest, run: RequestRun
+) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without its end mark."""
     top = _head(service, run)
     asked = request.stream_options is not None and request.stream_options.include_usage

@@ -1,6 +1,6 @@
 """The one constraint that a request asks for, whichever field it stands in.
 
-Enters: the constraint fields of a request, its tools. Leaves: a `Constraint`: how to compile it, which
+Enters: the constraint fields of a request, its tools. Leaves: a `RequestConstraint`: how to compile it, which
 field it came from. Cost: nothing is compiled here. ApiError: two constraints, or one that is malformed.
 
 Nothing that a client writes names a file or an address: `$ref` reaches the document itself and the
@@ -24,7 +24,7 @@ from ..linting import surely
 from .errors import ApiError
 from .requests import Constrained, OwnOptions
 
-__all__ = ["Constraint", "ToolUse", "constraint_of", "tool_use"]
+__all__ = ["RequestConstraint", "ToolUse", "request_constraint", "tool_use"]
 
 _WARNED = 10
 _OUTPUTS = "structured_outputs"
@@ -53,7 +53,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class RequestConstraint:
     """What the text must be.
 
     Attributes:
@@ -92,7 +92,7 @@ class _Found:
     """The constraints that were met so far, by field."""
 
     options: OwnOptions
-    items: list[Constraint] = field(default_factory=list)
+    items: list[RequestConstraint] = field(default_factory=list)
 
     def schema(self, param: str, schema: Any, whitespace: str | None = None) -> None:
         if isinstance(schema, str):
@@ -118,7 +118,7 @@ class _Found:
         def build(compiler: Compiler) -> CompiledGrammar:
             return compiler.json_schema(schema, **how)
 
-        self.items.append(Constraint(param, build, schema, ["schema", how, schema]))
+        self.items.append(RequestConstraint(param, build, schema, ["schema", how, schema]))
 
     def add(self, kind: str, param: str, value: Any, whitespace: str | None = None) -> None:
         """Of any kind. ApiError: a schema that is none, or a `response_format` that is malformed."""
@@ -137,7 +137,7 @@ class _Found:
             return
         style = self.options.json_options(whitespace="one-blank")
         build: Build = lambda compiler: compiler.compile(kind, value, **style)  # noqa: E731
-        self.items.append(Constraint(param, build, None, [kind, value, style]))
+        self.items.append(RequestConstraint(param, build, None, [kind, value, style]))
 
 
 def _no_schema(param: str, message: str, reason: str | None = None, **place: Any) -> ApiError:
@@ -145,7 +145,9 @@ def _no_schema(param: str, message: str, reason: str | None = None, **place: Any
     return ApiError(message, param=param, code="invalid_grammar", details=details)
 
 
-def constraint_of(request: Constrained, text_format: dict[str, Any] | None = None) -> Constraint | None:
+def request_constraint(
+    request: Constrained, text_format: dict[str, Any] | None = None
+) -> RequestConstraint | None:
     """The constraint of the fields other than `tools`; None: any text.
 
     Args:
@@ -260,7 +262,7 @@ def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple
     return kept, mode
 
 
-def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
+def with_tools(use: ToolUse, text: RequestConstraint | None) -> RequestConstraint:
     """Tool calls in the model's style, or the text that the request asks for where calls may be left out."""
 
     style = _within(use.options)
@@ -297,7 +299,7 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
         answer,
     ]
     parameters = use.parameters if answer is None else {**use.parameters, "": answer}
-    return Constraint("tools", build, None, identity, parameters)
+    return RequestConstraint("tools", build, None, identity, parameters)
 
 
 def _within(options: OwnOptions) -> dict[str, Any]:

@@ -52,9 +52,9 @@ from .sequence import Answer, Job, Piece, entry_of
 if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
     from .metrics import Metrics
-    from .options import Options
+    from .options import ServerOptions
 
-__all__ = ["Engine"]
+__all__ = ["ModelThread"]
 
 _PATIENCE = 0.005  # seconds that a step waits after its forward for masks that were quick so far
 _SLEEP = 0.05  # seconds: the longest pause while answers wait for masks
@@ -68,10 +68,10 @@ _NEVER = np.float32(-np.inf)
 _Rows = npt.NDArray[np.float32]
 
 
-class Engine:
+class ModelThread:
     """The thread, its queue and its live answers."""
 
-    def __init__(self, lm: LanguageModel, options: Options, metrics: Metrics) -> None:
+    def __init__(self, lm: LanguageModel, options: ServerOptions, metrics: Metrics) -> None:
         self.lm = lm
         self.options = options
         self.metrics = metrics

@@ -1,6 +1,6 @@
 """What the person who starts a server may set.
 
-Enters: the command line or a keyword argument of `create_app`. Leaves: `Options`. Cost: nothing.
+Enters: the command line or a keyword argument of `create_app`. Leaves: `ServerOptions`. Cost: nothing.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from ..limits import SERVING, Limits, OnLimit, is_subset
 
-__all__ = ["Options"]
+__all__ = ["ServerOptions"]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServerOptions:
     """Limits and defaults of one server.
 
     Attributes:

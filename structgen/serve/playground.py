@@ -29,7 +29,7 @@ from ..sampling.request import Method
 from ..speculation.options import NAMED
 from . import places
 from .answering import Json, events, while_there
-from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
+from .constraints import RequestConstraint, ToolUse, request_constraint, tool_use, with_tools
 from .errors import ApiError
 from .examples import examples
 from .inspecting import checked, looked, reported
@@ -134,7 +134,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         return Json(await while_there(request, work))
 
     async def generate(body: Asked, request: Request) -> Response:
-        def read() -> tuple[Constraint | None, ToolUse | None]:
+        def read() -> tuple[RequestConstraint | None, ToolUse | None]:
             return constraint(service, body.constraint), tools_of(service, body.constraint)
 
         wanted, tools = await service.readers.run(read, "reading the constraint", "text")
@@ -151,7 +151,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
         app.add_api_route(f"{API}/{name}", endpoint, methods=["POST"], **add)
 
 
-def constraint(service: Service, typed: Typed, document: bool = False) -> Constraint | None:
+def constraint(service: Service, typed: Typed, document: bool = False) -> RequestConstraint | None:
     """What an editor's text asks for; None: any text.
 
     Args:
@@ -180,7 +180,7 @@ def constraint(service: Service, typed: Typed, document: bool = False) -> Constr
         raise ApiError("the grammar is empty", param="text", code="invalid_grammar")
     else:
         asked.grammar = typed.text
-    found = constraint_of(asked)
+    found = request_constraint(asked)
     if found is None:
         raise ApiError("the schema is null: a schema is an object or a boolean", param="text")
     return replace(found, param="text")
@@ -218,7 +218,7 @@ def _json(text: str, what: str) -> Any:
         raise ApiError(f"{what} is nested too deeply", param="text", code="invalid_grammar") from None
 
 
-def placed(service: Service, wanted: Constraint, typed: Typed) -> CompiledGrammar:
+def placed(service: Service, wanted: RequestConstraint, typed: Typed) -> CompiledGrammar:
     """The compiled grammar. ApiError: with the place in the editor's text."""
     try:
         return service.compiled(wanted)

@@ -18,14 +18,14 @@ from typing import Any
 
 from .._extras import missing
 from .app import create_app
-from .options import Options
+from .options import ServerOptions
 
 __all__ = ["application"]
 
 
 def application(
     model: str | None = None,
-    options: Options | None = None,
+    options: ServerOptions | None = None,
     *,
     replicas: int | dict[str, Any] = 1,
     resources: dict[str, Any] | None = None,
@@ -37,7 +37,7 @@ def application(
         model: a folder or hub id; None: the embedded model.
         options, settings: as in `create_app`.
         replicas: how many, or Ray's `autoscaling_config`: {"min_replicas": 1, "max_replicas": 4, ...}. Ray
-            counts ongoing requests; by default it wants as many a replica as `Options.sequences`.
+            counts ongoing requests; by default it wants as many a replica as `ServerOptions.sequences`.
         resources: Ray's `ray_actor_options`, such as {"num_gpus": 1}.
 
     Raises:
@@ -49,7 +49,7 @@ def application(
         raise missing(error, "deployments") from None
     from dataclasses import replace
 
-    chosen = replace(options or Options(), **settings)
+    chosen = replace(options or ServerOptions(), **settings)
 
     def build() -> Any:
         return create_app(model, chosen)

@@ -33,7 +33,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 
 from pydantic import (
@@ -47,8 +46,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ..constraints import WRITTEN
-from ..json_options import JsonOptions
+from ..json_options import SENT_NAMES, JsonOptions, WrittenOptions
 from ..sampling.mcmc import Proposal
 from ..sampling.request import Method
 
@@ -233,11 +231,8 @@ class SamplingMethod(Closed):
 def _json_fields() -> dict[str, Any]:
     """The options of JSON that a request may have, with the types of `JsonOptions`."""
     types = get_type_hints(JsonOptions) | {"whitespace": Annotated[str, Field(max_length=1000)]}
-    return {
-        f.name: (types[f.name], WRITTEN.get(f.name, f.default))
-        for f in fields(JsonOptions)
-        if f.name not in ("registry", "digits")
-    }
+    defaults = WrittenOptions()
+    return {name: (types[name], getattr(defaults, name)) for name in SENT_NAMES}
 
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from .errors import ApiError, unexpected
 from .logprobs import of_chat
 from .prompts import messages_as_prompt
 from .requests import Message, ResponsesRequest
-from .sequence import Plan
-from .service import Run, Service, Wanted
+from .sequence import AnswerPlan
+from .service import RequestRun, Service, Wanted
 from .usage import of_responses
 
 __all__ = ["answer", "events", "wanted"]
@@ -56,7 +56,7 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
     def prompt(schema: Any) -> str | list[int]:
         return messages_as_prompt(service.lm, messages, tools=told, schema=schema)
 
-    plan = Plan(
+    plan = AnswerPlan(
         service.law(request.temperature, request.top_p, request.seed),
         room=0,
         tops=request.top_logprobs,
@@ -136,7 +136,7 @@ def _id(prefix: str) -> str:
 
 
 def _response(
-    service: Service, request: ResponsesRequest, run: Run, name: str, status: str, **more: Any
+    service: Service, request: ResponsesRequest, run: RequestRun, name: str, status: str, **more: Any
 ) -> dict[str, Any]:
     given = {} if request.text is None else request.text.model_dump(exclude_none=True)
     return {
@@ -192,7 +192,7 @@ def _function(name: str, call_name: str, call: Call, status: str = "completed") 
     }
 
 
-def _end(run: Run, written: Written) -> dict[str, Any]:
+def _end(run: RequestRun, written: Written) -> dict[str, Any]:
     """The fields that say how a response ended."""
     cut = written.finish == "length"
     return {
@@ -203,7 +203,7 @@ def _end(run: Run, written: Written) -> dict[str, Any]:
     }
 
 
-async def answer(service: Service, request: ResponsesRequest, run: Run) -> dict[str, Any]:
+async def answer(service: Service, request: ResponsesRequest, run: RequestRun) -> dict[str, Any]:
     """The whole response."""
     (written,) = await collect(run)
     logprobs = of_chat(written.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
@@ -238,7 +238,9 @@ class _Growing:
         ]
 
 
-async def events(service: Service, request: ResponsesRequest, run: Run) -> AsyncIterator[dict[str, Any]]:
+async def events(
+    service: Service, request: ResponsesRequest, run: RequestRun
+) -> AsyncIterator[dict[str, Any]]:
     """The events of a stream."""
     name, number = _id("resp"), -1
 

@@ -6,7 +6,7 @@ log-probabilities, the reason why it ended. Cost: microseconds a token beside th
 The problem. The engine's thread draws tokens, workers fill masks, and event loops wait for text. Text that
 was sent cannot be taken back, so the beginning of a stop string or half of a character has to be kept.
 
-The idea. A `Job` is a prompt with a `Plan` and some answers; a request has one job for each prompt. An
+The idea. A `Job` is a prompt with an `AnswerPlan` and some answers; a request has one job for each prompt. An
 `Answer` has the state of one text: context, matcher, mask, stream. For each token:
 
     fill       a worker, or the engine itself if the mask is known (`fill_known`), fills `mask` and sets
@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._drawing import Sampling
+from .._drawing import Drawing
 from .._draws import Noise, top
 from .._text import TextStream
 from ..errors import BudgetExceeded, StructgenError
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ..lm.base import Context
     from ..vocabulary import Vocabulary
 
-__all__ = ["Answer", "Entry", "Finish", "Job", "Piece", "Plan"]
+__all__ = ["Answer", "Entry", "Finish", "Job", "Piece", "AnswerPlan"]
 
 Finish = Literal["stop", "length"]
 _Row = npt.NDArray[np.float32]
@@ -100,7 +100,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AnswerPlan:
     """How each answer of a job is made.
 
     Attributes:
@@ -116,7 +116,7 @@ class Plan:
         taken: gives the bytes of the grammar's states and masks. More than `bytes_at_most` end the request.
     """
 
-    drawing: Sampling
+    drawing: Drawing
     room: int
     grammar: CompiledGrammar | None = None
     budget: bool = False
@@ -197,7 +197,7 @@ class Answer:
         self.taken = time.perf_counter() - begin
         # Time of the processor, because on a busy machine every grammar would look slow.
         self.job.masked(time.thread_time() - work)
-        self.begun, self.filled, self.filling = 0.0, True, False  # in this order: see `Engine._step`
+        self.begun, self.filled, self.filling = 0.0, True, False  # in this order: see `ModelThread._step`
 
     def advance(self, token: int, raw: _Row, allowed: _Row, ends: Collection[int]) -> Piece | None:
         """Adds a drawn token. StructgenError: the grammar refuses it, which is a bug."""
@@ -282,7 +282,7 @@ class Job:
         vocabulary: Vocabulary,
         prompt: list[int],
         prefixes: list[Context],
-        plan: Plan,
+        plan: AnswerPlan,
         count: int,
         loop: asyncio.AbstractEventLoop,
         seconds: float,

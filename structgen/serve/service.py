@@ -1,6 +1,6 @@
 """From a request to the pieces of its answers: what all endpoints share.
 
-Enters: prompts, a constraint, how to draw. Leaves: `Run`s, whose pieces arrive as they are made.
+Enters: prompts, a constraint, how to draw. Leaves: `RequestRun`s, whose pieces arrive as they are made.
 Cost: reading the prompts and compiling the constraint happen in workers, never on the event loop.
 
 The problem. Anyone may send a schema that takes seconds to compile, and nobody knows which schema that is
@@ -19,8 +19,8 @@ compiled twice. A result of which something was left out would be another gramma
 Every grammar has a compiler of its own. Grammars of one compiler wait for each other's masks and share its
 memory; apart, a large one can be dropped without harm to the others.
 
-A run has one job for each prompt, and a job has `count` answers. `Run.pieces` numbers the answers over all
-jobs: with 2 prompts and 3 answers each, answer 1 of the second prompt has the index 4.
+A run has one job for each prompt, and a job has `count` answers. `RequestRun.pieces` numbers the answers over
+all jobs: with 2 prompts and 3 answers each, answer 1 of the second prompt has the index 4.
 
 Invariants.
 - Nothing that takes time runs on the event loop. The engine gets a grammar after its first mask was made.
@@ -46,7 +46,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from .._drawing import Sampling
+from .._drawing import Drawing
 from ..compiler import Compiler
 from ..errors import (
     BudgetExceeded,
@@ -69,16 +69,16 @@ from ..logits import allocate_bitmask
 from ..matcher import can_end_within
 from ..speculation import CorpusDrafter, Drafter
 from .compiling import Workers
-from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
-from .engine import Engine
+from .constraints import RequestConstraint, ToolUse, request_constraint, tool_use, with_tools
+from .engine import ModelThread
 from .errors import ApiError, of_constraint, of_prompt, unexpected
 from .memory import LARGE, Memory
 from .metrics import Metrics
-from .options import Options
+from .options import ServerOptions
 from .requests import ChatRequest, Constrained, Generation, ResponsesRequest
-from .sequence import Job, Piece, Plan
+from .sequence import AnswerPlan, Job, Piece
 
-__all__ = ["Run", "Service", "Wanted"]
+__all__ = ["RequestRun", "Service", "Wanted"]
 
 _WARNED = 10  # warnings about one grammar
 _LINT = 0.25  # seconds of the search for keywords that exclude each other
@@ -110,9 +110,9 @@ class Wanted:
     prompts: list[MakePrompt]
     count: int
     limit: int | None
-    constraint: Constraint | None
+    constraint: RequestConstraint | None
     tools: ToolUse | None
-    plan: Plan
+    plan: AnswerPlan
     complete: bool = True
     warnings: tuple[str, ...] = ()
     limit_param: str = "max_tokens"
@@ -137,7 +137,7 @@ class _TooMuch(Exception):
 
 
 @dataclass(slots=True)
-class Run:
+class RequestRun:
     """The jobs of a request. Whoever needs no more of its answers calls `end`, once or more often.
 
     Attributes:
@@ -254,14 +254,14 @@ class Run:
 class Service:
     """The model, its engine and the pools of workers; one for each process."""
 
-    def __init__(self, lm: LanguageModel, options: Options, source: str | None = None) -> None:
+    def __init__(self, lm: LanguageModel, options: ServerOptions, source: str | None = None) -> None:
         self.lm = lm
         self.options = options
         self.embedded: bool = is_embedded(lm)
         self.name: str = options.name or _name(source, self.embedded)
         self.aliases: set[str] = {self.name, *([source] if source else [])}
         self.metrics: Metrics = Metrics()
-        self.engine: Engine = Engine(lm, options, self.metrics)
+        self.engine: ModelThread = ModelThread(lm, options, self.metrics)
         self.metrics.watch(lambda: self.engine.load)
         self.memory: Memory = Memory()
         self.workers: Workers = Workers(
@@ -302,8 +302,8 @@ class Service:
 
     def constraint(
         self, request: Constrained, text_format: dict[str, Any] | None = None
-    ) -> Constraint | None:
-        return constraint_of(request, text_format)
+    ) -> RequestConstraint | None:
+        return request_constraint(request, text_format)
 
     def tools(self, request: ChatRequest | ResponsesRequest) -> ToolUse | None:
         use = tool_use(
@@ -317,7 +317,7 @@ class Service:
             return use
         return replace(use, style=tool_style(self.lm, use.tools, use.choice))
 
-    def drawing(self, request: Generation) -> Sampling:
+    def drawing(self, request: Generation) -> Drawing:
         """How a request wants its tokens drawn."""
         bias = {}
         for name, value in (request.logit_bias or {}).items():
@@ -341,9 +341,7 @@ class Service:
             logit_bias=bias,
         )
 
-    def law(
-        self, temperature: float | None, top_p: float | None, seed: int | None, **others: Any
-    ) -> Sampling:
+    def law(self, temperature: float | None, top_p: float | None, seed: int | None, **others: Any) -> Drawing:
         if temperature is None:
             temperature = self.temperature
         assert temperature is not None
@@ -351,12 +349,12 @@ class Service:
             seed = secrets.randbits(64)
         if top_p is not None:
             top_p = max(top_p, 1e-9) if top_p < 1 else None
-        return Sampling(
+        return Drawing(
             temperature, top_p=top_p, seed=None if seed is None else seed & ((1 << 64) - 1), **others
         )
 
     def ends(self, request: Generation, limit: int | None, constrained: bool) -> dict[str, Any]:
-        """The fields of a `Plan` that say when a text may end.
+        """The fields of an `AnswerPlan` that say when a text may end.
 
         Raises:
             ApiError: a constraint decides that already, or a stop token is not in the vocabulary.
@@ -382,7 +380,7 @@ class Service:
             "stop_ids": stop_ids,
         }
 
-    async def start(self, wanted: Wanted, queue: bool = True) -> Run:
+    async def start(self, wanted: Wanted, queue: bool = True) -> RequestRun:
         """Read the prompts, compile the constraint, and hand it all to the engine (unless `queue` is False).
 
         Raises:
@@ -480,7 +478,7 @@ class Service:
             self.engine.submit(jobs)
         compiler = None if made is None else made.compiler
         times = compiled[0] if compiled else None
-        run = Run(jobs, tools, compiler, compiled=times, either=either, large_gone=self._large_gone)
+        run = RequestRun(jobs, tools, compiler, compiled=times, either=either, large_gone=self._large_gone)
         run.warnings = [*wanted.warnings, *(() if made is None else made.warnings)]
         return run
 
@@ -512,11 +510,11 @@ class Service:
             self._forget()
         self.memory.freed()
 
-    def compiled(self, constraint: Constraint) -> CompiledGrammar:
+    def compiled(self, constraint: RequestConstraint) -> CompiledGrammar:
         """The grammar of a constraint, compiled anew. Raises an ApiError if the constraint is refused."""
         return self._compiled(constraint).grammar
 
-    def _compiled(self, constraint: Constraint, look: bool = False) -> _Compiled:
+    def _compiled(self, constraint: RequestConstraint, look: bool = False) -> _Compiled:
         """Compiles a constraint with a new compiler, which costs a tenth of a millisecond.
 
         Args:
@@ -554,7 +552,7 @@ class Service:
         more = ["there are more warnings than these"] if len(words) > _WARNED else []
         return _Compiled(grammar, compiler, (*words[:_WARNED], *more))
 
-    def _first_mask(self, grammar: CompiledGrammar, constraint: Constraint, look: bool) -> None:
+    def _first_mask(self, grammar: CompiledGrammar, constraint: RequestConstraint, look: bool) -> None:
         """Makes the first mask here. It builds most of the grammar, and no step of the engine has to wait."""
         try:
             matcher = grammar.matcher()
@@ -608,7 +606,12 @@ class Service:
         return min(asked, left)
 
     def _fits(
-        self, grammar: CompiledGrammar, room: int, wanted: Wanted, constraint: Constraint | None, look: bool
+        self,
+        grammar: CompiledGrammar,
+        room: int,
+        wanted: Wanted,
+        constraint: RequestConstraint | None,
+        look: bool,
     ) -> bool:
         """Whether a budget of `room` tokens can be kept.
 

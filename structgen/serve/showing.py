@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from ..frontend.tool_calls import Call
 from ..generation.watch import Names, shown
 from . import alone
-from .constraints import Constraint, ToolUse
+from .constraints import RequestConstraint, ToolUse
 from .errors import ApiError
 from .prompts import messages_as_prompt, plain_prompt
 from .requests import Message, SamplingMethod
-from .sequence import Plan
-from .service import Run, Service, Wanted
+from .sequence import AnswerPlan
+from .service import RequestRun, Service, Wanted
 
 if TYPE_CHECKING:
     from ..sampling.results import Samples
@@ -38,8 +38,8 @@ _POINTS = 200  # of the bracket's history
 
 
 async def generation(
-    service: Service, asked: Asked, constraint: Constraint | None, tools: ToolUse | None
-) -> tuple[Run, AsyncIterator[dict[str, Any]]]:
+    service: Service, asked: Asked, constraint: RequestConstraint | None, tools: ToolUse | None
+) -> tuple[RequestRun, AsyncIterator[dict[str, Any]]]:
     """A run and its events. ApiError: what is refused before the first token."""
     sampling = asked.method != "plain"
     if sampling and asked.speculate is not None:
@@ -59,7 +59,7 @@ async def generation(
             return plain_prompt(service.lm, asked.prompt, schema)
         return messages_as_prompt(service.lm, messages, tools=told, schema=schema)
 
-    plan = Plan(
+    plan = AnswerPlan(
         service.law(asked.temperature, asked.top_p, asked.seed, top_k=asked.top_k), room=0, watch=True
     )
     # `constraint` is that of the tools already; they are told apart here to read the calls.
@@ -74,7 +74,7 @@ async def generation(
     return run, _sampled(service, run, asked) if sampling else _drawn(service, run)
 
 
-def _start(run: Run) -> dict[str, Any]:
+def _start(run: RequestRun) -> dict[str, Any]:
     job = run.jobs[0]
     return {
         "type": "start",
@@ -91,7 +91,7 @@ def _start(run: Run) -> dict[str, Any]:
     }
 
 
-async def _drawn(service: Service, run: Run) -> AsyncIterator[dict[str, Any]]:
+async def _drawn(service: Service, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
     """One text as it is made."""
     names = Names(service.lm.vocabulary, service.special_names)
     ends = frozenset(service.lm.eos_token_ids)
@@ -119,7 +119,7 @@ async def _drawn(service: Service, run: Run) -> AsyncIterator[dict[str, Any]]:
     }
 
 
-def _calls(run: Run, text: str) -> list[dict[str, str]]:
+def _calls(run: RequestRun, text: str) -> list[dict[str, str]]:
     reader = run.reader()
     if reader is None:
         return []
@@ -127,7 +127,7 @@ def _calls(run: Run, text: str) -> list[dict[str, str]]:
     return [{"name": item.name, "arguments": item.arguments} for item in items if isinstance(item, Call)]
 
 
-async def _sampled(service: Service, run: Run, asked: Asked) -> AsyncIterator[dict[str, Any]]:
+async def _sampled(service: Service, run: RequestRun, asked: Asked) -> AsyncIterator[dict[str, Any]]:
     """Texts of one call of `sg.sample`, what is known of them, and the likeliest ones token by token."""
     (job,) = run.jobs
     yield _start(run)

@@ -6,64 +6,12 @@ and `Speculation`, to set limits. What is generated does not depend on any of it
 
 from __future__ import annotations
 
+from . import drafters
 from .base import Cursor, Drafter, Here, Likely, Session, Start, Step
-from .drafters import (
-    Corpus,
-    CorpusDrafter,
-    DraftModel,
-    Forced,
-    LayerChoice,
-    LogitNgrams,
-    Lookahead,
-    LookaheadWindow,
-    PromptLookup,
-    SchemaOrder,
-    SourceCopy,
-    StringDraft,
-    SuffixAutomatonDrafter,
-    SuffixTree,
-    SuffixTreeDrafter,
-    TokenIntersection,
-    TokenRecycling,
-    Trigram,
-    TrimmedHead,
-    layer_skip,
-)
+from .drafters import *  # noqa: F403
 from .goodput import CostTable
 from .options import Speculation, standard_drafters
 from .statistics import DrafterStatistics, Statistics
 
-__all__ = [
-    "Corpus",
-    "CorpusDrafter",
-    "CostTable",
-    "Cursor",
-    "DraftModel",
-    "Drafter",
-    "DrafterStatistics",
-    "Forced",
-    "Here",
-    "Likely",
-    "LayerChoice",
-    "LogitNgrams",
-    "Lookahead",
-    "LookaheadWindow",
-    "PromptLookup",
-    "SchemaOrder",
-    "Session",
-    "SourceCopy",
-    "Speculation",
-    "Start",
-    "Statistics",
-    "Step",
-    "StringDraft",
-    "SuffixAutomatonDrafter",
-    "SuffixTree",
-    "SuffixTreeDrafter",
-    "TokenIntersection",
-    "TokenRecycling",
-    "Trigram",
-    "TrimmedHead",
-    "layer_skip",
-    "standard_drafters",
-]
+__all__ = ["CostTable", "Cursor", "Drafter", "DrafterStatistics", "Here", "Likely", "Session", "Speculation"]
+__all__ += ["Start", "Statistics", "Step", "standard_drafters", *drafters.__all__]

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
     from .score import Scorer, Scores
 
-__all__ = ["Row", "Run"]
+__all__ = ["Row", "SpeculativeRows"]
 
 _ALL = -1  # the bench's number for drafting as a whole
 _PATIENCE = 3.0  # forwards: a dear drafter that has lost more time than these take sits out
@@ -102,7 +102,7 @@ class Row:
 class _Live:
     """A row, with the state that the run keeps for it."""
 
-    def __init__(self, row: Row, run: Run) -> None:
+    def __init__(self, row: Row, run: SpeculativeRows) -> None:
         self.row = row
         start = Start(
             row.prompt, run.vocabulary, row.grammar, run.how.temperature, row.noise, run.compile, row.text
@@ -173,7 +173,7 @@ class _Look:
         return Likely([contexts[r] for r in rows], found[0][rows], found[1][rows])
 
 
-class Run:
+class SpeculativeRows:
     """Rows decoded together. Add rows at any time; `step` until none is live.
 
     Args:

@@ -14,21 +14,8 @@ from typing import Any, Literal, cast, get_args
 from weakref import WeakKeyDictionary
 
 from .._fork import renew_in_children
+from . import drafters
 from .base import Drafter
-from .drafters import (
-    CorpusDrafter,
-    Forced,
-    LogitNgrams,
-    Lookahead,
-    LookaheadWindow,
-    PromptLookup,
-    SchemaOrder,
-    SourceCopy,
-    SuffixAutomatonDrafter,
-    SuffixTreeDrafter,
-    TokenRecycling,
-    Trigram,
-)
 from .goodput import Bench, Calibration, CostTable
 
 __all__ = ["NAMED", "Rule", "Speculation", "named", "resolve", "standard_drafters"]
@@ -92,17 +79,17 @@ class Speculation:
 # Recipe, drafter 3: its short name.
 # The drafters that need nothing but themselves, by name: the choices of the command line and of the server.
 NAMED: dict[str, Callable[[], Drafter]] = {
-    "grammar": Forced,
-    "schema": SchemaOrder,
-    "automaton": SuffixAutomatonDrafter,
-    "tree": SuffixTreeDrafter,
-    "recycling": TokenRecycling,
-    "ngrams": LogitNgrams,
-    "trigram": Trigram,
-    "lookup": PromptLookup,
-    "copy": SourceCopy,
-    "lookahead": Lookahead,
-    "window": LookaheadWindow,
+    "grammar": drafters.Forced,
+    "schema": drafters.SchemaOrder,
+    "automaton": drafters.SuffixAutomatonDrafter,
+    "tree": drafters.SuffixTreeDrafter,
+    "recycling": drafters.TokenRecycling,
+    "ngrams": drafters.LogitNgrams,
+    "trigram": drafters.Trigram,
+    "lookup": drafters.PromptLookup,
+    "copy": drafters.SourceCopy,
+    "lookahead": drafters.Lookahead,
+    "window": drafters.LookaheadWindow,
 }
 _STANDARD = ("grammar", "schema", "automaton", "tree", "recycling")
 
@@ -128,18 +115,18 @@ def named(
         OSError: there is no such file.
     """
     known = {**NAMED, **(more or {})}
-    drafters: list[Drafter] = []
+    found: list[Drafter] = []
     for name in (name.strip() for name in names.split(",")):
         if name == "auto":
-            drafters += standard_drafters()
+            found += standard_drafters()
         elif name in known:
-            drafters.append(known[name]())
+            found.append(known[name]())
         elif files and name.startswith("corpus="):
-            drafters.append(CorpusDrafter(name.removeprefix("corpus=")))
+            found.append(drafters.CorpusDrafter(name.removeprefix("corpus=")))
         else:
             listed = ", ".join([*known, *(["corpus=FILE"] if files else [])])
             raise ValueError(f"no drafter is called {name!r}: there are {listed}")
-    return Speculation(drafters)
+    return Speculation(found)
 
 
 def resolve(speculate: Any, lm: Any) -> Speculation | None:

@@ -24,7 +24,7 @@ from ..logits import allocate_bitmask, apply_bitmask
 from .base import Cursor, Drafter, Here
 from .beams import GumbelBelow, Perturbation, stochastic_beams
 from .drafters import DraftModel
-from .engine import Row, Run, _Live
+from .engine import Row, SpeculativeRows, _Live
 from .options import Rule
 from .rules import Chance, Floats, k_seq, recursive
 from .score import Scores
@@ -75,8 +75,8 @@ def draw_drafts(q: Floats, rule: Rule, branches: int, random: np.random.Generato
     return [chance.draw(q) for _ in range(1 if rule == "single" else branches)]
 
 
-class SampledRun(Run):
-    """A `Run` whose options name another rule than "coupled"."""
+class SampledRun(SpeculativeRows):
+    """`SpeculativeRows` whose options name another rule than "coupled"."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         # The rules need whole distributions, so the head is never restricted.
