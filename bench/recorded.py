@@ -9,6 +9,8 @@ are those of the test-suite, which runs a few seeds of each:
     limits, captures                         `max_tokens` and captures of rules, beside naive derivations
     styles                                   arguments of tools in a style, beside its inverse and a judge
     budget, budget-schema, budget-grammar    least tokens and masks under budgets, beside exhaustive search
+    reasoning, drafts                        thoughts in front of answers, beside their definition; drafts
+                                             over the border under budgets
     samplers                                 `sg.sample` over every outcome of its randomness
 
 Results are appended to `--out` chunk by chunk, so that a run goes on where it stopped. A worker that dies, or
@@ -49,6 +51,7 @@ def kinds() -> dict[str, Callable[[int], Any]]:
     from oracles import least_tokens as least
     from oracles import max_tokens as limits
     from oracles import random_grammars as grammars
+    from oracles import reasoning
     from oracles import sampling_stops as stops
     from oracles import token_formats as formats
     from oracles import tool_calls as styles
@@ -79,15 +82,17 @@ def kinds() -> dict[str, Callable[[int], Any]]:
         "budget": least.of_regex,
         "budget-schema": lambda seed: least.of_schema(seed, seed % len(least.SCHEMAS)),
         "budget-grammar": least.of_grammar,
+        "reasoning": lambda seed: reasoning.means_what_it_says(Seeded(seed)),
+        "drafts": lambda seed: reasoning.thinks_and_answers(Seeded(seed)),
         "samplers": sampler,
     }
 
 
 # Chunks of each kind in a turn of 40. What is quick, and finds the most, comes most often.
 TURN = {
-    "contextual": 8, "dynamic": 6, "scannerless": 3, "gbnf": 3, "tokens": 2, "tokens-ebnf": 2,
+    "contextual": 6, "dynamic": 6, "scannerless": 3, "gbnf": 3, "tokens": 2, "tokens-ebnf": 2,
     "tokens-lark": 2, "limits": 2, "captures": 1, "styles": 4, "budget": 3, "budget-schema": 1,
-    "budget-grammar": 1, "samplers": 2,
+    "budget-grammar": 1, "reasoning": 1, "drafts": 1, "samplers": 2,
 }  # fmt: skip
 
 

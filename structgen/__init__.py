@@ -50,6 +50,7 @@ from .limits import Limits
 from .linting import Finding, SchemaWarning, lint
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp
 from .matcher import Capture, Matcher, fill_bitmasks
+from .reasoning import Reasoning
 from .templates import Template, each, gen, select, template
 from .vocabulary import Vocabulary
 
@@ -106,6 +107,7 @@ __all__ = [
     "Matcher",
     "MissingDependency",
     "Progress",
+    "Reasoning",
     "Regex",
     "ReportEntry",
     "Result",

@@ -190,6 +190,11 @@ class Compiler:
 
     def read_grammar(self, written: bytes, subset: bool) -> Grammar: ...
 
+    def include_grammar(self, builder: GrammarBuilder, written: bytes) -> int:
+        """
+        Puts a written grammar into a builder; the number of its first rule there.
+        """
+
     def choice(self, texts: Sequence[str], subset: bool) -> Grammar: ...
 
     def set_limits(self, grammar: Grammar, compile_work: int, mask_work: int) -> None:

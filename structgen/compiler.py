@@ -39,6 +39,7 @@ import json
 import os
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -47,13 +48,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from . import _core, _metaschemas
 from ._fork import renew_in_children
 from ._stack import roomy
-from .errors import GrammarError, SchemaTooComplex, StructgenError
+from .errors import GrammarError, SchemaTooComplex, StructgenError, VocabularyError
 from .frontend.source import sound, text_of
 from .grammar import CompiledGrammar
 from .json_options import JsonArguments, JsonOptions, JsonStyle, StyleArguments
 from .limits import Limits, OnLimit, is_subset
 
 if TYPE_CHECKING:
+    from .reasoning import Reasoning
     from .templates import Template
     from .vocabulary import Vocabulary
 
@@ -370,7 +372,7 @@ class Compiler:
         *,
         style: str = "hermes",
         parallel: bool = True,
-        reasoning: bool = False,
+        reasoning: Reasoning | str | bool | None = None,
         extra_keys: Literal["allow", "forbid"] | None = None,
         digits: int | None = None,
         on_limit: OnLimit | None = None,
@@ -388,16 +390,79 @@ class Compiler:
                 (also "gpt-oss"), "pythonic" (also "llama4"; ``[f(x="a", y=True)]``), "llama4-json", "json"
                 or "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made.
-            reasoning: whether the text begins with a section of reasoning.
+            reasoning: how the model thinks before it calls: a `Reasoning`, or the name of a family
+                (`Reasoning.of`). Text around calls then does not contain its start mark. True stands for the
+                marks of the style, and the model has to think; it is deprecated.
             extra_keys, digits: as in `JsonOptions`. By default a call has the arguments that its function
                 lists.
             options: how arguments are written, as in `structural_tag`.
         """
-        from .frontend.tools import structural_tag
+        from .frontend import tools as front
+        from .reasoning import Reasoning, reasoning_of
 
         JsonOptions(extra_keys=extra_keys, digits=digits)  # which checks them
-        spec = structural_tag(tools, tool_choice, style, parallel, reasoning, extra_keys, digits)
-        return self.structural_tag(spec, on_limit=on_limit, **options)
+        if reasoning is True:
+            warnings.warn(
+                "reasoning=True is deprecated: give reasoning=Reasoning.of(...) or the name of a family",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            reasoning = Reasoning.of(
+                front.STYLES[style].family if style in front.STYLES else "qwen3", required=True
+            )
+        thinks = reasoning_of(reasoning)
+        never = [] if thinks is None else [thinks.start]
+        spec = front.structural_tag(tools, tool_choice, style, parallel, never, extra_keys, digits)
+        grammar = self.structural_tag(spec, on_limit=on_limit, **options)
+        return grammar if thinks is None else self.with_reasoning(grammar, thinks, on_limit=on_limit)
+
+    def with_reasoning(
+        self,
+        grammar: CompiledGrammar | None,
+        reasoning: Reasoning | str,
+        *,
+        on_limit: OnLimit | None = None,
+    ) -> CompiledGrammar:
+        """The grammar of thoughts and an answer behind them.
+
+        It is a grammar like any other: masks, budgets, drafts, rollback and captures work across the border
+        of thoughts and answer. `parse` reads the answer alone. Under `max_tokens` masks keep room for the end
+        mark and a shortest answer.
+
+        Args:
+            grammar: of the answers, of this compiler's vocabulary; None: any text.
+            reasoning: the marks and what is asked of thoughts, or the name of a family (`Reasoning.of`).
+
+        Raises:
+            GrammarError: the border would be ambiguous, because an answer may begin with the start mark and
+                thoughts may be left out; the grammar is one of middles or has a condition; `max_tokens` of
+                the reasoning leaves no thoughts that tokens can write.
+            ValueError: an unknown family. VocabularyError: the grammar is of another vocabulary.
+        """
+        from .reasoning import compose, reasoning_of
+
+        thinks = reasoning_of(reasoning)
+        if thinks is None:
+            raise TypeError(
+                f"reasoning= takes a structgen.Reasoning or the name of a family, not {reasoning!r:.60}"
+            )
+        if grammar is not None and not isinstance(grammar, CompiledGrammar):
+            raise TypeError(f"grammar is a CompiledGrammar or None, not {grammar!r:.60}")
+        if grammar is not None and grammar.vocabulary is not self.vocabulary:
+            raise VocabularyError(
+                "the grammar was compiled for another vocabulary: compile it with this compiler"
+            )
+        subset = self._subset(on_limit)
+        key = ("reasoning", grammar, thinks, subset)
+        if (known := self._known(key)) is not None:
+            return known
+        builder, rule, effective = compose(self, grammar, thinks)
+        recipe: _Recipe = ("with_reasoning", (grammar, thinks), {})
+        made = self._built(builder, rule, None if grammar is None else grammar.source, subset, recipe)
+        made._reasoned = (grammar, effective)
+        made._parse = made._answer_value
+        kept = grammar is None or grammar._core in self._keys
+        return self._remember(key, made) if kept else made
 
     def substring_of(
         self, text: str, unit: Literal["words", "chars"] = "words", *, on_limit: OnLimit | None = None
@@ -463,6 +528,13 @@ class Compiler:
             method, arguments, options = recipe
             self._made(grammar, method, arguments, options, subset)
         return grammar
+
+    def _json_node(self, b: _core.GrammarBuilder, text: str, asked: JsonOptions) -> int:
+        """The node of a JSON Schema that `json_schema` compiled."""
+        documents = [] if asked.registry is None else _documents(asked.registry)
+        if asked.registry is None and "json-schema.org" in text:
+            documents = _metaschemas.documents()
+        return b.json(text, documents, *asked.core(), _draft_number(asked.draft))
 
     def _made(
         self,

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .compiler import Compiler
     from .explain import Explanation
     from .json_options import JsonOptions
+    from .reasoning import Reasoning
     from .vocabulary import Vocabulary
 
 
@@ -89,6 +90,7 @@ class CompiledGrammar:
         "_infill",
         "_options",
         "_parse",
+        "_reasoned",
         "_recipe",
         "_report",
         "_source",
@@ -111,6 +113,7 @@ class CompiledGrammar:
         self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
         self._compiler: Callable[[], Compiler | None] = _no_compiler  # weak: it keeps its grammars
         self._condition: tuple[CompiledGrammar, Condition] | None = None  # whose texts meet it
+        self._reasoned: tuple[CompiledGrammar | None, Reasoning] | None = None  # of answers behind thoughts
         # The call that makes it again: the class Compiler (handed in: this file does not import it), one of
         # its methods, and the arguments.
         self._recipe: tuple[type[Compiler], str, tuple[Any, ...], dict[str, Any]] | None = None
@@ -490,9 +493,9 @@ class CompiledGrammar:
     @property
     def report(self) -> tuple[ReportEntry, ...]:
         """Keywords that are annotation only, with JSON pointers; empty when everything is enforced."""
-        made_of = self._condition or self._infill
+        made_of = self._condition or self._infill or self._reasoned
         if made_of is not None:
-            return made_of[0].report
+            return () if made_of[0] is None else made_of[0].report
         if self._report is None:
             entries = [ReportEntry(*e) for e in self._core.report()]
             if self._parse is not None:
@@ -541,6 +544,24 @@ class CompiledGrammar:
                 raise
             fact = f"byte {length} cannot follow" if length < len(utf8(text)) else "it is not complete"
             raise ValueError(f"the text {text[:60]!r} is none of the grammar's: {fact}") from None
+
+    def _answer_value(self, text: str | bytes) -> Any:
+        """The value of the answer in a text with thoughts."""
+        assert self._reasoned is not None
+        grammar, reasoning = self._reasoned
+        whole = text.decode() if isinstance(text, bytes) else text
+        answer = reasoning.split(whole)[1]
+        return answer if grammar is None else grammar.parse(answer)
+
+    @property
+    def reasoning(self) -> Reasoning | None:
+        """How thoughts stand in its texts: `Reasoning.split` cuts one. None: there are none."""
+        return None if self._reasoned is None else self._reasoned[1]
+
+    @property
+    def answer(self) -> CompiledGrammar | None:
+        """The grammar of the answers behind thoughts (None: any text), or the grammar itself."""
+        return self if self._reasoned is None else self._reasoned[0]
 
     def explain(self, text: str | bytes) -> Explanation | None:
         """Why a text is refused: the place, the keywords that forbid it, what could stand there; None if it

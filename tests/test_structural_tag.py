@@ -3,6 +3,7 @@
 # ruff: noqa: E501, UP031  (tables: a case is a line; calls are full of braces)
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import itertools
 import json
@@ -19,6 +20,7 @@ from oracles.differential import instances
 from oracles.strategies import Seeded
 from structgen import errors
 from structgen.frontend import tools as tool_styles
+from structgen.reasoning import FAMILIES
 
 VOCABULARY = structgen.Vocabulary.from_bytes(
     [bytes([i]) for i in range(256)] + [b"", b"", b"", b""],
@@ -260,8 +262,9 @@ def test_tools(style) -> None:
     assert harness.verdict(none, "no call") and not harness.verdict(none, call)
     named = BYTES.tools(TOOLS, {"type": "function", "function": {"name": "time"}}, style=style)
     assert not harness.verdict(named, call)
-    thinking = BYTES.tools(TOOLS, "required", style=style, reasoning=True)
-    begin, end = tool_styles.STYLES[style].think
+    thinks = dataclasses.replace(FAMILIES[tool_styles.STYLES[style].family], required=True, gap="")
+    thinking = BYTES.tools(TOOLS, "required", style=style, reasoning=thinks)
+    begin, end = thinks.start, thinks.end
     assert harness.verdict(thinking, f"{begin}hm {call}{end}{call}") and not harness.verdict(thinking, call)
 
 

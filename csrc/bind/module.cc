@@ -558,6 +558,14 @@ NB_MODULE(_core, m) {
           },
           "written"_a, "subset"_a)
       .def(
+          "include_grammar",
+          [](Compiler& c, BoundGrammar& g, const nb::bytes& written) {
+            WrittenGrammar part = read_grammar({written.c_str(), written.size()}, c.vocabulary());
+            return include_grammar(g.source, g.schemas, std::move(part));
+          },
+          nb::arg("builder").lock(), "written"_a,
+          "Puts a written grammar into a builder; the number of its first rule there.")
+      .def(
           "choice",
           [](Compiler& c, const std::vector<std::string>& texts, bool subset) {
             return released([&] { return c.choice(texts, subset); });

@@ -386,4 +386,57 @@ WrittenGrammar read_grammar(std::string_view bytes, const Vocabulary& vocabulary
   return out;
 }
 
+uint32_t include_grammar(GrammarSource& source, std::vector<JsonPart>& schemas, WrittenGrammar part) {
+  GrammarSource& s = part.source;
+  const auto size = [](const auto& list) { return static_cast<uint32_t>(list.size()); };
+  const uint32_t nodes = size(source.nodes), rules = size(source.rules), lexemes = size(source.lexemes),
+                 gaps = size(source.gaps), parts = size(schemas);
+  const auto capture = [&](uint32_t number) {
+    std::vector<std::string>& names = source.captures;
+    const auto at = std::ranges::find(names, s.captures[number]);
+    const uint32_t found = static_cast<uint32_t>(at - names.begin());
+    if (at == names.end()) names.push_back(s.captures[number]);
+    return found;
+  };
+  for (GrammarNode& n : s.nodes) {
+    for (uint32_t& k : n.kids) k += nodes;
+    switch (n.op) {
+      case NodeOp::kRule: n.a += rules; break;
+      case NodeOp::kLexeme: n.a += lexemes; break;
+      case NodeOp::kGap: n.a += gaps; break;
+      case NodeOp::kPart: n.a += parts; break;
+      case NodeOp::kSplit: n.b = capture(n.b); [[fallthrough]];
+      case NodeOp::kCapture: n.a = capture(n.a); break;
+      default: break;
+    }
+    source.nodes.push_back(std::move(n));
+  }
+  for (GrammarRule& r : s.rules) {
+    r.node += nodes;
+    source.rules.push_back(std::move(r));
+  }
+  for (Lexeme& l : s.lexemes) {
+    l.node += nodes;
+    if (l.whole >= 0) l.whole += nodes;
+    source.lexemes.push_back(std::move(l));
+  }
+  for (std::vector<uint32_t>& gap : s.gaps) {
+    for (uint32_t& lexeme : gap) lexeme += lexemes;
+    source.gaps.push_back(std::move(gap));
+  }
+  for (std::string& text : s.warnings) source.warnings.push_back(std::move(text));
+  for (JsonPart& p : part.schemas) {
+    if (p.marks) {
+      for (uint32_t* mark : {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->item,
+                             &p.marks->item_close, &p.marks->blank, &p.marks->between})
+        *mark += nodes;
+      for (uint32_t& mark : p.marks->after) mark += nodes;
+    }
+    schemas.push_back(std::move(p));
+  }
+  source.parts = size(schemas);
+  source.edged |= s.edged;
+  return part.start + rules;
+}
+
 }  // namespace structgen

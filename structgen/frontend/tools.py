@@ -34,6 +34,7 @@ import difflib
 import inspect
 import re
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,8 @@ class Style:
 
     A call is `begin`, the arguments, `end`. ``{name}`` is the function's name, ``{index}`` any number. A
     style with a section has `open`, calls joined by `separator`, and `close`. In a style without one,
-    `trigger` is the text with which every call begins. `think` are the marks of a section of reasoning.
+    `trigger` is the text with which every call begins. `family` names the marks of its models' thoughts
+    (reasoning.py).
     """
 
     begin: str
@@ -60,7 +62,7 @@ class Style:
     close: str = ""
     separator: str = ""
     parameters: str = "json"
-    think: tuple[str, str] = ("<think>", "</think>")
+    family: str = "qwen3"
 
 
 # Recipe, tool style 1: a row: what stands around a call.
@@ -110,7 +112,7 @@ STYLES = {
         open="<|open|>tools<|sep|>",
         close="<|close|>tools<|sep|>",
         parameters="kimi_k3_xml",
-        think=("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+        family="kimi-k3",
     ),
     "qwen3-coder": Style(
         "<tool_call>\n<function={name}>\n",
@@ -131,7 +133,7 @@ STYLES = {
         open="]<]minimax[>[<tool_call>\n",
         close="]<]minimax[>[</tool_call>",
         parameters="minimax_m3_xml",
-        think=("<mm:think>", "</mm:think>"),
+        family="minimax-m3",
     ),
     "glm": Style("<tool_call>{name}\n", "</tool_call>", trigger="<tool_call>", parameters="glm_xml"),
     "seed-oss": Style(
@@ -139,7 +141,7 @@ STYLES = {
         "</function>\n</seed:tool_call>",
         trigger="<seed:tool_call>",
         parameters="qwen_xml",
-        think=("<seed:think>", "</seed:think>"),
+        family="seed-oss",
     ),
     "step3": Style(
         '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{name}">\n',
@@ -165,7 +167,7 @@ STYLES = {
         open="<|START_ACTION|>[\n    ",
         close="\n]<|END_ACTION|>",
         separator=",\n    ",
-        think=("<|START_THINKING|>", "<|END_THINKING|>"),
+        family="command-a",
     ),
     # Llama 3.2 and 4 and others that write Python: frontend/python_calls.py.
     "pythonic": Style("{name}(", ")", open="[", close="]", separator=", ", parameters="python"),
@@ -174,7 +176,7 @@ STYLES = {
         "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>",
         "",
         trigger="<|channel|>commentary to=",
-        think=("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
+        family="harmony",
     ),
 }
 for _other, _same in {
@@ -198,7 +200,7 @@ def structural_tag(
     tool_choice: Any = "auto",
     style: str = "hermes",
     parallel: bool = True,
-    reasoning: bool = False,
+    never: Sequence[str] = (),
     extra_keys: str | None = None,
     digits: int | None = None,
 ) -> dict[str, Any]:
@@ -210,7 +212,7 @@ def structural_tag(
         style: a key of `STYLES`; or `ARGUMENTS`, if `tool_choice` names a function whose parameters are an
             object.
         parallel: whether several calls may be made.
-        reasoning: whether a section of reasoning comes first. The constraint starts after it.
+        never: texts that free text around calls does not contain.
         extra_keys: "allow" leaves the parameters as open as their schema is; otherwise a call has only the
             arguments that its function lists.
         digits: the most digits of an `int` of a Python function, as in `Compiler.json_schema`.
@@ -243,8 +245,9 @@ def structural_tag(
     tags = [_tag(row, name, schema) for name, schema in functions]
     single = not parallel or forced is not None
     body: dict[str, Any]
+    no_call = {**python_calls.no_call, "excludes": [*never]}
     if not tags or tool_choice == "none":
-        body = python_calls.no_call if python else {"type": "any_text", "excludes": [row.open or row.trigger]}
+        body = no_call if python else {"type": "any_text", "excludes": [row.open or row.trigger, *never]}
     elif row.open:
         calls = {
             "type": "tags_with_separator",
@@ -257,13 +260,14 @@ def structural_tag(
         if must:
             body = section
         elif python:
-            body = {"type": "or", "elements": [section, python_calls.no_call]}
+            body = {"type": "or", "elements": [section, no_call]}
         else:
             body = {
                 "type": "triggered_tags",
                 "triggers": [row.open],
                 "tags": [section],
                 "stop_after_first": True,
+                "excludes": [*never],
             }
     elif must and single:
         body = {"type": "or", "elements": tags}
@@ -274,11 +278,8 @@ def structural_tag(
             "tags": tags,
             "at_least_one": must,
             "stop_after_first": single,
+            "excludes": [*never],
         }
-    if reasoning:
-        begin, end = row.think
-        thought = {"type": "tag", "begin": begin, "content": {"type": "any_text"}, "end": end}
-        body = {"type": "sequence", "elements": [thought, body]}
     return {"type": "structural_tag", "format": body}
 
 

@@ -1,0 +1,204 @@
+"""Random models that think before they answer, and what their texts are by definition.
+
+A case is a seed: marks, a grammar of answers, limits, and a model that draws at random. `means_what_it_says`
+compares verdicts on random tokens with `valid`, which cuts a text in another way than the engine does.
+`thinks_and_answers` writes a text under a budget with drafts of 1 to 8 tokens, and takes some of it back.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import structgen as sg
+from oracles import oracle
+from oracles.strategies import Source
+
+# Tokens that end, begin and cross the marks; special tokens are named and have no text.
+_TEXTS = [
+    *b"ab01{}\":,n<>/\n", *(b"th", b"<t", b"</", b"<th>", b"</th>", b"</th>{", b'h>{"n":', b'"n"', b"\n\n"),
+    *(b">1", b"a</", b"th>ab", b"ba<", b"}"),
+]  # fmt: skip
+TOKENS = [bytes([t]) if isinstance(t, int) else t for t in _TEXTS]
+OPEN, CLOSE = len(TOKENS), len(TOKENS) + 1
+NAMES = {OPEN: b"[T]", CLOSE: b"[/T]"}
+EOS = len(TOKENS) + 2
+VOCABULARY = sg.Vocabulary.from_bytes(
+    [*TOKENS, b"[T]", b"[/T]", b""], eos_token_ids=[EOS], special_token_ids=[OPEN, CLOSE]
+)
+COMPILER = sg.Compiler(VOCABULARY)
+SIZE = VOCABULARY.vocab_size
+
+_RECORD = {
+    "type": "object",
+    "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 11}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+MARKS = [
+    ("<th>", "</th>"),
+    ("[T]", "[/T]"),
+    ("<", "</th>"),
+    ("ab", "aa"),
+    ("<th>", "aba"),
+    ("[T]\n", "\n[/T]"),
+]
+
+
+@functools.cache
+def answers() -> list[sg.CompiledGrammar]:
+    return [
+        COMPILER.json_schema(_RECORD, whitespace="compact"),
+        COMPILER.json_schema(_RECORD),
+        COMPILER.regex("[01]{1,3}"),
+        COMPILER.choice(["{a}", "{b0}", "1"]),
+        COMPILER.gbnf('root ::= "{" item* "}"\nitem ::= [01] | root'),
+        COMPILER.regex(r"(\n|1)+0"),
+    ]
+
+
+def case(source: Source) -> tuple[sg.CompiledGrammar, sg.CompiledGrammar, sg.Reasoning]:
+    """The answers, the grammar with thoughts, and how they stand in it."""
+    start, end = source.pick(MARKS)
+    reasoning = sg.Reasoning(
+        start,
+        end,
+        source.pick([None, None, 0, 1, 2, 3, 6]),
+        required=source.chance(40),
+        prefilled=source.chance(30),
+        gap=source.pick(["", "\n", "\n\n"]),
+    )
+    answer = source.pick(answers())
+    grammar = COMPILER.with_reasoning(answer, reasoning)
+    assert grammar.reasoning is not None
+    return answer, grammar, grammar.reasoning
+
+
+def written(tokens: Sequence[int]) -> bytes:
+    return b"".join(NAMES.get(t, TOKENS[t] if t < OPEN else b"") for t in tokens)
+
+
+def accepts(answer: sg.CompiledGrammar, text: bytes) -> bool:
+    matcher = answer.matcher()
+    return matcher.accept_bytes(text) and matcher.is_accepting()
+
+
+def valid(answer: sg.CompiledGrammar, reasoning: sg.Reasoning, tokens: Sequence[int]) -> bool:
+    """Whether tokens without an end are a text: by search for any cut that fits the definition."""
+    text, begins = b"", []
+    special = set()  # places of bytes that are of a special token
+    for token in tokens:
+        begins.append(len(text))
+        piece = written([token])
+        if token in NAMES:
+            special |= set(range(len(text), len(text) + len(piece)))
+        text += piece
+    start, end, gap = (part.encode() for part in (reasoning.start, reasoning.end, reasoning.gap))
+
+    def is_mark(mark: bytes, at: int) -> bool:
+        """Whether the mark stands there, its special tokens written as such and all else as text."""
+        if text[at : at + len(mark)] != mark:
+            return False
+        inside = {
+            at + mark.find(name) + i for name in NAMES.values() if name in mark for i in range(len(name))
+        }
+        return inside == special & set(range(at, at + len(mark)))
+
+    def answered(at: int) -> bool:
+        return not special & set(range(at, len(text))) and accepts(answer, text[at:])
+
+    if not (reasoning.required or reasoning.prefilled) and answered(0):
+        return True
+    at = 0
+    if not reasoning.prefilled:
+        if not is_mark(start, 0):
+            return False
+        at = len(start)
+    close = text.find(end, at)
+    if close < 0 or not is_mark(end, close) or special & set(range(at, close)):
+        return False
+    within = [b for b, token in zip(begins, tokens, strict=True) if at <= b < close and written([token])]
+    if reasoning.max_tokens is not None and len(within) > reasoning.max_tokens:
+        return False
+    behind = close + len(end)
+    return any(text[behind : behind + n] == gap[:n] and answered(behind + n) for n in range(len(gap) + 1))
+
+
+def means_what_it_says(source: Source) -> None:
+    """Verdicts on random tokens are those of `valid`; every mask is what a fork accepts."""
+    answer, grammar, reasoning = case(source)
+    matcher, tokens = grammar.matcher(), []
+    for _ in range(source.integer(1, 14)):
+        mask = oracle.mask_of(matcher, SIZE)
+        for token in range(SIZE):
+            assert mask[token] == matcher.fork().accept_token(token), (tokens, token)
+        likely = [t for t in np.flatnonzero(mask) if t != EOS]
+        token = int(source.pick(likely)) if likely and source.chance(85) else source.integer(0, EOS - 1)
+        assert matcher.is_accepting() == valid(answer, reasoning, tokens), tokens
+        if not matcher.accept_token(token):
+            for more in ([], [source.integer(0, EOS - 1)]):
+                assert not valid(answer, reasoning, [*tokens, token, *more]), [*tokens, token, *more]
+            break
+        tokens.append(token)
+    assert matcher.is_accepting() == valid(answer, reasoning, tokens), tokens
+
+
+def thinks_and_answers(source: Source) -> None:
+    """A text under a budget, by drafts of a model that thinks at random: whole, valid and in time."""
+    answer, grammar, reasoning = case(source)
+    least = grammar.matcher().tokens_needed()
+    room = least + source.pick([0, 0, 1, 2, 5, 20])
+    matcher, tokens = grammar.matcher(), []
+    while not matcher.is_terminated():
+        assert len(tokens) < room, ("cut off", tokens)
+        taken = _draft(source, matcher, room - len(tokens))
+        for token in taken:
+            assert matcher.accept_token(token)
+        tokens += taken
+        if source.chance(15):
+            back = source.integer(0, len(tokens))
+            matcher.rollback(back)
+            tokens = tokens[: len(tokens) - back]
+            again = grammar.matcher()
+            assert again.accept_tokens(tokens)
+            assert (_mask(again, room - len(tokens)) == _mask(matcher, room - len(tokens))).all()
+    assert tokens[-1] == EOS and len(tokens) <= room
+    assert valid(answer, reasoning, tokens[:-1]), tokens
+    thoughts, text = grammar.reasoning.split(written(tokens).decode()) if grammar.reasoning else (None, "")
+    assert accepts(answer, text.encode()) and (thoughts is None or reasoning.end not in thoughts), tokens
+    assert reasoning.required <= (thoughts is not None)
+
+
+def _mask(matcher: sg.Matcher, left: int) -> Any:
+    return oracle.mask_of(matcher, SIZE, left)
+
+
+def _draft(source: Source, matcher: sg.Matcher, left: int) -> list[int]:
+    """The tokens of a draft up to the first that a mask under the budget forbids, and one of that mask."""
+    length, at, taken = source.integer(1, 8), matcher.fork(), []
+    draft: list[int] = []
+    guess = matcher.fork()
+    for _ in range(length):  # mostly what the grammar allows, so that drafts are long
+        allowed = np.flatnonzero(oracle.mask_of(guess, SIZE))
+        token = int(source.pick(allowed)) if source.chance(90) else source.integer(0, SIZE - 1)
+        draft.append(token)
+        if not guess.accept_token(token) or guess.is_terminated():
+            break
+    fits = matcher.validate_tokens(draft)
+    fork = matcher.fork()
+    assert all(fork.accept_token(t) for t in draft[:fits])
+    assert fits == len(draft) or not fork.accept_token(draft[fits])
+    for token in draft:
+        allowed = _mask(at, left - len(taken))
+        if not allowed[token]:
+            token = int(source.pick(np.flatnonzero(allowed)))
+            taken.append(token)
+            break
+        taken.append(token)
+        assert at.accept_token(token)
+        if at.is_terminated():
+            break
+    return taken

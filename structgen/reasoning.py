@@ -1,0 +1,396 @@
+r"""Thoughts in front of an answer: `sg.Reasoning`, the marks of model families, and the grammar of both.
+
+Enters: a grammar of answers and the marks of thoughts. Leaves: one grammar of thoughts and answer, and the
+parts of a text as it grows. Cost: a compile; a token costs a mask as without thoughts, and a search for the
+end mark in its bytes.
+
+The problem. A model thinks before it answers. A mask of the answer alone forbids the thoughts; a host that
+switches the mask on behind the end mark has to cut drafts there, and knows of no budget: thoughts that go on
+until `max_tokens` leave no answer.
+
+The idea. Thoughts, the end mark and the answer are one grammar:
+
+    text      "<think>two lamps</think>\n\n{"n":2}"
+    grammar   start  thoughts  end  gap  answer  |  answer
+    parts     reasoning "two lamps"     answer '{"n":2}'
+
+Thoughts are any text without the end mark. So a token may hold the end of the mark and the beginning of the
+answer, drafts cross the border, and masks under a budget keep room for what must still come: the end mark and
+an answer. A limit on thoughts is a limit on tokens of the grammar (csrc/budget/limits.h). `Splitter` finds
+the parts again, from bytes.
+
+Invariants.
+- A text has one reading. An answer that could begin with the start mark is refused, unless thoughts must come
+  first; the gap is left out where an answer could begin with it.
+- The first end mark ends the thoughts. An answer may contain both marks.
+- Where a mark contains the name of a special token, that token has to be written. The same letters as text
+  are neither a mark nor a part of thoughts.
+
+Rejected. Two matchers, one for thoughts and one for the answer, and a switch between them: masks, drafts,
+rollback, budgets and hosts would all have to know of the switch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from . import _core
+from ._checks import truth, whole
+from .errors import GrammarError
+from .frontend import source
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+    from .grammar import CompiledGrammar
+    from .vocabulary import Vocabulary
+
+__all__ = ["FAMILIES", "Reasoning", "Splitter", "compose", "mark_names", "reasoning_of"]
+
+Part = Literal["reasoning", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """How a model thinks before it answers.
+
+    Attributes:
+        start: the mark in front of the thoughts.
+        end: the mark behind them. Thoughts do not contain it.
+        max_tokens: tokens that may begin in the thoughts; None: no limit but that of the whole text.
+        required: whether the model has to think. False: it may begin with the answer.
+        prefilled: whether the prompt ends with `start`, so that the text begins inside the thoughts.
+        gap: text that may stand between `end` and the answer, whole or its beginning. It belongs to neither.
+
+    Raises:
+        TypeError, ValueError: a field that makes no sense; the message names it.
+    """
+
+    start: str = "<think>"
+    end: str = "</think>"
+    max_tokens: int | None = None
+    required: bool = False
+    prefilled: bool = False
+    gap: str = "\n\n"
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end", "gap"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise TypeError(f"{name} of Reasoning is a text, not {value!r:.60}")
+            source.sound(value)
+            if not value and name != "gap":
+                raise ValueError(f"{name} of Reasoning must not be empty")
+        if self.end in self.start:
+            raise ValueError(
+                f"end of Reasoning, {self.end!r}, stands in start, so that no thoughts could follow"
+            )
+        if self.max_tokens is not None:
+            whole("max_tokens of Reasoning", self.max_tokens, 0)
+        truth("required of Reasoning", self.required)
+        truth("prefilled of Reasoning", self.prefilled)
+
+    @classmethod
+    def of(cls, model: Any, **changes: Any) -> Self:
+        """The marks of a family of models.
+
+        Args:
+            model: the name of a family, a key of `structgen.reasoning.FAMILIES`; or a tokenizer (or an object
+                with a `tokenizer`), whose chat template tells the marks and whether the prompt ends with
+                `start`.
+            changes: fields that are others: `max_tokens=500`.
+
+        Raises:
+            ValueError: an unknown family, or a chat template without marks that are known.
+        """
+        if isinstance(model, str):
+            if model not in FAMILIES:
+                known = ", ".join(FAMILIES)
+                hint = source.meant(model, FAMILIES) or f"; known: {known}"
+                raise ValueError(f"reasoning={model!r} is no family of models{hint}")
+            return cls(**{**_fields(FAMILIES[model]), **changes})
+        tokenizer = getattr(model, "tokenizer", model)
+        found = _of_template(tokenizer)
+        if found is None:
+            raise ValueError(
+                "the chat template tells no marks of thoughts: give "
+                "sg.Reasoning(start=..., end=...) or the name of a family"
+            )
+        return cls(**{**_fields(found), **changes})
+
+    def split(self, text: str) -> tuple[str | None, str]:
+        """The thoughts (None: there are none) and the answer of a whole text, marks and gap left out.
+
+        A text that ends before the end mark is thoughts, and its answer is empty.
+        """
+        splitter = Splitter(self)
+        thoughts, answer = splitter.feed(text.encode("utf-8", "surrogatepass"))
+        more, rest = splitter.finish()
+        found = (thoughts + more).decode("utf-8", "replace") if splitter.thought else None
+        return found, (answer + rest).decode("utf-8", "replace")
+
+
+def _fields(row: Reasoning) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in Reasoning.__slots__}
+
+
+_CHANNEL, _TURN = "<|channel|>analysis<|message|>", "<|end|><|start|>assistant"
+
+#: The marks of families of models, from their chat templates. `prefilled` where the template writes `start`.
+FAMILIES: dict[str, Reasoning] = {
+    "qwen3": Reasoning(),
+    "qwen3-thinking": Reasoning(prefilled=True),
+    "qwq": Reasoning(prefilled=True),
+    "deepseek-r1": Reasoning(prefilled=True),
+    "deepseek-v3.1": Reasoning(prefilled=True, gap=""),
+    "glm-4.5": Reasoning(gap="\n"),
+    "kimi-k2": Reasoning(),
+    "kimi-k3": Reasoning("<|open|>think<|sep|>", "<|close|>think<|sep|>", gap=""),
+    "minimax-m2": Reasoning(prefilled=True),
+    "minimax-m3": Reasoning("<mm:think>", "</mm:think>"),
+    "seed-oss": Reasoning("<seed:think>", "</seed:think>", gap=""),
+    "step3": Reasoning(prefilled=True),
+    "olmo3": Reasoning(prefilled=True),
+    "longcat": Reasoning("<longcat_think>", "</longcat_think>", prefilled=True),
+    "magistral": Reasoning("[THINK]", "[/THINK]", gap=""),
+    "command-a": Reasoning("<|START_THINKING|>", "<|END_THINKING|>", gap=""),
+    "apertus": Reasoning("<|inner_prefix|>", "<|inner_suffix|>", gap=""),
+    "gemma-4": Reasoning("<|channel>thought\n", "<channel|>", gap=""),
+    # The answer is a message of the channel "final"; a call of a tool is one of another channel.
+    "gpt-oss": Reasoning(_CHANNEL, f"{_TURN}<|channel|>final<|message|>", required=True, gap=""),
+    "harmony": Reasoning(_CHANNEL, _TURN, gap=""),
+    "embedded": Reasoning(gap="\n"),
+}  # fmt: skip
+
+
+def _of_template(tokenizer: Any) -> Reasoning | None:
+    """The family whose marks stand in a tokenizer's chat template."""
+    template = getattr(tokenizer, "chat_template", None)
+    if isinstance(template, dict):
+        template = template.get("default") or next(iter(template.values()), None)
+    if not isinstance(template, str):
+        return None
+    rows = sorted(FAMILIES.values(), key=lambda row: (row.start == "<think>", row.prefilled))
+    found = next((row for row in rows if row.start.strip() in template and row.end.strip() in template), None)
+    if found is None:  # a template that only cuts old thoughts out names the end mark alone
+        found = next((row for row in rows if row.end in template), None)
+    if found is None:
+        return None
+    prompt = ""
+    if callable(getattr(tokenizer, "apply_chat_template", None)):
+        message = [{"role": "user", "content": "x"}]
+        prompt = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
+    begun = isinstance(prompt, str) and prompt.rstrip().endswith(found.start.strip())
+    return replace(found, prefilled=begun)
+
+
+def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
+    """What `reasoning=` of a call says.
+
+    Args:
+        given: None or False (no thoughts), a `Reasoning`, the name of a family, or True or "auto": what the
+            chat template of `model` tells.
+
+    Raises:
+        TypeError: something else. ValueError: as `Reasoning.of`.
+    """
+    if given is None or given is False:
+        return None
+    if isinstance(given, Reasoning):
+        return given
+    if given is True or given == "auto":
+        own = getattr(model, "reasoning", None)
+        return own if isinstance(own, Reasoning) else Reasoning.of(model)
+    if isinstance(given, str):
+        return Reasoning.of(given)
+    raise TypeError(f"reasoning= takes a structgen.Reasoning or the name of a family, not {given!r:.60}")
+
+
+class Splitter:
+    """The parts of a text that grows.
+
+    Attributes:
+        thought: whether thoughts began.
+        answering: whether the answer began.
+    """
+
+    __slots__ = ("_end", "_gap", "_held", "_left", "_start", "_state", "answering", "reasoning", "thought")
+
+    def __init__(self, reasoning: Reasoning) -> None:
+        self.reasoning = reasoning
+        self._start, self._end, self._gap = (
+            text.encode() for text in (reasoning.start, reasoning.end, reasoning.gap)
+        )
+        self._held = b""
+        self._left = self._gap  # what may still follow of the gap
+        self._state: Literal["begin", "thoughts", "gap", "answer"] = "begin"
+        self.thought: bool = False
+        self.answering: bool = False
+        if reasoning.prefilled:
+            self._think()
+
+    @property
+    def part(self) -> Part:
+        """Of which part the text so far is."""
+        return "answer" if self.answering else "reasoning"
+
+    def _think(self) -> None:
+        self._state, self.thought = "thoughts", True
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """The bytes of thoughts and of the answer that these bytes make certain."""
+        if self._state == "answer":
+            return b"", data
+        held = self._held + data
+        thoughts = answer = b""
+        if self._state == "begin":
+            if held.startswith(self._start):
+                held = held[len(self._start) :]
+                self._think()
+            elif not self._start.startswith(held):
+                self._state = "answer"
+        if self._state == "thoughts":
+            at = held.find(self._end)
+            if at >= 0:
+                thoughts, held = held[:at], held[at + len(self._end) :]
+                self._state = "gap"
+            else:
+                keep = _overlap(held, self._end)
+                thoughts, held = held[: len(held) - keep], held[len(held) - keep :]
+        if self._state == "gap" and held:
+            same = 0
+            while same < min(len(held), len(self._left)) and held[same] == self._left[same]:
+                same += 1
+            held, self._left = held[same:], self._left[same:]
+            if held:
+                self._state = "answer"
+        if self._state == "answer":
+            answer, held = held, b""
+            self.answering = True
+        self._held = held
+        return thoughts, answer
+
+    def finish(self) -> tuple[bytes, bytes]:
+        """The bytes that were held back, at the end of the text."""
+        held, self._held = self._held, b""
+        if self._state == "begin":  # the beginning of a start mark that did not come
+            self.answering = True
+        return (held, b"") if self._state == "thoughts" else (b"", held)
+
+
+def _overlap(held: bytes, mark: bytes) -> int:
+    """Length of the longest end of a text that begins the mark."""
+    for length in range(min(len(held), len(mark) - 1), 0, -1):
+        if held.endswith(mark[:length]):
+            return length
+    return 0
+
+
+def mark_names(reasoning: Reasoning, vocabulary: Vocabulary) -> dict[int, bytes]:
+    """The special tokens of the marks, each with its name as bytes."""
+    pieces = (*_pieces(reasoning.start, vocabulary), *_pieces(reasoning.end, vocabulary))
+    return {token: name.encode() for name, token in pieces if token is not None}
+
+
+def _pieces(mark: str, vocabulary: Vocabulary) -> list[tuple[str, int | None]]:
+    """A mark cut into names of special tokens, each with its id, and text (None)."""
+    ends = vocabulary.eos_token_ids
+    names = [n for n, i in vocabulary.special_tokens.items() if n and i not in ends]
+    pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)"
+    parts = re.split(f"({pattern})", mark)
+    return [
+        (part, vocabulary.special_tokens[part] if i % 2 else None) for i, part in enumerate(parts) if part
+    ]
+
+
+def compose(
+    compiler: Compiler, answer: CompiledGrammar | None, reasoning: Reasoning
+) -> tuple[_core.GrammarBuilder, int, Reasoning]:
+    """The nodes of thoughts and answer, the first rule, and the reasoning with the gap that is left.
+
+    Raises:
+        GrammarError: see `Compiler.with_reasoning`.
+    """
+    b, vocabulary = _core.GrammarBuilder(), compiler.vocabulary
+    optional = not (reasoning.required or reasoning.prefilled)
+    if answer is not None:
+        reasoning = _checked(answer, reasoning, optional)
+    whole_answer = _node(b, compiler, answer)
+
+    def mark(text: str) -> int:
+        pieces = _pieces(text, vocabulary)
+        return b.sequence([b.literal(t.encode()) if i is None else b.tokens([i]) for t, i in pieces])
+
+    gaps = [b.literal(reasoning.gap[:n].encode()) for n in range(len(reasoning.gap), -1, -1)]
+    end = b.sequence([_thoughts(b, reasoning, vocabulary, mark), b.choice(gaps), whole_answer])
+    thinking = end if reasoning.prefilled else b.sequence([mark(reasoning.start), end])
+    rule = b.rule("text")
+    if optional:
+        if answer is None:
+            begins = b.sequence([b.literal(reasoning.start.encode()), source.any_text(b)])
+            whole_answer = b.negate(begins)
+            whole_answer = b.both([source.any_text(b), whole_answer])
+        thinking = b.choice([whole_answer, thinking])
+    b.define(rule, thinking)
+    return b, rule, reasoning
+
+
+def _thoughts(
+    b: _core.GrammarBuilder, reasoning: Reasoning, vocabulary: Vocabulary, mark: source.Spell
+) -> int:
+    """Thoughts and the end mark."""
+    end, most = reasoning.end, reasoning.max_tokens
+    special = any(token is not None for _, token in _pieces(end, vocabulary))
+    if most == 0:
+        return mark(end)
+    if most is None and not special:
+        return source.Marks(b, [end]).up_to(end)
+    text = source.without(b, [end])
+    # No end mark may be complete before the one that is meant: "aa" in "a" + "aa".
+    early = [] if special else [b.literal(p.encode()) for p in source.early(end, [end])]
+    if early:
+        text = b.both([text, b.negate(b.sequence([source.any_text(b), b.choice(early)]))])
+    if most is not None and most <= source.NO_LIMIT:
+        text = b.limit(text, most, "max_tokens of reasoning")
+    return b.sequence([text, mark(end)])
+
+
+def _node(b: _core.GrammarBuilder, compiler: Compiler, answer: CompiledGrammar | None) -> int:
+    """The node of the answers."""
+    if answer is None:
+        return source.any_text(b)
+    if answer._written is not None:
+        return b.call(compiler._core.include_grammar(b, answer._written))
+    if answer._options is not None and answer._condition is None:
+        return compiler._json_node(b, *answer._options)
+    method, given = ("", ()) if answer._recipe is None else answer._recipe[1:3]
+    if method == "regex":
+        return b.pattern(given[0], True)
+    if method == "choice":
+        return b.choice([b.literal(text.encode()) for text in given[0]])
+    kind = "with a condition" if answer._condition is not None else "of middles"
+    raise GrammarError(
+        f"reasoning= goes with no grammar {kind}: it has no form that thoughts can stand before"
+    )
+
+
+def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> Reasoning:
+    """The reasoning with the gap that is left. GrammarError: the border would be ambiguous."""
+    if answer._reasoned is not None:
+        raise GrammarError("reasoning= goes with a grammar of answers, and this one has thoughts already")
+    vocabulary = answer.vocabulary
+    if optional:
+        special = [token for _, token in _pieces(reasoning.start, vocabulary)]
+        by_text = answer.matcher().accept_bytes(reasoning.start)
+        by_token = None not in special and answer.matcher().accept_tokens(
+            [t for t in special if t is not None]
+        )
+        if by_text or by_token:
+            raise GrammarError(
+                f"start of Reasoning, {reasoning.start!r}, may also begin the answer, so that thoughts and "
+                "answer could not be told apart: give required=True, or a grammar of answers without it"
+            )
+    if reasoning.gap and reasoning.gap.encode()[0] in answer.matcher().live_bytes():
+        return replace(reasoning, gap="")
+    return reasoning
