@@ -4,13 +4,18 @@ Enters: the bytes of one token after another. Leaves: text, and whether a stop s
 Cost: linear in the bytes times the number of stop strings.
 
 What could still become a stop string is held back, and so is a character of which not all bytes are there. So
-what was handed out is never taken back, wherever the borders of tokens lie.
+what was handed out is never taken back, wherever the borders of tokens lie. Thoughts in front of an answer
+are kept apart: stop strings are looked for in the answer alone.
 """
 
 from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .reasoning import Reasoning
 
 __all__ = ["TextStream"]
 
@@ -22,24 +27,57 @@ class TextStream:
         stops: none of them empty. The text ends before the one that is complete first; of those that are
             complete at one place, before the longest.
         keep: whether the stop string that ended the text is part of it.
+        reasoning: how thoughts stand in front of the answer; None: there are none.
+
+    Attributes:
+        thoughts: the text of thoughts that the last `feed` or `finish` made certain.
     """
 
-    __slots__ = ("_decoder", "_held", "_keep", "_longest", "_stops", "stopped_by")
+    __slots__ = (
+        "_decoder", "_held", "_keep", "_longest", "_splitter", "_stops", "_thoughts", "stopped_by",
+        "thoughts",
+    )  # fmt: skip
 
-    def __init__(self, stops: Sequence[str] = (), keep: bool = False) -> None:
+    def __init__(
+        self, stops: Sequence[str] = (), keep: bool = False, reasoning: Reasoning | None = None
+    ) -> None:
         self._stops = [(stop.encode("utf-8", "surrogatepass"), stop) for stop in stops]
         self._longest = max((len(data) for data, _ in self._stops), default=0)
         self._keep = keep
         self._held = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.stopped_by: str | None = None
+        self._thoughts = codecs.getincrementaldecoder("utf-8")("replace")
+        self._splitter = None if reasoning is None else reasoning.splitter()
+        self.thoughts: str = ""
 
     @property
     def stops(self) -> tuple[str, ...]:
         return tuple(stop for _, stop in self._stops)
 
+    @property
+    def answering(self) -> bool:
+        """Whether the text is in the answer; always where there are no thoughts."""
+        return self._splitter is None or self._splitter.answering
+
+    @property
+    def thought(self) -> bool:
+        """Whether thoughts began."""
+        return self._splitter is not None and self._splitter.thought
+
+    def fresh(self) -> TextStream:
+        """An empty text of the same kind."""
+        reasoning = None if self._splitter is None else self._splitter.reasoning
+        return TextStream(self.stops, self._keep, reasoning)
+
     def feed(self, data: bytes) -> str:
         """The text that these bytes make certain; `stopped_by` says whether it ended."""
+        if self._splitter is not None:
+            thoughts, data = self._splitter.feed(data)
+            self.thoughts = self._thoughts.decode(thoughts)
+        return self._answer(data)
+
+    def _answer(self, data: bytes) -> str:
         if not self._stops:
             return self._decoder.decode(data)
         held = self._held + data
@@ -54,8 +92,12 @@ class TextStream:
 
     def finish(self) -> str:
         """What was held back, at the end of the answer; U+FFFD for a character that is not whole."""
+        added, self.thoughts = "", ""
+        if self._splitter is not None:
+            thoughts, data = self._splitter.finish()
+            self.thoughts, added = self._thoughts.decode(thoughts, True), self._answer(data)
         held, self._held = self._held, b""
-        return self._decoder.decode(held, True)
+        return added + self._decoder.decode(held, True)
 
     def _first(self, held: bytes) -> tuple[int, int, str] | None:
         best: tuple[int, int, str] | None = None

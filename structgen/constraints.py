@@ -28,6 +28,7 @@ from .templates import Template
 
 if TYPE_CHECKING:
     from .compiler import Compiler
+    from .reasoning import Reasoning
 
 __all__ = ["Constraint", "constraint_of", "named"]
 
@@ -62,22 +63,34 @@ class Constraint:
         return self.param == "tools"
 
     def compile(
-        self, compiler: Compiler, options: Mapping[str, Any] | None = None, *, style: str = "hermes"
+        self,
+        compiler: Compiler,
+        options: Mapping[str, Any] | None = None,
+        *,
+        style: str = "hermes",
+        reasoning: Reasoning | None = None,
     ) -> CompiledGrammar:
         """The grammar over the compiler's vocabulary.
 
         Args:
             options: those of `JsonOptions` that are not as `WRITTEN` has them.
             style: of tool calls, where the constraint names none.
+            reasoning: how the model thinks before it answers; the grammar is that of thoughts and answer.
 
         Raises:
             GrammarError: it cannot be compiled; the message begins with the file's name where there is one.
             UnsatisfiableCondition: no text of it meets the condition.
         """
-        grammar = self._compiled(compiler, options or {}, style)
+        if reasoning is not None and self.condition is not None:
+            raise GrammarError("condition= goes with no reasoning=: it would judge the thoughts, too")
+        grammar = self._compiled(compiler, options or {}, style, reasoning)
+        if reasoning is not None and grammar.reasoning is None:
+            return compiler.with_reasoning(grammar, reasoning)
         return grammar if self.condition is None else grammar & self.condition
 
-    def _compiled(self, compiler: Compiler, options: Mapping[str, Any], style: str) -> CompiledGrammar:
+    def _compiled(
+        self, compiler: Compiler, options: Mapping[str, Any], style: str, reasoning: Reasoning | None
+    ) -> CompiledGrammar:
         if isinstance(self.value, CompiledGrammar):
             return self.value
         how = JsonOptions.of(options, **WRITTEN).arguments()
@@ -85,7 +98,8 @@ class Constraint:
             how["registry"] = {**self.documents, **(how["registry"] or {})}
         try:
             tools = (self.tool_choice, self.style or style, self.parallel)
-            how |= dict(zip(TOOL_OPTIONS, tools, strict=True)) if self.is_tools else {}
+            if self.is_tools:
+                how |= {**dict(zip(TOOL_OPTIONS, tools, strict=True)), "reasoning": reasoning}
             return KINDS[ARGUMENTS[self.param]].compile(compiler, self.value, how)
         except GrammarError as error:
             from .linting import enlarge

@@ -315,6 +315,7 @@ def _tools(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGram
         "auto" if given["tool_choice"] is None else given["tool_choice"],
         style=given["tool_style"] or "hermes",
         parallel=given["parallel_tool_calls"] is not False,
+        reasoning=options.get("reasoning"),
         extra_keys=options.get("extra_keys"),
         digits=options.get("digits"),
         on_limit=options.get("on_limit"),

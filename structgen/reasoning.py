@@ -21,7 +21,8 @@ the parts again, from bytes.
 
 Invariants.
 - A text has one reading. An answer that could begin with the start mark is refused, unless thoughts must come
-  first; the gap is left out where an answer could begin with it.
+  first; the gap is left out where an answer could begin with it, but in front of free text, where it is none
+  of the answer.
 - The first end mark ends the thoughts. An answer may contain both marks.
 - Where a mark contains the name of a special token, that token has to be written. The same letters as text
   are neither a mark nor a part of thoughts.
@@ -38,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from . import _core
 from ._checks import truth, whole
-from .errors import GrammarError
+from .errors import GrammarError, UnsatisfiableBudget
 from .frontend import source
 
 if TYPE_CHECKING:
@@ -119,6 +120,46 @@ class Reasoning:
             )
         return cls(**{**_fields(found), **changes})
 
+    def splitter(self) -> Splitter:
+        """The parts of a text that grows."""
+        return Splitter(self)
+
+    def behind(self, prompt: str) -> Self:
+        """The same behind a prompt.
+
+        One that ends with `start` is inside the thoughts; one that ends with `end` is behind them.
+        """
+        text = prompt.rstrip()
+        if text.endswith(self.start.rstrip()):
+            return replace(self, prefilled=True)
+        if text.endswith(self.end.rstrip()):
+            return replace(self, prefilled=False, required=False)
+        return self
+
+    def within(self, room: int, answer_tokens: int, vocabulary: Vocabulary) -> Self:
+        """The same with thoughts that leave an answer so many tokens.
+
+        Args:
+            room: tokens of the whole text.
+            answer_tokens: those that are kept for the answer, its end included.
+
+        Raises:
+            UnsatisfiableBudget: nothing is left for thoughts and their marks.
+        """
+        marks = self.end + self.gap + ("" if self.prefilled else self.start)
+        taken = sum(1 if i is not None else len(t.encode()) for t, i in _pieces(marks, vocabulary))
+        most = room - answer_tokens - taken
+        if most < 0:
+            raise UnsatisfiableBudget(
+                f"max_tokens of {room} leaves no thoughts beside answer_tokens={answer_tokens}: "
+                f"give at least {answer_tokens + taken}, of which the marks may take {taken}"
+            )
+        return (
+            self
+            if self.max_tokens is not None and self.max_tokens <= most
+            else replace(self, max_tokens=most)
+        )
+
     def split(self, text: str) -> tuple[str | None, str]:
         """The thoughts (None: there are none) and the answer of a whole text, marks and gap left out.
 
@@ -137,6 +178,7 @@ def _fields(row: Reasoning) -> dict[str, Any]:
 
 _CHANNEL, _TURN = "<|channel|>analysis<|message|>", "<|end|><|start|>assistant"
 
+# Recipe, thoughts 1: a row: the marks of its chat template.
 #: The marks of families of models, from their chat templates. `prefilled` where the template writes `start`.
 FAMILIES: dict[str, Reasoning] = {
     "qwen3": Reasoning(),
@@ -274,7 +316,7 @@ class Splitter:
     def finish(self) -> tuple[bytes, bytes]:
         """The bytes that were held back, at the end of the text."""
         held, self._held = self._held, b""
-        if self._state == "begin":  # the beginning of a start mark that did not come
+        if self._state in ("begin", "gap"):  # also where the beginning of a mark is all there is
             self.answering = True
         return (held, b"") if self._state == "thoughts" else (b"", held)
 
@@ -391,6 +433,18 @@ def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> R
                 f"start of Reasoning, {reasoning.start!r}, may also begin the answer, so that thoughts and "
                 "answer could not be told apart: give required=True, or a grammar of answers without it"
             )
-    if reasoning.gap and reasoning.gap.encode()[0] in answer.matcher().live_bytes():
+    if reasoning.gap and reasoning.gap.encode()[0] in answer.matcher().live_bytes() and not _is_free(answer):
         return replace(reasoning, gap="")
     return reasoning
+
+
+def _is_free(answer: CompiledGrammar) -> bool:
+    """Whether answers begin with free text around tags, from which a gap may be taken away."""
+    method, given = ("", ()) if answer._recipe is None else answer._recipe[1:3]
+    spec = given[0] if method == "structural_tag" else None
+    form = spec.get("format") if isinstance(spec, dict) else None
+    if not isinstance(form, dict) or form.get("at_least_one"):
+        return False
+    marks = [*(form.get("triggers") or ()), *(form.get("excludes") or ())]
+    free = form.get("type") in ("any_text", "triggered_tags")
+    return free and all(isinstance(mark, str) and not mark[:1].isspace() for mark in marks)

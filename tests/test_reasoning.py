@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
+from dataclasses import dataclass
 
 import pytest
 
@@ -235,3 +237,145 @@ def test_parts_of_texts_that_are_cut_off() -> None:
     assert split("<think>a</thi") == ("a</thi", "") and split("<thi") == (None, "<thi")
     assert split("<think>a</think>\n") == ("a", "") and split("x") == (None, "x")
     assert sg.Reasoning(prefilled=True).split("a</think>x") == ("a", "x")
+
+
+# ---- calls ----
+
+PROMPT = "Maria Lopez ordered 3 oak chairs"
+MODEL = "embedded-thinking"
+
+
+@dataclass
+class Order:
+    product: str
+    quantity: int
+
+
+ORDER = Order("oak chairs", 3)
+
+
+def test_the_answer_and_the_thoughts() -> None:
+    result = sg.generate(MODEL, PROMPT, Order, reasoning=True)
+    assert result.value == ORDER and result.text == '{"product":"oak chairs","quantity":3}'
+    assert result.reasoning is not None and "3 oak chairs" in result.reasoning
+    assert result.tokens[result.reasoning_tokens :] == sg.generate(MODEL, PROMPT, Order).tokens
+    plain = sg.generate(MODEL, PROMPT, Order)
+    assert plain.reasoning is None and plain.reasoning_tokens == 0
+    assert sg.generate(None, PROMPT, Order, reasoning="qwen3").reasoning is None  # it answers at once
+
+
+@pytest.mark.parametrize("room", [18, 19, 25, 40, 64, 90])
+def test_thoughts_end_in_time(room: int) -> None:
+    thinks = sg.Reasoning(gap="\n", required=True)
+    result = sg.generate(MODEL, PROMPT, Order, reasoning=thinks, max_tokens=room)
+    assert isinstance(result.value, Order) and result.finish_reason == "stop" and len(result.tokens) <= room
+    with pytest.raises(sg.UnsatisfiableBudget, match="it takes 18"):
+        sg.generate(MODEL, PROMPT, Order, reasoning=thinks, max_tokens=17)
+
+
+def test_answer_tokens_are_kept_back() -> None:
+    for kept in (16, 30, 44):
+        result = sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=60, answer_tokens=kept)
+        assert result.value == ORDER and result.reasoning is not None
+        assert result.reasoning_tokens <= 60 - kept
+    with pytest.raises(
+        sg.UnsatisfiableBudget, match="leaves no thoughts beside answer_tokens=50: give at least 66"
+    ):
+        sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=60, answer_tokens=50)
+    with pytest.raises(ValueError, match="answer_tokens= goes with reasoning="):
+        sg.generate(MODEL, PROMPT, Order, answer_tokens=5)
+
+
+def test_a_limit_of_thoughts_alone() -> None:
+    thinks = sg.Reasoning(gap="\n", max_tokens=6)
+    result = sg.generate(MODEL, PROMPT, Order, reasoning=thinks)
+    marks = len(sg.generate(MODEL, PROMPT, Order, reasoning=sg.Reasoning(max_tokens=0, required=True)).tokens)
+    assert result.value == ORDER and len(result.tokens) <= marks + 6 + 1  # and the gap
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_drafts_change_no_text(seed: int) -> None:
+    given = {"reasoning": True, "seed": seed, "temperature": 0.7, "max_tokens": 70}
+    plain = sg.generate(MODEL, PROMPT, Order, **given)
+    fast = sg.generate(MODEL, PROMPT, Order, speculate="auto", **given)
+    assert fast.tokens == plain.tokens and fast.reasoning == plain.reasoning and fast.text == plain.text
+    assert fast.reasoning_tokens == plain.reasoning_tokens
+    assert fast.speculation is not None and fast.speculation.accepted > 0
+
+
+def test_events_say_their_part() -> None:
+    events = list(sg.stream(MODEL, PROMPT, Order, reasoning=True))
+    result = events[-1].result
+    assert result is not None and result.value == ORDER
+    assert "".join(e.reasoning for e in events) == result.reasoning
+    assert "".join(e.text for e in events) == result.text
+    parts = [e.part for e in events]
+    assert parts == ["reasoning"] * result.reasoning_tokens + ["answer"] * (
+        len(parts) - result.reasoning_tokens
+    )
+    assert all(e.value is None for e in events if e.part == "reasoning")
+
+
+def test_stop_strings_and_a_cut_are_about_the_answer() -> None:
+    result = sg.generate(MODEL, PROMPT, Order, reasoning=True, stop="quantity")
+    assert result.text == '{"product":"oak chairs","' and result.stopped_by == "quantity"
+    cut = sg.generate(MODEL, PROMPT, reasoning=True, max_tokens=20, complete=False)
+    assert cut.value is None and cut.text == "" and cut.reasoning and cut.finish_reason == "length"
+
+
+def test_every_call_takes_it() -> None:
+    many = list(sg.generate_many(MODEL, [PROMPT, PROMPT], Order, reasoning=True))
+    assert [found.value for found in many] == [ORDER, ORDER] and all(found.reasoning for found in many)
+    one = asyncio.run(sg.agenerate(MODEL, PROMPT, Order, reasoning=True))
+    assert one.value == ORDER and one.reasoning == many[0].reasoning
+    sample = sg.sample(MODEL, PROMPT, choice=["yes", "no"], reasoning=True, seed=1)[0]
+    assert sample.text in ("yes", "no") and sample.value == sample.text and sample.reasoning
+    best = sg.search(MODEL, PROMPT, choice=["yes", "no"], reasoning=sg.Reasoning(max_tokens=0), n=2)[0]
+    assert best.text in ("yes", "no")
+
+
+def test_tools_and_patterns_behind_thoughts() -> None:
+    def weather(city: str, days: int = 1) -> str:
+        """The weather of a city."""
+        return city
+
+    ask = "What is the weather in Lisbon for the next 3 days?"
+    for choice in ("auto", "required"):
+        reply = sg.generate(MODEL, ask, tools=[weather], tool_choice=choice, reasoning=True).value
+        assert reply.text == "" and reply.calls == [sg.ToolCall("weather", {"city": "Lisbon", "days": 3})]
+    named = sg.generate(MODEL, "The number is 555-0199", regex=r"(?P<a>\d{3})-\d{4}", reasoning=True)
+    assert named.captures["a"][0].text == b"555" and named.captures["a"][0].start == 0
+
+
+def test_a_refused_value_is_drawn_again_behind_thoughts() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Bulk(pydantic.BaseModel):
+        quantity: int
+
+        @pydantic.field_validator("quantity")
+        def large(cls, quantity):
+            if quantity < 5:
+                raise ValueError("at least 5")
+            return quantity
+
+    result = sg.generate(MODEL, PROMPT, Bulk, reasoning=True, retries=9)
+    assert result.value.quantity >= 5 and result.reasoning
+
+
+def test_a_prompt_that_ends_with_a_mark() -> None:
+    thinks = sg.Reasoning(required=True)
+    assert thinks.behind("assistant\n<think>\n").prefilled and not thinks.behind("x").prefilled
+    over = thinks.behind("<think>\n\n</think>\n\n")
+    assert not over.prefilled and not over.required
+
+
+def test_reasoning_of_a_call() -> None:
+    with pytest.raises(
+        TypeError, match="reasoning= takes a structgen.Reasoning or the name of a family, not 3"
+    ):
+        sg.generate(MODEL, PROMPT, Order, reasoning=3)
+    with pytest.raises(ValueError, match="the chat template tells no marks"):
+        sg.generate(None, PROMPT, Order, reasoning=True)
+    with pytest.raises(sg.GrammarError, match="condition"):
+        sg.generate(MODEL, PROMPT, Order, reasoning=True, condition=sg.max_bytes(90))

@@ -153,7 +153,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
     """Generate a text that the constraint accepts.
 
     Args:
-        model: None or "embedded" (the model that comes with structgen), a folder or hub id, a pair
+        model: None or "embedded" (the model that comes with structgen), "embedded-thinking" (the same behind
+            thoughts by a script), a folder or hub id, a pair
             (model, tokenizer) of transformers, or a `LanguageModel`. Folders and ids stay loaded (the last
             two); make a `TransformersLM` to use a pair again and again.
         prompt: a text, token ids, or a list of chat messages ({"role": ..., "content": ...}).
@@ -196,6 +197,12 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
         stop: a text or several; the result ends where the stop text begins that is complete first. "ab" and
             "b" are complete with the same character; then it ends before the longer one.
         complete: allow only tokens after which the text can still be completed within `max_tokens`.
+
+    What comes before it:
+        reasoning: how the model thinks before it answers: a `Reasoning`, the name of a family
+            (`Reasoning.of`), or True or "auto" for what the model's chat template tells. The constraint is
+            about the answer; `Result.reasoning` has the thoughts. Masks keep room for an answer.
+        answer_tokens: tokens that thoughts leave to the answer at least, beside what `max_tokens` needs.
 
     What else:
         whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: of JSON,

@@ -23,6 +23,7 @@ from ..constraints import NAMED
 from ..json_options import WrittenOptions
 from ..lm.asked import AskOptions
 from ..lm.prompts import Format
+from ..reasoning import Reasoning
 
 if TYPE_CHECKING:
     from ..compiler import Compiler
@@ -107,6 +108,8 @@ class Settings(WrittenOptions):
     format: Format = "auto"
     complete: bool = True
     speculate: Speculate = None
+    reasoning: Reasoning | str | bool | None = None
+    answer_tokens: int = 0
     n: int = 1
     stops: tuple[str, ...] = field(default=(), init=False)
 
@@ -116,7 +119,7 @@ class Settings(WrittenOptions):
         whole("n", self.n, 1)
         if self.top_k is not None:
             whole("top_k", self.top_k, 1)
-        for name in ("top_logprobs", "retries", "seed"):
+        for name in ("top_logprobs", "retries", "seed", "answer_tokens"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 0)
         if self.temperature is not None:

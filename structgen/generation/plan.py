@@ -32,6 +32,7 @@ from .run import Clock, Run, Text, bound_by_budget
 if TYPE_CHECKING:
     from ..compiler import Compiler
     from ..lm.base import Context, LanguageModel
+    from ..reasoning import Reasoning
     from ..speculation import Statistics
     from .speculative import SpeculativeRun
 
@@ -46,6 +47,7 @@ class Plan:
         room: tokens of a text at most. budget: tokens within which it must end; None: no promise.
         attempt: how many texts were drawn for this prompt before, each with noise of its own.
         told: the schema's warnings, which were given when it was compiled.
+        answer: the grammar of the answer alone, which `read` reads; `grammar` is that of the whole text.
     """
 
     lm: LanguageModel
@@ -61,6 +63,7 @@ class Plan:
     names: Mapping[int, bytes] = field(default_factory=dict)
     attempt: int = 0
     told: list[str] = field(default_factory=list)
+    answer: CompiledGrammar | None = None
 
     def texts(self) -> list[Text]:
         return [self.text(i) for i in range(self.settings.n)]
@@ -78,7 +81,7 @@ class Plan:
             noise,
             self.room,
             self.budget,
-            TextStream(settings.stops),
+            TextStream(settings.stops, reasoning=None if self.grammar is None else self.grammar.reasoning),
             names=self.names,
             index=index,
             tops=settings.top_logprobs,
@@ -113,6 +116,8 @@ class Plan:
             text.top_logprobs,
             attempts,
             self._warnings(text),
+            text.reasoning,
+            text.reasoning_tokens,
         )
 
     @property
@@ -135,7 +140,9 @@ class Plan:
         return [*self.told, told]
 
     def _value(self, text: Text, said: str) -> Any:
-        if self.grammar is None:
+        if not text.stream.answering:
+            return None
+        if self.answer is None:
             return said
         if not text.done and not self._whole(said):
             return None
@@ -146,27 +153,32 @@ class Plan:
 
     def _whole(self, said: str) -> bool:
         """Whether a text that a stop string ended is one of the grammar's."""
-        assert self.grammar is not None
-        matcher = self.grammar.matcher()
+        assert self.answer is not None
+        matcher = self.answer.matcher()
         return matcher.accept_bytes(said) and matcher.is_accepting()
 
     def _captures(self, text: Text, said: str) -> dict[str, Any]:
-        if self.grammar is None or not self.grammar.capture_names:
+        if self.answer is None or not self.answer.capture_names:
             return {}
-        if text.done and text.matcher is not None and text.matcher.is_terminated():
+        if (
+            self.answer is self.grammar
+            and text.done
+            and text.matcher is not None
+            and text.matcher.is_terminated()
+        ):
             return text.matcher.captures()
-        matcher = self.grammar.matcher()
+        matcher = self.answer.matcher()
         matcher.accept_bytes(said)
         return matcher.captures()
 
     def partial(self) -> Callable[[str], Any]:
         """What makes of the beginning of a text the value as far as it is known; None: nothing is."""
         constraint = self.constraint
-        if constraint is None or self.grammar is None:
+        if constraint is None or self.answer is None:
             return IncompleteString
         if constraint.is_tools:
             return constraint.partial_reader(style_of(self.lm, constraint), partial_arguments)
-        if self.grammar._options is None:
+        if self.answer._options is None:
             return IncompleteString
         make = typed(constraint.python_type) if constraint.python_type is not None else None
 
@@ -214,7 +226,17 @@ def planned(
     attempt: int = 0,
 ) -> Plan:
     """Compiles the constraint and reads the prompt. Errors: as `sg.generate`."""
-    asked = ask(lm, prompt, constraint, settings.json, settings.compiler, settings.format)
+    asked = ask(
+        lm,
+        prompt,
+        constraint,
+        settings.json,
+        settings.compiler,
+        settings.format,
+        reasoning=settings.reasoning,
+        max_tokens=settings.max_tokens,
+        answer_tokens=settings.answer_tokens,
+    )
     clock.lap("compile")
     grammar = asked.grammar
     room = room_after(lm, asked.start, settings.max_tokens)
@@ -235,6 +257,7 @@ def planned(
         asked.names,
         attempt,
         asked.warnings,
+        asked.answer,
     )
 
 
@@ -250,7 +273,9 @@ def opened(plan: Plan, texts: list[Text], clock: Clock) -> Run | SpeculativeRun:
 
             again = None
             if plan.constraint is not None and not isinstance(plan.constraint.value, CompiledGrammar):
-                again = partial(_compiled, plan.constraint, settings, style_of(plan.lm, plan.constraint))
+                style = style_of(plan.lm, plan.constraint)
+                thinks = None if plan.grammar is None else plan.grammar.reasoning
+                again = partial(_compiled, plan.constraint, settings, style, thinks)
             return SpeculativeRun(
                 plan.lm,
                 texts,
@@ -267,5 +292,7 @@ def opened(plan: Plan, texts: list[Text], clock: Clock) -> Run | SpeculativeRun:
     return run
 
 
-def _compiled(constraint: Constraint, settings: Settings, style: str, compiler: Compiler) -> CompiledGrammar:
-    return constraint.compile(compiler, settings.json, style=style)
+def _compiled(
+    constraint: Constraint, settings: Settings, style: str, thinks: Reasoning | None, compiler: Compiler
+) -> CompiledGrammar:
+    return constraint.compile(compiler, settings.json, style=style, reasoning=thinks)

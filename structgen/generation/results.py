@@ -46,7 +46,7 @@ class Result(Generic[T_co]):
     """One generated text.
 
     Attributes:
-        text: the text, without end-of-sequence tokens and stop strings; bytes that are no UTF-8 become
+        text: the answer, without end-of-sequence tokens and stop strings; bytes that are no UTF-8 become
             U+FFFD.
         value: what the constraint makes of the text: parsed JSON, the Python type, a `ToolReply`; the text
             itself without a constraint and for patterns. None when the text was cut off.
@@ -64,6 +64,8 @@ class Result(Generic[T_co]):
         warnings: what the caller should hear of: keywords that surely do not mean what they say
             (`SchemaWarning`), and that the request is probably outside what the embedded model knows
             (`DoubtfulAnswer`). All are Python warnings too.
+        reasoning: the thoughts in front of the answer, without their marks; None: there are none.
+        reasoning_tokens: tokens up to the border: those of the thoughts and their marks.
         ok: True; a `Failed` of `generate_many` has False.
         prompt_tokens: ids of the prompt.
         timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first
@@ -88,12 +90,15 @@ class Result(Generic[T_co]):
     top_logprobs: list[TokenLogprobs] = field(default_factory=list)
     attempts: int = 1
     warnings: list[str] = field(default_factory=list)
+    reasoning: str | None = None
+    reasoning_tokens: int = 0
     ok: Literal[True] = field(default=True, init=False, repr=False)  # type checkers tell it from `Failed`
 
     def __repr__(self) -> str:
         value = "" if self.value is self.text or self.value == self.text else f"value={self.value!r}, "
         more = f", stopped_by={self.stopped_by!r}" if self.stopped_by is not None else ""
         more += f", attempts={self.attempts}" if self.attempts > 1 else ""
+        more += f", reasoning={_short(self.reasoning)!r}" if self.reasoning is not None else ""
         return (
             f"Result({value}text={_short(self.text)!r}, finish_reason={self.finish_reason!r}, "
             f"{len(self.tokens)} tokens, {self.timings.get('total', 0.0):.2f} s{more})"

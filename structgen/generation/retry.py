@@ -26,10 +26,13 @@ __all__ = ["again"]
 def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
     """The plan of the next attempt."""
     attempt = plan.attempt + 1
-    if plan.settings.on_invalid == "forbid" and (grammar := _without(plan, failed)) is not None:
+    if plan.settings.on_invalid == "forbid" and (answer := _without(plan, failed)) is not None:
+        grammar, thinks = answer, None if plan.grammar is None else plan.grammar.reasoning
+        if thinks is not None:
+            grammar = (plan.settings.compiler or compiler_of(plan.lm)).with_reasoning(answer, thinks)
         budget = promised(plan.lm, plan.settings, grammar, plan.room)
         clock.lap("compile")
-        return replace(plan, grammar=grammar, budget=budget, attempt=attempt)
+        return replace(plan, grammar=grammar, budget=budget, attempt=attempt, answer=answer)
     prompt = _told(plan.prompt, failed)
     return planned(
         plan.lm, prompt, plan.constraint, plan.settings, clock, sampling=plan.sampling, attempt=attempt
@@ -37,8 +40,8 @@ def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
 
 
 def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
-    """The grammar less the refused values; None where it is no JSON Schema's."""
-    grammar = plan.grammar
+    """The grammar of answers less the refused values; None where it is no JSON Schema's."""
+    grammar = plan.answer
     if grammar is None or grammar._options is None:
         return None
     text, asked = grammar._options

@@ -59,12 +59,19 @@ _Rows = npt.NDArray[np.float32]
 
 @dataclass(slots=True)
 class Step:
-    """The result of one step for one text: a token, and the characters that it made certain."""
+    """The result of one step for one text: a token, and the characters that it made certain.
+
+    Attributes:
+        added: characters of the answer. thoughts: of the thoughts.
+        part: of which part of the text the token is.
+    """
 
     text: Text
     token: int
     logprob: float
     added: str
+    thoughts: str = ""
+    part: Literal["reasoning", "answer"] = "answer"
 
 
 @dataclass(slots=True)
@@ -95,6 +102,8 @@ class Text:
     top_logprobs: list[TokenLogprobs] = field(default_factory=list)
     counts: dict[int, int] = field(default_factory=dict)
     parts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    reasoning_tokens: int = 0
     finish: Literal["stop", "length"] | None = None
     done: bool = False  # ended by the grammar, or by an end-of-sequence token
     bound: bool = False  # the budget refused a token that a mask allows
@@ -115,8 +124,13 @@ class Text:
 
     @property
     def so_far(self) -> str:
-        """The characters that are certain."""
+        """The characters of the answer that are certain."""
         return "".join(self.parts)
+
+    @property
+    def reasoning(self) -> str | None:
+        """The characters of the thoughts that are certain; None: there are no thoughts."""
+        return "".join(self.thoughts) if self.stream.thought else None
 
     def unlike(self, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> _Rows:
         """The masked row with the penalty on repeated structure.
@@ -131,17 +145,24 @@ class Text:
             row[token] += np.float32(nats)
         return row
 
-    def take(self, data: bytes, ended: bool) -> str:
-        """The characters that a drawn token makes certain. Sets `finish` if the text is over."""
-        added = "" if ended else self.stream.feed(data)
+    def take(self, token: int, logprob: float, data: bytes, ended: bool) -> Step:
+        """What a drawn token makes certain. Sets `finish` if the text is over."""
+        added = thoughts = ""
+        if not ended:
+            added, thoughts = self.stream.feed(data), self.stream.thoughts
         if self.stream.stopped_by is not None:
             self.finish = "stop"
         elif ended or len(self.tokens) >= self.room:
             added += self.stream.finish()
+            thoughts += self.stream.thoughts
             self.finish = "stop" if ended else "length"
             self.done = ended
+        answering = ended or self.stream.answering
+        self.reasoning_tokens += not answering
         self.parts.append(added)
-        return added
+        if thoughts:
+            self.thoughts.append(thoughts)
+        return Step(self, token, logprob, added, thoughts, "answer" if answering else "reasoning")
 
 
 class Clock:
@@ -260,10 +281,10 @@ class Run:
         else:
             ended = text.matcher.is_terminated()
         data = self.lm.vocabulary.tokens[token] or text.names.get(token, b"")
-        added = text.take(data, ended)
+        step = text.take(token, logprob, data, ended)
         if not text.over:
             text.context = text.context.extend(token)
-        return Step(text, token, logprob, added)
+        return step
 
     def _weighed(self, raw: _Rows) -> _Rows:
         """The rows with penalties and bias; `raw` itself if there are none."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._text import TextStream
 from ..speculation.engine import Row, SpeculativeRows
 from ..speculation.sampled import SampledRun
 from ..speculation.score import open_scorer
@@ -83,8 +82,8 @@ class SpeculativeRun:
                 text.tokens.append(token)
                 text.logprobs += row.logprobs[at : at + 1]
                 logprob = row.logprobs[at] if at < len(row.logprobs) else float("nan")
-                added = text.take(self._bytes(text, token), row.done and at == len(row.tokens) - 1)
-                steps.append(Step(text, token, logprob, added))
+                ended = row.done and at == len(row.tokens) - 1
+                steps.append(text.take(token, logprob, self._bytes(text, token), ended))
         self._clock.lap("speculation")
         return steps
 
@@ -93,7 +92,7 @@ class SpeculativeRun:
 
     def _stopper(self, text: Text) -> Callable[[Sequence[int]], bool]:
         """Whether a stop string ends the row: the engine must know in the middle of a step."""
-        stream = TextStream(text.stream.stops)
+        stream = text.stream.fresh()
 
         def take(tokens: Sequence[int]) -> bool:
             for token in tokens:

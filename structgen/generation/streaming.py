@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast, overload
 
 from ..frontend.tool_calls import ToolReply
 from .api import Call
@@ -22,6 +22,8 @@ from .results import Result, TokenLogprobs
 if TYPE_CHECKING:
     import enum
     from typing import Unpack
+
+    from .run import Step
 
     E = TypeVar("E", bound=enum.Enum)
 
@@ -34,38 +36,43 @@ class Event(Generic[T]):
     """One token of one text.
 
     Attributes:
-        text: the characters that became certain with it; often none, or several.
+        text: the characters of the answer that became certain with it; often none, or several.
+        reasoning: those of the thoughts in front of it.
+        part: "reasoning" for a token of thoughts or their marks, "answer" for the others; a token that holds
+            the end of the mark and the beginning of the answer is one of the answer.
         token, logprob: its id, and the model's natural-log probability of it.
         top_logprobs: the most probable tokens of its place, where `top_logprobs=` asked for them.
         index: the number of its text, where there are several.
         result: the finished text with its last event; else None.
     """
 
-    __slots__ = ("_count", "_parts", "_read", "index", "logprob", "result", "text", "token", "top_logprobs")
+    __slots__ = (
+        "_count", "_parts", "_read", "index", "logprob", "part", "reasoning", "result", "text", "token",
+        "top_logprobs",
+    )  # fmt: skip
 
     def __init__(
         self,
-        text: str,
+        step: Step,
         parts: list[str],
-        token: int,
-        logprob: float,
-        index: int,
         top_logprobs: TokenLogprobs | None,
         result: Result[T] | None,
         read: Callable[[str], Any],
     ) -> None:
-        self.text: str = text
+        self.text: str = step.added
+        self.reasoning: str = step.thoughts
+        self.part: Literal["reasoning", "answer"] = step.part
         self._parts, self._count = parts, len(parts)  # the list grows with later events
-        self.token: int = token
-        self.logprob: float = logprob
-        self.index: int = index
+        self.token: int = step.token
+        self.logprob: float = step.logprob
+        self.index: int = step.text.index
         self.top_logprobs: TokenLogprobs | None = top_logprobs
         self.result: Result[T] | None = result
         self._read = read
 
     @property
     def so_far(self) -> str:
-        """All characters that are certain; joined when asked for."""
+        """All characters of the answer that are certain; joined when asked for."""
         return "".join(self._parts[: self._count])
 
     @property
@@ -118,9 +125,7 @@ class Stream(Generic[T], Iterator[Event[T]]):
                 result = call.result(text)
                 self._results[text.index] = result
             tops = text.top_logprobs[len(parts) - 1] if text.top_logprobs else None
-            self._ready.append(
-                Event(step.added, parts, step.token, step.logprob, text.index, tops, result, self._read)
-            )
+            self._ready.append(Event(step, parts, tops, result, self._read))
 
     @property
     def result(self) -> Result[T]:

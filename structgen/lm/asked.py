@@ -7,13 +7,14 @@ has the names and types of what calls say about this; `sg.generate` says what ea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..constraints import Constraint
 from ..grammar import CompiledGrammar
 from ..json_options import JsonArguments
-from .load import check_vocabulary, compiler_of, special_names, tool_style
+from ..reasoning import Reasoning, mark_names, reasoning_of
+from .load import check_vocabulary, compiler_of, room_after, special_names, tool_style
 from .prompts import Format, formatted
 
 if TYPE_CHECKING:
@@ -30,18 +31,34 @@ class AskOptions(JsonArguments, total=False):
     compiler: Compiler | None
     format: Format
     condition: Condition | None
+    reasoning: Reasoning | str | bool | None
+    answer_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The grammar (None: any text), what makes a value of a text, the prompt's context, and the special
-    tokens that are spelled out in texts, and what was told of the schema as Python warnings."""
+    """A call, as its model reads it.
+
+    Attributes:
+        grammar: of the whole text; None: any text.
+        read: makes a value of an answer.
+        start: the prompt's context.
+        names: the special tokens that are spelled out in texts.
+        warnings: what was told of the schema as Python warnings.
+        answer: the grammar of the answer alone; None: any text.
+    """
 
     grammar: CompiledGrammar | None
     read: Callable[[str], Any]
     start: Context
     names: Mapping[int, bytes]
     warnings: list[str] = field(default_factory=list)
+    answer: CompiledGrammar | None = None
+
+    @property
+    def reasoning(self) -> Reasoning | None:
+        """How thoughts stand in the text; None: there are none."""
+        return None if self.grammar is None else self.grammar.reasoning
 
 
 def ask(
@@ -51,24 +68,46 @@ def ask(
     json: Mapping[str, Any],
     compiler: Compiler | None = None,
     format: Format = "auto",
+    *,
+    reasoning: Any = None,
+    max_tokens: int = 0,
+    answer_tokens: int = 0,
 ) -> Asked:
     """Compiles the constraint and reads the prompt.
 
     Args:
         json: those of `JsonOptions` that are not as `json_options.WRITTEN` has them.
+        reasoning: how the model thinks, as `reasoning_of` reads it.
+        max_tokens, answer_tokens: tokens of the whole text, and those that thoughts leave to the answer.
     """
+    thinks = reasoning_of(reasoning, lm)
+    if answer_tokens and thinks is None:
+        raise ValueError("answer_tokens= goes with reasoning=: without thoughts the answer has max_tokens")
     if compiler is not None and not hasattr(compiler, "json_schema"):
         raise TypeError(f"compiler is a structgen.Compiler, not {compiler!r:.60}")
     if constraint is None:
-        return Asked(None, str, lm.start(formatted(lm, prompt, None, format)), {})
-    told = constraint.warn(json)
-    style = style_of(lm, constraint)
-    grammar = constraint.compile(compiler or compiler_of(lm), json, style=style)
-    told += constraint.warn_of(grammar, told)
-    check_vocabulary(grammar.vocabulary, lm.vocabulary)
-    start = lm.start(formatted(lm, prompt, constraint.document(style), format, constraint.objects()))
-    names = special_names(lm) if constraint.is_tools else {}
-    return Asked(grammar, constraint.reader(grammar, style), start, names, told)
+        asked = Asked(None, str, lm.start(formatted(lm, prompt, None, format)), {})
+    else:
+        told = constraint.warn(json)
+        style = style_of(lm, constraint)
+        marked = thinks if constraint.is_tools else None  # text around calls does not contain the mark
+        grammar = constraint.compile(compiler or compiler_of(lm), json, style=style, reasoning=marked)
+        told += constraint.warn_of(grammar, told)
+        check_vocabulary(grammar.vocabulary, lm.vocabulary)
+        start = lm.start(formatted(lm, prompt, constraint.document(style), format, constraint.objects()))
+        names = special_names(lm) if constraint.is_tools else {}
+        answer = grammar.answer
+        assert answer is not None
+        asked = Asked(grammar, constraint.reader(answer, style), start, names, told, answer)
+    if thinks is None:
+        return asked
+    names = mark_names(thinks, lm.vocabulary)
+    told_prompt = b"".join(lm.vocabulary.tokens[t] or names.get(t, b"") for t in asked.start.tokens[-64:])
+    thinks = thinks.behind(told_prompt.decode("utf-8", "replace"))
+    if answer_tokens:
+        thinks = thinks.within(room_after(lm, asked.start, max_tokens), answer_tokens, lm.vocabulary)
+    grammar = (compiler or compiler_of(lm)).with_reasoning(asked.answer, thinks)
+    return replace(asked, grammar=grammar, names={**names, **asked.names})
 
 
 def style_of(lm: LanguageModel, constraint: Constraint) -> str:

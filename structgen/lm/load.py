@@ -1,7 +1,7 @@
 """Models by what a user names them: for `sg.generate`, `sg.sample`, the server and the command line.
 
-Enters: None, "embedded", a folder, a hub id, a pair of transformers, a model. Leaves: a `LanguageModel`, and
-the compiler that goes with it. Cost: loading, once for each of the last two names.
+Enters: None, "embedded", "embedded-thinking", a folder, a hub id, a pair of transformers, a model. Leaves: a
+`LanguageModel`, and the compiler that goes with it. Cost: loading, once for each of the last two names.
 
 The embedded models run in numpy; every other folder and all hub ids are transformers' business.
 """
@@ -48,6 +48,10 @@ def language_model(model: Any) -> LanguageModel:
     """
     if model is None or (isinstance(model, str) and model == "embedded"):
         model = embedded.path("target")
+    if isinstance(model, str) and model == "embedded-thinking":
+        from .thinking import ThinkingLM
+
+        return cast("LanguageModel", ThinkingLM(language_model("embedded")))
     if isinstance(model, (str, os.PathLike)):
         return _loaded(os.fspath(model))
     if isinstance(model, tuple) and len(model) == 2:

@@ -18,6 +18,7 @@ from ..json_options import SampledOptions
 from ..lm.asked import Asked, AskOptions, ask
 from ..lm.load import language_model, room_after
 from ..lm.prompts import Format
+from ..reasoning import Reasoning
 from .mcmc import Proposal
 from .potential import Potential, as_potential
 from .smc import SmcOptions
@@ -103,11 +104,14 @@ class TargetRequest(SampledOptions):
     batch: int = 16
     compiler: Compiler | None = None
     format: Format = "auto"
+    reasoning: Reasoning | str | bool | None = None
+    answer_tokens: int = 0
     thin: ClassVar[bool] = False  # searches look at more than the best tokens
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "batch", "trie_bytes"):
             whole(name, getattr(self, name), 1)
+        whole("answer_tokens", self.answer_tokens, 0)
         one_of("budget", self.budget, ("mask", "reject"))
         if self.trie is not None and not isinstance(self.trie, Trie):
             raise TypeError(f"trie is a Trie that an earlier call gave, not {self.trie!r:.60}")
@@ -119,7 +123,17 @@ class TargetRequest(SampledOptions):
     def target(self) -> tuple[Target, Asked]:
         """The law, and what the prompt and the grammar became. Errors: as `sg.generate` raises."""
         lm = language_model(self.model)
-        asked = ask(lm, self.prompt, self.constraint(), self.arguments(), self.compiler, self.format)
+        asked = ask(
+            lm,
+            self.prompt,
+            self.constraint(),
+            self.arguments(),
+            self.compiler,
+            self.format,
+            reasoning=self.reasoning,
+            max_tokens=self.max_tokens,
+            answer_tokens=self.answer_tokens,
+        )
         target = Target.of(
             lm,
             asked.start,

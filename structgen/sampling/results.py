@@ -22,7 +22,7 @@ from .target import Target
 from .trie import Trie
 from .walk import Diary
 
-__all__ = ["Diagnostics", "Sample", "Samples", "samples_of", "text_of"]
+__all__ = ["Diagnostics", "Sample", "Samples", "parts_of", "samples_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Sample:
         tokens: the ids, end-of-sequence included.
         logprob: natural log of P(s): the model after temperature, top-k and top-p, without the grammar.
         log_weight: natural log of the weight with which it counts for the target.
+        reasoning: the thoughts in front of the text; None: there are none.
     """
 
     text: str
@@ -42,6 +43,7 @@ class Sample:
     tokens: list[int]
     logprob: float
     log_weight: float
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +178,14 @@ class Samples(Sequence[Sample]):
         return [self.samples[int(i)] for i in np.minimum(at, len(self.samples) - 1)]
 
 
-def text_of(tokens: Sequence[int], target: Target, asked: Asked) -> str:
-    """The text of ids, with the special tokens that the grammar names spelled out."""
-    if not asked.names:
-        return target.text(tokens).decode("utf-8", "replace")
-    pieces = (target.vocabulary.tokens[token] or asked.names.get(token, b"") for token in tokens)
-    return b"".join(pieces).decode("utf-8", "replace")
+def parts_of(tokens: Sequence[int], target: Target, asked: Asked) -> tuple[str | None, str]:
+    """Thoughts and answer of ids, with the special tokens that the grammar names spelled out."""
+    if asked.names:
+        pieces = (target.vocabulary.tokens[token] or asked.names.get(token, b"") for token in tokens)
+        text = b"".join(pieces).decode("utf-8", "replace")
+    else:
+        text = target.text(tokens).decode("utf-8", "replace")
+    return (None, text) if asked.reasoning is None else asked.reasoning.split(text)
 
 
 def samples_of(
@@ -190,8 +194,8 @@ def samples_of(
     """The user's view of an outcome."""
     found = []
     for walk, weight in zip(outcome.walks, outcome.log_weights, strict=True):
-        text = text_of(walk.tokens, target, asked)
-        found.append(Sample(text, asked.read(text), list(walk.tokens), walk.logp, weight))
+        thoughts, text = parts_of(walk.tokens, target, asked)
+        found.append(Sample(text, asked.read(text), list(walk.tokens), walk.logp, weight, thoughts))
     spent = target.spent
     steps = sorted(diary.steps.items())
     most = sorted(diary.lost.items(), key=lambda item: (-item[1], item[0]))[:10]

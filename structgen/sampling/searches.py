@@ -33,7 +33,7 @@ from ..errors import StructgenError
 from ..lm.asked import Asked
 from .best_first import BestFirst, Limits, Partial, Scores, SearchPlan, Standing, Written
 from .request import TargetOptions, TargetRequest, checked
-from .results import text_of
+from .results import parts_of
 from .search_file import check_model, load_search, other_parts, probes, save_search
 from .search_tree import SearchTree
 from .trie import Trie
@@ -147,7 +147,7 @@ class Candidate:
     """One text that was found.
 
     Attributes:
-        text, value, tokens: as of `sg.sample`.
+        text, value, tokens, reasoning: as of `sg.sample`.
         logprob: natural log of P(text): the model after temperature, top-k and top-p, without the grammar.
         score: what it was ranked by.
         certified: no text that was not found ranks higher. With a `heuristic`, this is as true as its promise
@@ -160,6 +160,7 @@ class Candidate:
     logprob: float
     score: float
     certified: bool
+    reasoning: str | None = None
 
 
 class Searched(Sequence[Candidate]):
@@ -193,9 +194,10 @@ class Searched(Sequence[Candidate]):
         self.reasons: list[str] = _reasons(engine, stopped, len(self._found) < n)
 
     def _candidate(self, text: Written) -> Candidate:
-        spelled = text_of(text.tokens, self._engine.walker.target, self._asked)
+        thoughts, spelled = parts_of(text.tokens, self._engine.walker.target, self._asked)
         sure = self._engine.ordered and text.rank >= self.bound
-        return Candidate(spelled, self._asked.read(spelled), list(text.tokens), text.logprob, text.rank, sure)
+        value = self._asked.read(spelled)
+        return Candidate(spelled, value, list(text.tokens), text.logprob, text.rank, sure, thoughts)
 
     def __len__(self) -> int:
         return len(self._found)
