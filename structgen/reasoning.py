@@ -34,6 +34,7 @@ rollback, budgets and hosts would all have to know of the switch.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -136,23 +137,28 @@ class Reasoning:
             return replace(self, prefilled=False, required=False)
         return self
 
-    def within(self, room: int, answer_tokens: int, vocabulary: Vocabulary) -> Self:
+    def within(self, room: int, answer_tokens: int, vocabulary: Vocabulary, any_text: bool = False) -> Self:
         """The same with thoughts that leave an answer so many tokens.
 
         Args:
             room: tokens of the whole text.
-            answer_tokens: those that are kept for the answer, its end included.
+            answer_tokens: those that are kept for the answer, its end included; 0 keeps what masks keep.
+            any_text: whether the answer is any text. Masks keep nothing for such an answer, which may be cut
+                off anywhere, so a token is kept for it where the room suffices.
 
         Raises:
             UnsatisfiableBudget: nothing is left for thoughts and their marks.
         """
+        kept = answer_tokens or int(any_text)
         marks = self.end + self.gap + ("" if self.prefilled else self.start)
         taken = sum(1 if i is not None else len(t.encode()) for t, i in _pieces(marks, vocabulary))
-        most = room - answer_tokens - taken
+        most = room - kept - taken
+        if not kept or (most < 0 and not answer_tokens):
+            return self
         if most < 0:
             raise UnsatisfiableBudget(
                 f"max_tokens of {room} leaves no thoughts beside answer_tokens={answer_tokens}: "
-                f"give at least {answer_tokens + taken}, of which the marks may take {taken}"
+                f"give at least {kept + taken}, of which the marks may take {taken}"
             )
         return (
             self
@@ -231,8 +237,8 @@ def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
     """What `reasoning=` of a call says.
 
     Args:
-        given: None or False (no thoughts), a `Reasoning`, the name of a family, or True or "auto": what the
-            chat template of `model` tells.
+        given: None or False (no thoughts), a `Reasoning` or its fields, the name of a family, or True or
+            "auto": what the chat template of `model` tells.
 
     Raises:
         TypeError: something else. ValueError: as `Reasoning.of`.
@@ -241,6 +247,8 @@ def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
         return None
     if isinstance(given, Reasoning):
         return given
+    if isinstance(given, Mapping):  # of a file, or a request
+        return Reasoning(**given)
     if given is True or given == "auto":
         own = getattr(model, "reasoning", None)
         return own if isinstance(own, Reasoning) else Reasoning.of(model)

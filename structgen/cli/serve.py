@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
         "model",
         nargs="?",
         metavar="MODEL",
-        help="a folder, a GGUF file or a hub id (default: the embedded model)",
+        help="a folder, a GGUF file, a hub id or embedded-thinking (default: the embedded model)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1, this machine alone)")
     parser.add_argument("--port", type=int, default=port, help=f"0 takes a free one (default: {port})")
@@ -86,6 +86,13 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
         "--tool-style",
         metavar="STYLE",
         help="how the model writes tool calls (default: by its chat template)",
+    )
+    parser.add_argument(
+        "--reasoning",
+        default=_DEFAULTS.reasoning,
+        metavar="FAMILY",
+        help="how the model thinks before it answers: qwen3, gpt-oss, ..., or none "
+        "(default: by its chat template)",
     )
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="where a request has none (default: 1; embedded: 0)"
@@ -124,7 +131,8 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
     """The fields of `structgen.serve.options.ServerOptions`."""
     keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
     found = {
-        name: getattr(options, name) for name in ("name", "tool_style", "temperature", "corpus", "on_limit")
+        name: getattr(options, name)
+        for name in ("name", "tool_style", "reasoning", "temperature", "corpus", "on_limit")
     }
     for field in _NUMBERS:
         if field.endswith("_bytes"):

@@ -200,7 +200,7 @@ class Plan:
 def promised(lm: LanguageModel, settings: Settings, grammar: CompiledGrammar | None, room: int) -> int | None:
     """The budget that the answer keeps: `room`, or None where nothing is promised. A promise that was asked
     for and cannot be given is a Python warning. Errors: as `can_end_within`."""
-    if not settings.complete or grammar is None:
+    if not settings.complete or grammar is None or grammar.answer is None:
         return None
     whose = ""
     if room < settings.max_tokens:
@@ -236,6 +236,7 @@ def planned(
         reasoning=settings.reasoning,
         max_tokens=settings.max_tokens,
         answer_tokens=settings.answer_tokens,
+        complete=settings.complete,
     )
     clock.lap("compile")
     grammar = asked.grammar

@@ -72,6 +72,7 @@ def ask(
     reasoning: Any = None,
     max_tokens: int = 0,
     answer_tokens: int = 0,
+    complete: bool = True,
 ) -> Asked:
     """Compiles the constraint and reads the prompt.
 
@@ -79,6 +80,7 @@ def ask(
         json: those of `JsonOptions` that are not as `json_options.WRITTEN` has them.
         reasoning: how the model thinks, as `reasoning_of` reads it.
         max_tokens, answer_tokens: tokens of the whole text, and those that thoughts leave to the answer.
+        complete: whether thoughts have to end in time for an answer of any text, too.
     """
     thinks = reasoning_of(reasoning, lm)
     if answer_tokens and thinks is None:
@@ -97,15 +99,17 @@ def ask(
         start = lm.start(formatted(lm, prompt, constraint.document(style), format, constraint.objects()))
         names = special_names(lm) if constraint.is_tools else {}
         answer = grammar.answer
-        assert answer is not None
-        asked = Asked(grammar, constraint.reader(answer, style), start, names, told, answer)
+        read = str if answer is None else constraint.reader(answer, style)
+        if thinks is None and grammar.reasoning is not None:  # a grammar of both was given
+            names = {**names, **mark_names(grammar.reasoning, lm.vocabulary)}
+        asked = Asked(grammar, read, start, names, told, answer)
     if thinks is None:
         return asked
     names = mark_names(thinks, lm.vocabulary)
     told_prompt = b"".join(lm.vocabulary.tokens[t] or names.get(t, b"") for t in asked.start.tokens[-64:])
     thinks = thinks.behind(told_prompt.decode("utf-8", "replace"))
-    if answer_tokens:
-        thinks = thinks.within(room_after(lm, asked.start, max_tokens), answer_tokens, lm.vocabulary)
+    room = room_after(lm, asked.start, max_tokens)
+    thinks = thinks.within(room, answer_tokens, lm.vocabulary, complete and asked.answer is None)
     grammar = (compiler or compiler_of(lm)).with_reasoning(asked.answer, thinks)
     return replace(asked, grammar=grammar, names={**names, **asked.names})
 

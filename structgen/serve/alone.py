@@ -34,12 +34,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._text import TextStream
 from ..errors import BudgetExceeded, SchemaTooComplex, StructgenError
 from ..generation.watch import Seen, drafted, seen
 from ..logits import allocate_bitmask
 from .errors import ApiError, busy, late, of_constraint, unexpected
-from .sequence import Job, Piece
+from .sequence import Finish, Job, Piece
 
 if TYPE_CHECKING:
     from ..sampling.results import Samples
@@ -285,7 +284,7 @@ class _Teller:
         self.index = index
         self.ends = ends
         self.names = names
-        self.stream = TextStream(job.plan.stops, job.plan.keep_stop)
+        self.stream = job.plan.stream()
         self.position = 0
         self.held: list[Piece] = []
         grammar = job.plan.grammar
@@ -301,23 +300,29 @@ class _Teller:
             piece.tokens += 1
             if token in self.ends or token in plan.stop_ids:
                 piece.stopped_by = None if token in self.ends else token
-                piece.text += self.stream.finish()
-                piece.finish = "stop"
+                self.end(piece, "stop")
                 break
             data = self.job.vocabulary.tokens[token] or plan.names.get(token, b"")
             piece.text += self.stream.feed(data)
+            piece.reasoning += self.stream.thoughts
+            piece.reasoning_tokens += not self.stream.answering
             if self.stream.stopped_by is not None:
                 piece.stopped_by, piece.finish = self.stream.stopped_by, "stop"
                 break
             if self.position >= plan.room:
-                piece.text += self.stream.finish()
-                piece.finish = "length"
+                self.end(piece, "length")
                 break
         if plan.watch:
             self.held.append(piece)
         else:
             self.tell([piece])
         return piece.finish is not None
+
+    def end(self, piece: Piece, finish: Finish) -> None:
+        """Adds what was held back."""
+        piece.text += self.stream.finish()
+        piece.reasoning += self.stream.thoughts
+        piece.finish = finish
 
     def step(self, tree: DraftTree, path: Sequence[int], emitted: Sequence[int], scores: Scores) -> None:
         """Ends a step: adds to each piece, which has one token, how that token came about."""

@@ -206,6 +206,7 @@ async def _start(service: Service, wanted: Wanted, extension: OwnOptions, reques
         for i, (sample, weight) in enumerate(zip(found, alone.weights(found), strict=True)):
             ended = bool(sample.tokens) and sample.tokens[-1] in ends
             piece = Piece(i, sample.text, len(sample.tokens), finish="stop" if ended else "length")
+            piece.reasoning = sample.reasoning or ""
             job.pieces.put_nowait(piece)
             logprob, log_weight = alone.finite(sample.logprob), alone.finite(sample.log_weight)
             run.choice_notes.append({"weight": weight, "log_weight": log_weight, "logprob": logprob})

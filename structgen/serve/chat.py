@@ -18,6 +18,7 @@ from .prompts import messages_as_prompt
 from .requests import ChatRequest, Message
 from .sequence import AnswerPlan, Entry, Finish, Piece
 from .service import RequestRun, Service, Wanted
+from .thinking import thinking_of
 from .usage import usage
 
 __all__ = ["Written", "answer", "chunks", "collect", "wanted"]
@@ -28,6 +29,8 @@ class Written:
     """One answer, as far as it is written."""
 
     text: str = ""
+    reasoning: str = ""
+    reasoning_tokens: int = 0
     calls: list[Call] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     prompt: list[Entry] | None = None
@@ -56,6 +59,7 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
     told = None if tools is None or tools.choice == "none" else tools
     constraint = service.constraint(request)
     lm: LanguageModel = service.lm
+    thinking = thinking_of(service.reasoning, request)
 
     def prompt(schema: Any) -> str | list[int]:
         return messages_as_prompt(
@@ -63,7 +67,7 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
             request.messages,
             tools=told,
             schema=schema,
-            extra=request.chat_template_kwargs,
+            extra={**thinking.template},
             generation_prompt=request.add_generation_prompt,
             go_on=request.continue_final_message,
         )
@@ -87,6 +91,7 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
         warnings=omitted_turns(
             service, request.messages[:-1] if request.continue_final_message else request.messages
         ),
+        thinking=thinking,
     )
 
 
@@ -104,6 +109,8 @@ def omitted_turns(service: Service, messages: Sequence[Message]) -> tuple[str, .
 def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item]:
     """Add a piece to an answer; what it brought: texts and calls, and of those the parts."""
     written.tokens += piece.tokens
+    written.reasoning += piece.reasoning
+    written.reasoning_tokens += piece.reasoning_tokens
     written.entries += piece.entries
     if piece.prompt is not None:
         written.prompt = piece.prompt
@@ -152,6 +159,8 @@ async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dic
     choices = []
     for index, written in enumerate(found):
         message: dict[str, Any] = {"role": "assistant", "content": written.text, "refusal": None}
+        if run.thinking.shown and written.reasoning:
+            message["reasoning_content"] = written.reasoning
         if written.calls:
             message["content"] = written.text.strip() or None
             message["tool_calls"] = [tool_call(call) for call in written.calls]
@@ -167,9 +176,17 @@ async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dic
     return {
         **head(service, run, "chat.completion"),
         "choices": choices,
-        "usage": usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens),
+        "usage": counts_of(run, found),
         **run.note(),
     }
+
+
+def counts_of(run: RequestRun, found: Sequence[Written]) -> dict[str, Any]:
+    """The usage of a chat."""
+    thought = None
+    if run.thinking.reasoning is not None:
+        thought = sum(written.reasoning_tokens for written in found)
+    return usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens, thought)
 
 
 def head(service: Service, run: RequestRun, kind: str) -> dict[str, Any]:
@@ -231,6 +248,9 @@ async def chunks(service: Service, request: ChatRequest, run: RequestRun) -> Asy
         written = found[index]
         new = take(written, piece, readers[index])
         logprobs = _logprobs(service, request, piece.entries) if piece.entries else None
+        if piece.reasoning and run.thinking.shown:
+            yield chunk(index, {"reasoning_content": piece.reasoning}, logprobs=logprobs)
+            logprobs = None
         for item in new:
             if isinstance(item, str):
                 if calls[index].count and not item.strip():
@@ -250,5 +270,4 @@ async def chunks(service: Service, request: ChatRequest, run: RequestRun) -> Asy
             last = run.note() if not left and not asked else {}
             yield chunk(index, {}, finish_reason=written.reason, **more, **run.choice_note(index)) | last
     if asked:
-        counts = usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens)
-        yield {**top, "choices": [], "usage": counts, **run.note()}
+        yield {**top, "choices": [], "usage": counts_of(run, found), **run.note()}

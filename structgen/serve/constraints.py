@@ -10,8 +10,8 @@ metaschemas, `%import` the grammars in the package lark (see `Compiler`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..compiler import Compiler
@@ -21,10 +21,11 @@ from ..grammar import CompiledGrammar
 from ..json_options import style_in
 from ..kinds import KINDS, response_format
 from ..linting import surely
+from ..reasoning import Reasoning
 from .errors import ApiError
 from .requests import Constrained, OwnOptions
 
-__all__ = ["RequestConstraint", "ToolUse", "request_constraint", "tool_use"]
+__all__ = ["RequestConstraint", "ToolUse", "request_constraint", "tool_use", "with_thoughts", "with_tools"]
 
 _WARNED = 10
 _OUTPUTS = "structured_outputs"
@@ -262,8 +263,21 @@ def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple
     return kept, mode
 
 
-def with_tools(use: ToolUse, text: RequestConstraint | None) -> RequestConstraint:
-    """Tool calls in the model's style, or the text that the request asks for where calls may be left out."""
+def with_thoughts(answer: RequestConstraint | None, reasoning: Reasoning) -> RequestConstraint:
+    """Thoughts in front of what a request asks for, or of any text."""
+
+    def build(compiler: Compiler) -> CompiledGrammar:
+        return compiler.with_reasoning(None if answer is None else answer.build(compiler), reasoning)
+
+    found = RequestConstraint("reasoning", build) if answer is None else answer
+    return replace(found, build=build, identity=["reasoning", repr(reasoning), found.identity])
+
+
+def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str] = ()) -> RequestConstraint:
+    """Tool calls in the model's style, or the text that the request asks for where calls may be left out.
+
+    `never`: texts that free text around calls does not contain.
+    """
 
     style = _within(use.options)
 
@@ -272,7 +286,12 @@ def with_tools(use: ToolUse, text: RequestConstraint | None) -> RequestConstrain
         if text is not None and choice == "auto":
             choice = "required"
         spec = tool_frontend.structural_tag(
-            use.tools, choice, use.style, use.parallel, extra_keys=use.options.json_options()["extra_keys"]
+            use.tools,
+            choice,
+            use.style,
+            use.parallel,
+            never,
+            extra_keys=use.options.json_options()["extra_keys"],
         )
         if text is not None and use.choice == "auto":
             answer = {"type": "json_schema", "json_schema": text.schema}
@@ -294,6 +313,7 @@ def with_tools(use: ToolUse, text: RequestConstraint | None) -> RequestConstrain
         use.choice,
         use.parallel,
         use.style,
+        [*never],
         style,
         use.options.json_options()["extra_keys"],
         answer,

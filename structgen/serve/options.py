@@ -22,6 +22,8 @@ class ServerOptions:
         hosts: names that requests may give as their host, ports left out; none takes every name. A page of
             another site can make its own name lead to this machine and then read a server that takes any.
         tool_style: how the model writes tool calls, a style of `Compiler.tools`; None: by its chat template.
+        reasoning: how the model thinks: a name of `structgen.reasoning.FAMILIES`, "auto" (by its chat
+            template) or "none".
         corpus: a file that the drafter "corpus" copies from (`structgen.speculation.CorpusDrafter`); requests
             name the drafter, never a file.
         temperature: where a request has none; None: 0 for the embedded model, else 1 as OpenAI has it.
@@ -47,6 +49,7 @@ class ServerOptions:
     api_keys: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     tool_style: str | None = None
+    reasoning: str = "auto"
     corpus: str = ""
     temperature: float | None = None
     max_tokens: int = 4096

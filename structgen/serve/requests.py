@@ -112,6 +112,7 @@ def _no_text(value: Any) -> Any:
 
 Whole = Annotated[int, BeforeValidator(_no_text)]
 Positive = Annotated[int, Field(ge=1)]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 # Fields that would change the answer and are not supported, with advice. A null, an empty or a false value is
 # taken.
@@ -241,6 +242,26 @@ else:
     _JsonFields = create_model("_JsonFields", __base__=Closed, **_json_fields())
 
 
+class ReasoningOptions(BaseModel):
+    """The object `reasoning`, as OpenAI and OpenRouter have it."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+    effort: Effort | None = None
+    max_tokens: Annotated[Whole, Field(ge=0)] | None = None
+    enabled: bool | None = None
+    exclude: bool = False
+
+
+class ThinkingOptions(BaseModel):
+    """The object `thinking`, as Anthropic, DeepSeek and GLM have it."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+    type: Literal["enabled", "disabled", "adaptive"] | None = None
+    budget_tokens: Annotated[Whole, Field(ge=0)] | None = None
+
+
 class OwnOptions(_JsonFields):
     """The field `structgen`: the options of JSON, and others that OpenAI's interface does not have."""
 
@@ -248,6 +269,7 @@ class OwnOptions(_JsonFields):
     speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
     masked_logprobs: bool = False
     complete: bool = True
+    answer_tokens: Annotated[Whole, Field(ge=0)] = 0
 
     def json_options(self, **others: Any) -> dict[str, Any]:
         """Arguments of `Compiler.json_schema`. `others` replace options that the request does not give."""
@@ -382,6 +404,12 @@ class ChatRequest(Generation):
     add_generation_prompt: bool = True
     continue_final_message: bool = False
     modalities: Listed[Literal["text"]] | None = None
+    reasoning_effort: Effort | None = None
+    reasoning: ReasoningOptions | None = None
+    thinking: ThinkingOptions | None = None
+    thinking_token_budget: Annotated[Whole, Field(ge=0)] | None = None
+    include_reasoning: bool = True
+    separate_reasoning: bool = True
 
 
 class CompletionRequest(Generation):
@@ -418,7 +446,7 @@ class TextOptions(BaseModel):
 
 _NOT_IN_RESPONSES = {
     **_REFUSED,
-    **dict.fromkeys(ChatRequest.model_fields.keys() - {"stream_options"}, _CHATS),
+    **dict.fromkeys(ChatRequest.model_fields.keys() - {"stream_options", "reasoning"}, _CHATS),
     "messages": "use 'input'",
     "extra_body": _NOT_IN_GENERATION["extra_body"],
     **dict.fromkeys(("max_tokens", "max_completion_tokens"), "use 'max_output_tokens'"),
@@ -443,6 +471,7 @@ class ResponsesRequest(Constrained):
     parallel_tool_calls: bool | None = None
     stream: bool | None = None
     seed: int | None = None
+    reasoning: ReasoningOptions | None = None
     metadata: dict[str, Any] | None = None
 
     @model_validator(mode="before")

@@ -8,8 +8,8 @@ its beginning to its end, with numbered events. The engine gives pieces of text,
 items as soon as they are certain.
 
 The idea. `messages_of` turns the input's items into chat messages, so that prompts are those of the chat.
-`events` keeps at most one item open, a message or a call (`_Growing`), and closes it when another kind of
-item comes. For an answer `Hi` and a call `f({"x":1})`:
+`events` keeps at most one item open, thoughts, a message or a call (`_Growing`), and closes it when another
+kind of item comes. For an answer `Hi` and a call `f({"x":1})`:
 
     response.created, response.in_progress
     output_item.added (message), content_part.added, output_text.delta "Hi"
@@ -39,6 +39,7 @@ from .prompts import messages_as_prompt
 from .requests import Message, ResponsesRequest
 from .sequence import AnswerPlan
 from .service import RequestRun, Service, Wanted
+from .thinking import thinking_of
 from .usage import of_responses
 
 __all__ = ["answer", "events", "wanted"]
@@ -52,9 +53,12 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
     tools = service.tools(request)
     told = None if tools is None or tools.choice == "none" else tools
     messages = messages_of(request)
+    thinking = thinking_of(service.reasoning, request)
 
     def prompt(schema: Any) -> str | list[int]:
-        return messages_as_prompt(service.lm, messages, tools=told, schema=schema)
+        return messages_as_prompt(
+            service.lm, messages, tools=told, schema=schema, extra={**thinking.template}
+        )
 
     plan = AnswerPlan(
         service.law(request.temperature, request.top_p, request.seed),
@@ -73,6 +77,7 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
         warnings=omitted_turns(service, messages),
         limit_param="max_output_tokens",
         prompt_param="input",
+        thinking=thinking,
     )
 
 
@@ -152,7 +157,10 @@ def _response(
         "output": [],
         "parallel_tool_calls": request.parallel_tool_calls is not False,
         "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
+        "reasoning": {
+            "effort": None if request.reasoning is None else request.reasoning.effort,
+            "summary": None,
+        },
         "store": False,
         "temperature": run.jobs[0].plan.drawing.temperature,
         "text": {"format": {"type": "text"}, **given},
@@ -181,6 +189,17 @@ def _part(text: str, logprobs: list[Any]) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
 
 
+def _thoughts(name: str, text: str | None) -> dict[str, Any]:
+    """The item of thoughts; `text` None: they begin."""
+    content = [] if text is None else [_thought(text)]
+    status = "in_progress" if text is None else "completed"
+    return {"type": "reasoning", "id": name, "summary": [], "content": content, "status": status}
+
+
+def _thought(text: str) -> dict[str, Any]:
+    return {"type": "reasoning_text", "text": text}
+
+
 def _function(name: str, call_name: str, call: Call, status: str = "completed") -> dict[str, Any]:
     return {
         "type": "function_call",
@@ -198,7 +217,7 @@ def _end(run: RequestRun, written: Written) -> dict[str, Any]:
     return {
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-        "usage": of_responses(run.prompt_tokens, written.tokens, run.cached_tokens),
+        "usage": of_responses(run.prompt_tokens, written.tokens, run.cached_tokens, written.reasoning_tokens),
         **run.note(),
     }
 
@@ -210,6 +229,8 @@ async def answer(service: Service, request: ResponsesRequest, run: RequestRun) -
     output: list[dict[str, Any]] = []
     text = written.text.strip() if written.calls else written.text
     end = _end(run, written)
+    if written.reasoning and run.thinking.shown:
+        output.append(_thoughts(_id("rs"), written.reasoning))
     if text or not written.calls:
         output.append(_message(_id("msg"), text, logprobs, end["status"]))
     output += [_function(_id("fc"), call_id(), call) for call in written.calls]
@@ -255,6 +276,7 @@ async def events(
     growing: _Growing | None = None
     output: list[dict[str, Any]] = []
     message, text = "", ""  # the open message
+    thoughts, thought = "", ""  # the open item of thoughts
     logprobs: list[Any] = []
 
     def close(status: str = "completed") -> list[dict[str, Any]]:
@@ -268,13 +290,36 @@ async def events(
         output.append(item)
         return found
 
+    def closed() -> list[dict[str, Any]]:
+        place = {"item_id": thoughts, "output_index": len(output), "content_index": 0}
+        item = _thoughts(thoughts, thought)
+        found = [
+            event("response.reasoning_text.done", **place, text=thought),
+            event("response.content_part.done", **place, part=_thought(thought)),
+            event("response.output_item.done", output_index=len(output), item=item),
+        ]
+        output.append(item)
+        return found
+
     try:
         async for piece in run.pieces():
             new = take(written, piece, reader)
+            if piece.reasoning and run.thinking.shown:
+                if not thoughts:
+                    thoughts = _id("rs")
+                    place = {"item_id": thoughts, "output_index": 0, "content_index": 0}
+                    yield event("response.output_item.added", output_index=0, item=_thoughts(thoughts, None))
+                    yield event("response.content_part.added", **place, part=_thought(""))
+                thought += piece.reasoning
+                place = {"item_id": thoughts, "output_index": 0, "content_index": 0}
+                yield event("response.reasoning_text.delta", **place, delta=piece.reasoning)
+            if thoughts and not output and (new or piece.finish is not None):
+                for made in closed():
+                    yield made
             entries = (
                 of_chat(piece.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
             )
-            if piece.finish is not None and not output and not message and not new:
+            if piece.finish is not None and len(output) == bool(thoughts) and not message and not new:
                 new = [""]  # an empty answer is a message, too
             for item in new:
                 if not isinstance(item, str):

@@ -77,8 +77,8 @@ class Piece:
 
     Attributes:
         index: the answer's number in its job.
-        text: text that may be shown; often empty.
-        tokens: the number of tokens since the last piece.
+        text: text of the answer that may be shown; often empty. reasoning: text of the thoughts.
+        tokens: the number of tokens since the last piece; reasoning_tokens: those of thoughts among them.
         entries: the log-probabilities of these tokens, if they are asked for.
         finish: why the answer ended; None: it goes on.
         stopped_by: the stop string, or the id of the token, that ended the answer.
@@ -97,6 +97,8 @@ class Piece:
     prompt: list[Entry] | None = None
     seen: list[Seen] = field(default_factory=list)
     drafted: Drafted | None = None
+    reasoning: str = ""
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class AnswerPlan:
         least: before so many tokens neither an end token nor one of `stop_ids` is drawn.
         ignore_ends: whether an end token is a token like others.
         doubt: from an answer's log-probability and number of tokens makes a warning for the client, or None.
+        apart: whether thoughts are told apart from the answer.
         taken: gives the bytes of the grammar's states and masks. More than `bytes_at_most` end the request.
     """
 
@@ -134,6 +137,12 @@ class AnswerPlan:
     doubt: Callable[[float, int], str | None] | None = None
     taken: Callable[[], int] = int
     bytes_at_most: int = 1 << 60
+    apart: bool = True
+
+    def stream(self) -> TextStream:
+        """The text of a new answer."""
+        reasoning = self.grammar.reasoning if self.grammar is not None and self.apart else None
+        return TextStream(self.stops, self.keep_stop, reasoning)
 
 
 class Answer:
@@ -153,7 +162,7 @@ class Answer:
         if plan.grammar is not None:
             self.matcher = plan.grammar.matcher(max_tokens=plan.room if plan.budget else None)
         self.noise: Noise | None = plan.drawing.noise(index)
-        self.stream: TextStream = TextStream(plan.stops, plan.keep_stop)
+        self.stream: TextStream = plan.stream()
         self.position: int = 0
         self.total: float = 0.0  # the sum of its tokens' log-probabilities
         self.counts: dict[int, int] = {}
@@ -228,22 +237,25 @@ class Answer:
                 piece.entries.append(self._entry(token, raw, allowed))
             data = self.job.vocabulary.tokens[token] or plan.names.get(token, b"")
             if piece.stopped_by is None:
-                piece.text = self.stream.feed(data)
+                piece.text, piece.reasoning = self.stream.feed(data), self.stream.thoughts
         if self.stream.stopped_by is not None:
             piece.stopped_by = self.stream.stopped_by
             piece.finish = "stop"
         elif ended:
             piece.text += self.stream.finish()
+            piece.reasoning += self.stream.thoughts
             piece.finish = "stop"
             told = None if plan.doubt is None else plan.doubt(self.total, self.position)
             if told is not None and piece.stopped_by is None:
                 self.job.doubts.add(told)
         elif self.position >= plan.room:
             piece.text += self.stream.finish()
+            piece.reasoning += self.stream.thoughts
             piece.finish = "length"
         else:
             self.context = self.context.extend(token)
             self.generated = True
+        piece.reasoning_tokens = int(not (ended or self.stream.answering))
         return piece
 
     def _entry(self, token: int, raw: _Row, allowed: _Row) -> Entry:

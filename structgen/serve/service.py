@@ -41,7 +41,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -67,9 +67,10 @@ from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
 from ..logits import allocate_bitmask
 from ..matcher import can_end_within
+from ..reasoning import Reasoning, mark_names, reasoning_of
 from ..speculation import CorpusDrafter, Drafter
 from .compiling import Workers
-from .constraints import RequestConstraint, ToolUse, request_constraint, tool_use, with_tools
+from .constraints import RequestConstraint, ToolUse, request_constraint, tool_use, with_thoughts, with_tools
 from .engine import ModelThread
 from .errors import ApiError, of_constraint, of_prompt, unexpected
 from .memory import LARGE, Memory
@@ -77,6 +78,7 @@ from .metrics import Metrics
 from .options import ServerOptions
 from .requests import ChatRequest, Constrained, Generation, ResponsesRequest
 from .sequence import AnswerPlan, Job, Piece
+from .thinking import Thinking
 
 __all__ = ["RequestRun", "Service", "Wanted"]
 
@@ -105,6 +107,7 @@ class Wanted:
         complete: whether an answer must be a whole text of the grammar within its limit.
         warnings: sentences for the client, sent with the answer.
         limit_param, prompt_param: the fields of the request that errors name.
+        thinking: how the model thinks before it answers.
     """
 
     prompts: list[MakePrompt]
@@ -117,6 +120,7 @@ class Wanted:
     warnings: tuple[str, ...] = ()
     limit_param: str = "max_tokens"
     prompt_param: str = "messages"
+    thinking: Thinking = Thinking()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,7 @@ class RequestRun:
     either: bool = False
     large_gone: Callable[[], None] | None = None  # called at the end if the grammar took much memory
     warnings: list[str] = field(default_factory=list)
+    thinking: Thinking = Thinking()
 
     def end(self) -> None:
         for job in self.jobs:
@@ -289,6 +294,7 @@ class Service:
         if self.temperature is None:
             self.temperature = 0.0 if self.embedded else 1.0
         self.special_names: Mapping[int, bytes] = special_names(lm)
+        self.reasoning: Reasoning | None = _reasoning(lm, options.reasoning)
 
     def check_model(self, name: str | None) -> None:
         """Raises an ApiError if a request names another model."""
@@ -387,18 +393,23 @@ class Service:
             ApiError: a prompt or a constraint is refused, the limit is too small for any text of the
                 grammar, or there is no room.
         """
-        constraint, tools = wanted.constraint, wanted.tools
+        constraint, tools, thinks = wanted.constraint, wanted.tools, wanted.thinking.reasoning
         either = constraint is not None and tools is not None
         if tools is not None:
-            constraint = with_tools(tools, constraint)
+            constraint = with_tools(tools, constraint, [] if thinks is None else [thinks.start])
         loop = asyncio.get_running_loop()
         schema = None if constraint is None else constraint.schema
 
-        def read() -> tuple[list[tuple[list[int], list[Context]]], str | None]:
+        def read() -> tuple[list[tuple[list[int], list[Context]]], RequestConstraint | None, str | None]:
             contexts = [self._contexts(make, schema, wanted.prompt_param) for make in wanted.prompts]
-            return contexts, None if constraint is None else constraint.key()
+            whole = constraint
+            if thinks is not None:
+                placed = self._placed(thinks, wanted, contexts[0][0])
+                if placed.prefilled or placed.max_tokens != 0 or constraint is None:  # else there are none
+                    whole = with_thoughts(constraint, placed)
+            return contexts, whole, None if whole is None else whole.key()
 
-        contexts, key = await self.readers.run(
+        contexts, constraint, key = await self.readers.run(
             read, "reading the prompt", wanted.prompt_param, "prompt_too_costly"
         )
 
@@ -423,10 +434,12 @@ class Service:
             if made is not None:
                 most = self.options.grammar_bytes
                 plan = replace(plan, taken=made.taken, bytes_at_most=most)
+            names = {} if thinks is None else mark_names(thinks, self.lm.vocabulary)
             if tools is not None and tools.choice != "none":
-                plan = replace(plan, names=self.special_names)
+                names |= self.special_names
+            plan = replace(plan, names=names, apart=wanted.thinking.apart)
             drawing = plan.drawing
-            if drawing.temperature == 0 and drawing.plain and schema is not None:
+            if drawing.temperature == 0 and drawing.plain and schema is not None and thinks is None:
                 plan = replace(plan, doubt=partial(doubt, self.lm))
             middle = time.perf_counter()
             if constraint is not None and grammar is not None and known is None:
@@ -436,8 +449,9 @@ class Service:
                 room = self._room(wanted, len(tokens))
                 budget = False
                 if grammar is not None and room:
-                    budget = wanted.complete and self._fits(grammar, room, wanted, constraint, look)
-                    if look and (budget != wanted.complete or not grammar.matcher().mask_exact):
+                    complete = wanted.complete and grammar.answer is not None  # any text ends anywhere
+                    budget = complete and self._fits(grammar, room, wanted, constraint, look)
+                    if look and (budget != complete or not grammar.matcher().mask_exact):
                         raise _TooMuch
                 own = replace(plan, room=room, budget=budget)
                 seconds = self.options.request_seconds
@@ -479,6 +493,7 @@ class Service:
         compiler = None if made is None else made.compiler
         times = compiled[0] if compiled else None
         run = RequestRun(jobs, tools, compiler, compiled=times, either=either, large_gone=self._large_gone)
+        run.thinking = wanted.thinking
         run.warnings = [*wanted.warnings, *(() if made is None else made.warnings)]
         return run
 
@@ -591,6 +606,22 @@ class Service:
             raise of_prompt(error, param) from None
         return tokens, prefixes
 
+    def _placed(self, thinks: Reasoning, wanted: Wanted, prompt: Sequence[int]) -> Reasoning:
+        """The thoughts behind a prompt, with what is kept for the answer.
+
+        Raises:
+            ApiError: the limit leaves no room for thoughts beside that.
+        """
+        names = {**self.special_names, **mark_names(thinks, self.lm.vocabulary)}
+        tail = b"".join(self.lm.vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
+        thinks = thinks.behind(tail.decode("utf-8", "replace"))
+        kept, any_text = wanted.thinking.answer_tokens, wanted.constraint is None and wanted.tools is None
+        room = self._room(wanted, len(prompt))
+        try:
+            return thinks.within(room, kept, self.lm.vocabulary, any_text and wanted.complete)
+        except UnsatisfiableBudget as error:
+            raise ApiError(str(error), param="structgen.answer_tokens", code="max_tokens_too_small") from None
+
     def _room(self, wanted: Wanted, prompt: int) -> int:
         """The most tokens that an answer may have."""
         asked = self.options.max_tokens if wanted.limit is None else wanted.limit
@@ -671,6 +702,18 @@ def _compiled_alone(compiler: Compiler, schema: Any) -> CompiledGrammar | Except
         return compiler.json_schema(schema)
     except (StructgenError, RecursionError, ValueError) as error:
         return error
+
+
+def _reasoning(lm: LanguageModel, asked: str) -> Reasoning | None:
+    """How the model thinks. ValueError: an unknown family."""
+    if asked == "none":
+        return None
+    if asked != "auto":
+        return Reasoning.of(asked)
+    try:
+        return reasoning_of(True, lm)
+    except ValueError:  # it does not think, or in a way that is not known
+        return None
 
 
 def _name(source: str | None, embedded: bool) -> str:

@@ -10,20 +10,23 @@ from typing import Any
 __all__ = ["of_responses", "usage"]
 
 
-def usage(prompt: int, completion: int, cached: int = 0) -> dict[str, Any]:
+def usage(prompt: int, completion: int, cached: int = 0, reasoning: int | None = None) -> dict[str, Any]:
+    """`reasoning`: tokens of thoughts among those of the answer; None: the model does not think."""
+    details = {} if reasoning is None else {"completion_tokens_details": {"reasoning_tokens": reasoning}}
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
         "prompt_tokens_details": {"cached_tokens": cached},
+        **details,
     }
 
 
-def of_responses(prompt: int, completion: int, cached: int = 0) -> dict[str, Any]:
+def of_responses(prompt: int, completion: int, cached: int = 0, reasoning: int = 0) -> dict[str, Any]:
     return {
         "input_tokens": prompt,
         "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": completion,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": reasoning},
         "total_tokens": prompt + completion,
     }

@@ -1,0 +1,83 @@
+"""What a request says of the thoughts in front of its answer, as vLLM, SGLang, OpenAI and others spell it.
+
+Enters: a request, the model's `Reasoning`. Leaves: `Thinking`. Cost: nothing.
+
+    off       reasoning_effort "none", reasoning.effort "none", reasoning.enabled false, thinking.type
+              "disabled", chat_template_kwargs.enable_thinking or .thinking false, a budget of 0
+    budget    thinking_token_budget, reasoning.max_tokens, thinking.budget_tokens,
+              chat_template_kwargs.thinking_budget; of several the smallest
+    hidden    include_reasoning false, reasoning.exclude true
+    within    separate_reasoning false: thoughts and their marks are part of the content
+
+An effort is told to the chat template and limits nothing. Where the model does not think, nothing of this
+changes the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..reasoning import Reasoning
+from .errors import ApiError
+from .requests import ChatRequest, ResponsesRequest
+
+__all__ = ["Thinking", "thinking_of"]
+
+_SWITCHES = ("enable_thinking", "thinking")  # of chat templates
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """How a request wants its thoughts.
+
+    Attributes:
+        reasoning: None: the model does not think.
+        answer_tokens: those that thoughts leave to the answer.
+        apart: whether thoughts are told apart from the content.
+        shown: whether the answer tells the thoughts.
+        template: arguments of the chat template.
+    """
+
+    reasoning: Reasoning | None = None
+    answer_tokens: int = 0
+    apart: bool = True
+    shown: bool = True
+    template: Mapping[str, Any] = field(default_factory=dict)
+
+
+def thinking_of(model: Reasoning | None, request: ChatRequest | ResponsesRequest) -> Thinking:
+    """ApiError: a field of the chat template has another type than it takes."""
+    asked, thinking = request.reasoning, getattr(request, "thinking", None)
+    given: dict[str, Any] = dict(getattr(request, "chat_template_kwargs", None) or {})
+    effort = getattr(request, "reasoning_effort", None) or (asked.effort if asked is not None else None)
+    budgets = [getattr(request, "thinking_token_budget", None), given.get("thinking_budget")]
+    switches = [given.get(name) for name in _SWITCHES]
+    for name in _SWITCHES:
+        if not isinstance(given.get(name), bool | None):
+            raise ApiError(f"'{name}' is true or false", param=f"chat_template_kwargs.{name}")
+    if budgets[1] is not None and (isinstance(budgets[1], bool) or not isinstance(budgets[1], int)):
+        raise ApiError(
+            "'thinking_budget' is a number of tokens", param="chat_template_kwargs.thinking_budget"
+        )
+    if asked is not None:
+        budgets.append(asked.max_tokens)
+        switches.append(asked.enabled)
+    if thinking is not None:
+        budgets.append(thinking.budget_tokens)
+        switches.append(None if thinking.type is None else thinking.type != "disabled")
+    budget = min((b for b in budgets if b is not None and b >= 0), default=None)
+    off = effort == "none" or False in switches or budget == 0
+    template = {"reasoning_effort": effort} if effort is not None else {}
+    if off:
+        template |= dict.fromkeys(_SWITCHES, False)
+    template |= given
+    shown = getattr(request, "include_reasoning", True) and not (asked is not None and asked.exclude)
+    reasoning = model
+    if reasoning is not None and off:
+        reasoning = replace(reasoning, max_tokens=0, required=False)
+    elif reasoning is not None and budget is not None:
+        reasoning = replace(reasoning, max_tokens=budget)
+    apart = getattr(request, "separate_reasoning", True)
+    return Thinking(reasoning, request.structgen.answer_tokens, apart, shown, template)
