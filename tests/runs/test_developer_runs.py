@@ -37,6 +37,7 @@ RUNS = {
     "budget": ("maskbench", []),
     "correctness": ("maskbench", []),
     "memory": ("maskbench", []),
+    "reasoning": ("maskbench", []),
     "speculation": ("maskbench", []),
     "suite": ("json-schema-test-suite", []),
     "coverage": ("json-schema-test-suite", []),
