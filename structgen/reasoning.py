@@ -366,14 +366,15 @@ def compose(
     optional = not (reasoning.required or reasoning.prefilled)
     if answer is not None:
         reasoning = _checked(answer, reasoning, optional)
-    whole_answer = _node(b, compiler, answer)
 
     def mark(text: str) -> int:
         pieces = _pieces(text, vocabulary)
         return b.sequence([b.literal(t.encode()) if i is None else b.tokens([i]) for t, i in pieces])
 
+    thoughts = _thoughts(b, reasoning, vocabulary, mark)
     gaps = [b.literal(reasoning.gap[:n].encode()) for n in range(len(reasoning.gap), -1, -1)]
-    end = b.sequence([_thoughts(b, reasoning, vocabulary, mark), b.choice(gaps), whole_answer])
+    whole_answer = _node(b, compiler, answer)
+    end = b.sequence([thoughts, b.choice(gaps), whole_answer])
     thinking = end if reasoning.prefilled else b.sequence([mark(reasoning.start), end])
     rule = b.rule("text")
     if optional:

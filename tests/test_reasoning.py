@@ -11,6 +11,7 @@ import pytest
 import structgen as sg
 from oracles import harness, reasoning
 from oracles.reasoning import CLOSE, COMPILER, OPEN
+from structgen import _core
 from structgen.reasoning import FAMILIES, Splitter
 
 SCHEMA = {
@@ -124,6 +125,24 @@ def test_every_kind_of_grammar_stands_behind_thoughts() -> None:
         assert grammar.parse("<think>hm</think>" + good) == answer.parse(good)
         again = pickle.loads(pickle.dumps(grammar))
         assert accepts(again, "<think>hm</think>" + good) and again.reasoning == grammar.reasoning
+
+
+def test_grammars_that_are_put_into_one_builder() -> None:
+    """Nodes, rules, lexemes, gaps, schemas and captures get numbers of their own."""
+    words = BYTES.lark('start: A+\nA: /[a-z]+/\n%ignore " "').serialize()
+    numbers = BYTES.lark('start: x ("," x)*\nx[capture]: N\nN: /[0-9]+/\n%ignore "_"').serialize()
+    tag = {"type": "tag", "begin": "<", "content": {"type": "json_schema", "json_schema": SCHEMA}, "end": ">"}
+    tags = BYTES.structural_tag(tag, whitespace="compact").serialize()
+    b = _core.GrammarBuilder()
+    rules = [BYTES._core.include_grammar(b, written) for written in (tags, words, numbers, tags)]
+    start = b.rule("start")
+    b.define(start, b.sequence([b.call(rule) for rule in rules]))
+    grammar = BYTES._built(b, start, "")
+    assert accepts(grammar, '<{"n":1}>ab c1_,_2<{"n":2}>') and not accepts(
+        grammar, '<{"n":1}>ab c1 ,2<{"n":2}>'
+    )
+    assert not accepts(grammar, '<{"n":1}>a_b1<{"n":2}>') and not accepts(grammar, '<{"n":1}>a1<{"n":22}>')
+    assert grammar.capture_names == ("x",)
 
 
 def test_elements_keep_their_marks_behind_thoughts() -> None:

@@ -106,6 +106,8 @@ class ComposedProductions : public Productions {
     return i == 0 ? 0 : parts_[i - 1]->needed_behind(RuleId{rule.v / stride_});
   }
   void set_edged() { edged_ = true; }
+  // A schema limits nothing.
+  bool limits(RuleId r) const override { return r.v % stride_ == 0 && rules_->limits(r); }
   bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }
 
  private:

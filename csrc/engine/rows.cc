@@ -343,7 +343,8 @@ class LimitedRow final : public RowSource {
     const auto limited = [&](Allowance limit) {
       const LockedWork work(s, Task::kMask, limit);
       s.refresh();
-      s.epoch()->budgets.limits->fill(s.current(), row.words);
+      if (!free(s)) return s.epoch()->budgets.limits->fill(s.current(), row.words);
+      write_row(*s.epoch()->masks.mask(s.current()), s.vocabulary(), row.words);
     };
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
@@ -355,13 +356,38 @@ class LimitedRow final : public RowSource {
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
+    if (free(s) && spare(s) <= budget) {
+      write_row(*s.epoch()->masks.mask(s.current()), s.vocabulary(), row.words);
+      return true;
+    }
     return by_budget(s, row, [&](Budget& now) { return now.fill_limited(row.words, budget); });
   }
 
   StateId read(Sequence& s, TokenId t) const override {
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
     s.refresh();
+    if (free(s)) return s.steps(s.current(), s.vocabulary().bytes(t));
     return s.epoch()->budgets.limits->accept(s.current(), t);
+  }
+
+ private:
+  // Whether no limit counts from here on: behind thoughts, an answer is read as by itself.
+  static bool free(const Sequence& s) {
+    Epoch& epoch = *s.epoch();
+    return epoch.world.cache && s.vocabulary().complete() && !s.grammar().omits() && !s.grammar().partial() &&
+           !epoch.parser.edged() && !epoch.parser.may_limit(s.current());
+  }
+  // So many tokens suffice for any token of the mask and a way to the end (State::loose).
+  static std::size_t spare(const Sequence& s) {
+    Epoch& epoch = *s.epoch();
+    const std::atomic<uint32_t>& loose = epoch.parser.state(s.current()).loose;
+    if (loose.load(std::memory_order_relaxed) == 0) {
+      epoch.masks.measure_with(&epoch.lengths);
+      told([&] { epoch.masks.measure(s.current()); });
+      epoch.masks.measure_with(nullptr);
+    }
+    const uint32_t found = loose.load(std::memory_order_relaxed);
+    return found == 0 ? Lengths::kFar : found;
   }
 };
 }  // namespace

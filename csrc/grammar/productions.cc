@@ -13,6 +13,30 @@ CfgProductions::CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeL
       members_(cfg_.groups + 1) {
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r) members_[cfg_.rules[r].group].push_back(r);
   restricted_ = !cfg_.contexts.empty() && !lexemes_.always_separable(cfg_.gaps);
+  if (cfg_.limits.empty()) return;
+  // From the limits to all rules that lead to them.
+  std::vector<std::vector<uint32_t>> callers(cfg_.rules.size());
+  std::vector<uint32_t> todo;
+  limits_.resize(cfg_.rules.size());
+  for (uint32_t r = 0; r < cfg_.rules.size(); ++r)
+    for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
+      for (const CfgSymbol s : sequence) {
+        if (s.kind == CfgSymbol::kRule) callers[s.id].push_back(r);
+        if (s.kind == CfgSymbol::kLimit) todo.push_back(r);
+      }
+  while (!todo.empty()) {
+    const uint32_t r = todo.back();
+    todo.pop_back();
+    if (limits_[r]) continue;
+    limits_[r] = true;
+    todo.insert(todo.end(), callers[r].begin(), callers[r].end());
+  }
+}
+
+bool CfgProductions::limits(RuleId rule) const {
+  if (limits_.empty()) return false;
+  const uint32_t n = rule.v / stride_, rules = static_cast<uint32_t>(cfg_.rules.size());
+  return limits_[n < rules ? n : made_[n - rules].a];  // a rule of a left-recursive group leads to all of it
 }
 
 void CfgProductions::set_part(uint32_t i, Symbol symbol) {

@@ -36,6 +36,7 @@ class CfgProductions : public Productions {
   // Sets the symbol for part i of the grammar; whoever puts the parts together gives it.
   void set_part(uint32_t i, Symbol symbol);
   RuleId root() const { return RuleId{cfg_.start}; }
+  using Productions::limits;
   const std::vector<CfgLimit>& limits() const { return cfg_.limits; }
   const std::vector<std::string>& warnings() const { return cfg_.warnings; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
@@ -46,6 +47,7 @@ class CfgProductions : public Productions {
   }
   bool context_free() const override { return parts_.empty() && !cfg_.contexts.empty(); }
   bool plain(RuleId) const override { return !cfg_.contexts.empty(); }
+  bool limits(RuleId rule) const override;
 
   // The distance of rule numbers in a product of `stride` grammars, of which this is the first.
   void set_stride(uint32_t stride) { stride_ = stride; }
@@ -103,6 +105,7 @@ class CfgProductions : public Productions {
   StableVector<Made> made_;
   InternTable made_index_;
   uint32_t stride_ = 1;
+  std::vector<bool> limits_;  // by rule: a limit may be met in its text
   bool restricted_ = false;
 };
 

@@ -17,6 +17,20 @@ uint32_t StackLimits::least(StackId s) {
   return least_[s.v];
 }
 
+bool StackLimits::possible(StackId s, const Productions& productions) {
+  for (uint32_t at = static_cast<uint32_t>(possible_.size()); at <= s.v; ++at) {
+    bool any = false;
+    for (const StackEntry& e : stacks_.entries(StackId{at})) {
+      const Symbol::Kind kind = e.top.kind();
+      const bool rule = kind == Symbol::kRule || kind == Symbol::kReader;
+      any = any || possible_[e.rest.v] != 0 || kind == Symbol::kLimit ||
+            (rule && productions.limits(e.top.rule_id()));
+    }
+    possible_.push_back(any);
+  }
+  return possible_[s.v] != 0;
+}
+
 // One level of a change; `memo` has the stacks below.
 StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   const auto to = [&](StackId rest) {

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "parse/productions.h"
 #include "parse/stack.h"
 
 namespace structgen {
@@ -27,6 +28,8 @@ class StackLimits {
   explicit StackLimits(StackArena& stacks) : stacks_(stacks) {}
   // The smallest mark of the stacks, or kUnlimited.
   uint32_t least(StackId s);
+  // Whether the stacks have a mark, or may get one while their texts are read.
+  bool possible(StackId s, const Productions& productions);
   // Stacks after one more token has begun. Of two stacks that differ only in a mark, the one with the
   // larger mark allows everything that the other does, so the other is dropped.
   StackId begin_token(StackId s) { return mapped(s, kBegin, begun_); }
@@ -37,7 +40,8 @@ class StackLimits {
   StackId begin_token_exactly(StackId s) { return mapped(s, kExactly, exactly_); }
   StackId take_back(StackId s) { return mapped(s, kBack, back_); }
   std::size_t byte_size() const {
-    return least_.capacity() * 4 + (begun_.size() + without_.size() + exactly_.size() + back_.size()) * 40;
+    return least_.capacity() * 4 + possible_.capacity() +
+           (begun_.size() + without_.size() + exactly_.size() + back_.size()) * 40;
   }
 
  private:
@@ -49,6 +53,7 @@ class StackLimits {
   StackArena& stacks_;
   // Indexed by stack.
   std::vector<uint32_t> least_;
+  std::vector<uint8_t> possible_;
   Memo begun_, without_, exactly_, back_;
 };
 

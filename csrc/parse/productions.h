@@ -183,6 +183,8 @@ class Productions {
   virtual bool inexact() const { return false; }
   // True for a rule of a grammar with lexemes, whose expansions do not depend on the text before it.
   virtual bool plain(RuleId) const { return false; }
+  // Whether tokens may be limited in a text of a rule (parse/limits.h).
+  virtual bool limits(RuleId) const { return true; }
 };
 
 }  // namespace structgen

@@ -672,6 +672,12 @@ uint32_t Parser::least_limit(StateId s) {
   return least;
 }
 
+bool Parser::may_limit(StateId s) {
+  for (const Item& i : items(s))
+    if (limits_.possible(i.stack, productions_)) return true;
+  return false;
+}
+
 // The state after a token has begun, or without marks.
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;

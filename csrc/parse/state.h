@@ -129,6 +129,8 @@ class Parser {
   uint64_t omitted() const { return omitted_; }
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
+  // Whether a mark counts here, or may behind any text.
+  bool may_limit(StateId s);
   StackLimits& limits() { return limits_; }
 
   RegexArena& regexes() { return regexes_; }
