@@ -367,3 +367,30 @@ def test_an_engine_has_its_readers_when_it_starts() -> None:
         "assert 'structgen.frontend.gbnf' in sys.modules and 'lark' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_thoughts_and_answer_in_one_grammar() -> None:
+    """Thoughts are free and end in time where a host hands their tokens over; drafts cross the border."""
+    engine = HostEngine(ENGINE.vocabulary, reasoning={"end": "</t>", "gap": ""})
+    grammar = engine.compile("regex", "[0-9]{2}", prompt=list(b"so <think>\n"))
+    assert grammar.reasoning is not None and grammar.reasoning.prefilled
+    request = engine.request(grammar, max_tokens=9)
+    draft = list(b"a</t>12")
+    assert request.validate(draft) == len(draft) and request.accept(draft[:4])
+    request.rollback(2)
+    assert request.accept(list(b"/t>1"))
+    mask = torch.zeros((1, WORDS), dtype=torch.int32)
+    request.fill(mask, 0)
+    assert bits(mask[0]) == set(b"0123456789")
+    assert request.accept([ord("2"), EOS]) and request.is_terminated()
+
+    late = engine.request(grammar, max_tokens=9)
+    for step in range(9):
+        late.fill(mask, 0)
+        allowed = bits(mask[0])
+        assert late.accept([ord("x") if ord("x") in allowed else min(allowed)]), step
+    assert late.is_terminated()
+
+    apart = engine.compile("regex", "[0-9]{2}")
+    assert apart.reasoning is not None and not apart.reasoning.prefilled
+    assert engine.request(apart).validate(list(b"12")) == 2  # a model that does not think

@@ -45,6 +45,7 @@ from ..errors import StructgenError, UnsatisfiableBudget, UnsupportedSchema, Voc
 from ..grammar import CompiledGrammar
 from ..limits import SERVING, Limits, OnLimit
 from ..matcher import Matcher, can_end_within, fill_bitmasks
+from ..reasoning import Reasoning, mark_names, reasoning_of
 from ..vocabulary import Vocabulary
 from .telemetry import Telemetry
 
@@ -77,6 +78,8 @@ class HostEngine:
         limits, on_limit: as in `Compiler`. By default a mask takes at most about 20 ms, and tokens that
             cannot be decided in that time are left out of it, so that no request holds up or ends the others.
         log: the name of a logger that the host prints.
+        reasoning: how the model thinks, as `sg.generate` takes it, where the host hands over the tokens of
+            thoughts, too. None: it hands over those of the answer alone.
 
     Attributes:
         telemetry: counts compiles, masks and what went wrong, and logs them.
@@ -96,19 +99,24 @@ class HostEngine:
         limits: Limits = SERVING,
         on_limit: OnLimit = "subset",
         log: str = "structgen.integrations.hosts",
+        reasoning: Any = None,
     ) -> None:
         self.vocabulary: Vocabulary = vocabulary_of(tokenizer, vocab_size, end_token_ids)
         self.compiler: Compiler = Compiler(
             self.vocabulary, cache_bytes=cache_bytes, limits=limits, on_limit=on_limit
         )
         self.options: dict[str, Any] = dict(options or {})
+        self.reasoning: Reasoning | None = reasoning_of(reasoning)
         compiler = self.compiler
         self.telemetry: Telemetry = Telemetry(log, lambda: compiler.byte_size)
         for reader in _READERS:  # the first request of a kind does not wait for its reader to be imported
             importlib.import_module(reader)
 
-    def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
+    def compile(self, kind: str, text: Any, *, prompt: Sequence[int] = (), **options: Any) -> CompiledGrammar:
         """A grammar whose first masks are made, for a host's compile threads.
+
+        Args:
+            prompt: the tokens in front of the text, which say whether it begins inside of thoughts.
 
         Raises:
             GrammarError: as `compiled`.
@@ -116,6 +124,11 @@ class HostEngine:
         begun = time.perf_counter()
         try:
             grammar = compiled(self.compiler, kind, text, **{**self.options, **options})
+            if self.reasoning is not None:
+                names = mark_names(self.reasoning, self.vocabulary)
+                tail = b"".join(self.vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
+                thinks = self.reasoning.behind(tail.decode("utf-8", "replace"))
+                grammar = self.compiler.with_reasoning(grammar, thinks)
             new = self.telemetry.is_new(grammar)
             grammar.prepare(_FIRST_STEPS if new else 0, seconds=_FIRST_SECONDS)
         except (StructgenError, ValueError) as error:

@@ -10,7 +10,9 @@ has a registry of backends and one of hooks, so nothing is patched by hand. What
 backends is done here: behind a reasoning parser, a grammar begins where the reasoning ends.
 
 The environment variable `SGLANG_STRUCTGEN` may hold options as JSON: those of JSON (`whitespace`,
-`property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`.
+`property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`, `reasoning`:
+how the model thinks (the name of a family, or the fields of `structgen.Reasoning`). With `reasoning` the
+grammar is that of thoughts and answer from the first token, and thoughts end within `max_new_tokens`.
 
 Jump-forward is dead code in SGLang 0.5.23: its methods are defined in every backend and called by nobody, so
 forced text costs a forward a token there, whichever backend is used. Written for SGLang 0.5.23.
@@ -72,6 +74,8 @@ def _create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: An
     elif serving.constrained_json_disable_any_whitespace:
         options.setdefault("whitespace", "compact")
     backend = _classes()[0](tokenizer, vocab_size, eos_token_ids, options)
+    if backend.engine.reasoning is not None:
+        return backend
     return _reasoning(backend, tokenizer, serving) if serving.reasoning_parser else backend
 
 
@@ -114,6 +118,7 @@ def _classes() -> tuple[Any, Any]:
             self.cache: OrderedDict[tuple[str, str], Any] = OrderedDict()
             self.finish = bool(options.pop("finish", True))
             memory = int(options.pop("cache_bytes", 256 << 20))
+            reasoning = options.pop("reasoning", None)
             found = [ends] if isinstance(ends, int) else list(ends or ())
             self.engine = HostEngine(
                 tokenizer,
@@ -122,6 +127,7 @@ def _classes() -> tuple[Any, Any]:
                 options=options,
                 cache_bytes=memory,
                 log="sglang.structgen",
+                reasoning=reasoning,
             )
 
         def set_cache(self, key: tuple[str, str], value: Any) -> None:

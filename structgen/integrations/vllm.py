@@ -20,8 +20,9 @@ The engine's configuration alone chooses the backend, so that a front end which 
 reaches it too.
 
 `VllmConfig.additional_config["structgen"]` has options: those of JSON (`whitespace`, `property_order`, ...),
-`finish` (finish within `max_tokens`; the default), `cache_bytes`. vLLM allows `disable_any_whitespace` for
-its own names alone: `{"whitespace": "compact"}` is the same here.
+`finish` (finish within `max_tokens`; the default), `cache_bytes`, and `reasoning`: how the model thinks (the
+name of a family, or the fields of `structgen.Reasoning`), together with vLLM's `enable_in_reasoning`. vLLM
+allows `disable_any_whitespace` for its own names alone: `{"whitespace": "compact"}` is the same here.
 
 Written for vLLM 0.32 and 0.33; what changes between versions is in `register` alone.
 """
@@ -291,20 +292,32 @@ def _backend() -> Any:
             given = getattr(self.vllm_config, "additional_config", None) or {}
             options = dict(given.get(NAME) or {}) if isinstance(given, dict) else {}
             config = self.vllm_config.structured_outputs_config
-            # Tokens of reasoning count in a request's limit, and the backend does not see them.
+            reasoning = options.pop("reasoning", None)
+            if reasoning is not None and not config.enable_in_reasoning:
+                raise ValueError(
+                    "the option 'reasoning' of structgen needs vLLM's enable_in_reasoning: "
+                    '--structured-outputs-config \'{"backend": "structgen", "enable_in_reasoning": true}\''
+                )
+            # Tokens of reasoning count in a request's limit, and the backend does not see them else.
             reasons = bool(config.reasoning_parser) and not config.enable_in_reasoning
             self.finish = bool(options.pop("finish", True)) and not reasons
             memory = int(options.pop("cache_bytes", 256 << 20))
             tokenizer = getattr(self.tokenizer, "mistral", self.tokenizer)
             self.engine = HostEngine(
-                tokenizer, self.vocab_size, options=options, cache_bytes=memory, log="vllm.structgen"
+                tokenizer,
+                self.vocab_size,
+                options=options,
+                cache_bytes=memory,
+                log="vllm.structgen",
+                reasoning=reasoning,
             )
 
         def compile_grammar(
             self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
         ) -> Any:
-            grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec)
             request = _request.get()
+            prompt = getattr(request, "prompt_token_ids", None) or ()
+            grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec, prompt=prompt)
             most = request.max_tokens if self.finish and request is not None else None
             return Grammar(self.engine.request(grammar, end_token_ids=stop_token_ids, max_tokens=most))
 
