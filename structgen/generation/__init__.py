@@ -21,6 +21,7 @@ from .tracing import Trace, trace
 __all__ = [
     "AsyncStream",
     "Denoised",
+    "Drawing",
     "Edited",
     "Event",
     "Failed",
@@ -28,7 +29,6 @@ __all__ = [
     "InvalidValue",
     "Progress",
     "Result",
-    "Drawing",
     "Stream",
     "TokenLogprobs",
     "ToolCall",
