@@ -11,7 +11,6 @@ plain matcher, neither of which knows of holes.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 
 import structgen as sg
 from oracles import strategies
-from oracles.random_grammars import VOCABULARIES, Mismatch, compiled, compilers, draw, membership, run
+from oracles.random_grammars import VOCABULARIES, Mismatch, compiled, draw, membership, run_named
 from oracles.strategies import Seeded, Source
 from structgen import errors
 
@@ -167,14 +166,5 @@ def check_schema(seed: int, compiler: sg.Compiler) -> tuple[int, int]:
     return asked, unknown
 
 
-def main() -> None:
-    dialect, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    if dialect == "schema":
-        compiler = json_compiler()
-        return run(first, count, lambda seed: check_schema(seed, compiler))
-    made = compilers()
-    run(first, count, lambda seed: check(seed, dialect, made))
-
-
 if __name__ == "__main__":
-    main()
+    run_named(check, check_schema, json_compiler)

@@ -552,6 +552,19 @@ def run(first: int, count: int, check: Callable[[int], tuple[int, ...]]) -> None
     print("done", *sums, sep="\t")
 
 
+def run_named(
+    check: Callable[[int, str, Any], Any], check_schema: Callable[[int, Any], Any], json: Callable[[], Any]
+) -> None:
+    """`run` as a program: the arguments are a dialect or "schema", the first seed, and how many."""
+    dialect, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    assert dialect in (*DIALECTS, "schema"), dialect
+    made: Any = json() if dialect == "schema" else compilers()
+    one = (
+        (lambda seed: check_schema(seed, made)) if dialect == "schema" else lambda s: check(s, dialect, made)
+    )
+    run(first, count, one)
+
+
 def compiled(grammar: Grammar, dialect: str, compiler: Any) -> Any:
     """The grammar by the compiler that is given; None where it refuses."""
     from structgen import errors

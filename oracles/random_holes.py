@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,14 +20,12 @@ import numpy as np
 import structgen as sg
 from oracles import oracle, strategies
 from oracles.random_grammars import (
-    DIALECTS,
     VOCABULARIES,
     Mismatch,
     compiled,
-    compilers,
     draw,
     membership,
-    run,
+    run_named,
     texts,
 )
 from oracles.strategies import Seeded, Source
@@ -327,15 +324,5 @@ def json_compiler() -> sg.Compiler:
     return sg.Compiler(sg.Vocabulary.from_bytes([*JSON_TOKENS, b""], eos_token_ids=[len(JSON_TOKENS)]))
 
 
-def main() -> None:
-    dialect, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    if dialect == "schema":
-        compiler = json_compiler()
-        return run(first, count, lambda seed: check_schema(seed, compiler))
-    assert dialect in DIALECTS, dialect
-    made = compilers()
-    run(first, count, lambda seed: check(seed, dialect, made))
-
-
 if __name__ == "__main__":
-    main()
+    run_named(check, check_schema, json_compiler)

@@ -16,23 +16,17 @@ import numpy as np
 import uvicorn
 
 import structgen
+from oracles.tasks import Context
 from structgen.serve.app import create_app
 
 EOS = 256
 SPECIAL = {"<|mark|>": 257}
 
 
-class Prefix:
+class Prefix(Context):
     def __init__(self, lm: Script, tokens: tuple[int, ...]) -> None:
+        super().__init__(tokens)
         self.lm = lm
-        self._tokens = tokens
-
-    @property
-    def tokens(self) -> list[int]:
-        return list(self._tokens)
-
-    def __len__(self) -> int:
-        return len(self._tokens)
 
     def extend(self, token: int) -> Prefix:
         return Prefix(self.lm, (*self._tokens, token))

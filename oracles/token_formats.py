@@ -157,6 +157,16 @@ def numbers(tokens: list) -> str:
 MARKS = {"optional": "?", "star": "*", "plus": "+"}
 
 
+def combined(spec: dict, written: Callable[[dict], str]) -> str:
+    """A format of other formats, or a text, as both dialects write it."""
+    kind = spec["type"]
+    if kind == "const_string":
+        return f'"{spec["value"]}"'
+    if kind in MARKS:
+        return f"({written(spec['content'])}){MARKS[kind]}"
+    return f"({(' ' if kind == 'sequence' else ' | ').join(map(written, spec['elements']))})"
+
+
 def ebnf(spec: dict) -> str:
     rules: list[str] = []
 
@@ -180,12 +190,7 @@ def ebnf(spec: dict) -> str:
             excludes = f"({numbers(spec['exclude_tokens'])},)" if spec["exclude_tokens"] else "()"
             loop = "false" if spec.get("loop") is False else "true"
             return f"TokenTagDispatch({pairs}, excludes={excludes}, loop_after_dispatch={loop})"
-        if kind == "const_string":
-            return f'"{spec["value"]}"'
-        if kind in MARKS:
-            return f"({written(spec['content'])}){MARKS[kind]}"
-        joined = (" " if kind == "sequence" else " | ").join(map(written, spec["elements"]))
-        return f"({joined})"
+        return combined(spec, written)
 
     first = f"root ::= {written(spec)}"
     return "\n".join([first, *rules])
@@ -212,12 +217,7 @@ def lark(spec: dict) -> str:
             return f"<[{number(spec['token'])}]>"
         if kind == "exclude_token":
             return f"<[^{numbers(spec['exclude_tokens'])}]>" if spec["exclude_tokens"] else "<[*]>"
-        if kind == "const_string":
-            return f'"{spec["value"]}"'
-        if kind in MARKS:
-            return f"({written(spec['content'])}){MARKS[kind]}"
-        joined = (" " if kind == "sequence" else " | ").join(map(written, spec["elements"]))
-        return f"({joined})"
+        return combined(spec, written)
 
     return f"start: {written(spec)}"
 

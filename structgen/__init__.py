@@ -25,24 +25,12 @@ except ImportError:
         "installed package, start Python in another folder"
     ) from None
 
+from . import errors
 from .canvas import Canvas
 from .checking import check
 from .compiler import Compiler
 from .conditions import Condition, Regex, containing, max_bytes, min_bytes, without
-from .errors import (
-    BudgetExceeded,
-    DoubtfulAnswer,
-    GrammarError,
-    MissingDependency,
-    SchemaTooComplex,
-    StructgenError,
-    UnsatisfiableBudget,
-    UnsatisfiableCondition,
-    UnsatisfiableInfill,
-    UnsatisfiableSchema,
-    UnsupportedSchema,
-    VocabularyError,
-)
+from .errors import *  # noqa: F403
 from .grammar import CompiledGrammar, ReportEntry
 from .holes import Completion, Gap
 from .json_options import JsonOptions, JsonStyle
@@ -84,7 +72,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncStream",
-    "BudgetExceeded",
     "Canvas",
     "Capture",
     "CompiledGrammar",
@@ -92,43 +79,32 @@ __all__ = [
     "Completion",
     "Condition",
     "Denoised",
-    "DoubtfulAnswer",
     "Edited",
     "Event",
     "Failed",
     "Finding",
     "Gap",
-    "GrammarError",
     "IncompleteString",
     "InvalidValue",
     "JsonOptions",
     "JsonStyle",
     "Limits",
     "Matcher",
-    "MissingDependency",
     "Progress",
     "Reasoning",
     "Regex",
     "ReportEntry",
     "Result",
     "Samples",
-    "SchemaTooComplex",
     "SchemaWarning",
     "Searched",
     "Stream",
-    "StructgenError",
     "Template",
     "TokenLogprobs",
     "ToolCall",
     "ToolReply",
     "Trace",
-    "UnsatisfiableBudget",
-    "UnsatisfiableCondition",
-    "UnsatisfiableInfill",
-    "UnsatisfiableSchema",
-    "UnsupportedSchema",
     "Vocabulary",
-    "VocabularyError",
     "agenerate",
     "allocate_bitmask",
     "apply_bitmask",
@@ -157,6 +133,7 @@ __all__ = [
     "trace",
     "without",
 ]
+__all__ += errors.__all__
 
 _GENERATION = (
     "AsyncStream", "Denoised", "Edited", "Event", "Failed", "IncompleteString", "InvalidValue", "Progress",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +20,7 @@ __all__ = [
     "not_negative",
     "number",
     "one_of",
+    "renamed",
     "truth",
     "utf8",
     "whole",
@@ -78,3 +81,15 @@ def utf8(text: bytes | str, ids: str = "accept_tokens") -> bytes:
     if isinstance(text, bytes | bytearray | memoryview):
         return bytes(text)
     raise TypeError(f"a text is bytes or str, not {text!r:.60}; token ids go to {ids}")
+
+
+def renamed(module: str, **names: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module: old names give what has the new ones, with a DeprecationWarning."""
+
+    def __getattr__(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warnings.warn(f"{module}.{name} is {names[name]} now", DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[module], names[name])
+
+    return __getattr__

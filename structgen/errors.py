@@ -34,7 +34,6 @@ __all__ = [
     "UnsatisfiableSchema",
     "UnsupportedSchema",
     "VocabularyError",
-    "from_core",
 ]
 
 _SHOWN = 120  # characters of a line that an error message repeats

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import importlib
 import json
 import random
 import re
@@ -303,6 +304,21 @@ def test_a_schema_of_json_text_nested_deeply_ends() -> None:
     for text in ("[" * 100_000, '{"a":' * 50_000):
         with pytest.raises((sg.GrammarError, ValueError)):
             sg.generate(TableModel(), "go", text)
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("generation", "Sampling", "Drawing"),
+        ("serve.options", "Options", "ServerOptions"),
+        ("sampling.smc", "Options", "SmcOptions"),
+    ],
+)
+def test_an_old_name_gives_what_has_the_new_one(module: str, old: str, new: str) -> None:
+    found = importlib.import_module(f"structgen.{module}")
+    with pytest.warns(DeprecationWarning, match=f"{old} is {new} now"):
+        assert getattr(found, old) is getattr(found, new)
+    assert not hasattr(found, "Nothing")
 
 
 def test_a_constraint_passes_through() -> None:

@@ -23,29 +23,18 @@ VOCABULARY = Vocabulary.from_bytes([b"", *(bytes([65 + i]) for i in range(V - 1)
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": V}
 
 
+DEEPER = {"intermediate_size": 48, "num_key_value_heads": 2, "max_position_embeddings": 64}
+
+
 def llama(**changes: Any) -> Any:
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        **SIZES,
-        intermediate_size=48,
-        num_key_value_heads=2,
-        max_position_embeddings=64,
-        initializer_range=0.3,
-        **changes,
-    )
+    config = transformers.LlamaConfig(**SIZES, **DEEPER, initializer_range=0.3, **changes)
     return transformers.LlamaForCausalLM(config)
 
 
 def sliding() -> Any:
     torch.manual_seed(1)
-    config = transformers.MistralConfig(
-        **SIZES,
-        intermediate_size=48,
-        num_key_value_heads=2,
-        max_position_embeddings=64,
-        sliding_window=5,
-        initializer_range=0.3,
-    )
+    config = transformers.MistralConfig(**SIZES, **DEEPER, sliding_window=5, initializer_range=0.3)
     return transformers.MistralForCausalLM(config)
 
 

@@ -35,11 +35,13 @@ def schemas() -> list[dict[str, Any]]:
 
 def trail(using: structgen.Compiler, schema: Any, seed: int) -> list[bytes]:
     """The masks of a random walk: the same seed takes the same walk wherever the masks are the same."""
-    chance = random.Random(seed)
-    matcher = using.json_schema(schema).matcher()
-    mask = structgen.allocate_bitmask(1, WORDS.size)
-    out = []
-    for _ in range(12):
+    return walked(using.json_schema(schema).matcher(), seed, 12)
+
+
+def walked(matcher: structgen.Matcher, seed: int, steps: int) -> list[bytes]:
+    chance, mask = random.Random(seed), structgen.allocate_bitmask(1, WORDS.size)
+    out: list[bytes] = []
+    for _ in range(steps):
         matcher.fill_bitmask(mask)
         out.append(np.asarray(mask).tobytes())
         bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")
@@ -275,15 +277,7 @@ def test_middles_in_all_threads() -> None:
         for prefix, suffix in (('{"name": "ab", "tags": ["a', '"]}'),):
             matcher = grammar.infill(prefix, suffix).matcher()
             out.append(grammar.can_complete([prefix, structgen.Gap(0, 40), suffix]).verdict)
-            mask, chance = structgen.allocate_bitmask(1, WORDS.size), random.Random(seed)
-            for _ in range(4):
-                matcher.fill_bitmask(mask)
-                out.append(np.asarray(mask).tobytes())
-                bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")
-                token = chance.choice(np.flatnonzero(bits).tolist())
-                assert matcher.accept_token(token)
-                if token in WORDS.eos:
-                    break
+            out += walked(matcher, seed, 4)
         return out
 
     in_threads(one, 4)

@@ -11,44 +11,27 @@ vocabulary's unknown token is never text either.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .._extras import missing
 from ..errors import VocabularyError
 from . import byte_level, sentencepiece_model
-from .parts import Parts, by_id, reading
+from .parts import PackageEncoder, Parts, by_id
 from .pieces import Hints, spelling, to_bytes
 
 Added = tuple[int, str, bool]  # id, text, special
 
 
-class FileEncoder:
-    """Canonical ids for a `tokenizer.json`, by the `tokenizers` package, loaded at the first text."""
+class FileEncoder(PackageEncoder):
+    """Canonical ids for a `tokenizer.json`."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._made: Any = None
+    package, of = "tokenizers", "ids of a tokenizer.json"
 
-    def __call__(self, text: str) -> list[int]:
-        if self._made is None:
-            try:
-                import tokenizers
-            except ImportError as error:
-                raise missing(error, "ids of a tokenizer.json") from None
-            with reading("tokenizers"):
-                self._made = tokenizers.Tokenizer.from_buffer(self._data)
-        with reading("tokenizers"):
-            ids: list[int] = self._made.encode(text, add_special_tokens=False).ids
-        return ids
-
-    def __getstate__(self) -> bytes:
-        return self._data
-
-    def __setstate__(self, data: bytes) -> None:
-        self._data, self._made = data, None
+    def opened(self, package: Any, data: bytes) -> Callable[[str], list[int]]:
+        made = package.Tokenizer.from_buffer(data)
+        return lambda text: list(made.encode(text, add_special_tokens=False).ids)
 
 
 @dataclass(slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+from .._extras import missing
 from ..errors import VocabularyError
 
 Encode = Callable[[str], Sequence[int]]
@@ -39,6 +42,38 @@ def reading(package: str) -> Iterator[None]:
             raise
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise VocabularyError(f"{package} cannot use this tokenizer: {reason}") from None
+
+
+class PackageEncoder:
+    """Canonical ids for the bytes of a file, by a package that is loaded at the first text."""
+
+    package: str
+    of: str  # what an error says that the package is for
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._made: Callable[[str], list[int]] | None = None
+
+    def opened(self, package: Any, data: bytes) -> Callable[[str], list[int]]:
+        """The encoder that the package makes of the file."""
+        raise NotImplementedError
+
+    def __call__(self, text: str) -> list[int]:
+        if self._made is None:
+            try:
+                package = importlib.import_module(self.package)
+            except ImportError as error:
+                raise missing(error, self.of) from None
+            with reading(self.package):
+                self._made = self.opened(package, self._data)
+        with reading(self.package):
+            return self._made(text)
+
+    def __getstate__(self) -> bytes:
+        return self._data
+
+    def __setstate__(self, data: bytes) -> None:
+        self._data, self._made = data, None
 
 
 def by_id(entries: dict[int, bytes]) -> list[bytes]:

@@ -11,12 +11,11 @@ model adds a space in front of every text, that space belongs to the first token
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._extras import missing
 from ..errors import VocabularyError
-from .parts import Encode, Parts, reading
+from .parts import Encode, PackageEncoder, Parts
 from .pieces import BYTE_PIECES
 
 _NORMAL, _USER, _BYTE = 1, 4, 6
@@ -25,30 +24,14 @@ _EOS_FIELD, _EOS_DEFAULT = 42, 2
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
-class SentencePieceEncoder:
-    """Canonical ids by the `sentencepiece` package, loaded at the first text."""
+class SentencePieceEncoder(PackageEncoder):
+    """Canonical ids for a SentencePiece model."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._made: Any = None
+    package, of = "sentencepiece", "ids of a SentencePiece model"
 
-    def __call__(self, text: str) -> list[int]:
-        if self._made is None:
-            try:
-                import sentencepiece
-            except ImportError as error:
-                raise missing(error, "ids of a SentencePiece model") from None
-            with reading("sentencepiece"):
-                self._made = sentencepiece.SentencePieceProcessor(model_proto=self._data)
-        with reading("sentencepiece"):
-            ids: list[int] = self._made.encode(text)
-        return ids
-
-    def __getstate__(self) -> bytes:
-        return self._data
-
-    def __setstate__(self, data: bytes) -> None:
-        self._data, self._made = data, None
+    def opened(self, package: Any, data: bytes) -> Callable[[str], list[int]]:
+        encode: Callable[[str], list[int]] = package.SentencePieceProcessor(model_proto=data).encode
+        return encode
 
 
 def read_model(data: bytes) -> Parts:

@@ -7,6 +7,7 @@ follows a refused value, speculative.py several tokens a forward.
 
 from __future__ import annotations
 
+from .._checks import renamed
 from .._drawing import Drawing
 from ..frontend.tool_calls import ToolCall, ToolReply
 from .api import agenerate, generate
@@ -21,6 +22,7 @@ from .tracing import Trace, trace
 __all__ = [
     "AsyncStream",
     "Denoised",
+    "Drawing",
     "Edited",
     "Event",
     "Failed",
@@ -28,7 +30,6 @@ __all__ = [
     "InvalidValue",
     "Progress",
     "Result",
-    "Drawing",
     "Stream",
     "TokenLogprobs",
     "ToolCall",
@@ -43,3 +44,5 @@ __all__ = [
     "stream",
     "trace",
 ]
+
+__getattr__ = renamed(__name__, Sampling="Drawing")

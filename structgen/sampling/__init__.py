@@ -12,6 +12,7 @@ noun for conditions beyond the grammar. What searches rather than samples follow
 
 from __future__ import annotations
 
+from . import potential
 from .api import Method, prepare, sample, sample_async
 from .beam import Guide, beam_search
 from .best_first import Partial, SearchPlan, Standing
@@ -21,17 +22,7 @@ from .contrast import Contrast, Reward
 from .extract import Span, exact_extract
 from .lexical import Look, Without
 from .outcome import Found
-from .potential import (
-    Canonical,
-    GrammarPotential,
-    JsonSchemaValid,
-    LanguageModelPotential,
-    Potential,
-    PotentialError,
-    Predicate,
-    Prefix,
-    Product,
-)
+from .potential import *  # noqa: F403
 from .repetition import penalised
 from .results import Diagnostics, Sample, Samples
 from .search_tree import SearchTree
@@ -43,23 +34,14 @@ from .trie_file import load_trie, save_trie
 
 __all__ = [
     "Candidate",
-    "Canonical",
     "Contrast",
     "Diagnostics",
     "Found",
-    "GrammarPotential",
     "Guide",
-    "JsonSchemaValid",
-    "LanguageModelPotential",
     "Law",
     "Look",
     "Method",
     "Partial",
-    "Potential",
-    "PotentialError",
-    "Predicate",
-    "Prefix",
-    "Product",
     "Reward",
     "Sample",
     "Samples",
@@ -83,3 +65,4 @@ __all__ = [
     "save_trie",
     "search",
 ]
+__all__ += potential.__all__

@@ -64,9 +64,6 @@ __all__ = [
     "Predicate",
     "Prefix",
     "Product",
-    "as_potential",
-    "weight",
-    "identity",
 ]
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .._checks import number, one_of, truth, whole
+from .._checks import number, one_of, renamed, truth, whole
 from .chance import Chance, Seeds
 from .logspace import NEVER, effective_size, logsumexp, normalised
 from .outcome import Outcome, Purpose
@@ -225,3 +225,6 @@ class _Population:
         out.note_bracket(out.draws, self.walker.trie.bracket)
         if not out.walks:
             out.stopped = "every particle lost all weight"
+
+
+__getattr__ = renamed(__name__, Options="SmcOptions")

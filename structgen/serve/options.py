@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._checks import renamed
 from ..limits import SERVING, Limits, OnLimit, is_subset
 
 __all__ = ["ServerOptions"]
@@ -89,3 +90,6 @@ class ServerOptions:
             raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
         if any(not key for key in self.api_keys):
             raise ValueError("an API key must not be empty")
+
+
+__getattr__ = renamed(__name__, Options="ServerOptions")

@@ -150,7 +150,7 @@ class Built:
 class Walk:
     """Moves the text's own matcher from node to node.
 
-    Whoever uses it asks only for paths that the matcher accepts, and for [] at the end, which moves it back.
+    Whoever uses it asks only for paths that the matcher accepts. The end of `with` moves it back.
     """
 
     def __init__(self, matcher: Matcher | None) -> None:
@@ -170,6 +170,12 @@ class Walk:
             self._matcher.accept_tokens(path[common:])
         self._path = path
         return self._matcher
+
+    def __enter__(self) -> Walk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.at([])
 
 
 def build(
@@ -204,79 +210,46 @@ def build(
         prune: False keeps tokens that the grammar refuses. For ablations: the text is the same.
     """
     made = Built(DraftTree())
-    walk = Walk(matcher if prune else None)
-    try:
-        _grow(
-            made,
-            walk,
-            cursors,
-            budget,
-            depth,
-            ends,
-            position,
-            calibration,
-            goodput,
-            vocab_size,
-            afford,
-            width,
-        )
-    finally:
-        walk.at([])
-    return made
-
-
-def _grow(
-    made: Built,
-    walk: Walk,
-    cursors: Sequence[tuple[int, Cursor]],
-    budget: int,
-    depth: int,
-    ends: Container[int],
-    position: int,
-    calibration: Calibration,
-    goodput: Goodput | None,
-    vocab_size: int,
-    afford: Callable[[int, float], bool] | None,
-    width: int,
-) -> None:
-    tree = made.tree
-    standing: list[Sequence[tuple[int, Cursor]]] = [cursors]  # the cursors at node i, at index i + 1
-    # Entries: (-path probability, number, node, token, offers); token -1 asks for the node's children.
-    heap: list[tuple[float, int, int, int, tuple[tuple[int, float], ...]]] = [(-1.0, 0, -1, -1, ())]
-    serial = 0
-    counted = 0
-    while heap:
-        negative, _, node, token, offers = heapq.heappop(heap)
-        chance = -negative
-        if chance < _LEAST or (goodput is not None and not goodput.worth(chance)):
-            break
-        if token >= 0:
-            if chance < 1.0:
-                if counted >= budget:
-                    break
-                counted += 1
-            new = tree.add(node, token, offers, chance)
-            if goodput is not None:
-                goodput.added(chance)
-            if token in ends or tree.depths[new] >= depth or len(tree) >= budget + _FREE:
-                standing.append(())
+    with Walk(matcher if prune else None) as walk:
+        tree = made.tree
+        standing: list[Sequence[tuple[int, Cursor]]] = [cursors]  # the cursors at node i, at index i + 1
+        # Entries: (-path probability, number, node, token, offers); token -1 asks for the node's children.
+        heap: list[tuple[float, int, int, int, tuple[tuple[int, float], ...]]] = [(-1.0, 0, -1, -1, ())]
+        serial = 0
+        counted = 0
+        while heap:
+            negative, _, node, token, offers = heapq.heappop(heap)
+            chance = -negative
+            if chance < _LEAST or (goodput is not None and not goodput.worth(chance)):
+                break
+            if token >= 0:
+                if chance < 1.0:
+                    if counted >= budget:
+                        break
+                    counted += 1
+                new = tree.add(node, token, offers, chance)
+                if goodput is not None:
+                    goodput.added(chance)
+                if token in ends or tree.depths[new] >= depth or len(tree) >= budget + _FREE:
+                    standing.append(())
+                    continue
+                standing.append(_stepped(standing[node + 1], token, made.seconds))
+                serial += 1
+                heapq.heappush(heap, (negative, serial, new, -1, ()))
                 continue
-            standing.append(_stepped(standing[node + 1], token, made.seconds))
-            serial += 1
-            heapq.heappush(heap, (negative, serial, new, -1, ()))
-            continue
-        if not standing[node + 1] or depth < 1:
-            continue
-        path = tree.path(node)
-        here = Here(walk.at(path), position + len(path))
-        asked = standing[node + 1]
-        if afford is not None:
-            asked = [(number, cursor) for number, cursor in asked if afford(number, chance)]
-        for token, p, offers in _offered(here, asked, made, calibration, vocab_size)[:width]:
-            serial += 1
-            heapq.heappush(heap, (-chance * p, serial, node, token, offers))
-    if goodput is not None:
-        tree.cut(goodput.best())
+            if not standing[node + 1] or depth < 1:
+                continue
+            path = tree.path(node)
+            here = Here(walk.at(path), position + len(path))
+            asked = standing[node + 1]
+            if afford is not None:
+                asked = [(number, cursor) for number, cursor in asked if afford(number, chance)]
+            for token, p, offers in _offered(here, asked, made, calibration, vocab_size)[:width]:
+                serial += 1
+                heapq.heappush(heap, (-chance * p, serial, node, token, offers))
+        if goodput is not None:
+            tree.cut(goodput.best())
+    return made
 
 
 def _stepped(

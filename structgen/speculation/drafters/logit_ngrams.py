@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._fork import hold_over_forks
-from ..base import CONTEXT, Cursor, Here, Likely, Quiet, Start, Step
-from .ranking import ranked
+from ..base import CONTEXT, Here, Likely, Start
+from .ranking import Recent, RecentSession, ranked
 
 __all__ = ["LogitNgrams"]
 
@@ -55,8 +55,8 @@ class LogitNgrams:
         self._lock = threading.Lock()
         hold_over_forks(self)
 
-    def open(self, start: Start) -> _Session:
-        return _Session(self, start)
+    def open(self, start: Start) -> RecentSession:
+        return RecentSession(_Cursor(self, start, tuple(start.prompt[-self.longest :])), self)
 
     def learn(self, likely: Likely) -> None:
         """The most probable tokens after some contexts."""
@@ -91,29 +91,7 @@ class LogitNgrams:
         return 0, {}
 
 
-class _Session(Quiet):
-    def __init__(self, store: LogitNgrams, start: Start) -> None:
-        self._store = store
-        self._start = start
-        self._recent = list(start.prompt[-store.longest :])
-
-    def accept(self, step: Step) -> None:
-        if (likely := step.likely) is not None:
-            self._store.learn(likely)
-        self._recent = [*self._recent, *step.tokens][-self._store.longest :]
-
-    def cursor(self) -> Cursor | None:
-        return _Cursor(self._store, self._start, tuple(self._recent))
-
-
-class _Cursor:
-    __slots__ = ("_recent", "_start", "_store")
-
-    def __init__(self, store: LogitNgrams, start: Start, recent: tuple[int, ...]) -> None:
-        self._store = store
-        self._start = start
-        self._recent = recent
-
+class _Cursor(Recent[LogitNgrams]):
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
         n, chances = self._store.known(self._recent)
         if not n:
@@ -137,6 +115,3 @@ class _Cursor:
         scores = np.log(np.maximum(p, 1e-30)) / self._start.temperature
         weights = np.exp(scores - scores.max())
         return ids, weights / weights.sum()
-
-    def step(self, token: int) -> _Cursor | None:
-        return _Cursor(self._store, self._start, (*self._recent, token)[-self._store.longest :])

@@ -9,12 +9,60 @@ than any token that is chosen without g: it is Gumbel coupling, and the g are kn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 from ..._draws import Noise, scaled, top
+from ..base import Here, Likely, Quiet, Start, Step
 
-__all__ = ["ranked"]
+__all__ = ["Recent", "RecentSession", "ranked"]
+
+
+class Store(Protocol):
+    """What follows the last `longest` tokens of a text or fewer, shared by all texts."""
+
+    longest: int
+
+    def learn(self, likely: Likely) -> None: ...
+
+
+S = TypeVar("S", bound=Store)
+
+
+class Recent(Generic[S]):
+    """A drafter's place behind the last tokens, of which a store tells what follows."""
+
+    __slots__ = ("_recent", "_start", "_store")
+
+    def __init__(self, store: S, start: Start, recent: tuple[int, ...]) -> None:
+        self._store = store
+        self._start = start
+        self._recent = recent[-store.longest :]
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        raise NotImplementedError
+
+    def step(self, token: int) -> Recent[S]:
+        return type(self)(self._store, self._start, (*self._recent, token))
+
+
+class RecentSession(Quiet):
+    """A drafter on one text: the store learns what the target found likely."""
+
+    def __init__(self, cursor: Recent[Any], store: Store) -> None:
+        self._cursor, self._store = cursor, store
+
+    def accept(self, step: Step) -> None:
+        if (likely := step.likely) is not None:
+            self._store.learn(likely)
+        for token in step.tokens:
+            self._cursor = self._cursor.step(token)
+
+    def cursor(self) -> Recent[Any]:
+        return self._cursor
 
 
 def ranked(

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._fork import hold_over_forks
-from ..base import LIKELY, Cursor, Here, Likely, Quiet, Start, Step
-from .ranking import ranked
+from ..base import LIKELY, Here, Likely, Start
+from .ranking import Recent, RecentSession, ranked
 
 __all__ = ["TokenRecycling"]
 
@@ -54,8 +54,8 @@ class TokenRecycling:
         self._lock = threading.Lock()
         hold_over_forks(self)
 
-    def open(self, start: Start) -> _Session:
-        return _Session(self, start)
+    def open(self, start: Start) -> RecentSession:
+        return RecentSession(_Cursor(self, start, tuple(start.prompt[-self.longest :])), self)
 
     def row(self, context: Sequence[int]) -> tuple[int, np.ndarray, np.ndarray] | None:
         """Of the longest known end of a context: its length, the tokens after it, their log-probabilities."""
@@ -96,31 +96,9 @@ class TokenRecycling:
         return slot
 
 
-class _Session(Quiet):
-    def __init__(self, table: TokenRecycling, start: Start) -> None:
-        self._table = table
-        self._start = start
-        self._recent = tuple(start.prompt[-table.longest :])
-
-    def accept(self, step: Step) -> None:
-        if (likely := step.likely) is not None:
-            self._table.learn(likely)
-        self._recent = (*self._recent, *step.tokens)[-self._table.longest :]
-
-    def cursor(self) -> Cursor | None:
-        return _Cursor(self._table, self._start, self._recent)
-
-
-class _Cursor:
-    __slots__ = ("_recent", "_start", "_table")
-
-    def __init__(self, table: TokenRecycling, start: Start, recent: tuple[int, ...]) -> None:
-        self._table = table
-        self._start = start
-        self._recent = recent
-
+class _Cursor(Recent[TokenRecycling]):
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        table, start = self._table, self._start
+        table, start = self._store, self._start
         found = table.row(self._recent)
         if found is None:
             return ()
@@ -131,6 +109,3 @@ class _Cursor:
             return [(t, p) for t, p in zip(ids.tolist(), chances.tolist(), strict=False) if p > _LEAST]
         offers = ranked(ids, logprobs, start.temperature, start.noise, here.position, table.width)
         return [(token, p * trust) for token, p in offers if p > _LEAST]
-
-    def step(self, token: int) -> _Cursor:
-        return _Cursor(self._table, self._start, (*self._recent, token)[-self._table.longest :])
