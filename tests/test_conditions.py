@@ -18,7 +18,7 @@ import pytest
 import structgen as sg
 from oracles import harness, oracle, random_grammars, random_items
 from oracles.random_grammars import DIALECTS, compiled, compilers, draw
-from oracles.strategies import Seeded
+from oracles.strategies import Seeded, any_schema
 from structgen.checking import bytes_compiler
 
 TOKENS = [bytes([b]) for b in range(256)] + [b"ab", b'a"', b'":', b"11", b""]
@@ -172,6 +172,36 @@ def test_a_phrase_is_completed_in_open_objects(schema, begun, spellings) -> None
     assert b"zebra" in begun + rest and len(rest) < 60
     assert inside(grammar, begun + rest)
     assert matcher.tokens_needed() <= len(rest) + 1
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_completions_of_random_schemas_meet_the_condition(seed: int) -> None:
+    """Behind every token of a random text. Seed 85: two items of a witness were equal under uniqueItems."""
+    source = random.Random(seed + 30)
+    word = source.choice([b"ab", b"zebra", b"a", b"1"])
+    condition, meets = source.choice(
+        [
+            (sg.containing(word), lambda text: word in text),
+            (sg.without(word), lambda text: word not in text),
+            (sg.Regex("[ -~]*"), lambda text: re.fullmatch(rb"[ -~]*", text) is not None),
+        ]
+    )
+    try:
+        grammar = COMPILER.json_schema(any_schema(Seeded(seed + 30))) & condition
+    except (sg.UnsatisfiableSchema, sg.UnsatisfiableCondition, sg.BudgetExceeded, sg.SchemaTooComplex):
+        return
+    matcher, text = grammar.matcher(), b""
+    row = sg.allocate_bitmask(1, len(TOKENS))
+    for _ in range(10):
+        whole = text + matcher.shortest_completion()
+        assert inside(grammar, whole) and meets(whole)
+        matcher.fill_bitmask(row)
+        allowed = [t for t in range(len(TOKENS)) if row[0][t // 32].item() >> (t % 32) & 1]
+        token = source.choice(allowed)
+        if token == END:
+            break
+        assert matcher.accept_token(token)
+        text += TOKENS[token]
 
 
 def test_a_phrase_beside_a_type_is_generated() -> None:

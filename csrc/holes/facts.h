@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "holes/path.h"
 #include "parse/alive.h"
 #include "parse/productions.h"
+#include "parse/state.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -244,5 +246,9 @@ class Facts {
   std::map<std::tuple<uint32_t, Spot, Spot>, std::optional<std::vector<Reading>>> few_;
   Spot furthest_ = 0;
 };
+
+// Whether the parser reads the text as one of the alternatives. Facts take it that captured texts differ: two
+// items of a witness may be equal, and then it is no text of the rule.
+bool reads_one(Parser& parser, const Alternatives& all, std::string_view text);
 
 }  // namespace structgen

@@ -44,6 +44,9 @@
 namespace structgen {
 
 namespace {
+// The most memory of the parser that reads witnesses, in bytes. Beyond it a new one is made.
+constexpr std::size_t kReaderBytes = 16u << 20;
+
 // The texts that lead from one derivative to another, as a language that unfolds on demand.
 class Leads : public LazyLanguage {
  public:
@@ -448,14 +451,14 @@ void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives&
       best = e;
   anew.keep();
   if (best == kEnd) return;
+  if (!reader_ || reader_->byte_size() > kReaderBytes) reader_ = std::make_unique<Parser>(regexes_, base_);
   for (const bool vary : {false, true}) {
     std::string text;
-    std::vector<std::string> items;
-    if (!facts_->witness(h, o.from, best, vary, text, &items)) return;
-    std::sort(items.begin(), items.end());
-    if (!vary && std::adjacent_find(items.begin(), items.end()) != items.end()) continue;
-    return out.add({Symbol::terminal(regexes_.literal(text))});
+    if (!facts_->witness(h, o.from, best, vary, text)) break;
+    if (reads_one(*reader_, facts_->alternatives(h), text))
+      return out.add({Symbol::terminal(regexes_.literal(text))});
   }
+  expand(rule, reading, out);
 }
 
 void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {

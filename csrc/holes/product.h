@@ -48,7 +48,8 @@ class Product : public Productions {
   bool bordered() const override { return base_.bordered(); }
   bool unproven() const override { return true; }
   std::size_t byte_size() const override {
-    return sizeof(Product) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size();
+    return sizeof(Product) + facts_->byte_size() + (reader_ ? reader_->byte_size() : 0) + own_.size() * 64 +
+           own_index_.byte_size();
   }
 
  private:
@@ -101,6 +102,7 @@ class Product : public Productions {
   std::unique_ptr<Alive> alive_;
   std::unique_ptr<Path> path_;
   std::unique_ptr<Facts> facts_;
+  std::unique_ptr<Parser> reader_;  // of the base
   bool unsure_ = false;
   std::vector<Own> own_;
   InternTable own_index_;

@@ -211,16 +211,7 @@ Verdict Quotient::decide(Facts::Head head, At from, At to) {
 // Whether a parser of the base reads the text as one of the head's alternatives.
 bool Quotient::reads(Facts::Head head, const std::string& text) {
   if (!reader_ || reader_->byte_size() > most_) reader_ = std::make_unique<Parser>(regexes_, base_);
-  const Alternatives& all = facts_->alternatives(head);
-  uint32_t begin = 0;
-  for (uint32_t end : all.ends) {
-    StateId s = reader_->before({all.symbols.data() + begin, end - begin});
-    begin = end;
-    for (std::size_t i = 0; i < text.size() && s != Parser::dead(); ++i)
-      s = reader_->step(s, static_cast<uint8_t>(text[i]));
-    if (s != Parser::dead() && reader_->state(s).accepting) return true;
-  }
-  return false;
+  return reads_one(*reader_, facts_->alternatives(head), text);
 }
 
 // A proof: a text of the facts that a parser reads. Two witnesses are tried, with and without `vary`.
