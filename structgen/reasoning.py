@@ -160,11 +160,9 @@ class Reasoning:
                 f"max_tokens of {room} leaves no thoughts beside answer_tokens={answer_tokens}: "
                 f"give at least {kept + taken}, of which the marks may take {taken}"
             )
-        return (
-            self
-            if self.max_tokens is not None and self.max_tokens <= most
-            else replace(self, max_tokens=most)
-        )
+        most -= most % max(1, most // 16)  # prompts of many lengths share a few grammars
+        known = self.max_tokens
+        return replace(self, max_tokens=most if known is None else min(known, most))
 
     def split(self, text: str) -> tuple[str | None, str]:
         """The thoughts (None: there are none) and the answer of a whole text, marks and gap left out.

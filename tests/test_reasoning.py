@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 from dataclasses import dataclass
 
@@ -387,6 +388,24 @@ def test_a_prompt_that_ends_with_a_mark() -> None:
     assert thinks.behind("assistant\n<think>\n").prefilled and not thinks.behind("x").prefilled
     over = thinks.behind("<think>\n\n</think>\n\n")
     assert not over.prefilled and not over.required
+
+
+def test_prompts_of_many_lengths_share_grammars() -> None:
+    thinks = sg.Reasoning()
+    limits = {thinks.within(room, 20, BYTES.vocabulary).max_tokens for room in range(300, 600)}
+    assert len(limits) <= 20
+    for room in range(60, 600):
+        most = thinks.within(room, 20, BYTES.vocabulary).max_tokens
+        assert most is not None and 0.9 * (room - 37) <= most <= room - 37
+
+
+def test_the_command_line(capsys) -> None:
+    from structgen.cli.main import main
+
+    flags = ["--model", MODEL, "--prompt", PROMPT, "--schema", "examples/order.schema.json", "--output", "-"]
+    assert main(["generate", *flags, "--reasoning", "auto", "--answer-tokens", "80"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert "oak chairs" in record["reasoning"] and record["value"]["customer"] == "Maria Lopez"
 
 
 def test_reasoning_of_a_call() -> None:

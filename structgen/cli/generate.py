@@ -75,6 +75,14 @@ def add_parser(commands: common.Commands) -> None:
     parser.add_argument(
         "--retries", type=int, default=0, metavar="N", help="where a validator of --type refuses"
     )
+    parser.add_argument(
+        "--reasoning",
+        metavar="FAMILY",
+        help="the model thinks before it answers: qwen3, gpt-oss, ..., or auto, by its chat template",
+    )
+    parser.add_argument(
+        "--answer-tokens", type=int, default=0, metavar="N", help="tokens that thoughts leave to the answer"
+    )
     parser.add_argument("-n", type=int, default=1, help="documents a prompt (default: 1)")
     parser.add_argument(
         "--speculate",
@@ -221,6 +229,7 @@ def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]
             "seed": result.sampling.seed,
             **({"stopped_by": result.stopped_by} if result.stopped_by is not None else {}),
             **({"top_logprobs": result.top_logprobs} if result.top_logprobs else {}),
+            **({"reasoning": result.reasoning} if result.reasoning is not None else {}),
             **({"warnings": result.warnings} if result.warnings else {}),
             "error": None,
         }
