@@ -49,7 +49,7 @@ from structgen.speculation.engine import Row, SpeculativeRows
 from structgen.speculation.goodput import Bench, Calibration, Goodput
 from structgen.speculation.options import resolve
 from structgen.speculation.score import open_scorer
-from structgen.speculation.tree import Walk, build, tree_masks
+from structgen.speculation.tree import TreeWalk, build, tree_masks
 
 LM = RandomModel()
 COMPILER = sg.Compiler(VOCABULARY)
@@ -272,7 +272,7 @@ def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int
         vocab_size=len(TEXTS),
     )
     assert before == (mask_of(matcher), matcher.num_steps, matcher.is_terminated())
-    tree, walk = made.tree, Walk(matcher)
+    tree, walk = made.tree, TreeWalk(matcher)
     for node in random.permutation(len(tree)).tolist():
         path = tree.path(node)
         assert len(path) == tree.depths[node] <= 6

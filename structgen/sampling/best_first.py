@@ -37,7 +37,16 @@ from .logspace import NEVER
 from .outcome import Purpose
 from .walk import LOCAL, Walk, Walker
 
-__all__ = ["BestFirst", "Limits", "Partial", "Place", "SearchPlan", "Scores", "Standing", "Written"]
+__all__ = [
+    "BestFirst",
+    "SearchLimits",
+    "Partial",
+    "SearchPlace",
+    "SearchPlan",
+    "Scores",
+    "Standing",
+    "Written",
+]
 
 _DRAWS = 1 << 20  # streams that one place may use
 
@@ -113,7 +122,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchLimits:
     """What one run may spend: steps, tokens, forwards, seconds. None: without limit."""
 
     steps: int | None = None
@@ -155,13 +164,13 @@ class Written:
 class _Opening:
     """What a place gets at the end of a step."""
 
-    children: list[Place]
+    children: list[SearchPlace]
     opened: int
     rest: float
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class SearchPlace:
     """A prefix in the search tree.
 
     Attributes:
@@ -174,7 +183,7 @@ class Place:
     """
 
     number: int
-    parent: Place | None
+    parent: SearchPlace | None
     tokens: tuple[int, ...]
     logprob: float
     score: float
@@ -188,14 +197,14 @@ class Place:
     total: float = 0.0
     best: float = 0.0
     closed: bool = False
-    children: list[Place] = field(default_factory=list)
+    children: list[SearchPlace] = field(default_factory=list)
     walk: Walk | None = None
 
     @property
     def path(self) -> tuple[int, ...]:
         """All ids from the beginning of the text."""
         found: list[int] = []
-        at: Place | None = self
+        at: SearchPlace | None = self
         while at is not None:
             found[:0] = at.tokens
             at = at.parent
@@ -223,8 +232,8 @@ class BestFirst:
         self.plan = plan
         self.scores = scores
         self.seeds: Seeds = Seeds(seed)
-        self.root: Place = Place(0, None, (), 0.0, 0.0)
-        self.places: list[Place] = [self.root]
+        self.root: SearchPlace = SearchPlace(0, None, (), 0.0, 0.0)
+        self.places: list[SearchPlace] = [self.root]
         self.texts: dict[tuple[int, ...], Written] = {}
         self.left: list[Written] = []
         self.ordered: bool = (
@@ -250,7 +259,7 @@ class BestFirst:
 
     def run(
         self,
-        limits: Limits,
+        limits: SearchLimits,
         wanted: int = 1,
         enough: float | None = None,
         progress: Callable[[Standing], Any] | None = None,
@@ -321,7 +330,7 @@ class BestFirst:
 
     # Best first
 
-    def _push(self, place: Place, rank: float, siblings: int) -> None:
+    def _push(self, place: SearchPlace, rank: float, siblings: int) -> None:
         deep = -float(place.depth) if self.plan.commit else 0.0
         heapq.heappush(self.frontier, (deep, -rank, place.number, siblings))
 
@@ -384,17 +393,17 @@ class BestFirst:
             at.closed = at.ended or (at.opened > 0 and all(child.closed for child in at.children))
         return True
 
-    def _favourite(self, place: Place) -> Place:
+    def _favourite(self, place: SearchPlace) -> SearchPlace:
         """The child to go to; the first made where several are equal."""
         root = math.sqrt(place.visits)
 
-        def appeal(child: Place) -> float:
+        def appeal(child: SearchPlace) -> float:
             value = child.best if self.plan.backup == "max" else child.total / max(1, child.visits)
             return value + self.plan.explore * math.exp(child.prior) * root / (1 + child.visits)
 
         return max((child for child in place.children if not child.closed), key=appeal)
 
-    def _complete(self, place: Place) -> Written | None:
+    def _complete(self, place: SearchPlace) -> Written | None:
         """A text from a place to its end; None where it lost its weight."""
         at = place.number * _DRAWS + place.visits
         walk = self._walk(place).fork(self.seeds.stream(Purpose.SEARCH, at))
@@ -411,7 +420,7 @@ class BestFirst:
         if self.tokens + self._written > self._token_limit:
             raise _SpentUp("tokens")
 
-    def _open(self, place: Place) -> _Opening:
+    def _open(self, place: SearchPlace) -> _Opening:
         """The next children of a place, ranked; the tree stays as it is."""
         walk = self._walk(place)
         self._know([walk])
@@ -427,7 +436,7 @@ class BestFirst:
         self._look(children)
         return _Opening(children, max(opened, 1), rest)
 
-    def _tokens(self, place: Place, walk: Walk) -> tuple[int, float, list[Walk]]:
+    def _tokens(self, place: SearchPlace, walk: Walk) -> tuple[int, float, list[Walk]]:
         plan, row = self.plan, walk.node.row
         count = len(row) if plan.branch is None else plan.branch
         narrow = plan.decisive > 0 and bool(len(row)) and row.entropy < plan.decisive
@@ -445,7 +454,7 @@ class BestFirst:
             made.append(way)
         return place.opened + len(made), rest, made
 
-    def _pieces(self, place: Place, walk: Walk) -> list[Walk]:
+    def _pieces(self, place: SearchPlace, walk: Walk) -> list[Walk]:
         """Different pieces drawn after a place."""
         self.ordered = False
         ends = tuple(end.encode() for end in self.plan.block)
@@ -465,11 +474,13 @@ class BestFirst:
             ]
         return list({tuple(way.tokens): way for way in ways if way.alive}.values())
 
-    def _place(self, parent: Place, walk: Walk, way: Walk) -> Place:
+    def _place(self, parent: SearchPlace, walk: Walk, way: Walk) -> SearchPlace:
         """The child that a walk leads to, not yet in the tree."""
         tokens = tuple(way.tokens[len(walk.tokens) :])
         score = way.value if way.ended else sum(way.scores)
-        child = Place(-1, parent, tokens, way.logp, score, ended=way.ended, depth=parent.depth + 1, walk=way)
+        child = SearchPlace(
+            -1, parent, tokens, way.logp, score, ended=way.ended, depth=parent.depth + 1, walk=way
+        )
         child.prior = sum(way.scores[len(walk.tokens) :]) - sum(way.masses[len(walk.tokens) :])
         seen = self._partial(way)
         if way.ended:
@@ -480,7 +491,7 @@ class BestFirst:
                 child.rank += _rated(self.scores.heuristic(seen), seen)
         return child
 
-    def _look(self, children: Sequence[Place]) -> None:
+    def _look(self, children: Sequence[SearchPlace]) -> None:
         """Add the log-probabilities of greedy continuations to h."""
         if not self.plan.lookahead:
             return
@@ -495,7 +506,7 @@ class BestFirst:
             begin = len(child.path)
             child.rank += sum(way.scores[begin:]) if way.alive else NEVER
 
-    def _add(self, place: Place, opening: _Opening) -> None:
+    def _add(self, place: SearchPlace, opening: _Opening) -> None:
         place.opened, place.rest = opening.opened, opening.rest
         for child in opening.children:
             child.number = len(self.places)
@@ -534,9 +545,9 @@ class BestFirst:
             return
         self.walker.follow(walk, slot)
 
-    def _walk(self, place: Place) -> Walk:
+    def _walk(self, place: SearchPlace) -> Walk:
         """The walk that stands on a place; made from its parent's where it is not there (a saved search)."""
-        below: list[Place] = []
+        below: list[SearchPlace] = []
         at = place
         while at.walk is None and at.parent is not None:
             below.append(at)

@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import StructgenError
-from .best_first import BestFirst, Place, Written
+from .best_first import BestFirst, SearchPlace, Written
 from .chance import Source
 from .logspace import NEVER
 from .target import AnyText, Target
@@ -248,7 +248,7 @@ def _restore(engine: BestFirst, body: dict[str, Any]) -> None:
         if at:
             if not 0 <= _integer(parent) < at:
                 raise ValueError(f"place {at} hangs nowhere")
-            place = Place(at, engine.places[parent], (), 0.0, 0.0)
+            place = SearchPlace(at, engine.places[parent], (), 0.0, 0.0)
             engine.places[parent].children.append(place)
             engine.places.append(place)
         elif parent != -1:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._readable import visible
-from .best_first import Place
+from .best_first import SearchPlace
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
@@ -44,7 +44,7 @@ class SearchTree:
         most: lines shown at most. waiting: show places that were not opened, too.
     """
 
-    root: Place
+    root: SearchPlace
     vocabulary: Vocabulary
     end: int
     select: str = "best"
@@ -52,7 +52,7 @@ class SearchTree:
     waiting: bool = False
 
     def lines(self) -> Iterator[_Line]:
-        todo: list[tuple[int, Place]] = [(0, self.root)]
+        todo: list[tuple[int, SearchPlace]] = [(0, self.root)]
         shown = 0
         while todo and shown < self.most:
             level, place = todo.pop()
@@ -73,20 +73,20 @@ class SearchTree:
             yield _Line(0, f"... {len(todo)} more branches", "", False)
 
     @staticmethod
-    def _open(place: Place) -> bool:
+    def _open(place: SearchPlace) -> bool:
         return place.ended or place.opened > 0 or place.visits > 0
 
-    def _worth(self, place: Place) -> tuple[float, float]:
+    def _worth(self, place: SearchPlace) -> tuple[float, float]:
         """Ascending, so that the best is taken first from the end of a list."""
         return (place.best if self.select == "descent" and place.visits else place.rank, -place.number)
 
-    def _spelled(self, place: Place) -> str:
+    def _spelled(self, place: SearchPlace) -> str:
         parts = []
         for token in place.tokens:
             parts.append("<end>" if token == self.end else visible(self.vocabulary.token_bytes(token)))
         return "".join(parts)
 
-    def _about(self, place: Place) -> str:
+    def _about(self, place: SearchPlace) -> str:
         if self.select == "descent":
             return f"visits {place.visits}, best {place.best:.3g}" if place.visits else "not visited"
         return f"f {place.rank:.4g}"

@@ -31,7 +31,7 @@ from .._checks import function, number, one_of, whole
 from .._readable import table_html
 from ..errors import StructgenError
 from ..lm.asked import Asked
-from .best_first import BestFirst, Limits, Partial, Scores, SearchPlan, Standing, Written
+from .best_first import BestFirst, Partial, Scores, SearchLimits, SearchPlan, Standing, Written
 from .request import TargetOptions, TargetRequest, checked
 from .results import parts_of
 from .search_file import check_model, load_search, other_parts, probes, save_search
@@ -134,8 +134,8 @@ class SearchRequest(TargetRequest):
         _ = self.limits, self.settings  # which check themselves
 
     @property
-    def limits(self) -> Limits:
-        return Limits(self.steps, self.tokens, self.forwards, self.seconds)
+    def limits(self) -> SearchLimits:
+        return SearchLimits(self.steps, self.tokens, self.forwards, self.seconds)
 
     @property
     def settings(self) -> SearchPlan:
@@ -237,7 +237,7 @@ class Searched(Sequence[Candidate]):
         Args:
             n: texts wanted in all; by default as many as before.
         """
-        limits = Limits(steps, tokens, forwards, seconds)
+        limits = SearchLimits(steps, tokens, forwards, seconds)
         wanted = self.n if n is None else n
         whole("n", wanted, 1)
         asked = self._request

@@ -1,6 +1,6 @@
 """Places in a text as an editor marks them.
 
-Enters: an error of the engine with its place, and the text that a person typed. Leaves: `Place`: line and
+Enters: an error of the engine with its place, and the text that a person typed. Leaves: `TextPlace`: line and
 column from 1, and the span in UTF-16 units, which is how browsers count. Cost: one pass over the text.
 """
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from ..explain import Cause
     from .errors import ApiError
 
-__all__ = ["Place", "Pointers", "at", "at_bytes", "of_error"]
+__all__ = ["TextPlace", "Pointers", "at", "at_bytes", "of_error"]
 
 _MOST = 4 << 20  # characters of a JSON text that is looked through
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TextPlace:
     """`start` and `end` count UTF-16 units; `line` and `column` count from 1, in characters."""
 
     line: int
@@ -34,15 +34,15 @@ class Place:
         return asdict(self)
 
 
-def at(text: str, start: int, end: int | None = None) -> Place:
+def at(text: str, start: int, end: int | None = None) -> TextPlace:
     """A span of characters; by default one character, or none at the end."""
     end = min(len(text), start + 1) if end is None else end
     line = text.count("\n", 0, start) + 1
     column = start - (text.rfind("\n", 0, start) + 1) + 1
-    return Place(line, column, _units(text[:start]), _units(text[:end]))
+    return TextPlace(line, column, _units(text[:start]), _units(text[:end]))
 
 
-def at_bytes(text: str, offset: int) -> Place:
+def at_bytes(text: str, offset: int) -> TextPlace:
     """One character, by a byte offset into the text's UTF-8 form."""
     return at(text, len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")))
 
@@ -56,7 +56,7 @@ class Pointers:
         if len(text) <= _MOST:
             self._found = _spans(text)
 
-    def place(self, pointer: str, keyword: str = "") -> Place | None:
+    def place(self, pointer: str, keyword: str = "") -> TextPlace | None:
         """The key that a JSON pointer leads to, or the keyword below it.
 
         A pointer into an array leads to the item, and one that leads further than the text to what there is.
@@ -68,7 +68,7 @@ class Pointers:
         span = self._found.get(pointer)
         return None if span is None else at(self._text, *span)
 
-    def below(self, ends: str) -> Place | None:
+    def below(self, ends: str) -> TextPlace | None:
         """The first key whose pointer ends so: of a schema that stands somewhere in the text."""
         span = next((span for pointer, span in self._found.items() if pointer.endswith(ends)), None)
         return None if span is None else at(self._text, *span)
@@ -91,7 +91,7 @@ class Pointers:
         ]
 
 
-def of_error(error: ApiError, text: str) -> Place | None:
+def of_error(error: ApiError, text: str) -> TextPlace | None:
     """Where in a constraint's text an error points: by line and column, by pointer, or by byte."""
     found = error.details
     line, offset, pointer = found.get("line"), found.get("offset"), found.get("pointer")

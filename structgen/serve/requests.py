@@ -162,7 +162,7 @@ _MOST = 100  # the most unknown fields: each is compared with the known ones, on
 _LONG = 40  # characters: a longer name is no misspelling of one of ours
 
 
-class Part(BaseModel):
+class ContentPart(BaseModel):
     """A piece of a message's content."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
@@ -175,7 +175,7 @@ class Message(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | Annotated[list[Part], Field(fail_fast=True, max_length=10_000)] | None = None
+    content: str | Annotated[list[ContentPart], Field(fail_fast=True, max_length=10_000)] | None = None
     name: str | None = None
     tool_calls: Tools | None = None
     tool_call_id: str | None = None

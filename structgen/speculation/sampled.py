@@ -28,7 +28,7 @@ from .engine import Row, SpeculativeRows, _Live
 from .options import Rule
 from .rules import Chance, Floats, k_seq, recursive
 from .score import Scores
-from .tree import Built, DraftTree, Walk
+from .tree import Built, DraftTree, TreeWalk
 
 __all__ = ["RandomChance", "SampledRun", "draw_drafts"]
 
@@ -109,7 +109,7 @@ class SampledRun(SpeculativeRows):
         self._drafts[id(item)] = drafts
         cursor = item.sessions[0].cursor()
         deepest = min(self.options.depth, item.left - 1)
-        walk = Walk(item.row.matcher)
+        walk = TreeWalk(item.row.matcher)
         try:
             if cursor is not None and self.options.rule == "beam":
                 self._beams(item, tree, drafts, walk, cursor, deepest)
@@ -130,7 +130,7 @@ class SampledRun(SpeculativeRows):
         item: _Live,
         tree: DraftTree,
         drafts: dict[int, tuple[Floats, list[int]]],
-        walk: Walk,
+        walk: TreeWalk,
         node: int,
         cursor: Cursor,
     ) -> list[tuple[int, Cursor]]:
@@ -157,7 +157,7 @@ class SampledRun(SpeculativeRows):
         item: _Live,
         tree: DraftTree,
         drafts: dict[int, tuple[Floats, list[int]]],
-        walk: Walk,
+        walk: TreeWalk,
         cursor: Cursor,
         deepest: int,
     ) -> None:
@@ -193,7 +193,7 @@ class SampledRun(SpeculativeRows):
         return GumbelBelow(self._random[id(item)])
 
     def _asked(
-        self, item: _Live, tree: DraftTree, walk: Walk, node: int, cursor: Cursor
+        self, item: _Live, tree: DraftTree, walk: TreeWalk, node: int, cursor: Cursor
     ) -> Distribution | None:
         """What the drafter draws from behind a node."""
         path = tree.path(node)

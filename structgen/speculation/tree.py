@@ -28,7 +28,7 @@ Invariants.
 - The matcher is where it was when `build` returns, also if a drafter raises.
 - Tokens without an alternative (probability 1) do not count against the budget.
 
-Rejected. A fork of the matcher for each node: it copies the whole history. `Walk` moves the one matcher.
+Rejected. A fork of the matcher for each node: it copies the whole history. `TreeWalk` moves the one matcher.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ..matcher import Matcher
     from .goodput import Calibration, Goodput
 
-__all__ = ["Built", "DraftTree", "Walk", "build", "tree_masks"]
+__all__ = ["Built", "DraftTree", "TreeWalk", "build", "tree_masks"]
 
 # Nodes beyond the budget. Forced tokens do not count against it, and a text may be forced without an end.
 _FREE = 64
@@ -147,7 +147,7 @@ class Built:
     asked: dict[int, tuple[int, float]] = field(default_factory=dict)
 
 
-class Walk:
+class TreeWalk:
     """Moves the text's own matcher from node to node.
 
     Whoever uses it asks only for paths that the matcher accepts. The end of `with` moves it back.
@@ -171,7 +171,7 @@ class Walk:
         self._path = path
         return self._matcher
 
-    def __enter__(self) -> Walk:
+    def __enter__(self) -> TreeWalk:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -210,7 +210,7 @@ def build(
         prune: False keeps tokens that the grammar refuses. For ablations: the text is the same.
     """
     made = Built(DraftTree())
-    with Walk(matcher if prune else None) as walk:
+    with TreeWalk(matcher if prune else None) as walk:
         tree = made.tree
         standing: list[Sequence[tuple[int, Cursor]]] = [cursors]  # the cursors at node i, at index i + 1
         # Entries: (-path probability, number, node, token, offers); token -1 asks for the node's children.
