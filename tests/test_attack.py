@@ -67,7 +67,11 @@ def test_grammars(compiler: structgen.Compiler, seeds: Sequence[int]) -> None:
 @pytest.mark.parametrize("units", harness.chosen([1, 500, 2_000]))
 @pytest.mark.parametrize(
     "kind, seeds",
-    [("json_schema", (4, 12, 17, 33)), ("regex", (118, 138, 153, 182)), ("grammar", (14, 93))],
+    [
+        ("json_schema", harness.chosen((4, 12, 17, 33))),
+        ("regex", (118, 138, 153, 182)),
+        ("grammar", (14, 93)),
+    ],
 )
 def test_small_limits(kind: str, seeds: Sequence[int], units: int) -> None:
     """However small the limit of a mask is, a text goes on: each in a compiler of its own. The long form is
