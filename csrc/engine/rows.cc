@@ -82,7 +82,7 @@ class PlainRow : public RowSource {
     const Mask* m = s.epoch()->masks.peek(s.current());
     if (!m) return false;
     write_row(*m, s.vocabulary(), row.words);
-    return true;
+    return !unproven(s) || !empty(s, row);  // make() says why nothing is left
   }
 
   void fill(Sequence& s, Row& row) const override {

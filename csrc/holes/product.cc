@@ -94,6 +94,12 @@ struct AllLeads : RegexCache {
   std::size_t byte_size() const override { return lazy->byte_size(); }
 };
 
+bool same_kinds(const Alternatives& a, const Alternatives& b) {
+  return a.assumed.empty() && b.assumed.empty() && a.ends == b.ends &&
+         std::equal(a.symbols.begin(), a.symbols.end(), b.symbols.begin(), b.symbols.end(),
+                    [](Symbol x, Symbol y) { return x.kind() == y.kind(); });
+}
+
 RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
   return regexes.cache<AllLeads>(regexes).lazy->make(regexes, from, to);
 }
@@ -214,7 +220,7 @@ void Product::put(const Symbol* s, const Own& what, std::span<const At> exits, u
 void Product::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk) {
   const Own o{Own::kRule, s->rule_id().v, clear(at), 0};
   if (o.from == at || (s + 1 == walk.end && walk.to == kEnd)) return put(s, o, exits, captures, walk);
-  const Facts::Found found = facts_->ask(facts_->head(s->rule_id()), o.from);
+  const Facts::Found found = facts_->ask(facts_->head(walk.asked(s)), o.from);
   const std::vector<At> known(found.exits.begin(), found.exits.end());
   const auto reached = [&](At e) { return std::find(known.begin(), known.end(), e) != known.end(); };
   for (At e : exits) {
@@ -394,7 +400,7 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
       if (std::find(exits.begin(), exits.end(), e) == exits.end()) exits.push_back(e);
   };
   if (s->kind() == Symbol::kRule) {
-    ask(facts_->head(s->rule_id()));
+    ask(facts_->head(walk.asked(s)));
     return put_rule(s, at, exits, captures, walk);
   }
   const Own reader{Own::kReader, s->rule_id().v, at, 0};
@@ -404,9 +410,9 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings) {
-    ask(facts_->reader(s->rule_id(), told));
+    ask(facts_->reader(walk.asked(s), told));
     if (told.kind != Reading::kText) continue;
-    const Facts::Found found = facts_->ask(facts_->reader(s->rule_id(), told), at);
+    const Facts::Found found = facts_->ask(facts_->reader(walk.asked(s), told), at);
     for (At e : found.exits) by[e].push_back(regexes_.literal(told.text));
   }
   if (text.regex == RegexArena::poison() || readings.size() < 2 || walk.made.empty())
@@ -465,11 +471,28 @@ void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
   const Own o = own_[rule.v];
-  const Alternatives& all = facts_->alternatives(head(o, reading));
+  // Each text that is read makes rules of its own: an object without the key. If more than a few texts are
+  // possible, those rules lead where the rules behind any other text lead, so facts of them are not asked.
+  Alternatives of_text;
+  const Alternatives* alike = nullptr;
+  if (o.kind == Own::kReader && reading.kind == Reading::kText && !lexed_ &&
+      !facts_->told(RuleId{o.a}, reading.text)) {
+    base_.expand(RuleId{o.a}, reading, of_text);
+    Reading fresh;
+    fresh.kind = Reading::kFresh;
+    const Alternatives& others = facts_->alternatives(facts_->reader(RuleId{o.a}, fresh));
+    if (same_kinds(of_text, others)) alike = &others;
+  }
+  const Alternatives& all = alike ? of_text : facts_->alternatives(head(o, reading));
   unsure_ = false;
   uint32_t begin = 0;
   for (uint32_t end : all.ends) {
-    Walk walk{all.symbols.data() + begin, all.symbols.data() + end, o.to, {}, out};
+    Walk walk{all.symbols.data() + begin,
+              all.symbols.data() + end,
+              o.to,
+              {},
+              out,
+              alike ? alike->symbols.data() + begin : nullptr};
     go(all.symbols.data() + begin, o.from, 0, walk);
     begin = end;
   }

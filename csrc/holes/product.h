@@ -76,6 +76,9 @@ class Product : public Productions {
     At to;
     std::vector<Symbol> made;
     Alternatives& out;
+    // The symbols of which facts are asked, as many as from begin to end. Null: those themselves.
+    const Symbol* alike = nullptr;
+    RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
   };
   Symbol own(const Own& o);
   Facts::Head head(const Own& o, const Reading& reading);
