@@ -266,7 +266,7 @@ class Splitter:
     __slots__ = ("_end", "_gap", "_held", "_left", "_start", "_state", "answering", "reasoning", "thought")
 
     def __init__(self, reasoning: Reasoning) -> None:
-        self.reasoning = reasoning
+        self.reasoning: Reasoning = reasoning
         self._start, self._end, self._gap = (
             text.encode() for text in (reasoning.start, reasoning.end, reasoning.gap)
         )

@@ -7,6 +7,9 @@ follows a refused value, speculative.py several tokens a forward.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from .._checks import renamed
 from .._drawing import Drawing
 from ..frontend.tool_calls import ToolCall, ToolReply
@@ -45,4 +48,4 @@ __all__ = [
     "trace",
 ]
 
-__getattr__ = renamed(__name__, Sampling="Drawing")
+__getattr__: Callable[[str], Any] = renamed(__name__, Sampling="Drawing")

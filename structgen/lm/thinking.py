@@ -49,10 +49,10 @@ class _Thinking:
         self, lm: ThinkingLM, tokens: list[int], inner: Context, plan: bytes | None, text: bytes = b""
     ) -> None:
         self._lm, self._tokens = lm, tokens
-        self.inner = inner  # of the prompt, and of the answer once that began
-        self.plan = plan  # what the script writes, marks included; None: the prompt is not over
-        self.text = text
-        self.answered = False  # whether the answer began
+        self.inner: Context = inner  # of the prompt, and of the answer once that began
+        self.plan: bytes | None = plan  # what the script writes, marks included; None: the prompt is not over
+        self.text: bytes = text
+        self.answered: bool = False  # whether the answer began
         self._children: dict[int, _Thinking] = {}
 
     @property

@@ -18,7 +18,9 @@ positive estimate is sound as long as the same value is divided out.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from .._checks import number, one_of, renamed, truth, whole
 from .chance import Chance, Seeds
@@ -227,4 +229,4 @@ class _Population:
             out.stopped = "every particle lost all weight"
 
 
-__getattr__ = renamed(__name__, Options="SmcOptions")
+__getattr__: Callable[[str], Any] = renamed(__name__, Options="SmcOptions")

@@ -5,7 +5,9 @@ Enters: the command line or a keyword argument of `create_app`. Leaves: `ServerO
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from .._checks import renamed
 from ..limits import SERVING, Limits, OnLimit, is_subset
@@ -92,4 +94,4 @@ class ServerOptions:
             raise ValueError("an API key must not be empty")
 
 
-__getattr__ = renamed(__name__, Options="ServerOptions")
+__getattr__: Callable[[str], Any] = renamed(__name__, Options="ServerOptions")
