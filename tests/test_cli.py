@@ -377,7 +377,7 @@ def test_constraints_that_are_wrong(run, file) -> None:
 
 
 def test_a_type_of_python_on_the_command_line(run, tmp_path, monkeypatch) -> None:
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     (tmp_path / "my_orders.py").write_text(
         "from dataclasses import dataclass\n@dataclass\nclass Order:\n    product: str\n    quantity: int\n"
     )
@@ -406,7 +406,7 @@ def test_generate_takes_the_options_of_decoding(run, file, tmp_path, monkeypatch
     for flag in ("--logit-bias=3", "--logit-bias=a=b", "--logit-bias=nothing=3"):
         status, _, err = run(*base, flag)
         assert status == 2 and ("--logit-bias takes" in err or "logit_bias" in err), err
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     (tmp_path / "picky.py").write_text(
         "from typing import Annotated\nfrom pydantic import AfterValidator\n"
         "def odd(x: int) -> int:\n    if x % 2 == 0: raise ValueError('must be odd')\n    return x\n"

@@ -50,7 +50,7 @@ def value(**given: Any) -> Any:
 
 @pytest.mark.parametrize("call", ["generate", "sample"])
 def test_every_kind_gives_its_value(call: str, tmp_path: Path) -> None:
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     pytest.importorskip("lark")
 
     def made(**given: Any) -> Any:
@@ -142,7 +142,7 @@ def test_classes_of_patterns_are_ascii(pattern: Any, text: str, taken: bool) -> 
 @pytest.mark.parametrize("style", ["hermes", "llama3", "mistral", "qwen3-coder", "deepseek-v3"])
 def test_calls_are_read_back_in_every_style(style: str) -> None:
     """The value has the types of the signature, and OpenAI's object of a tool gives the same call."""
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     found = value(tools=[weather], tool_choice=weather, tool_style=style, prompt="the weather in Oslo")
     (call,) = found.calls
     assert call.name == "weather" and weather(**call.arguments)
@@ -165,7 +165,7 @@ def test_tools_may_be_left_alone() -> None:
 
 def test_a_python_type_tells_the_model_what_is_wanted() -> None:
     """The prompt of the embedded model has the schema, in whichever way it is given."""
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     want = sg.generate(None, TEXT, Order).tokens
     assert sg.generate(None, TEXT, response_format=Order).tokens == want
     grammar = sg.Compiler(sg.Vocabulary.from_file(_target())).json_schema(Order, whitespace="compact")
@@ -245,7 +245,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ("given", "kind", "message"), MISTAKES, ids=["-".join(m[0]) + str(i) for i, m in enumerate(MISTAKES)]
 )
 def test_a_mistake_is_one_clear_line(given: dict[str, Any], kind: type[Exception], message: str) -> None:
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     with pytest.raises(kind, match=message) as caught:
         value(**given)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
@@ -355,7 +355,7 @@ def test_a_hundred_thousand_choices() -> None:
 
 def test_a_validator_may_raise_what_it_likes() -> None:
     """It is an invalid value, which can be drawn again."""
-    pydantic = pytest.importorskip("pydantic")
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
 
     class Coded(pydantic.BaseModel):
         code: Literal["a", "b"]

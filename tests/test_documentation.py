@@ -303,7 +303,7 @@ def _code(cell: str) -> list[str]:
 
 def test_the_table_of_types() -> None:
     """Of each row, the texts in "for example" are taken and those in "not" are refused."""
-    pydantic = pytest.importorskip("pydantic")
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     names: dict[str, Any] = {"Color": enum.Enum("Color", {"RED": "red", "BLUE": "blue"})}
     names["Stay"] = dataclasses.make_dataclass(
         "Stay", [("guest", str), ("nights", int), ("arrival", datetime.date)]

@@ -113,7 +113,7 @@ def test_too_few_schemas_of_an_iterator() -> None:
 
 
 def test_retries_of_one_prompt_leave_the_others() -> None:
-    pydantic = pytest.importorskip("pydantic")
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
 
     class Pick(pydantic.BaseModel):
         letter: str = pydantic.Field(pattern="^[a-d]$")

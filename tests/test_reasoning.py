@@ -368,7 +368,7 @@ def test_tools_and_patterns_behind_thoughts() -> None:
 
 
 def test_a_refused_value_is_drawn_again_behind_thoughts() -> None:
-    pydantic = pytest.importorskip("pydantic")
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
 
     class Bulk(pydantic.BaseModel):
         quantity: int

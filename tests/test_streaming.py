@@ -174,7 +174,7 @@ class Dog:
 
 
 def test_partial_values_have_the_type() -> None:
-    pydantic = pytest.importorskip("pydantic")
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
 
     class Item(pydantic.BaseModel):
         kind: Kind
@@ -340,7 +340,7 @@ def test_errors_of_a_stream() -> None:
 
 
 def test_tool_calls_grow() -> None:
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
 
     def weather(city: str) -> None: ...
 

@@ -42,7 +42,7 @@ def values(made: Template, text: str) -> dict[str, Any]:
 
 
 def test_every_kind_of_gap() -> None:
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     cases: list[tuple[Any, str, Any]] = [
         (str, "some words, really", "some words, really"),
         (int, "-17", -17),
@@ -204,7 +204,7 @@ def test_a_model_fills_the_gaps(speculate: Any) -> None:
     ],
 )  # fmt: skip
 def test_mistakes(made: Any, kind: type[Exception], message: str) -> None:
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     with pytest.raises(kind, match=message) as caught:
         made()
     assert "\n" not in str(caught.value)
@@ -232,7 +232,7 @@ def test_a_number_has_no_minus_nought(kind: type) -> None:
 
 
 def test_a_template_and_its_grammar_are_pickled() -> None:
-    pytest.importorskip("pydantic")
+    pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     made = sg.template(
         "{n} {b} {m} {p} {e} {s}", n=int, b=bool, m=Mood, p=Point, e=sg.each(sg.gen(regex="[0-9]"), most=3),
         s=sg.select("a", sg.template("b{c}", c=list[int])),

@@ -71,8 +71,6 @@ class Facts {
 
   Head head(RuleId rule) { return reader(rule, Reading{}); }
   Head reader(RuleId rule, const Reading& reading);
-  // Whether a reader was told this text: one of few that are possible.
-  bool told(RuleId rule, const std::string& text) const { return told_.contains({rule.v, text}); }
   // Some symbols of a head's alternative. `label`: 1 + the label of the terminal in front, or 0.
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   const Alternatives& alternatives(Head h);

@@ -403,10 +403,11 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
     ask(facts_->head(walk.asked(s)));
     return put_rule(s, at, exits, captures, walk);
   }
-  const Own reader{Own::kReader, s->rule_id().v, at, 0};
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
+  const bool few = !readings.empty() && readings[0].kind == Reading::kText;
+  const Own reader{Own::kReader, s->rule_id().v, at, 0, few};
   // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings) {
@@ -437,16 +438,29 @@ Facts::Head Product::head(const Own& o, const Reading& reading) {
   return facts_->reader(RuleId{o.a}, told);
 }
 
+// Each text that a reader is told makes rules of its own: those of an object without the key. If more than a
+// few texts are possible, these rules lead where the rules behind any other text lead. Then `of_text` gets
+// the alternatives behind the text, and the result is those behind a text that differs from all others, of
+// which facts are known. Null: they have to be asked of the text itself.
+const Alternatives* Product::alike(const Own& o, const Reading& reading, Alternatives& of_text) {
+  if (o.kind != Own::kReader || o.label != 0 || reading.kind != Reading::kText || lexed_) return nullptr;
+  base_.expand(RuleId{o.a}, reading, of_text);
+  Reading fresh;
+  fresh.kind = Reading::kFresh;
+  const Alternatives& others = facts_->alternatives(facts_->reader(RuleId{o.a}, fresh));
+  return same_kinds(of_text, others) ? &others : nullptr;
+}
+
 void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
   if (lexed_) return expand(rule, reading, out);  // a text alone does not tell what may not follow it
   if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
   const Own o = own_[rule.v];
+  Alternatives of_text;
+  const bool fresh = alike(o, reading, of_text) != nullptr;
   Reading told = reading;
-  if (reading.kind == Reading::kUnknown) {
-    told.kind = Reading::kFresh;
-    out.add({Symbol::terminal(RegexArena::poison())});
-  }
+  if (fresh || reading.kind == Reading::kUnknown) told.kind = Reading::kFresh;
+  if (reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
   const Facts::Head h = head(o, told);
   const Facts::Found found = facts_->ask(h, o.from);
   const std::vector<At> exits(found.exits.begin(), found.exits.end());
@@ -461,7 +475,7 @@ void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives&
   for (const bool vary : {false, true}) {
     std::string text;
     if (!facts_->witness(h, o.from, best, vary, text)) break;
-    if (reads_one(*reader_, facts_->alternatives(h), text))
+    if (reads_one(*reader_, fresh ? of_text : facts_->alternatives(h), text))
       return out.add({Symbol::terminal(regexes_.literal(text))});
   }
   expand(rule, reading, out);
@@ -471,19 +485,9 @@ void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
   const Own o = own_[rule.v];
-  // Each text that is read makes rules of its own: an object without the key. If more than a few texts are
-  // possible, those rules lead where the rules behind any other text lead, so facts of them are not asked.
   Alternatives of_text;
-  const Alternatives* alike = nullptr;
-  if (o.kind == Own::kReader && reading.kind == Reading::kText && !lexed_ &&
-      !facts_->told(RuleId{o.a}, reading.text)) {
-    base_.expand(RuleId{o.a}, reading, of_text);
-    Reading fresh;
-    fresh.kind = Reading::kFresh;
-    const Alternatives& others = facts_->alternatives(facts_->reader(RuleId{o.a}, fresh));
-    if (same_kinds(of_text, others)) alike = &others;
-  }
-  const Alternatives& all = alike ? of_text : facts_->alternatives(head(o, reading));
+  const Alternatives* const fresh = alike(o, reading, of_text);
+  const Alternatives& all = fresh ? of_text : facts_->alternatives(head(o, reading));
   unsure_ = false;
   uint32_t begin = 0;
   for (uint32_t end : all.ends) {
@@ -492,7 +496,7 @@ void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
               o.to,
               {},
               out,
-              alike ? alike->symbols.data() + begin : nullptr};
+              fresh ? fresh->symbols.data() + begin : nullptr};
     go(all.symbols.data() + begin, o.from, 0, walk);
     begin = end;
   }

@@ -61,7 +61,7 @@ class Product : public Productions {
     // A rule of the base.
     uint32_t a;
     At from, to;
-    // The label that the reader was told.
+    // Of kTold the label that the reader was told; of kReader 1 where it reads one of a few texts.
     uint32_t label = 0;
     friend bool operator==(const Own&, const Own&) = default;
   };
@@ -82,6 +82,7 @@ class Product : public Productions {
   };
   Symbol own(const Own& o);
   Facts::Head head(const Own& o, const Reading& reading);
+  const Alternatives* alike(const Own& o, const Reading& reading, Alternatives& of_text);
   void begin_anew();
   bool done(At at, At to) const { return to == kEnd ? path_->ends(facts_->spot(at)) : at == to; }
   At clear(At at) { return facts_->at(facts_->spot(at), alive_->without_follow(facts_->pending(at))); }

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..._fork import hold_over_forks
 from ..base import CONTEXT, Here, Likely, Start
-from .ranking import Recent, RecentSession, ranked
+from .ranking import RecentCursor, RecentSession, ranked
 
 __all__ = ["LogitNgrams"]
 
@@ -91,7 +91,7 @@ class LogitNgrams:
         return 0, {}
 
 
-class _Cursor(Recent[LogitNgrams]):
+class _Cursor(RecentCursor[LogitNgrams]):
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
         n, chances = self._store.known(self._recent)
         if not n:

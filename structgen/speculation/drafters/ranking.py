@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..._draws import Noise, scaled, top
 from ..base import Here, Likely, Quiet, Start, Step
 
-__all__ = ["Recent", "RecentSession", "ranked"]
+__all__ = ["RecentCursor", "RecentSession", "ranked"]
 
 
 class Store(Protocol):
@@ -32,7 +32,7 @@ class Store(Protocol):
 S = TypeVar("S", bound=Store)
 
 
-class Recent(Generic[S]):
+class RecentCursor(Generic[S]):
     """A drafter's place behind the last tokens, of which a store tells what follows."""
 
     __slots__ = ("_recent", "_start", "_store")
@@ -45,14 +45,14 @@ class Recent(Generic[S]):
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
         raise NotImplementedError
 
-    def step(self, token: int) -> Recent[S]:
+    def step(self, token: int) -> RecentCursor[S]:
         return type(self)(self._store, self._start, (*self._recent, token))
 
 
 class RecentSession(Quiet):
     """A drafter on one text: the store learns what the target found likely."""
 
-    def __init__(self, cursor: Recent[Any], store: Store) -> None:
+    def __init__(self, cursor: RecentCursor[Any], store: Store) -> None:
         self._cursor, self._store = cursor, store
 
     def accept(self, step: Step) -> None:
@@ -61,7 +61,7 @@ class RecentSession(Quiet):
         for token in step.tokens:
             self._cursor = self._cursor.step(token)
 
-    def cursor(self) -> Recent[Any]:
+    def cursor(self) -> RecentCursor[Any]:
         return self._cursor
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._fork import hold_over_forks
 from ..base import LIKELY, Here, Likely, Start
-from .ranking import Recent, RecentSession, ranked
+from .ranking import RecentCursor, RecentSession, ranked
 
 __all__ = ["TokenRecycling"]
 
@@ -96,7 +96,7 @@ class TokenRecycling:
         return slot
 
 
-class _Cursor(Recent[TokenRecycling]):
+class _Cursor(RecentCursor[TokenRecycling]):
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
         table, start = self._store, self._start
         found = table.row(self._recent)
