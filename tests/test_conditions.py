@@ -186,21 +186,25 @@ def test_completions_of_random_schemas_meet_the_condition(seed: int) -> None:
             (sg.Regex("[ -~]*"), lambda text: re.fullmatch(rb"[ -~]*", text) is not None),
         ]
     )
+    schema = any_schema(Seeded(seed + 30))
     try:
-        grammar = COMPILER.json_schema(any_schema(Seeded(seed + 30))) & condition
+        grammar = COMPILER.json_schema(schema) & condition
     except (sg.UnsatisfiableSchema, sg.UnsatisfiableCondition, sg.BudgetExceeded, sg.SchemaTooComplex):
         return
     matcher, text = grammar.matcher(), b""
-    row = sg.allocate_bitmask(1, len(TOKENS))
+    unasked = (sg.Compiler(COMPILER.vocabulary).json_schema(schema) & condition).matcher()
+    row, same = sg.allocate_bitmask(1, len(TOKENS)), sg.allocate_bitmask(1, len(TOKENS))
     for _ in range(10):
         whole = text + matcher.shortest_completion()
         assert inside(grammar, whole) and meets(whole)
         matcher.fill_bitmask(row)
+        unasked.fill_bitmask(same)
+        assert (row == same).all(), "a mask depends on the completions that were asked for"
         allowed = [t for t in range(len(TOKENS)) if row[0][t // 32].item() >> (t % 32) & 1]
         token = source.choice(allowed)
         if token == END:
             break
-        assert matcher.accept_token(token)
+        assert matcher.accept_token(token) and unasked.accept_token(token)
         text += TOKENS[token]
 
 
