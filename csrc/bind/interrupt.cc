@@ -20,13 +20,22 @@ namespace structgen {
 namespace {
 
 // The thread that runs Python code for the main thread; 0: none. Guarded by the GIL.
-unsigned long python_helper = 0;
+struct Helper {
+  unsigned long thread;
+  // came() sent it KeyboardInterrupt. Interrupt::is_asked() becomes true only after came() has released
+  // the GIL, and by then the thread may have raised the exception already.
+  bool interrupted;
+};
+Helper python_helper{0, false};
 
 // Takes the GIL, because the question belongs to Python.
 bool came() {
   const nb::gil_scoped_acquire held;
   if (PyOS_InterruptOccurred() == 0) return false;
-  if (python_helper) PyThreadState_SetAsyncExc(python_helper, PyExc_KeyboardInterrupt);
+  if (python_helper.thread) {
+    PyThreadState_SetAsyncExc(python_helper.thread, PyExc_KeyboardInterrupt);
+    python_helper.interrupted = true;
+  }
   return true;
 }
 
@@ -69,14 +78,15 @@ nb::object with_python_stack(const nb::callable& f) {
     const nb::gil_scoped_release release;
     return with_stack([&]() -> nb::object {
       const nb::gil_scoped_acquire held;
-      if (main) python_helper = PyThread_get_thread_ident();
+      if (main) python_helper = {PyThread_get_thread_ident(), false};
       try {
         nb::object out = f();
-        if (main) python_helper = 0;
+        if (main) python_helper = {0, false};
         return out;
       } catch (nb::python_error& error) {
-        if (main) python_helper = 0;
-        if (Interrupt::is_asked() && error.matches(PyExc_KeyboardInterrupt)) throw Interrupted{};
+        const bool interrupted = main && python_helper.interrupted;
+        if (main) python_helper = {0, false};
+        if (interrupted && error.matches(PyExc_KeyboardInterrupt)) throw Interrupted{};
         throw;
       }
     });
