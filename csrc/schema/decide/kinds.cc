@@ -94,7 +94,7 @@ std::vector<Cell> Solver::array_cells(TypedId p) {
 }
 
 std::vector<ItemCell> Solver::item_cells(TypedId p) {
-  if (formulas_[p].has & kHasUnique) return unique_->cells(p);
+  if (formulas_[p].has & (kHasUnique | kHasOutside)) return unique_->cells(p);
   std::vector<ItemCell> out;
   for (const Cell& c : array_cells(p)) out.push_back({c.value, c.rest, false});
   return out;
@@ -149,7 +149,7 @@ bool Solver::array_productive(TypedId p) {
   const uint32_t before = low_;
   low_ = kClean;
   bool result = false;
-  if (formulas_[p].has & kHasUnique)
+  if (formulas_[p].has & (kHasUnique | kHasOutside))
     result = unique_->productive(p);
   else if (!simple_array(p, result))
     result = search_array(p);

@@ -165,6 +165,8 @@ Offers Objects::useful(ObjectId s) {
   const Offers all = offers(s);
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
+  // The nearest end may be a captured value.
+  if (st.outside.v != 0) return all;
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);

@@ -33,6 +33,9 @@
 // it does
 //   not know (`unknown_key`). In the second case the next free key may be a duplicate, and the mask tries its
 //   text (mask/fill.h).
+// - An object that must not equal a captured value has the set of those that agree with what was
+//   written (`outside`). The plan and the search know nothing of it: a member is refused where all that
+//   may come behind it is in the set (apart).
 //
 // Costs. Without a rest: a few words per state. With one: the conjuncts that speak of a name
 // (may_write). The keys of n members are kept in sorted tables whose sizes double: n log n for all.
@@ -50,6 +53,8 @@
 #include "base/utf8.h"
 #include "base/work.h"
 #include "regex/charset.h"
+#include "schema/decide/unique.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
@@ -75,6 +80,10 @@ bool Objects::productive(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
+  if (formulas_[p].has & kHasOutside) {
+    const Unique::Outside o = solver_.unique().outside_of(p);
+    return solver_.unique().some_outside(Kind::kObject, o.rest, o.set);
+  }
   const PlanId id = plans_.plan_of(p);
   Plan& plan = plans_[id];
   for (PlanNameId i; i.v < plan.names.size(); ++i.v)
@@ -393,7 +402,8 @@ BitsId Objects::intern_bits(const Bits& b) {
 
 ObjectId Objects::intern(const ObjectState& s) {
   const uint64_t h =
-      mix(mix(mix(mix(mix(s.plan.v, s.rest.v), s.used.v), s.taken.v), s.written.v), s.unknown_key);
+      mix(mix(mix(mix(mix(mix(s.plan.v, s.rest.v), s.used.v), s.taken.v), s.written.v), s.unknown_key),
+          s.outside.v);
   return ObjectId{state_index_.find_or_add(
       h, [&](uint32_t i) { return states_[i] == s; },
       [&] {
@@ -403,6 +413,10 @@ ObjectId Objects::intern(const ObjectState& s) {
 }
 
 ObjectId Objects::start(TypedId p) {
+  if (formulas_[p].has & kHasOutside) {
+    const Unique::Outside o = solver_.unique().outside_of(p);
+    return with_outside(start(o.rest), o.set);
+  }
   ObjectState s;
   s.plan = plans_.plan_of(p);
   Plan& plan = plans_[s.plan];
@@ -410,6 +424,49 @@ ObjectId Objects::start(TypedId p) {
   s.used = intern_bits(none);
   s.rest = plans_.forget(plan, plan.rest, none);
   return intern(s);
+}
+
+ObjectId Objects::with_outside(ObjectId s, CapturedId set) {
+  ObjectState state = states_[s.v];
+  state.outside = set;
+  return intern(state);
+}
+
+ObjectId Objects::read(ObjectId s, std::string_view name, const std::string& value) {
+  return with_outside(s,
+                      solver_.unique().captured().behind(states_[s.v].outside, Captured::key(name), value));
+}
+
+ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
+
+// The steps with which the object can still end outside of the set; each leaves the set as it is.
+std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
+  if (set.v == 0) return steps;
+  const std::string key = Captured::key(name);
+  const bool asked = solver_.unique().captured().has(set, key);
+  std::vector<Step> out;
+  for (Step& step : steps) {
+    const ObjectId free = with_outside(step.next, {});
+    if (asked) step.value = formulas_.both(step.value, solver_.unique().apart(set, key, free));
+    if (!asked)
+      out.push_back({step.value, free});
+    else if (solver_.nonempty(step.value))
+      out.push_back({step.value, step.next, true});
+  }
+  return out;
+}
+
+// Free keys of captured values behind which the object could only become one of them.
+std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
+  std::vector<std::string> out;
+  const ObjectState st = states_[s.v];
+  if (st.outside.v == 0) return out;
+  for (const std::string& key : solver_.unique().captured().keys(st.outside)) {
+    if (key == Captured::kFirstItem) continue;
+    const std::string name = from_json_body(key.substr(1));
+    if (plans_[st.plan].find(name) == kNoName && take_free(s, cls, &name).empty()) out.push_back(name);
+  }
+  return out;
 }
 
 // Ways to write the name; remembered by state and name.
@@ -509,7 +566,8 @@ const Offers& Objects::offers(ObjectId s) {
   const Bits used = bits_[st.used.v];
   out->names.assign((plan.names.size() + 63) / 64, 0);
   std::vector<bool> blocked(plan.names.size(), false);
-  out->close = solver_.closes(st.rest);
+  out->close =
+      solver_.closes(st.rest) && !solver_.unique().captured().contains(st.outside, "{}");
   for (std::size_t i = 0; i < plan.required.size(); ++i)
     out->close = out->close && !(plan.required[i] & ~used[i]);
   for (const std::vector<PlanNameId>& chain : plan.chains) {
@@ -527,6 +585,7 @@ const Offers& Objects::offers(ObjectId s) {
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
     if (has_bit(used, i) || blocked[i.v]) continue;
     const bool offered = solver_.attempt(false, [&] {
+      if (st.outside.v != 0) return !take_name(s, i).empty();
       return plain ? plans_.name_ok(plan, i)
              : few ? has_cell(s, i)
                    : may_write(s, *parts, i, after(plan, used, i));
@@ -550,13 +609,15 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   const Plan& plan = plans_[st.plan];
   ObjectState next = st;
   next.used = intern_bits(after(plan, bits_[st.used.v], name));
-  if (st.rest == FormulaSpace::yes()) return {{plan.value[name.v], intern(next)}};
+  const std::string text = plan.texts[name.v];
+  if (st.rest == FormulaSpace::yes())
+    return apart(st.outside, text, {{plan.value[name.v], intern(next)}});
   std::vector<Step> out;
-  for (const Cell& c : name_cells(s, name)) {
+  for (const Cell& c : name_cells(st.outside.v == 0 ? s : with_outside(s, {}), name)) {
     next.rest = c.rest;
     out.push_back({c.value, intern(next)});
   }
-  return out;
+  return apart(st.outside, text, std::move(out));
 }
 
 std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const std::string* text,
@@ -568,10 +629,15 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
     next.written = write_key(st.written, *text);
   else if (!fresh)
     next.unknown_key = true;
+  // Only a key that is known can be one of a captured value.
+  const auto leave = [&](std::vector<Step> steps) {
+    return text ? apart(st.outside, *text, std::move(steps)) : steps;
+  };
+  if (!text) next.outside = {};
   if (st.rest == FormulaSpace::yes()) {
     const ValueId v = plans_.class_value(plan, cls);
     if (!solver_.nonempty(v)) return {};
-    return {{v, intern(next)}};
+    return leave({{v, intern(next)}});
   }
   if (plan.limited) {
     Bits taken = bits_[st.taken.v];
@@ -579,11 +645,11 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
     next.taken = intern_bits(taken);
   }
   std::vector<Step> out;
-  for (const Cell& c : free_cells(s, cls)) {
+  for (const Cell& c : free_cells(st.outside.v == 0 ? s : with_outside(s, {}), cls)) {
     next.rest = c.rest;
     out.push_back({c.value, intern(next)});
   }
-  return out;
+  return leave(std::move(out));
 }
 
 // Adds a key to a set of written keys. Tables of at most its size are merged with it, as in a binary
@@ -622,6 +688,8 @@ RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   std::vector<RegexId> taken;
   if (!plan.names.empty()) taken.push_back(regexes.literal_set(plan.table, {}, false));
   for (uint32_t t : written_[st.written.v]) taken.push_back(regexes.literal_set(t, {}, false));
+  if (const std::vector<std::string> refused = refused_keys(s, cls); !refused.empty())
+    taken.push_back(regexes.literal_set(regexes.tables().add(refused), {}, false));
   const RegexId language = plan.classes[cls.v].language;
   // Names and written keys exclude every spelling, so the rest is a language of bodies again.
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));

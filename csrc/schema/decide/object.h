@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/intern.h"
+#include "schema/decide/captured.h"
 #include "schema/decide/plan.h"
 #include "schema/values/texts.h"
 
@@ -42,6 +43,8 @@ struct ObjectState {
   // True: a free key was written whose text this state does not know (a mask walks blindly,
   // mask/fill.h).
   bool unknown_key = false;
+  // What is left of the captured values that the object must not equal (schema/decide/captured.h).
+  CapturedId outside;
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
 };
 
@@ -104,7 +107,13 @@ class Objects {
   struct Step {
     ValueId value;
     ObjectId next;
+    // True: the text of the value decides what may follow. It is captured and given to read().
+    bool capture = false;
   };
+  // The state behind a member whose value was captured; `value` is its canonical text.
+  ObjectId read(ObjectId s, std::string_view name, const std::string& value);
+  // The state where nothing is left out any more: the value captured differs from all others.
+  ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
   // `text` is null if the key is not known. `fresh`: it is not known, but differs from every other key.
   std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);
@@ -153,6 +162,9 @@ class Objects {
   bool may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next);
   Bits after(const Plan& plan, const Bits& used, PlanNameId name) const;
   ObjectId intern(const ObjectState& s);
+  ObjectId with_outside(ObjectId s, CapturedId set);
+  std::vector<Step> apart(CapturedId set, std::string_view name, std::vector<Step> steps);
+  std::vector<std::string> refused_keys(ObjectId s, KeyClassId cls);
   BitsId intern_bits(const Bits& b);
   WrittenId write_key(WrittenId written, const std::string& text);
   const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);

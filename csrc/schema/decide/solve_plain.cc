@@ -24,6 +24,8 @@ bool Solver::plainly_nonempty(ValueId v) {
     if (lowering_.broken(s.location())) return false;
     v = lowering_.lower(s.location());
   }
+  // Which values are left out is not plain.
+  if (formulas_[v].has & kHasOutside) return false;
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
   for (ValueId k : formulas_.conjuncts(v)) {
     const Formula& f = formulas_[k];

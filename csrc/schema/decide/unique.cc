@@ -21,16 +21,12 @@
 // Invariants.
 // - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same
 // items.
-// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as
-// digits and
-//   exponent, strings in one spelling.
-// - C is a list of sorted chunks whose sizes double, so equal sets that were read in one order share
-// chunks.
+// - A formula says "none of the captured values" only as a conjunct of its own (outside_of); elsewhere
+//   it is spelled out. decide/captured.h says what becomes of it when a part is written.
 // - plain_cells() and reachable() may return scratch space if the answer must not be stored: callers
 // copy it.
 //
-// Costs. n strings or numbers: n log n to sort, log n atoms in a formula. Arrays and objects as items:
-// O(n) per item. Matching (greedy, then augmenting paths) only looks at items whose values can be
+// Costs. Captured values: schema/decide/captured.h. Matching (greedy, then augmenting paths) only looks at items whose values can be
 // listed; an item with more values than the array can use (`abundant`) always finds one and is left
 // out.
 //
@@ -64,7 +60,8 @@ constexpr std::size_t kMaxReachable = 5'000;
 constexpr uint32_t kMaxValues = 1u << 20;
 }  // namespace
 
-Unique::Unique(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
+Unique::Unique(Solver& solver)
+    : solver_(solver), formulas_(solver.formulas()), captured_(formulas_, solver.lowering()) {}
 
 // ---- normal form ----
 
@@ -140,11 +137,11 @@ Unique::Parts Unique::parts(TypedId p) const {
     const Formula& f = formulas_[k];
     if (f.op == Op::kUnique) {
       out.mode = kUnique;
-      out.list = ListId{f.a};
+      out.list = CapturedId{f.a};
     } else if (f.op == Op::kNot && formulas_[formulas_.kids(k)[0]].op == Op::kUnique) {
       out.mode = kRepeat;
       asked_alike_ = true;
-      out.list = ListId{formulas_[formulas_.kids(k)[0]].a};
+      out.list = CapturedId{formulas_[formulas_.kids(k)[0]].a};
     } else {
       others.push_back(k);
     }
@@ -154,7 +151,7 @@ Unique::Parts Unique::parts(TypedId p) const {
 }
 
 // The inverse of parts().
-TypedId Unique::join(Mode mode, ListId list, TypedId rest) {
+TypedId Unique::join(Mode mode, CapturedId list, TypedId rest) {
   if (mode == kPlain) return rest;
   const TypedId atom = formulas_.atom(Op::kUnique, list.v);
   return formulas_.both(mode == kUnique ? atom : formulas_.negate(atom), rest);
@@ -162,46 +159,33 @@ TypedId Unique::join(Mode mode, ListId list, TypedId rest) {
 
 // ---- captured values ----
 
-// One text for all spellings of a value: {"b": 1.0, "a": "\u0041"} is {"a":"A","b":1e0}.
-std::string Unique::canonical(const Json& j, JsonRef node) const {
+// Replaces "outside of the captured values" by the constants that it means.
+TypedId Unique::spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   check_depth();
-  switch (j.type(node)) {
-    case JsonType::kNull: return "null";
-    case JsonType::kTrue: return "true";
-    case JsonType::kFalse: return "false";
-    case JsonType::kString: return "\"" + json_body(j.text(node));
-    case JsonType::kNumber: {
-      const Decimal d = Decimal::parse_any(j.text(node));
-      if (d.zero()) return "0";
-      return (d.negative ? "-" : "") + d.digits + "e" + std::to_string(d.exponent);
-    }
-    case JsonType::kArray: {
-      std::string out = "[";
-      for (uint32_t i = 0; i < j.size(node); ++i) {
-        if (i) out += ',';
-        out += canonical(j, j.item(node, i));
-      }
-      return out + "]";
-    }
-    case JsonType::kObject: {
-      std::map<std::string, std::string> members;
-      for (uint32_t i = 0; i < j.size(node); ++i)
-        members["\"" + json_body(j.key(node, i))] = canonical(j, j.item(node, i));
-      std::string out = "{";
-      for (const auto& [key, value] : members) out += (out.size() > 1 ? "," : "") + key + ":" + value;
-      return out + "}";
-    }
-  }
-  return {};
+  const Formula f = formulas_[p];
+  if (!(f.has & kHasOutside)) return p;
+  if (const OpRow& row = structgen::row(f.op); row.family == Family::kOutside)
+    return formulas_.negate(solver_.restrict(captured_.member(CapturedId{f.a}), *row.about));
+  if (const auto* known = memo.find(p.v)) return *known;
+  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return spell_out(k, memo); });
+  memo.emplace(p.v, out);
+  return out;
 }
 
-// The formula that holds for exactly these values.
-ValueId Unique::formula_of(const Values& values) {
-  if (values.empty()) return FormulaSpace::no();
-  std::string text = "[";
-  for (const std::string& v : values) text += (text.size() > 1 ? "," : "") + v;
-  const Json j = Json::parse(text + "]");
-  return solver_.lowering().values(j, 0);
+Unique::Outside Unique::outside_of(TypedId p) {
+  Outside out{p, {}};
+  if (!(formulas_[p].has & kHasOutside)) return out;
+  const auto kids = formulas_.conjuncts(p);
+  const std::vector<TypedId> list(kids.begin(), kids.end());
+  std::vector<TypedId> others;
+  FlatMap<uint32_t, TypedId> memo;
+  for (TypedId k : list)
+    if (formulas_.row(k).family == Family::kOutside)
+      out.set = captured_.join(out.set, CapturedId{formulas_[k].a});
+    else
+      others.push_back(spell_out(k, memo));
+  out.rest = formulas_.all_of(others);
+  return out;
 }
 
 namespace {
@@ -212,96 +196,62 @@ std::size_t bytes_of(const std::vector<std::string>& texts) {
 }
 }  // namespace
 
-// Adds a value to a list. Chunks of at most its size are merged with it, as in a binary counter: n
-// values are merged in n log n steps in all, and a list has log n chunks.
-Unique::ListId Unique::add(ListId list, std::string text) {
-  if (contains(list, text)) return list;
-  std::vector<ChunkId> next = lists_[list.v];
-  Values merged{std::move(text)};
-  while (!next.empty() && chunks_[next.back().v].values.size() <= merged.size()) {
-    const Values& old = chunks_[next.back().v].values;
-    merged.insert(merged.end(), old.begin(), old.end());
-    next.pop_back();
-  }
-  std::sort(merged.begin(), merged.end());
-  const ValueId f = formula_of(merged);
-  ChunkId chunk{static_cast<uint32_t>(chunks_.size())};
-  if (const ChunkId* known = chunk_of_.find(f.v)) {
-    chunk = *known;
-  } else {
-    chunks_.push_back({std::move(merged), f});
-    Undo undo([&] { chunks_.pop_back(); });
-    chunk_of_.emplace(f.v, chunk);
-    undo.keep();
-    held_ += bytes_of(chunks_.back().values);
-  }
-  next.push_back(chunk);
-  uint64_t h = 11;
-  for (ChunkId c : next) h = mix(h, c.v);
-  return ListId{list_index_.find_or_add(
-      h, [&](uint32_t i) { return lists_[i] == next; },
-      [&] {
-        lists_.push_back(next);
-        held_ += 24 + 4 * next.size();
-        return static_cast<uint32_t>(lists_.size() - 1);
-      })};
-}
-
-bool Unique::contains(ListId list, const std::string& text) const {
-  for (ChunkId c : lists_[list.v])
-    if (std::binary_search(chunks_[c.v].values.begin(), chunks_[c.v].values.end(), text)) return true;
-  return false;
-}
-
-uint32_t Unique::size(ListId list) const {
-  std::size_t n = 0;
-  for (ChunkId c : lists_[list.v]) n += chunks_[c.v].values.size();
-  return static_cast<uint32_t>(n);
-}
-
-ValueId Unique::member(ListId list) {
-  std::vector<ValueId> kids;
-  for (ChunkId c : lists_[list.v]) kids.push_back(chunks_[c.v].member);
-  return formulas_.any_of(kids);
-}
-
 TypedId Unique::extend(TypedId rest, std::string_view text) {
-  const Parts p = parts(rest);
-  const Json j = Json::parse(text);
-  return join(p.mode, add(p.list, canonical(j, 0)), p.rest);
+  const Outside o = outside_of(rest);
+  const Parts p = parts(o.rest);
+  const std::string value = Captured::canonical(text);
+  const TypedId out = p.mode == kPlain ? p.rest : join(p.mode, captured_.add(p.list, value), p.rest);
+  const CapturedId left = captured_.behind(o.set, Captured::kFirstItem, value);
+  return left.v == 0 ? out : formulas_.both(out, formulas_.atom(Op::kArrayOutside, left.v));
 }
 
 // ---- values of a formula ----
 
-// The values of a formula, or the fact that there are at least `cap`. `cap` is rounded up to a power of
-// two, so that the domains of growing arrays are made log n times.
-const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
+// Values, or the fact that there are at least `cap`, as `enumerate` finds them; remembered under a key.
+// `cap` is rounded up to a power of two, so that the domains of growing arrays are made log n times.
+template <class Index, class F>
+const Unique::Domain& Unique::listed(Index& index, typename Index::key_type key, uint32_t cap, F&& enumerate) {
   check_depth();
   cap = std::max(cap, kMinCap);
   uint32_t rounded = kMinCap;
   while (rounded < cap && rounded < kMaxValues) rounded *= 2;
   if (cap > kMaxValues) throw Error(ErrorKind::kSchemaTooComplex, "too many distinct items to tell apart");
-  if (const auto it = domains_.find(value);
-      it != domains_.end() && (!it->second.abundant || it->second.cap >= cap))
+  if (const auto it = index.find(key);
+      it != index.end() && (!it->second.abundant || it->second.cap >= cap))
     return it->second;
-  static const Domain endless{true, kUnbounded, {}};
-  if (value == FormulaSpace::yes()) return endless;
-  // The value contains values of its own formula (a tree in a tree), so there is no largest one.
-  if (!open_domains_.emplace(value.v, true).second) return endless;
   Domain d;
   d.cap = rounded;
-  try {
-    enumerate(value, rounded, d);
-  } catch (...) {
-    open_domains_.erase(value.v);
-    throw;
-  }
-  open_domains_.erase(value.v);
+  enumerate(rounded, d);
   if (d.abundant) d.values.clear();
   std::sort(d.values.begin(), d.values.end());
   d.values.erase(std::unique(d.values.begin(), d.values.end()), d.values.end());
   held_ += bytes_of(d.values);
-  return domains_[value] = std::move(d);
+  return index[key] = std::move(d);
+}
+
+// The values of a formula.
+const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
+  static const Domain endless{true, kUnbounded, {}};
+  if (value == FormulaSpace::yes()) return endless;
+  // The value contains values of its own formula (a tree in a tree), so there is no largest one.
+  if (open_domains_.find(value.v)) return endless;
+  return listed(domains_, value, cap, [&](uint32_t most, Domain& d) {
+    open_domains_.emplace(value.v, true);
+    const Undo close([&] { open_domains_.erase(value.v); });
+    enumerate(value, most, d);
+  });
+}
+
+// What may still be written of an object, each as an object of its own.
+const Unique::Domain& Unique::left(ObjectId state, uint32_t cap) {
+  return listed(left_, state, cap, [&](uint32_t most, Domain& d) {
+    enumerate_object(state, most, d);
+    if (d.values.size() >= most) d.abundant = true;
+  });
+}
+
+ValueId Unique::only(Kind kind, TypedId p) {
+  return formulas_.both(formulas_.types(kind_bit(kind)), formulas_.literal(kind, p));
 }
 
 bool Unique::few(ValueId value, uint32_t most, std::vector<std::string>& out) {
@@ -333,15 +283,14 @@ void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
       return;
     }
     for (const std::string& t : found) {
-      const Json j = Json::parse(prefix + t);
-      out.values.push_back(canonical(j, 0));
+      out.values.push_back(Captured::canonical(prefix + t));
     }
   };
   std::vector<std::string> constants;
   if (solver_.texts().constants(solver_.restrict(value, Kind::kString), constants)) {
     solver_.spend(static_cast<uint32_t>(constants.size()));
     for (const std::string& t : constants)
-      if (valid_utf8(t)) out.values.push_back(canonical(Json::parse("\"" + json_body(t)), 0));
+      if (valid_utf8(t)) out.values.push_back(Captured::key(t));
   } else {
     texts(solver_.strings(value), solver_.texts().canonical_body(), "\"");
   }
@@ -355,7 +304,10 @@ void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   }
   texts(solver_.numbers(value), plain_numbers_, "");
   if (!out.abundant) enumerate_array(solver_.restrict(value, Kind::kArray), cap, out);
-  if (!out.abundant) enumerate_object(solver_.restrict(value, Kind::kObject), cap, out);
+  Objects& objects = solver_.objects();
+  if (const TypedId p = solver_.restrict(value, Kind::kObject);
+      !out.abundant && p != FormulaSpace::no() && objects.productive(p))
+    enumerate_object(objects.start(p), cap, out);
   if (out.values.size() >= cap) out.abundant = true;
 }
 
@@ -399,12 +351,11 @@ void Unique::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
 
 // Appends all objects, depth-first through the object states. A class with `cap` free keys is abundant
 // at once.
-void Unique::enumerate_object(TypedId p, uint32_t cap, Domain& out) {
+void Unique::enumerate_object(ObjectId start, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
-  if (p == FormulaSpace::no() || !objects.productive(p)) return;
   using Members = std::map<std::string, std::string>;
   std::set<std::pair<ObjectId, Members>> seen;
-  std::vector<std::pair<ObjectId, Members>> todo{{objects.start(p), {}}};
+  std::vector<std::pair<ObjectId, Members>> todo{{start, {}}};
   seen.insert(todo.back());
   std::set<std::string> done;
   while (!todo.empty()) {
@@ -449,8 +400,9 @@ void Unique::enumerate_object(TypedId p, uint32_t cap, Domain& out) {
       const Values values = d.values;
       for (const std::string& v : values) {
         Members more = members;
-        more["\"" + json_body(name)] = v;
-        std::pair<ObjectId, Members> entry{step.next, std::move(more)};
+        more[Captured::key(name)] = v;
+        const ObjectId next = step.capture ? objects.read(step.next, name, v) : step.next;
+        std::pair<ObjectId, Members> entry{next, std::move(more)};
         if (seen.insert(entry).second) todo.push_back(std::move(entry));
       }
     }
@@ -458,12 +410,46 @@ void Unique::enumerate_object(TypedId p, uint32_t cap, Domain& out) {
   out.values.insert(out.values.end(), done.begin(), done.end());
 }
 
+bool Unique::some_outside(Kind kind, TypedId p, CapturedId set) {
+  if (!(kind == Kind::kArray ? solver_.array_productive(p) : solver_.objects().productive(p))) return false;
+  return set.v == 0 || some_outside(only(kind, p), set, {});
+}
+
+// `next` leaves nothing out. With "a" written, {"b": 1} and {"b": 2} may still come behind: a value v of
+// "a" is refused if both {"a": v, "b": 1} and {"a": v, "b": 2} are in the set.
+ValueId Unique::apart(CapturedId set, std::string_view key, ObjectId next) {
+  const Domain& rests = left(next, captured_.size(set) + 1);
+  if (rests.abundant) return FormulaSpace::yes();
+  return captured_.outside(captured_.covered(set, key, rests.values));
+}
+
+// Appends the cell of an array that must be outside of the set.
+void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out) {
+  if (!captured_.has(set, Captured::kFirstItem)) return out.push_back(cell);
+  const uint32_t cap = captured_.size(set) + 1;
+  const auto covered = [&](TypedId rest) {
+    const Domain& rests = domain(only(Kind::kArray, rest), cap);
+    return rests.abundant ? CapturedId() : captured_.covered(set, Captured::kFirstItem, rests.values);
+  };
+  CapturedId bad;
+  if (cell.capture) {
+    // The items behind depend on this one.
+    for (const std::string& first : captured_.first_items(set))
+      if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
+  } else {
+    bad = covered(cell.rest);
+  }
+  cell.value = formulas_.both(cell.value, captured_.outside(bad));
+  if (!solver_.nonempty(cell.value)) return;
+  out.push_back({cell.value, formulas_.both(cell.rest, formulas_.atom(Op::kArrayOutside, set.v)), true});
+}
+
 // True if the formula has a value that is neither in the list nor in `more`.
-bool Unique::some_outside(ValueId value, ListId list, const Values& more) {
-  const Domain& d = domain(value, size(list) + static_cast<uint32_t>(more.size()) + 1);
+bool Unique::some_outside(ValueId value, CapturedId list, const Values& more) {
+  const Domain& d = domain(value, captured_.size(list) + static_cast<uint32_t>(more.size()) + 1);
   if (d.abundant) return true;
   for (const std::string& v : d.values)
-    if (!contains(list, v) && std::find(more.begin(), more.end(), v) == more.end()) return true;
+    if (!captured_.contains(list, v) && std::find(more.begin(), more.end(), v) == more.end()) return true;
   return false;
 }
 
@@ -519,18 +505,18 @@ bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, ui
 //
 // Items with formula {1, 2} and {1}: greedy gives 1 to the first; the second asks for 1, and the path
 // moves the first to 2. Both values are needed, because there are as many items as values.
-bool Unique::match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
+bool Unique::match(CapturedId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
                    const Values& more, Values& used, Values* needed) {
   check_depth();
   std::vector<Group> groups;
   std::vector<std::string> values;
   std::map<std::string, ScarceId> index;
   for (const auto& [f, count] : items) {
-    const Domain& d = domain(f, need + size(list) + static_cast<uint32_t>(more.size()) + 1);
+    const Domain& d = domain(f, need + captured_.size(list) + static_cast<uint32_t>(more.size()) + 1);
     if (d.abundant) continue;
     Group g{count, {}};
     for (const std::string& v : d.values) {
-      if (contains(list, v) || std::find(more.begin(), more.end(), v) != more.end()) continue;
+      if (captured_.contains(list, v) || std::find(more.begin(), more.end(), v) != more.end()) continue;
       const auto [it, fresh] = index.emplace(v, static_cast<uint32_t>(values.size()));
       if (fresh) values.push_back(v);
       g.values.push_back(it->second);
@@ -630,7 +616,7 @@ const std::vector<TypedId>& Unique::reachable(TypedId q) {
 
 // True if some array of distinct items satisfies q, with no item in the list or in `more`. `used` gets
 // its scarce values.
-bool Unique::distinct(ListId list, TypedId q, const Values& more, Values& used) {
+bool Unique::distinct(CapturedId list, TypedId q, const Values& more, Values& used) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
   uint32_t need;
@@ -648,7 +634,7 @@ bool Unique::distinct(ListId list, TypedId q, const Values& more, Values& used) 
 // Depth-first search for such an array. An item with more values than the array can use is left
 // anonymous: at the end there is still a value for it. A rest that is on the path already would be a
 // detour.
-bool Unique::search(TypedId q, ListId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
+bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
   solver_.spend(20);
@@ -656,14 +642,14 @@ bool Unique::search(TypedId q, ListId list, uint32_t bound, Values& used, std::v
   const std::vector<Cell> cells = plain_cells(q);
   for (const Cell& c : cells) {
     if (std::find(path.begin(), path.end(), c.rest) != path.end()) continue;
-    const Domain d = domain(c.value, bound + size(list) + static_cast<uint32_t>(used.size()) + 2);
+    const Domain d = domain(c.value, bound + captured_.size(list) + static_cast<uint32_t>(used.size()) + 2);
     if (d.abundant) {
       if (search(c.rest, list, bound, used, path)) return true;
       continue;
     }
     for (const std::string& v : d.values) {
       solver_.spend(5);
-      if (contains(list, v) || std::find(used.begin(), used.end(), v) != used.end()) continue;
+      if (captured_.contains(list, v) || std::find(used.begin(), used.end(), v) != used.end()) continue;
       used.push_back(v);
       if (search(c.rest, list, bound, used, path)) return true;
       used.pop_back();
@@ -676,7 +662,7 @@ bool Unique::search(TypedId q, ListId list, uint32_t bound, Values& used, std::v
 // Values whose capture would leave no way to complete the array. False: there is none even now. For a
 // formula that is not simple(), one array of distinct items is found first; only the values that it
 // uses can be needed, and each of them is tested by searching for an array without it.
-bool Unique::spoilers(ListId list, TypedId rest, ValueId value, Values& out) {
+bool Unique::spoilers(CapturedId list, TypedId rest, ValueId value, Values& out) {
   if (solver_.closes(rest)) return true;
   uint32_t need;
   std::vector<std::pair<ValueId, uint32_t>> items;
@@ -684,7 +670,7 @@ bool Unique::spoilers(ListId list, TypedId rest, ValueId value, Values& out) {
   if (simple(rest, need, items)) return match(list, items, need, {}, used, &out);
   if (!distinct(list, rest, {}, used)) return false;
   for (const std::string& v : used) {
-    if (!solver_.nonempty(formulas_.both(value, formula_of({v})))) continue;
+    if (!solver_.nonempty(formulas_.both(value, captured_.member(captured_.add({}, v))))) continue;
     Values others;
     if (!distinct(list, rest, {v}, others)) out.push_back(v);
   }
@@ -710,9 +696,9 @@ ValueId Unique::repeats(TypedId q) {
 
 // True if two equal items are still possible: a later item equals a captured one, or two later items
 // are equal.
-bool Unique::repeat_productive(ListId list, TypedId q) {
+bool Unique::repeat_productive(CapturedId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
-  const ValueId captured = member(list);
+  const ValueId captured = captured_.member(list);
   const std::vector<TypedId> states = reachable(q);
   for (TypedId s : states) {
     const std::vector<Cell> cells = plain_cells(s);
@@ -728,6 +714,8 @@ bool Unique::repeat_productive(ListId list, TypedId q) {
 
 bool Unique::productive(TypedId p) {
   check_depth();
+  if (const Outside o = outside_of(p); o.set.v != 0 || o.rest != p)
+    return some_outside(Kind::kArray, o.rest, o.set);
   for (TypedId b : branches(p)) {
     const Parts s = parts(b);
     Values used;
@@ -744,6 +732,11 @@ bool Unique::productive(TypedId p) {
 // repetition is possible later.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
+  if (const Outside o = outside_of(p); o.set.v != 0 || o.rest != p) {
+    std::vector<ItemCell> apart;
+    for (const ItemCell& c : solver_.item_cells(o.rest)) add_outside(o.set, c, apart);
+    return apart;
+  }
   std::vector<ItemCell> out;
   const auto add = [&](ValueId value, TypedId rest, bool capture) {
     if (value == FormulaSpace::no()) return;
@@ -757,7 +750,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
   for (TypedId b : branches(p)) {
     const Parts s = parts(b);
     const std::vector<Cell> cells = plain_cells(s.rest);
-    const ValueId captured = member(s.list);
+    const ValueId captured = s.mode == kRepeat ? captured_.member(s.list) : FormulaSpace::no();
     for (const Cell& c : cells) {
       if (s.mode == kPlain) {
         add(c.value, c.rest, false);
@@ -773,7 +766,9 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
           Values bad;
           if (!spoilers(s.list, rest, c.value, bad) || !some_outside(c.value, s.list, bad)) continue;
           // Where no further item can follow, the text need not be captured.
-          const ValueId value = formulas_.both(fresh, formulas_.deny(formula_of(bad)));
+          CapturedId refused = s.list;
+          for (const std::string& v : bad) refused = captured_.add(refused, v);
+          const ValueId value = formulas_.both(c.value, captured_.outside(refused));
           const bool more = !plain_cells(rest).empty();
           add(value, more ? join(kUnique, s.list, rest) : rest, more);
           continue;
@@ -792,11 +787,12 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
 // True if for some cell the array may close behind it, and the item has more values than could be
 // captured.
 bool Unique::surely_more(TypedId rest) {
+  if (formulas_[rest].has & kHasOutside) return false;
   const Parts s = parts(rest);
   if (s.mode == kRepeat) return true;
   const std::vector<Cell> cells = plain_cells(s.rest);
   for (const Cell& c : cells)
-    if (solver_.closes(c.rest) && domain(c.value, size(s.list) + 2).abundant) return true;
+    if (solver_.closes(c.rest) && domain(c.value, captured_.size(s.list) + 2).abundant) return true;
   return false;
 }
 

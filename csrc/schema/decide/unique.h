@@ -21,13 +21,13 @@
 #include <vector>
 
 #include "base/flat_map.h"
-#include "base/intern.h"
+#include "schema/decide/captured.h"
 #include "schema/formula/formula.h"
-#include "schema/read/json.h"
 
 namespace structgen {
 
 class Solver;
+using ObjectId = Id<struct ObjectTag>;
 
 // One way to write the next item.
 struct ItemCell {
@@ -50,30 +50,42 @@ class Unique {
   TypedId extend(TypedId rest, std::string_view text);
   // True if another item may follow whatever the last item was. False: it depends on the item's text.
   bool surely_more(TypedId rest);
-  // True if the items must differ. Then a captured item that differs from all others is in nobody's
-  // way.
-  bool asks_apart(TypedId rest) const { return parts(rest).mode == kUnique; }
+  // True if the item only had to differ from others. Then a captured item that differs from all others
+  // is in nobody's way.
+  bool asks_apart(TypedId rest) { return parts(outside_of(rest).rest).mode != kRepeat; }
   // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
-  std::size_t byte_size() const {
-    return held_ + chunk_of_.byte_size() + list_index_.byte_size() + repeats_.byte_size();
+  std::size_t byte_size() const { return held_ + captured_.byte_size(); }
+  // The rest behind an item that differs from all others, if items have to differ; with `any`, without
+  // that condition.
+  TypedId behind_fresh(TypedId rest, bool any) {
+    const TypedId q = outside_of(rest).rest;
+    return any ? parts(q).rest : q;
   }
-  // The rest, without the condition that items differ.
-  TypedId unconditioned(TypedId rest) const { return parts(rest).rest; }
+
+  // ---- values left out ----
+  // The captured values that p leaves out, and p without that condition.
+  struct Outside {
+    TypedId rest;
+    CapturedId set;
+  };
+  Outside outside_of(TypedId p);
+  Captured& captured() { return captured_; }
+  // True if some object or array satisfies `p` and is not in the set.
+  bool some_outside(Kind kind, TypedId p, CapturedId set);
+  // The condition on a value of an object's part (a member, an item) so that the whole is outside of the
+  // set, if the parts behind it are those of the object `next`.
+  ValueId apart(CapturedId set, std::string_view key, ObjectId next);
   // Every value of a formula, as canonical texts. False: there are `most` or more, or it is too much to
   // tell.
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
 
  private:
-  // A sorted set of captured values: an index of chunks_.
-  using ChunkId = Id<struct ChunkTag>;
-  // All captured values of an array, in chunks: an index of lists_.
-  using ListId = Id<struct ListTag>;
   // kPlain: no atom. kUnique: unique(list). kRepeat: not unique(list).
   enum Mode : uint8_t { kPlain, kUnique, kRepeat };
   struct Parts {
     Mode mode = kPlain;
-    ListId list;
+    CapturedId list;
     TypedId rest;
   };
   // The values of a formula as canonical texts, as far as they were enumerated: fewer than `cap`.
@@ -82,11 +94,6 @@ class Unique {
     bool abundant = false;
     uint32_t cap = 0;
     std::vector<std::string> values;
-  };
-  struct Chunk {
-    // Sorted. `member` is the formula that holds for exactly these values.
-    std::vector<std::string> values;
-    ValueId member;
   };
   // Of one matching: items with the same formula.
   using GroupId = Id<struct GroupTag>;
@@ -104,45 +111,40 @@ class Unique {
   void polarity(TypedId f, bool sign, bool& positive, bool& negative, FlatMap<uint64_t, bool>& seen) const;
   std::vector<TypedId> branches(TypedId p);
   Parts parts(TypedId p) const;
-  TypedId join(Mode mode, ListId list, TypedId rest);
-
-  // ---- captured values ----
-  std::string canonical(const Json& json, JsonRef node) const;
-  ListId add(ListId list, std::string text);
-  bool contains(ListId list, const std::string& text) const;
-  uint32_t size(ListId list) const;
-  ValueId member(ListId list);
-  ValueId formula_of(const Values& values);
+  TypedId join(Mode mode, CapturedId list, TypedId rest);
+  TypedId spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo);
+  void add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out);
 
   // ---- values of a formula ----
+  template <class Index, class F>
+  const Domain& listed(Index& index, typename Index::key_type key, uint32_t cap, F&& enumerate);
   const Domain& domain(ValueId value, uint32_t cap);
   void enumerate(ValueId value, uint32_t cap, Domain& out);
   void enumerate_array(TypedId p, uint32_t cap, Domain& out);
-  void enumerate_object(TypedId p, uint32_t cap, Domain& out);
-  bool some_outside(ValueId value, ListId list, const Values& more);
+  void enumerate_object(ObjectId start, uint32_t cap, Domain& out);
+  const Domain& left(ObjectId state, uint32_t cap);
+  ValueId only(Kind kind, TypedId p);
+  bool some_outside(ValueId value, CapturedId list, const Values& more);
 
   // ---- unique(C) ----
-  bool distinct(ListId list, TypedId q, const Values& more, Values& used);
+  bool distinct(CapturedId list, TypedId q, const Values& more, Values& used);
   bool simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups);
-  bool match(ListId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
+  bool match(CapturedId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
              const Values& more, Values& used, Values* needed);
-  bool search(TypedId q, ListId list, uint32_t bound, Values& used, std::vector<TypedId>& path);
-  bool spoilers(ListId list, TypedId rest, ValueId value, Values& out);
+  bool search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path);
+  bool spoilers(CapturedId list, TypedId rest, ValueId value, Values& out);
   const std::vector<TypedId>& reachable(TypedId q);
   const std::vector<struct Cell>& plain_cells(TypedId q);
 
   // ---- not unique(C) ----
   ValueId repeats(TypedId q);
-  bool repeat_productive(ListId list, TypedId q);
+  bool repeat_productive(CapturedId list, TypedId q);
 
   Solver& solver_;
   FormulaSpace& formulas_;
-  std::vector<Chunk> chunks_;
-  // Keyed by member.
-  FlatMap<uint32_t, ChunkId> chunk_of_;
-  std::vector<std::vector<ChunkId>> lists_{{}};
-  InternTable list_index_;
+  Captured captured_;
   std::unordered_map<ValueId, Domain> domains_;
+  std::unordered_map<ObjectId, Domain> left_;
   FlatMap<uint32_t, bool> open_domains_;
   std::unordered_map<TypedId, std::vector<struct Cell>> plain_cells_;
   std::unordered_map<TypedId, std::vector<TypedId>> reachable_;

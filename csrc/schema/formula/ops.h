@@ -68,6 +68,9 @@ enum class Op : uint8_t {
   // Items differ from each other and from the captured list a. A formula of arrays has one such atom at
   // most (schema/decide/unique.h).
   kUnique,
+  // The array, or the object, is none of the captured values a (schema/decide/captured.h).
+  kArrayOutside,
+  kObjectOutside,
 };
 
 // The families of operators: those that are lowered by the same code.
@@ -87,6 +90,7 @@ enum class Family : uint8_t {
   kItems,
   kOrder,
   kUnique,
+  kOutside,
 };
 
 // How many: every member or item, at least n, at most n.
@@ -94,7 +98,8 @@ enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 
 // Bits of Formula::has: the operators that occur anywhere in a formula. They let a search skip a whole
 // formula.
-constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16;
+constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16,
+                   kHasOutside = 32;
 
 // The properties of an operator that hold for all values of its fields.
 struct OpRow {
@@ -142,13 +147,16 @@ inline constexpr auto kOps = [] {
       {kItemSome, F::kItems, array, Count::kSome},
       {kItemMost, F::kItems, array, Count::kMost, true},
       {kUnique, F::kUnique, array, Count::kNone, true, kHasUnique},
+      // Whether the empty one satisfies it depends on the captured values (Solver::closes).
+      {kArrayOutside, F::kOutside, array, Count::kNone, false, kHasOutside},
+      {kObjectOutside, F::kOutside, object, Count::kNone, false, kHasOutside},
   });
 }();
 
 static_assert([] {
   for (std::size_t i = 0; i < kOps.size(); ++i)
     if (kOps[i].op != static_cast<Op>(i)) return false;
-  return kOps.back().op == Op::kUnique;  // the last operator
+  return kOps.back().op == Op::kObjectOutside;  // the last operator
 }());
 
 // Throws kUnsupportedSchema: the operator stands where none of its family belongs.

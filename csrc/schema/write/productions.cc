@@ -235,11 +235,16 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kItemElement: expand_element(r, out); break;
     case kFirstItems:
     case kItems: expand_items(r, out); break;
-    case kChosen: expand_member(r, solver_.objects().take_name(r.object(), r.name()), out, nearest); break;
-    case kItem: expand_item(r, reading, out); break;
-    case kNamed:
-      expand_member(r, solver_.objects().take_name(r.object(), PlanNameId{reading.label}), out, nearest);
+    case kChosen:
+    case kNamed: {
+      const PlanNameId name = r.kind == kNamed ? PlanNameId{reading.label} : r.name();
+      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
+      const std::string key = plan.texts[name.v];
+      expand_member(r, key, solver_.objects().take_name(r.object(), name), out, nearest);
       break;
+    }
+    case kItem: expand_item(r, reading, out); break;
+    case kRead: expand_read(r, reading, out); break;
     case kListedElement: {
       // A mask does not know the key: which members may follow is not known.
       if (reading.kind != Reading::kText) {
@@ -254,13 +259,14 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kFree:
     case kFreeElement: {
       std::vector<Objects::Step> steps;
+      std::string key;
       const bool named = r.kind == kFreeElement && layout_.elements->text.named_end;
-      if ((named && reading.kind != Reading::kText) || !read_key(r, reading, steps))
+      if ((named && reading.kind != Reading::kText) || !read_key(r, reading, steps, key))
         out.add({Symbol::terminal(RegexArena::poison())});
       else if (r.kind == kFree)
-        expand_member(r, steps, out, nearest);
+        expand_member(r, key, steps, out, nearest);
       else
-        add_members(steps, named ? key_of(reading.text) : "", nearest, out);
+        add_members(steps, named ? key : "", nearest, out);
       break;
     }
   }
@@ -268,19 +274,20 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
 
 // The states behind a free key. Its text matters in two cases: an unknown key came before, so that this
 // one may repeat it; or the class has a single key left, so that an unknown text may be that key.
-bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps) {
+bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps,
+                               std::string& key) {
   const bool known = reading.kind == Reading::kText;
   if (reading.kind == Reading::kFresh) {
     steps = solver_.objects().take_free(r.object(), r.cls(), nullptr, true);
     return true;
   }
   // A key behind one that is not known may be the same.
-  if (solver_.objects().state(r.object()).unknown_key ||
-      (!known && solver_.objects().free_keys(r.object(), r.cls()) < 2))
+  const ObjectState& s = solver_.objects().state(r.object());
+  if (s.unknown_key ||
+      (!known && (s.outside.v != 0 || solver_.objects().free_keys(r.object(), r.cls()) < 2)))
     return false;
-  std::string decoded;
-  if (known) decoded = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
-  steps = solver_.objects().take_free(r.object(), r.cls(), known ? &decoded : nullptr);
+  if (known) key = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
+  steps = solver_.objects().take_free(r.object(), r.cls(), known ? &key : nullptr);
   return true;
 }
 
@@ -331,7 +338,7 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
     default: return false;
   }
   const ObjectState st = solver_.objects().state(r.object());
-  if (st.rest != FormulaSpace::yes()) return false;
+  if (st.rest != FormulaSpace::yes() || st.outside.v != 0) return false;
   Plan& plan = solver_.objects().plan_of(r.object());
   const Bits& used = solver_.objects().used(r.object());
   const auto value = [&](PlanNameId name) { return call({kValue, plan.value[name.v]}, r.depth); };
@@ -544,8 +551,8 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     // alternatives with the text contain those without it, and are contained in those without the
     // condition.
     const bool apart = solver_.unique().asks_apart(rest);
-    const TypedId free = apart ? rest : solver_.unique().unconditioned(rest);
-    if (!apart) out.add({call({kArrayNext, rest}, r.depth)});
+    const TypedId free = solver_.unique().behind_fresh(rest, !apart);
+    if (!apart) out.add({call({kArrayNext, solver_.unique().behind_fresh(rest, false)}, r.depth)});
     if (!leads_on(free)) return;
     out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
     return out.add({call({kArrayNext, free}, r.depth)});
@@ -557,6 +564,21 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
   }
   if (solver_.closes(rest)) out.add({close(']', r.depth, false)});
   out.add({comma(r.depth, false), poison});
+}
+
+// The value of a member was written that decides whether the object equals a captured one. A value that
+// differs from all others makes it differ.
+void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alternatives& out) {
+  if (reading.kind == Reading::kText) {
+    const std::string value = Captured::canonical(to_json(reading.text));
+    const ObjectId next = solver_.objects().read(r.object(), formulas_.text(r.key()), value);
+    out.add({call({kObjectNext, next}, r.depth)});
+  } else if (reading.kind == Reading::kFresh) {
+    out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
+    out.add({call({kObjectNext, solver_.objects().read_fresh(r.object())}, r.depth)});
+  } else {
+    out.add({Symbol::terminal(RegexArena::poison())});
+  }
 }
 
 // The closing bracket, and the quote of a key. The quote is read before the key's rule is expanded, so
@@ -605,11 +627,15 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
              call({kFree, r.object(), c}, r.depth)});
 }
 
-void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out,
-                                    bool nearest) {
+void JsonProductions::expand_member(const Rule& r, std::string_view key,
+                                    const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest) {
   for (const Objects::Step& step : nearest_steps(steps, nearest)) {
     const Symbol value = call({kValue, step.value}, r.depth);
-    out.add({colon(), value, call({kObjectNext, step.next}, r.depth)});
+    if (step.capture)
+      out.add({colon(), Symbol::capture(), value,
+               call({kRead, step.next, formulas_.intern_name(key)}, r.depth)});
+    else
+      out.add({colon(), value, call({kObjectNext, step.next}, r.depth)});
   }
 }
 
@@ -617,6 +643,8 @@ void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::St
 std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
                                                           bool nearest) {
   uint32_t least = Objects::kFar;
+  // The nearest end may be a captured value.
+  if (std::ranges::any_of(steps, &Objects::Step::capture)) return steps;
   if (nearest && steps.size() > 1)
     for (const Objects::Step& step : steps)
       least = std::min(least, solver_.objects().members_needed(step.next));

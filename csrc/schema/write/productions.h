@@ -56,7 +56,7 @@ class JsonProductions : public Productions {
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
-  bool compares(RuleId reader) const override { return rules_[reader.v].kind == kItem; }
+  bool compares(RuleId reader) const override { return rules_[reader.v].kind == kItem || rules_[reader.v].kind == kRead; }
   bool asks_alike() const override;
   bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
   bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override;
@@ -95,6 +95,7 @@ class JsonProductions : public Productions {
     kNamed,          // reader, of an object: a known name was written
     kFree,           // reader, of an object and a class: a free key was written
     kItem,           // reader, of an array: an item was written
+    kRead,           // reader, of an object and a key: the value of the key was written
     kFreeElement,    // reader, of an object and a class: the key of an element was written
     kListedElement,  // reader, of an object: the known key of an element was written
   };
@@ -106,6 +107,7 @@ class JsonProductions : public Productions {
     Rule(RuleKind k, ObjectId object) : kind(k), a(object.v) {}
     Rule(RuleKind k, ObjectId object, PlanNameId name) : kind(k), a(object.v), b(name.v) {}
     Rule(RuleKind k, ObjectId object, KeyClassId cls) : kind(k), a(object.v), b(cls.v) {}
+    Rule(RuleKind k, ObjectId object, NameId key) : kind(k), a(object.v), b(key.v) {}
     ValueId value() const { return ValueId{a}; }
     NameId key() const { return NameId{b}; }
     TypedId array() const { return TypedId{a}; }
@@ -144,10 +146,12 @@ class JsonProductions : public Productions {
   void add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out);
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
-  void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest);
+  void expand_member(const Rule& r, std::string_view key, const std::vector<Objects::Step>& steps,
+                     Alternatives& out, bool nearest);
+  void expand_read(const Rule& r, const Reading& reading, Alternatives& out);
   // A free key was read. Returns false if a mask does not know its text and the alternatives depend on
   // it.
-  bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps);
+  bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
   // Bytes of a member without its value, at least.
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);

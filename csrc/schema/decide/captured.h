@@ -1,0 +1,137 @@
+// The values that an array with uniqueItems has captured: sets of them, what a set leaves of an object
+// or array of which a part was written, and the formula "none of them".
+//
+// In: canonical texts of values. Out: numbers of sets, so that equal sets that were read in one order
+// have one number; formulas. Cost: log n chunks a set; a value is merged into larger chunks log n
+// times.
+//
+// The problem. The next item must equal no captured one. For strings and numbers that is a formula over
+// constants. Objects and arrays are written part by part: their formula has a branch for each captured
+// value, and the cells of a member grow with the square of their number.
+//
+// The idea. A captured value that already differs from what was written does not matter any more. So an
+// object that is being written has the set of captured values that agree with it, less the members they
+// share (`behind`). With {"a":1,"b":2} and {"a":3,"b":2} captured,
+//
+//     {               both matter
+//     {"a":1,         behind("a", 1): {"b":2} is left of the first
+//     {"a":1,"b":2    behind("b", 2): {} is left, so the object may not close
+//
+// A value of a member is refused before it is begun where it would leave no way out: behind "b" only
+// the closing bracket can come, which is the rest {}, so 2 is `covered`: with every rest it makes a
+// captured value.
+//
+// Invariants.
+// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as
+//   digits and exponent, strings in one spelling.
+// - A set is a list of chunks, each sorted by number, whose sizes double, and knows one set to which
+//   one value was added to make it. Questions about a set continue from the answer for that set.
+//
+// Rejected. One formula over all values, as for strings: 6 to 9 ms a token from the first objects on,
+// and no answer after 150 of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/intern.h"
+#include "schema/formula/formula.h"
+#include "schema/read/json.h"
+
+namespace structgen {
+
+class Lowering;
+
+// A set of captured values: an index of Captured::lists_. 0 is the empty set.
+using CapturedId = Id<struct CapturedTag>;
+
+class Captured {
+ public:
+  // The part of an array that `behind` and `covered` are asked about: its first item.
+  static constexpr std::string_view kFirstItem = "";
+
+  Captured(FormulaSpace& formulas, Lowering& lowering) : formulas_(formulas), lowering_(lowering) {}
+
+  // One text for all spellings of a value: {"b": 1.0, "a": "\u0041"} is {"a":"A","b":1e0}.
+  static std::string canonical(std::string_view json);
+  // How a key stands in a canonical text.
+  static std::string key(std::string_view name);
+
+  CapturedId add(CapturedId set, const std::string& value);
+  CapturedId join(CapturedId a, CapturedId b);
+  bool contains(CapturedId set, const std::string& value) const;
+  uint32_t size(CapturedId set) const;
+  // True if some object or array of the set has the part, whatever its value.
+  bool has(CapturedId set, std::string_view part) const;
+  // The names of the members of all objects, and the first items of all arrays.
+  std::vector<std::string> keys(CapturedId set) const;
+  std::vector<std::string> first_items(CapturedId set) const;
+  // Of each value with this part: what is left without it.
+  CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
+  // The values of the part that make a value of the set with each of `rests`.
+  CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
+
+  // The formula of exactly these values, and of all others.
+  ValueId member(CapturedId set);
+  ValueId outside(CapturedId set);
+  std::size_t byte_size() const { return held_ + value_index_.byte_size() + list_index_.byte_size(); }
+
+ private:
+  using ValueNumber = Id<struct CapturedValueTag>;
+  using ChunkId = Id<struct ChunkTag>;
+  using Values = std::vector<ValueNumber>;
+  struct Value {
+    std::string text;
+    // Of an object its members, of an array its items under the name kFirstItem.
+    std::vector<std::pair<std::string, std::string>> parts;
+  };
+  struct Chunk {
+    Values values;
+    // Sorted: the parts that some value has.
+    std::vector<std::string> parts;
+    // Of the strings, numbers and constants among them.
+    ValueId simple;
+    bool arrays = false, objects = false;
+  };
+  struct List {
+    std::vector<ChunkId> chunks;
+    // This set is `before` and the value `last`.
+    CapturedId before;
+    ValueNumber last;
+  };
+
+  CapturedId add(CapturedId set, ValueNumber value);
+  ChunkId chunk(Values values);
+  bool contains(CapturedId set, ValueNumber value) const;
+  ValueNumber intern(const std::string& text);
+  bool find(const std::string& text, ValueNumber& out) const;
+  static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
+  // The value of a part; null if the value has no such part.
+  const std::string* part(ValueNumber value, std::string_view name) const;
+  // The value without a part, and a value with one more.
+  std::string without(ValueNumber value, std::string_view name) const;
+  std::string with(const std::string& rest, std::string_view name, const std::string& value) const;
+  ValueId formula(const std::vector<std::string>& texts);
+
+  FormulaSpace& formulas_;
+  Lowering& lowering_;
+  std::vector<Value> values_;
+  InternTable value_index_;
+  // The values with a part: keyed by its name, a line break and its value.
+  std::unordered_map<std::string, Values> having_;
+  std::vector<Chunk> chunks_;
+  InternTable chunk_index_;
+  std::vector<List> lists_{1};
+  InternTable list_index_;
+  std::map<std::pair<CapturedId, std::string>, CapturedId> behind_, covered_;
+  // Bytes, an estimate.
+  std::size_t held_ = 0;
+};
+
+}  // namespace structgen
