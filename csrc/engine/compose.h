@@ -93,6 +93,10 @@ class ComposedProductions : public Productions {
   bool restricted() const override { return rules_->restricted(); }
   bool context_free() const override { return parts_.empty() && rules_->context_free(); }
   bool edged() const override { return edged_; }
+  bool compared_with(RuleId reader, std::size_t most, std::vector<std::string>& out) override {
+    const uint32_t i = reader.v % stride_;
+    return i == 0 || parts_[i - 1]->compared_with(RuleId{reader.v / stride_}, most, out);
+  }
   bool asks_alike() const override {
     return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_alike(); });
   }

@@ -365,6 +365,10 @@ bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rul
     some = shown->items;
     std::sort(some.begin(), some.end());
     some.erase(std::unique(some.begin(), some.end()), some.end());
+    if (!base_.compared_with(reader, kMostItems, some)) {
+      unknown_ = true;
+      return false;
+    }
   } else if (!base_.values(rule.rule_id(), kFew, some)) {
     unknown_ = true;
     return false;

@@ -46,6 +46,9 @@ class Rest : public Productions {
   bool compares(RuleId reader) const override {
     return reader.v % 2 == 0 && base_.compares(RuleId{reader.v / 2});
   }
+  bool compared_with(RuleId reader, std::size_t most, std::vector<std::string>& out) override {
+    return reader.v % 2 == 1 || base_.compared_with(RuleId{reader.v / 2}, most, out);
+  }
   bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
   bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override {
     return rule.v % 2 == 0 && base_.values(RuleId{rule.v / 2}, most, out);

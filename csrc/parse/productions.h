@@ -161,6 +161,11 @@ class Productions {
   virtual bool compared(RuleId /*rule*/) const { return false; }
   // True if the reader compares the text that it is told with others.
   virtual bool compares(RuleId /*reader*/) const { return false; }
+  // Texts that may be told to a reader that compares, and of which its answer may differ from that of a
+  // text that differs from all others. False: there are `most` or more.
+  virtual bool compared_with(RuleId /*reader*/, std::size_t /*most*/, std::vector<std::string>& /*out*/) {
+    return true;
+  }
   // True if some reader may ask that a text equals an earlier one. Else a text that differs from all
   // others is in nobody's way.
   virtual bool asks_alike() const { return false; }

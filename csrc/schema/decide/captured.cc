@@ -131,8 +131,7 @@ std::string Captured::with(const std::string& rest, std::string_view name, const
   if (name == kFirstItem) return "[" + value + (empty ? "" : ",") + rest.substr(1);
   const Json j = Json::parse(rest);
   std::map<std::string, std::string> members{{std::string(name), value}};
-  for (uint32_t i = 0; i < j.size(0); ++i)
-    members[key(j.key(0, i))] = structgen::canonical(j, j.item(0, i));
+  for (uint32_t i = 0; i < j.size(0); ++i) members[key(j.key(0, i))] = structgen::canonical(j, j.item(0, i));
   std::string out = "{";
   for (const auto& [k, v] : members) out += (out.size() > 1 ? "," : "") + k + ":" + v;
   return out + "}";
@@ -215,6 +214,13 @@ uint32_t Captured::size(CapturedId set) const {
   return static_cast<uint32_t>(n);
 }
 
+std::vector<std::string> Captured::texts(CapturedId set) const {
+  std::vector<std::string> out;
+  for (ChunkId c : lists_[set.v].chunks)
+    for (ValueNumber v : chunks_[c.v].values) out.push_back(values_[v.v].text);
+  return out;
+}
+
 bool Captured::has(CapturedId set, std::string_view part) const {
   return std::ranges::any_of(lists_[set.v].chunks, [&](ChunkId c) {
     return std::ranges::binary_search(chunks_[c.v].parts, part, {},
@@ -285,7 +291,7 @@ CapturedId Captured::covered(CapturedId set, std::string_view part_name,
     const std::string* v = part(added[i], part_name);
     if (!v || (part_name == kFirstItem) != (values_[added[i].v].text[0] == '[')) continue;
     const std::string value = *v;
-    if (!std::ranges::binary_search(rests, without(added[i], part_name))) continue;
+    if (!rests.empty() && !std::ranges::binary_search(rests, without(added[i], part_name))) continue;
     if (std::ranges::all_of(rests,
                             [&](const std::string& r) { return contains(set, with(r, part_name, value)); }))
       out = add(out, value);

@@ -74,7 +74,9 @@ class Captured {
   std::vector<std::string> first_items(CapturedId set) const;
   // Of each value with this part: what is left without it.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
-  // The values of the part that make a value of the set with each of `rests`.
+  std::vector<std::string> texts(CapturedId set) const;
+  // The values of the part that make a value of the set with each of `rests`; without any of them, all
+  // values that the part has in the set.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
   // The formula of exactly these values, and of all others.

@@ -58,6 +58,15 @@ bool Solver::kind_nonempty(ValueId v, Kind k) {
   }
 }
 
+Captured& Solver::captured() const { return unique_->captured(); }
+Outside Solver::outside_of(TypedId p) { return unique_->outside_of(p); }
+bool Solver::some_outside(Kind kind, TypedId p, CapturedId set) {
+  return unique_->some_outside(kind, p, set);
+}
+ValueId Solver::apart(CapturedId set, std::string_view key, ObjectId next) {
+  return unique_->apart(set, key, next);
+}
+
 // ---- arrays ----
 
 // The derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for the

@@ -53,7 +53,6 @@
 #include "base/utf8.h"
 #include "base/work.h"
 #include "regex/charset.h"
-#include "schema/decide/unique.h"
 #include "strings/json_spelling.h"
 
 namespace structgen {
@@ -81,8 +80,8 @@ bool Objects::productive(TypedId p) {
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
   if (formulas_[p].has & kHasOutside) {
-    const Unique::Outside o = solver_.unique().outside_of(p);
-    return solver_.unique().some_outside(Kind::kObject, o.rest, o.set);
+    const Outside o = solver_.outside_of(p);
+    return solver_.some_outside(Kind::kObject, o.rest, o.set);
   }
   const PlanId id = plans_.plan_of(p);
   Plan& plan = plans_[id];
@@ -414,7 +413,7 @@ ObjectId Objects::intern(const ObjectState& s) {
 
 ObjectId Objects::start(TypedId p) {
   if (formulas_[p].has & kHasOutside) {
-    const Unique::Outside o = solver_.unique().outside_of(p);
+    const Outside o = solver_.outside_of(p);
     return with_outside(start(o.rest), o.set);
   }
   ObjectState s;
@@ -433,8 +432,11 @@ ObjectId Objects::with_outside(ObjectId s, CapturedId set) {
 }
 
 ObjectId Objects::read(ObjectId s, std::string_view name, const std::string& value) {
-  return with_outside(s,
-                      solver_.unique().captured().behind(states_[s.v].outside, Captured::key(name), value));
+  return with_outside(s, solver_.captured().behind(states_[s.v].outside, Captured::key(name), value));
+}
+
+CapturedId Objects::values_of(ObjectId s, std::string_view name) {
+  return solver_.captured().covered(states_[s.v].outside, Captured::key(name), {});
 }
 
 ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
@@ -443,11 +445,11 @@ ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
 std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
   if (set.v == 0) return steps;
   const std::string key = Captured::key(name);
-  const bool asked = solver_.unique().captured().has(set, key);
+  const bool asked = solver_.captured().has(set, key);
   std::vector<Step> out;
   for (Step& step : steps) {
     const ObjectId free = with_outside(step.next, {});
-    if (asked) step.value = formulas_.both(step.value, solver_.unique().apart(set, key, free));
+    if (asked) step.value = formulas_.both(step.value, solver_.apart(set, key, free));
     if (!asked)
       out.push_back({step.value, free});
     else if (solver_.nonempty(step.value))
@@ -461,7 +463,7 @@ std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   std::vector<std::string> out;
   const ObjectState st = states_[s.v];
   if (st.outside.v == 0) return out;
-  for (const std::string& key : solver_.unique().captured().keys(st.outside)) {
+  for (const std::string& key : solver_.captured().keys(st.outside)) {
     if (key == Captured::kFirstItem) continue;
     const std::string name = from_json_body(key.substr(1));
     if (plans_[st.plan].find(name) == kNoName && take_free(s, cls, &name).empty()) out.push_back(name);
@@ -566,8 +568,7 @@ const Offers& Objects::offers(ObjectId s) {
   const Bits used = bits_[st.used.v];
   out->names.assign((plan.names.size() + 63) / 64, 0);
   std::vector<bool> blocked(plan.names.size(), false);
-  out->close =
-      solver_.closes(st.rest) && !solver_.unique().captured().contains(st.outside, "{}");
+  out->close = solver_.closes(st.rest) && !solver_.captured().contains(st.outside, "{}");
   for (std::size_t i = 0; i < plan.required.size(); ++i)
     out->close = out->close && !(plan.required[i] & ~used[i]);
   for (const std::vector<PlanNameId>& chain : plan.chains) {
@@ -610,8 +611,7 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   ObjectState next = st;
   next.used = intern_bits(after(plan, bits_[st.used.v], name));
   const std::string text = plan.texts[name.v];
-  if (st.rest == FormulaSpace::yes())
-    return apart(st.outside, text, {{plan.value[name.v], intern(next)}});
+  if (st.rest == FormulaSpace::yes()) return apart(st.outside, text, {{plan.value[name.v], intern(next)}});
   std::vector<Step> out;
   for (const Cell& c : name_cells(st.outside.v == 0 ? s : with_outside(s, {}), name)) {
     next.rest = c.rest;

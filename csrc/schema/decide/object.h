@@ -112,6 +112,8 @@ class Objects {
   };
   // The state behind a member whose value was captured; `value` is its canonical text.
   ObjectId read(ObjectId s, std::string_view name, const std::string& value);
+  // The values of the name in the captured values that are left out.
+  CapturedId values_of(ObjectId s, std::string_view name);
   // The state where nothing is left out any more: the value captured differs from all others.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);

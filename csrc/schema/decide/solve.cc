@@ -52,7 +52,6 @@
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
-#include "schema/decide/unique.h"
 #include "schema/values/witness.h"
 
 namespace structgen {
@@ -238,7 +237,7 @@ bool Solver::closes(TypedId p) const {
   check_depth();
   const OpRow& row = formulas_.row(p);
   if (row.family == Family::kOutside)
-    return !unique_->captured().contains(CapturedId{formulas_[p].a}, row.about == Kind::kArray ? "[]" : "{}");
+    return !captured().contains(CapturedId{formulas_[p].a}, row.about == Kind::kArray ? "[]" : "{}");
   if (row.family != Family::kConnective) return row.closes;
   const auto kids = formulas_.kids(p);
   const auto holds = [&](TypedId k) { return closes(k); };

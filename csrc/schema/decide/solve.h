@@ -20,6 +20,7 @@
 #include "base/flat_map.h"
 #include "base/told.h"
 #include "base/work.h"
+#include "schema/decide/captured.h"
 #include "schema/formula/formula.h"
 #include "schema/lower/lower.h"
 #include "schema/values/numbers.h"
@@ -39,6 +40,14 @@ struct Cell {
 struct Contents {
   TypedId texts = FormulaSpace::no();
   std::vector<ValueId> values;
+};
+
+using ObjectId = Id<struct ObjectTag>;
+
+// A formula of objects or arrays without the condition that they are none of the captured values `set`.
+struct Outside {
+  TypedId rest;
+  CapturedId set;
 };
 
 class Objects;
@@ -83,6 +92,15 @@ class Solver {
   std::vector<Cell> array_cells(TypedId p);
   // The ways to write the next item of any array formula.
   std::vector<ItemCell> item_cells(TypedId p);
+
+  // ---- captured values that are left out; answered by Unique ----
+  Captured& captured() const;
+  Outside outside_of(TypedId p);
+  // True if some object or array satisfies `p` and is not in the set.
+  bool some_outside(Kind kind, TypedId p, CapturedId set);
+  // The condition on the value of a member so that the object is outside of the set, if the members
+  // behind it are those of the object `next`.
+  ValueId apart(CapturedId set, std::string_view key, ObjectId next);
 
   // ---- shared with objects ----
   // Takes a derivative (which may contain kVal) apart into cells, and appends them.

@@ -26,9 +26,9 @@
 // - plain_cells() and reachable() may return scratch space if the answer must not be stored: callers
 // copy it.
 //
-// Costs. Captured values: schema/decide/captured.h. Matching (greedy, then augmenting paths) only looks at items whose values can be
-// listed; an item with more values than the array can use (`abundant`) always finds one and is left
-// out.
+// Costs. Captured values: schema/decide/captured.h. Matching (greedy, then augmenting paths) only looks at
+// items whose values can be listed; an item with more values than the array can use (`abundant`) always finds
+// one and is left out.
 //
 // Rejected.
 // - One atom for each value read: each new formula had n parts, so n items took n^2 memory.
@@ -46,7 +46,6 @@
 #include "base/utf8.h"
 #include "numbers/decimal.h"
 #include "schema/decide/object.h"
-#include "schema/decide/solve.h"
 #include "strings/json_spelling.h"
 
 namespace structgen {
@@ -172,7 +171,7 @@ TypedId Unique::spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   return out;
 }
 
-Unique::Outside Unique::outside_of(TypedId p) {
+Outside Unique::outside_of(TypedId p) {
   Outside out{p, {}};
   if (!(formulas_[p].has & kHasOutside)) return out;
   const auto kids = formulas_.conjuncts(p);
@@ -210,14 +209,14 @@ TypedId Unique::extend(TypedId rest, std::string_view text) {
 // Values, or the fact that there are at least `cap`, as `enumerate` finds them; remembered under a key.
 // `cap` is rounded up to a power of two, so that the domains of growing arrays are made log n times.
 template <class Index, class F>
-const Unique::Domain& Unique::listed(Index& index, typename Index::key_type key, uint32_t cap, F&& enumerate) {
+const Unique::Domain& Unique::listed(Index& index, typename Index::key_type key, uint32_t cap,
+                                     F&& enumerate) {
   check_depth();
   cap = std::max(cap, kMinCap);
   uint32_t rounded = kMinCap;
   while (rounded < cap && rounded < kMaxValues) rounded *= 2;
   if (cap > kMaxValues) throw Error(ErrorKind::kSchemaTooComplex, "too many distinct items to tell apart");
-  if (const auto it = index.find(key);
-      it != index.end() && (!it->second.abundant || it->second.cap >= cap))
+  if (const auto it = index.find(key); it != index.end() && (!it->second.abundant || it->second.cap >= cap))
     return it->second;
   Domain d;
   d.cap = rounded;
@@ -421,6 +420,12 @@ ValueId Unique::apart(CapturedId set, std::string_view key, ObjectId next) {
   const Domain& rests = left(next, captured_.size(set) + 1);
   if (rests.abundant) return FormulaSpace::yes();
   return captured_.outside(captured_.covered(set, key, rests.values));
+}
+
+ItemCell Unique::fresh(const ItemCell& cell) {
+  const Outside o = outside_of(cell.rest);
+  const CapturedId firsts = captured_.covered(o.set, Captured::kFirstItem, {});
+  return {formulas_.both(cell.value, captured_.outside(firsts)), o.rest, cell.capture};
 }
 
 // Appends the cell of an array that must be outside of the set.

@@ -22,12 +22,10 @@
 
 #include "base/flat_map.h"
 #include "schema/decide/captured.h"
+#include "schema/decide/solve.h"
 #include "schema/formula/formula.h"
 
 namespace structgen {
-
-class Solver;
-using ObjectId = Id<struct ObjectTag>;
 
 // One way to write the next item.
 struct ItemCell {
@@ -65,17 +63,14 @@ class Unique {
 
   // ---- values left out ----
   // The captured values that p leaves out, and p without that condition.
-  struct Outside {
-    TypedId rest;
-    CapturedId set;
-  };
   Outside outside_of(TypedId p);
   Captured& captured() { return captured_; }
-  // True if some object or array satisfies `p` and is not in the set.
+  // The two are Solver's.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // The condition on a value of an object's part (a member, an item) so that the whole is outside of the
-  // set, if the parts behind it are those of the object `next`.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
+  // The cell with an item that no array of those left out has in this place. Such an item need not be
+  // captured for their sake.
+  ItemCell fresh(const ItemCell& cell);
   // Every value of a formula, as canonical texts. False: there are `most` or more, or it is too much to
   // tell.
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);

@@ -13,8 +13,8 @@
 //     one_of(x, x, y)                not x and y: if x held, two kids would hold
 //
 // Invariants. A node never changes, so an id may be kept anywhere. `has` is the union over the subtree.
-// A Not stands over kSchema, kOne, kVal, kUnique, kArrayOutside, kObjectOutside, an atom of strings or numbers, or an Or of many
-// numbers; in a ValueId also over a count; and over nothing else.
+// A Not stands over kSchema, kOne, kVal, kUnique, kArrayOutside, kObjectOutside, an atom of strings or
+// numbers, or an Or of many numbers; in a ValueId also over a count; and over nothing else.
 //
 // Costs. A look-up a node; And and Or also sort their kids. Negations are remembered.
 //

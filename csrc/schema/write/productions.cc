@@ -215,7 +215,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
   switch (r.kind) {
     case kValue: expand_value(r, out); break;
     case kArrayFirst:
-    case kArrayNext: expand_array(r, out); break;
+    case kArrayNext: expand_array(r, out, nearest); break;
     case kObjectFirst:
     case kObjectNext: expand_object(r, out); break;
     case kKeys: expand_keys(r, out); break;
@@ -283,8 +283,7 @@ bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vecto
   }
   // A key behind one that is not known may be the same.
   const ObjectState& s = solver_.objects().state(r.object());
-  if (s.unknown_key ||
-      (!known && (s.outside.v != 0 || solver_.objects().free_keys(r.object(), r.cls()) < 2)))
+  if (s.unknown_key || (!known && (s.outside.v != 0 || solver_.objects().free_keys(r.object(), r.cls()) < 2)))
     return false;
   if (known) key = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
   steps = solver_.objects().take_free(r.object(), r.cls(), known ? &key : nullptr);
@@ -479,12 +478,16 @@ bool JsonProductions::leads_on(TypedId p) {
 
 // The closing bracket, and each way to write the next item. An item is captured if the rest depends on
 // its text.
-void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
+void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool nearest) {
   const TypedId p = r.array();
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
   if (solver_.closes(p) && !(first && pretty)) out.add({close(']', r.depth, first)});
-  const std::vector<ItemCell> cells =
+  std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
+  // A search looks at one shortest item, which may be one that makes the rest longer.
+  for (std::size_t i = 0, n = nearest ? cells.size() : 0; i < n; ++i)
+    if (formulas_[cells[i].rest].has & kHasOutside)
+      if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
   for (const ItemCell& c : cells) {
     const Symbol item = call({kValue, c.value}, r.depth);
     for_each_branch(c.rest, [&](TypedId rest) {
@@ -532,6 +535,15 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
   solver_.refill();
   if (!solver_.unique().few(r.value(), most, out)) return false;
   for (std::string& text : out) text = from_json(text);
+  return true;
+}
+
+bool JsonProductions::compared_with(RuleId id, std::size_t most, std::vector<std::string>& out) {
+  const Rule r = rules_[id.v];
+  if (r.kind != kRead) return true;
+  const CapturedId values = solver_.objects().values_of(r.object(), formulas_.text(r.key()));
+  if (solver_.captured().size(values) >= most) return false;
+  for (const std::string& text : solver_.captured().texts(values)) out.push_back(from_json(text));
   return true;
 }
 
@@ -628,14 +640,23 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
 }
 
 void JsonProductions::expand_member(const Rule& r, std::string_view key,
-                                    const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest) {
+                                    const std::vector<Objects::Step>& steps, Alternatives& out,
+                                    bool nearest) {
   for (const Objects::Step& step : nearest_steps(steps, nearest)) {
     const Symbol value = call({kValue, step.value}, r.depth);
     if (step.capture)
-      out.add({colon(), Symbol::capture(), value,
-               call({kRead, step.next, formulas_.intern_name(key)}, r.depth)});
-    else
-      out.add({colon(), value, call({kObjectNext, step.next}, r.depth)});
+      out.add(
+          {colon(), Symbol::capture(), value, call({kRead, step.next, formulas_.intern_name(key)}, r.depth)});
+    // A search looks at one shortest value, which may be one that makes the rest longer.
+    if (step.capture && nearest) {
+      Captured& captured = solver_.captured();
+      const ValueId fresh =
+          formulas_.both(step.value, captured.outside(solver_.objects().values_of(step.next, key)));
+      if (solver_.nonempty(fresh))
+        out.add({colon(), call({kValue, fresh}, r.depth),
+                 call({kObjectNext, solver_.objects().read_fresh(step.next)}, r.depth)});
+    }
+    if (!step.capture) out.add({colon(), value, call({kObjectNext, step.next}, r.depth)});
   }
 }
 

@@ -56,7 +56,10 @@ class JsonProductions : public Productions {
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
-  bool compares(RuleId reader) const override { return rules_[reader.v].kind == kItem || rules_[reader.v].kind == kRead; }
+  bool compares(RuleId reader) const override {
+    return rules_[reader.v].kind == kItem || rules_[reader.v].kind == kRead;
+  }
+  bool compared_with(RuleId reader, std::size_t most, std::vector<std::string>& out) override;
   bool asks_alike() const override;
   bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
   bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override;
@@ -138,7 +141,7 @@ class JsonProductions : public Productions {
   Symbol content(ValueId v);
   void expand_value(const Rule& r, Alternatives& out);
   void expand_shortest_rule(RuleId rule, const Reading& reading, Alternatives& out);
-  void expand_array(const Rule& r, Alternatives& out);
+  void expand_array(const Rule& r, Alternatives& out, bool nearest);
   TypedId restricted(ValueId v, Kind kind);
   bool leads_on(TypedId p);
   void expand_object(const Rule& r, Alternatives& out);
