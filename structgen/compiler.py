@@ -383,12 +383,17 @@ class Compiler:
         Args:
             tools: OpenAI's list of functions with their parameters' schemas.
             tool_choice: "auto", "none", "required", or a function's name or object.
-            style: "hermes" (also "qwen", "ernie"), "llama3", "mistral", "mistral-v3", "mistral-v11",
-                "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "qwen3-coder" (also "nemotron-v3"),
-                "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3", "seed-oss", "step3", "granite" (3.0),
-                "granite-3.1", "phi4", "nemotron", "functionary" (3.1), "command-r" (also "cohere"), "harmony"
-                (also "gpt-oss"), "pythonic" (also "llama4"; ``[f(x="a", y=True)]``), "llama4-json", "json"
-                or "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
+            style: "hermes" (also "qwen", "ernie", "granite4", "trinity"), "llama3", "mistral", "mistral-v3",
+                "mistral-v11", "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "deepseek-v4",
+                "deepseek-v4.1", "qwen3-coder" (also "nemotron-v3", "step3.5", "step5", "granite-4.2",
+                "nanbeige"), "mimo", "minimax", "minimax-m3", "glm" (4.5, also "poolside"), "glm-4.7" (also
+                "ling3", "spark2.5"), "kimi-k2", "kimi-k3", "k2-horizon", "seed-oss", "step3", "granite"
+                (3.0), "granite-3.1", "granite-20b", "phi4", "nemotron", "functionary" (3.1), "command-r"
+                (also "cohere"), "harmony" (also "gpt-oss"), "gemma-4", "functiongemma", "exaone", "hunyuan"
+                (A13B, also "jamba"), "hy-v3", "hy-v4", "internlm", "apertus", "longcat", "xlam", "inkling",
+                "plamo3", "dots", "iquest-q1", "gigachat-3", "gigachat-3.5", "pythonic" (also "llama4";
+                ``[f(x="a", y=True)]``), "lfm2", "olmo3", "llama4-json", "json" or "json-compact" (the same
+                without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made.
             reasoning: how the model thinks before it calls: a `Reasoning`, or the name of a family
                 (`Reasoning.of`). Text around calls then does not contain its start mark. True stands for the
