@@ -55,6 +55,7 @@ from .json_options import JsonArguments, JsonOptions, JsonStyle, StyleArguments
 from .limits import Limits, OnLimit, is_subset
 
 if TYPE_CHECKING:
+    from .frontend.tools import Strictness
     from .reasoning import Reasoning
     from .templates import Template
     from .vocabulary import Vocabulary
@@ -128,8 +129,8 @@ class Compiler:
                 "response_format" (OpenAI's object), "tools" (OpenAI's list).
             text: the constraint; JSON may be given parsed.
             options: those of `json_schema`; kinds that contain no schema take and ignore them. "tools" has
-                `tool_choice`, `tool_style` and `parallel_tool_calls`, too. By default numbers and strings are
-                plain and gaps at most one blank: programs read the answers of a server.
+                `tool_choice`, `tool_style`, `parallel_tool_calls` and `tool_strictness`, too. By default
+                numbers and strings are plain and gaps at most one blank: programs read a server's answers.
 
         Raises:
             GrammarError: as the method that compiles the kind. ValueError: an unknown kind.
@@ -372,6 +373,7 @@ class Compiler:
         *,
         style: str = "hermes",
         parallel: bool = True,
+        strictness: Strictness = "parameter",
         reasoning: Reasoning | str | bool | None = None,
         extra_keys: Literal["allow", "forbid"] | None = None,
         digits: int | None = None,
@@ -394,7 +396,12 @@ class Compiler:
                 "plamo3", "dots", "iquest-q1", "gigachat-3", "gigachat-3.5", "pythonic" (also "llama4";
                 ``[f(x="a", y=True)]``), "lfm2", "olmo3", "llama4-json", "json" or "json-compact" (the same
                 without blanks). `parse_tool_calls` reads them back.
-            parallel: whether several calls may be made.
+            parallel: whether several calls may be made. Some styles have one call at most, because the hosts
+                that read them take no more ("internlm", "gigachat-3").
+            strictness: how far calls are held, as vLLM's ``--tool-strict-level``. "parameter": arguments meet
+                their function's schema. "function": a call has its form and a known name; the arguments of
+                tools with ``"strict": true`` and of functions of Python meet the schema, others are any
+                object. "auto": likewise, but where `tool_choice` is "auto" and no tool is strict, any text.
             reasoning: how the model thinks before it calls: a `Reasoning`, or the name of a family
                 (`Reasoning.of`). Text around calls then does not contain its start mark. True stands for the
                 marks of the style, and the model has to think; it is deprecated.
@@ -417,7 +424,9 @@ class Compiler:
             )
         thinks = reasoning_of(reasoning)
         never = [] if thinks is None else [thinks.start]
-        spec = front.structural_tag(tools, tool_choice, style, parallel, never, extra_keys, digits)
+        spec = front.structural_tag(
+            tools, tool_choice, style, parallel, never, extra_keys, digits, strictness
+        )
         grammar = self.structural_tag(spec, on_limit=on_limit, **options)
         return grammar if thinks is None else self.with_reasoning(grammar, thinks, on_limit=on_limit)
 

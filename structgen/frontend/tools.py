@@ -36,13 +36,16 @@ import re
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import GrammarError
 from . import python_calls, source
 from .closing import closed_parameters
 from .python_types import schema_of
 from .python_types import tools as tools_document
+
+Strictness = Literal["auto", "function", "parameter"]
+STRICTNESS: tuple[Strictness, ...] = ("auto", "function", "parameter")  # each holds more than the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +388,7 @@ def structural_tag(
     never: Sequence[str] = (),
     extra_keys: str | None = None,
     digits: int | None = None,
+    strictness: Strictness = "parameter",
 ) -> dict[str, Any]:
     """The structural tag for a request with tools.
 
@@ -398,7 +402,12 @@ def structural_tag(
         extra_keys: "allow" leaves the parameters as open as their schema is; otherwise a call has only the
             arguments that its function lists.
         digits: the most digits of an `int` of a Python function, as in `Compiler.json_schema`.
+        strictness: one of `STRICTNESS`; see `Compiler.tools`.
     """
+    if strictness not in STRICTNESS:
+        known = ", ".join(STRICTNESS)
+        hint = source.meant(str(strictness), STRICTNESS) or f"; known: {known}"
+        raise GrammarError(f"strictness is no {strictness!r:.40}{hint}")
     row = Style("", "") if style == ARGUMENTS else STYLES.get(style)
     if row is None:
         raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
@@ -406,6 +415,8 @@ def structural_tag(
         raise GrammarError(f"tools are a list of objects, not {tools!r:.60}")
     closed = extra_keys != "allow"
     functions = [_function(tool, i, closed, digits) for i, tool in enumerate(tools)]
+    strict = [strictness == "parameter" or _is_strict(tool) for tool in tools]
+    functions = [(name, p if held else ANYTHING) for (name, p), held in zip(functions, strict, strict=True)]
     names = [name for name, _ in functions]
     if len(set(names)) != len(names):
         raise GrammarError("two tools have the same name")
@@ -427,7 +438,9 @@ def structural_tag(
     single = row.single or not parallel or forced is not None
     body: dict[str, Any]
     no_call = {**python_calls.no_call, "excludes": [*never]}
-    if not tags or tool_choice == "none":
+    if strictness == "auto" and tool_choice == "auto" and not any(strict):
+        body = {"type": "any_text", "excludes": [*never]}
+    elif not tags or tool_choice == "none":
         body = no_call if row.whole else {"type": "any_text", "excludes": [row.open or row.trigger, *never]}
     elif row.open:
         calls = {
@@ -477,6 +490,10 @@ def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
 
 # The parameters of a function that lists none.
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+# What a call may have that is not held to its function's parameters.
+ANYTHING: dict[str, Any] = {"type": "object", "additionalProperties": True}
 
 
 # What other interfaces call the parameters of a function.
@@ -529,6 +546,11 @@ def _function(tool: Any, i: int, closed: bool, digits: int | None = None) -> tup
     if parameters is None:
         return function["name"], NOTHING
     return function["name"], closed_parameters(parameters) if closed else parameters
+
+
+def _is_strict(tool: Any) -> bool:
+    """Whether a tool asks for arguments by its schema. A Python function does: its types are its schema."""
+    return not isinstance(tool, dict) or tool.get("function", tool).get("strict") is True
 
 
 def _forced(choice: Any) -> str | None:
