@@ -1,5 +1,7 @@
 """Texts drawn from our grammars of tool calls, read by the real vLLM's tool parsers: the same calls.
 
+Texts with thoughts of each family are read by its reasoning parsers: the same thoughts and the same answer.
+
 `make test-hosts HOST=vllm_tool_calls`. Left out: mistral before v11, whose reader asks Mistral's tokenizer
 for its version; harmony and command-r, which vLLM reads elsewhere; functiongemma, whose reader drops what is
 no text; json, functionary, nemotron, exaone, iquest-q1 and gigachat-3.5, for which it has no reader. A parser
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,9 +26,11 @@ os.environ |= {"VLLM_LOGGING_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1"}
 import transformers  # noqa: E402
 from tool_texts import NESTED, TOOLS, drawn, tools  # noqa: E402
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # noqa: E402
+from vllm.reasoning import ReasoningParserManager  # noqa: E402
 from vllm.tool_parsers import ToolParserManager  # noqa: E402
 
 from structgen.lm import embedded  # noqa: E402
+from structgen.reasoning import FAMILIES  # noqa: E402
 
 READERS = {
     "hermes": "hermes", "ernie": "ernie45", "llama3": "llama3_json", "mistral-v11": "mistral",
@@ -40,6 +45,17 @@ READERS = {
     "apertus": "apertus", "xlam": "xlam", "inkling": "inkling", "plamo3": "plamo3", "gemma-4": "gemma4",
     "lfm2": "lfm2", "olmo3": "olmo3", "pythonic": "pythonic", "llama4": "llama4_pythonic",
     "step3.5": "step3p5", "step5": "step5",
+}  # fmt: skip
+# Left out: magistral, which asks for Mistral's tokenizer; harmony, which reads token ids; olmo3, which asks
+# for pieces of OLMo's own vocabulary; command-a and apertus, for which vLLM has another reader or none.
+THINKERS = {
+    "qwen3": "qwen3", "deepseek-r1": "deepseek_r1", "deepseek-v3.1": "deepseek_v3",
+    "deepseek-v4": "deepseek_v4", "glm-4.5": "glm45", "kimi-k2": "kimi_k2", "kimi-k3": "kimi_k3",
+    "minimax-m2": "minimax_m2", "minimax-m3": "minimax_m3", "seed-oss": "seed_oss", "step3": "step3",
+    "step3.5": "step3p5", "gemma-4": "gemma4", "mimo": "mimo", "ernie-4.5": "ernie45",
+    "nemotron-v3": "nemotron_v3", "hunyuan": "hunyuan_a13b", "granite": "granite",
+    "granite-4.2": "granite_thinking_parser", "k2-horizon": "k2_horizon", "plamo3": "plamo3",
+    "inkling": "inkling",
 }  # fmt: skip
 FLAT = ("phi4", "step3")  # whose readers take no objects inside arguments
 # What the families' tokenizers have as tokens, and the readers ask for.
@@ -65,7 +81,8 @@ MARKS = [
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
     made = transformers.AutoTokenizer.from_pretrained(embedded.path())
-    made.add_special_tokens({"additional_special_tokens": MARKS})
+    thoughts = [m for row in FAMILIES.values() for m in re.findall(r"<[^<>]+>", row.start + row.end)]
+    made.add_special_tokens({"additional_special_tokens": list(dict.fromkeys(MARKS + thoughts))})
     return made
 
 
@@ -79,3 +96,17 @@ def test_vllm_reads_the_same_calls(tokenizer: Any, style: str) -> None:
     for text, calls in drawn(style, tools=told):
         found = reader(tokenizer, request.tools).extract_tool_calls(text, request).tool_calls
         assert [(c.function.name, json.loads(c.function.arguments)) for c in found] == calls, text
+
+
+@pytest.mark.parametrize("family", list(THINKERS))
+def test_vllm_reads_the_same_thoughts(tokenizer: Any, family: str) -> None:
+    row, request = FAMILIES[family], ChatCompletionRequest(messages=[], model="m")
+    if THINKERS[family] not in ReasoningParserManager.list_registered():
+        pytest.skip(f"this vLLM has no parser {THINKERS[family]}")
+    make = ReasoningParserManager.get_reasoning_parser(THINKERS[family])
+    switches = {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"}
+    for gap in {"", row.gap}:
+        reader = make(tokenizer, chat_template_kwargs=switches)
+        text = f"{'' if row.prefilled else row.start}let me\nsee{row.end}{gap}Lisbon"
+        thoughts, answer = reader.extract_reasoning(text, request)
+        assert row.split(text) == (thoughts, (answer or "").lstrip("\n")) == ("let me\nsee", "Lisbon")
