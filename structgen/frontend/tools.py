@@ -87,7 +87,7 @@ class Style:
 
 # Sources: "vLLM" is the parser of that name in vllm/tool_parsers and vllm/parser of vLLM 0.33.0, "SGLang" the
 # detector in sglang/srt/function_call of SGLang 0.5.23, "xgrammar" is its builtin_structural_tag.py of 0.2.8.
-# tests/hosts/test_vllm_tool_calls.py has vLLM's parsers read our calls.
+# tests/hosts/test_vllm_tool_calls.py and test_sglang.py have them read our calls.
 # Recipe, tool style 1: a row: what stands around a call.
 STYLES = {
     "json": Style('{"name": "{name}", "arguments": ', "}", trigger='{"name": '),
