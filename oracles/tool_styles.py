@@ -133,6 +133,12 @@ STYLE_READERS = {
         "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>",
         {},
     ),
+    "minicpm_xml": StyleReader(
+        marked('<param name="', '"', r"><!\[CDATA\[", "]]></param>"),
+        '<param name="{key}"><![CDATA[{value}]]></param>',
+        {},
+        key_never=r"""["'<>&\x00-\x20]|^$""",
+    ),
     "glm_4_7_xml": StyleReader(
         marked("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
         "<arg_key>{key}</arg_key><arg_value>{value}</arg_value>",

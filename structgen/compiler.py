@@ -393,9 +393,9 @@ class Compiler:
                 (3.0), "granite-3.1", "granite-20b", "phi4", "nemotron", "functionary" (3.1), "command-r"
                 (also "cohere"), "harmony" (also "gpt-oss"), "gemma-4", "functiongemma", "exaone", "hunyuan"
                 (A13B, also "jamba"), "hy-v3", "hy-v4", "internlm", "apertus", "longcat", "xlam", "inkling",
-                "plamo3", "dots", "iquest-q1", "gigachat-3", "gigachat-3.5", "pythonic" (also "llama4";
-                ``[f(x="a", y=True)]``), "lfm2", "olmo3", "llama4-json", "json" or "json-compact" (the same
-                without blanks). `parse_tool_calls` reads them back.
+                "plamo3", "dots", "minicpm5", "iquest-q1", "gigachat-3", "gigachat-3.5", "pythonic" (also
+                "llama4"; ``[f(x="a", y=True)]``), "lfm2", "olmo3", "llama4-json", "json" or "json-compact"
+                (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made. Some styles have one call at most, because the hosts
                 that read them take no more ("internlm", "gigachat-3").
             strictness: how far calls are held, as vLLM's ``--tool-strict-level``. "parameter": arguments meet

@@ -252,6 +252,7 @@ CALLS |= {
     "gigachat-3": "<|function_call|>" + N,
     "mimo": "<tool_call><function=weather><parameter=city>Rome</parameter><parameter=days>2</parameter></function></tool_call>",
     "dots": '<dots_function_call>\n<invoke name="weather">\n<parameter name="city">Rome</parameter>\n</invoke>\n</dots_function_call>',
+    "minicpm5": '<function name="weather"><param name="city"><![CDATA[Rome]]></param></function>',
     "glm-4.7": "<tool_call>weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>",
     "iquest-q1": "<iquest_tool_call>weather<arg_key>city</arg_key><arg_value>Rome</arg_value></iquest_tool_call>",
     "hunyuan": f"<tool_calls>[{N}]</tool_calls>",

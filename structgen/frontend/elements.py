@@ -75,6 +75,16 @@ ELEMENT_STYLES = {
     "glm_xml": ElementStyle(
         "<arg_key>", "</arg_key>", "\n<arg_value>", "</arg_value>", key_never=("</arg_key>",)
     ),
+    # Its readers parse XML: what stands in CDATA is taken as it is.
+    "minicpm_xml": ElementStyle(
+        '<param name="',
+        '"><![CDATA[',
+        "",
+        "]]></param>",
+        key_never=('"', "'", "<", ">", "&"),
+        key_pattern=r"^[\x21-\uffff]+$",
+        stop="]]>",
+    ),
     "glm_4_7_xml": ElementStyle(
         "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", key_never=("</arg_key>",)
     ),

@@ -116,6 +116,7 @@ _TEMPLATES = (
     ("<|tool_call_start|>", "lfm2"),
     ("<function_calls>", "olmo3"),
     ("<tool_sep>", "hy-v3"),
+    ('<function name="', "minicpm5"),
     ("<function_call>", "granite-20b"),
     ("]<]minimax[>[", "minimax-m3"),
     ("<minimax:tool_call>", "minimax"),

@@ -183,6 +183,12 @@ STYLES = {
         close="</dots_function_call>",
         parameters="minimax_xml",
     ),
+    "minicpm5": Style(  # vLLM minicpm5
+        '<function name="{name}">',
+        "</function>",
+        trigger='<function name="',
+        parameters="minicpm_xml",
+    ),
     "minimax": Style(
         '<invoke name="{name}">\n',
         "</invoke>\n",

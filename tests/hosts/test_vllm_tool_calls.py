@@ -39,7 +39,7 @@ READERS = {
     "minimax-m3": "minimax_m3", "glm": "glm45", "granite": "granite", "granite-3.1": "granite",
     "phi4": "phi4_mini_json", "seed-oss": "seed_oss", "step3": "step3", "deepseek-v4": "deepseek_v4",
     "deepseek-v4.1": "deepseek_v41", "gigachat-3": "gigachat3", "mimo": "mimo", "dots": "dots",
-    "glm-4.7": "glm47", "ling3": "ling3", "poolside": "poolside_v1", "hunyuan": "hunyuan_a13b",
+    "minicpm5": "minicpm5", "glm-4.7": "glm47", "ling3": "ling3", "poolside": "poolside_v1", "hunyuan": "hunyuan_a13b",
     "jamba": "jamba", "hy-v3": "hy_v3", "hy-v4": "hy_v4", "k2-horizon": "k2_horizon",
     "granite-20b": "granite-20b-fc", "granite4": "granite4", "longcat": "longcat", "internlm": "internlm",
     "apertus": "apertus", "xlam": "xlam", "inkling": "inkling", "plamo3": "plamo3", "gemma-4": "gemma4",
