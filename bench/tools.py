@@ -4,7 +4,7 @@
     python -m bench.tools --report build/tools.jsonl
 
 Enters: tools of 4 to 16 properties, made here from a seed; engines that are installed; the 131,072 tokens of
-tekken. Leaves: a record an engine and a number of tools, and two tables. Cost: minutes; every number of tools
+tekken. Leaves: a record an engine and a number of tools, and a table. Cost: minutes; every number of tools
 has a process of its own, and an engine that fails at one number is not asked for larger ones.
 
 Each engine writes calls in the marks of Qwen 3, by the way that its own documentation names: a structural tag
@@ -21,7 +21,6 @@ timed on the way through right calls, the first time that the process meets them
 from __future__ import annotations
 
 import argparse
-import collections
 import json
 import os
 import random
@@ -62,56 +61,32 @@ _WORDS = [
 # ---- tools and calls ----
 
 
-def _property(chance: random.Random) -> tuple[dict[str, Any], Callable[[], Any], list[Any]]:
+_Kind = tuple[dict[str, Any], Callable[[], Any], list[Any]]
+
+
+def _property(chance: random.Random) -> _Kind:
     """A schema, what draws a value of it, and values that are none."""
-    some = sorted(chance.sample(_WORDS, 3))
-    low = chance.randint(0, 50)
-    kinds: list[tuple[dict[str, Any], Callable[[], Any], list[Any]]] = [
-        ({"type": "string"}, lambda: chance.choice(['a "b" \\ c', "Lisbon", "", "é€"]), [3, None]),
-        ({"type": "string", "enum": some}, lambda: chance.choice(some), [some[0] + "s", 1]),
-        (
-            {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3,5}$"},
-            lambda: f"AB-{chance.randint(100, 99999)}",
-            ["ab-123", "AB-12", "AB-123456"],
-        ),
-        (
-            {"type": "string", "format": "date"},
-            lambda: f"2027-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}",
-            ["2027-13-01", "2027-02-30"],
-        ),
-        (
-            {"type": "string", "minLength": 2, "maxLength": 12},
-            lambda: "x" * chance.randint(2, 12),
-            ["x", "x" * 13],
-        ),
-        (
-            {"type": "integer", "minimum": low, "maximum": low + 37},
-            lambda: chance.randint(low, low + 37),
-            [low - 1, low + 38, "3"],
-        ),
-        ({"type": "number", "minimum": 0}, lambda: chance.choice([0, 2.5, 130]), [-1, True]),
+    some, low = sorted(chance.sample(_WORDS, 3)), chance.randint(0, 50)
+    pick, whole = chance.choice, chance.randint
+    place = {"lat": {"type": "number"}, "name": {"type": "string"}}
+    kinds: list[_Kind] = [
+        ({"type": "string"}, lambda: pick(['a "b" \\ c', "Lisbon", "", "é€"]), [3, None]),
+        ({"type": "string", "enum": some}, lambda: pick(some), [some[0] + "s", 1]),
+        ({"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3,5}$"},
+         lambda: f"AB-{whole(100, 99999)}", ["ab-123", "AB-12", "AB-123456"]),
+        ({"type": "string", "format": "date"},
+         lambda: f"2027-{whole(1, 12):02}-{whole(1, 28):02}", ["2027-13-01", "2027-02-30"]),
+        ({"type": "string", "minLength": 2, "maxLength": 12}, lambda: "x" * whole(2, 12), ["x", "x" * 13]),
+        ({"type": "integer", "minimum": low, "maximum": low + 37},
+         lambda: whole(low, low + 37), [low - 1, low + 38, "3"]),
+        ({"type": "number", "minimum": 0}, lambda: pick([0, 2.5, 130]), [-1, True]),
         ({"type": "boolean"}, lambda: chance.random() < 0.5, ["true", 0]),
-        (
-            {"type": "array", "items": {"enum": some}, "minItems": 1, "maxItems": 4},
-            lambda: chance.choices(some, k=chance.randint(1, 4)),
-            [[], some * 2, ["zzz"]],
-        ),
-        (
-            {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-            lambda: chance.choice([None, 7, -12]),
-            ["7", 1.5],
-        ),
-        (
-            {
-                "type": "object",
-                "properties": {"lat": {"type": "number"}, "name": {"type": "string"}},
-                "required": ["lat"],
-                "additionalProperties": False,
-            },
-            lambda: {"lat": 1.5, "name": "here"},
-            [{"name": "here"}, {"lat": "1"}, {"lat": 1, "lon": 2}],
-        ),
-    ]
+        ({"type": "array", "items": {"enum": some}, "minItems": 1, "maxItems": 4},
+         lambda: chance.choices(some, k=whole(1, 4)), [[], some * 2, ["zzz"]]),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, lambda: pick([None, 7, -12]), ["7", 1.5]),
+        ({"type": "object", "properties": place, "required": ["lat"], "additionalProperties": False},
+         lambda: {"lat": 1.5, "name": "here"}, [{"name": "here"}, {"lat": "1"}, {"lat": 1, "lon": 2}]),
+    ]  # fmt: skip
     return chance.choice(kinds)
 
 
@@ -246,39 +221,23 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
     except Exception as error:  # what engines raise is theirs
         emit({**row, "said": f"{type(error).__name__}: {error}"[:200]})
         return
-    masks, over, under, broke = [], 0, 0, 0
+    masks: list[float] = []
+    over = under = broke = 0
     for tool, value, right in calls:
         texts = written(name, tool, value)
         try:
-            taken = (
-                [text for text in texts if coverage.allowed(grammar, text, vocabulary)] if not right else []
-            )
-            if right:
-                taken = [text for text in texts if _timed(grammar, text, vocabulary, masks)]
+            found = masks if right else None  # those of wrong calls end early
+            taken = [text for text in texts if coverage.allowed(grammar, text, vocabulary, found)]
         except Exception as error:
             row["said"], broke = f"{type(error).__name__}: {error}"[:200], broke + 1
             continue
         over += right and not taken
         under += bool(taken) and not right
     row |= {"over": over, "under": under, "broke": broke, "calls": len(calls), "masks": len(masks)}
-    if masks:
-        row["p50"], row["p99"] = statistics.median(masks), statistics.quantiles(masks, n=100)[98]
+    if len(masks) > 1:
+        row |= {"p50": statistics.median(masks), "p99": statistics.quantiles(masks, n=100)[98]}
     row["memory_after"] = (workers.resident(os.getpid()) - held) / 2**20
     emit(row)
-
-
-def _timed(grammar: Any, text: str, vocabulary: tokens.Tokens, masks: list[float]) -> bool:
-    """`coverage.allowed`, with the microseconds of each mask."""
-    sequence = grammar.sequence()
-    for token in [*vocabulary.encode(text), vocabulary.eos]:
-        began = time.perf_counter()
-        sequence.fill()
-        masks.append(1e6 * (time.perf_counter() - began))
-        if not sequence.allows(token):
-            return False
-        if token != vocabulary.eos and sequence.accept(token) is False:
-            return False
-    return True
 
 
 def run(names: list[str], counts: list[int], vocabulary: str, limit: float, out: Any) -> None:
@@ -316,7 +275,7 @@ def report(rows: list[dict[str, Any]]) -> None:
             f"{row['memory']:7.0f}{row['memory_after']:11.0f}{row['over']:9} of {half}"
             f"{row['under']:7} of {half}" + (f"  {row['broke']} broke: {row['said']}" if row["broke"] else "")
         )
-    versions = collections.OrderedDict((row["engine"], row["version"]) for row in rows if "version" in row)
+    versions = {row["engine"]: row["version"] for row in rows if "version" in row}
     print("\n" + ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
