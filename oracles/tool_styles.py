@@ -113,6 +113,9 @@ STYLE_READERS = {
         {},
         newlines=True,
     ),
+    "mimo_xml": StyleReader(
+        marked("<parameter=", ">", "", "</parameter>"), "<parameter={key}>{value}</parameter>", {}
+    ),
     "minimax_xml": StyleReader(
         marked('<parameter name="', '">', "", "</parameter>"),
         '<parameter name="{key}">{value}</parameter>',
@@ -129,6 +132,29 @@ STYLE_READERS = {
         marked("<arg_key>", "</arg_key>", "\n?<arg_value>", "</arg_value>"),
         "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>",
         {},
+    ),
+    "minicpm_xml": StyleReader(
+        marked('<param name="', '"', r"><!\[CDATA\[", "]]></param>"),
+        '<param name="{key}"><![CDATA[{value}]]></param>',
+        {},
+        key_never=r"""["'<>&\x00-\x20]|^$""",
+    ),
+    "glm_4_7_xml": StyleReader(
+        marked("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+        "<arg_key>{key}</arg_key><arg_value>{value}</arg_value>",
+        {},
+    ),
+    "ifm_xml": StyleReader(
+        marked(r"<ifm\|arg_key>", r"</ifm\|arg_key>", r"<ifm\|arg_value>", "</ifm|arg_value>"),
+        "<ifm|arg_key>{key}</ifm|arg_key><ifm|arg_value>{value}</ifm|arg_value>",
+        {},
+        key_never=r"</?ifm\||^\s|\s$|^$",
+    ),
+    "gigachat_xml": StyleReader(
+        marked('<｜GCML｜parameter name="', '" string="(?P<kind>true|false)', '">', "</｜GCML｜parameter>"),
+        '<｜GCML｜parameter name="{key}" string="{kind}">{value}</｜GCML｜parameter>',
+        TEXT_OR_JSON,
+        key_never='"',
     ),
     "deepseek_xml": StyleReader(
         marked(f'<{DSML}parameter name="', '" string="(?P<kind>true|false)', '">', f"</{DSML}parameter>"),

@@ -164,9 +164,9 @@ class GrammarBuilder:
 
     def json(self, schema: str, registry: Sequence[tuple[str, str]], whitespace: str, any_order: bool, numbers: str, plain_strings: bool, enforce_formats: bool, draft: int, excludes: Sequence[str] = [], python: bool = False) -> int: ...
 
-    def elements(self, part: int, before: int, middle: int, after: Sequence[int], close: int, item: int, item_close: int, blank: int, between: int, middle_text: str, close_text: str, key_never: Sequence[str], entities: str, newlines: bool, quoted: bool, key_pattern: str, nested: bool, named_end: bool, bare: bool) -> int:
+    def elements(self, part: int, before: int, middle: int, after: Sequence[int], ends: Sequence[int], close: int, item: int, item_close: int, blank: int, between: int, middle_text: str, close_text: str, key_never: Sequence[str], entities: str, newlines: bool, quoted: bool, key_pattern: str, nested: bool, named_end: bool, bare: bool) -> int:
         """
-        Makes the members of a schema's objects elements: before KEY middle after VALUE close. `after` has a node for texts, null, booleans, numbers, arrays and objects. `middle_text` and `close_text` are what ends keys and strings. `entities` has the characters of keys that are written as entities: none, &" or &<>". For the others see csrc/schema/write/elements.h.
+        Makes the members of a schema's objects elements: before KEY middle after VALUE ends close. `after` and `ends` have a node for texts, null, booleans, numbers, arrays and objects each. `middle_text` and `close_text` are what ends keys and strings. `entities` has the characters of keys that are written as entities: none, &" or &<>". For the others see csrc/schema/write/elements.h.
         """
 
     def is_empty(self, node: int) -> bool:

@@ -55,6 +55,7 @@ from .json_options import JsonArguments, JsonOptions, JsonStyle, StyleArguments
 from .limits import Limits, OnLimit, is_subset
 
 if TYPE_CHECKING:
+    from .frontend.tools import Strictness
     from .reasoning import Reasoning
     from .templates import Template
     from .vocabulary import Vocabulary
@@ -128,8 +129,8 @@ class Compiler:
                 "response_format" (OpenAI's object), "tools" (OpenAI's list).
             text: the constraint; JSON may be given parsed.
             options: those of `json_schema`; kinds that contain no schema take and ignore them. "tools" has
-                `tool_choice`, `tool_style` and `parallel_tool_calls`, too. By default numbers and strings are
-                plain and gaps at most one blank: programs read the answers of a server.
+                `tool_choice`, `tool_style`, `parallel_tool_calls` and `tool_strictness`, too. By default
+                numbers and strings are plain and gaps at most one blank: programs read a server's answers.
 
         Raises:
             GrammarError: as the method that compiles the kind. ValueError: an unknown kind.
@@ -372,6 +373,7 @@ class Compiler:
         *,
         style: str = "hermes",
         parallel: bool = True,
+        strictness: Strictness = "parameter",
         reasoning: Reasoning | str | bool | None = None,
         extra_keys: Literal["allow", "forbid"] | None = None,
         digits: int | None = None,
@@ -383,13 +385,23 @@ class Compiler:
         Args:
             tools: OpenAI's list of functions with their parameters' schemas.
             tool_choice: "auto", "none", "required", or a function's name or object.
-            style: "hermes" (also "qwen", "ernie"), "llama3", "mistral", "mistral-v3", "mistral-v11",
-                "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "qwen3-coder" (also "nemotron-v3"),
-                "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3", "seed-oss", "step3", "granite" (3.0),
-                "granite-3.1", "phi4", "nemotron", "functionary" (3.1), "command-r" (also "cohere"), "harmony"
-                (also "gpt-oss"), "pythonic" (also "llama4"; ``[f(x="a", y=True)]``), "llama4-json", "json"
-                or "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
-            parallel: whether several calls may be made.
+            style: "hermes" (also "qwen", "ernie", "granite4", "trinity"), "llama3", "mistral", "mistral-v3",
+                "mistral-v11", "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "deepseek-v4",
+                "deepseek-v4.1", "qwen3-coder" (also "nemotron-v3", "step3.5", "step5", "granite-4.2",
+                "nanbeige"), "mimo", "minimax", "minimax-m3", "glm" (4.5, also "poolside"), "glm-4.7" (also
+                "ling3", "spark2.5"), "kimi-k2", "kimi-k3", "k2-horizon", "seed-oss", "step3", "granite"
+                (3.0), "granite-3.1", "granite-20b", "phi4", "nemotron", "functionary" (3.1), "command-r"
+                (also "cohere"), "harmony" (also "gpt-oss"), "gemma-4", "functiongemma", "exaone", "hunyuan"
+                (A13B, also "jamba"), "hy-v3", "hy-v4", "internlm", "apertus", "longcat", "xlam", "inkling",
+                "plamo3", "dots", "minicpm5", "iquest-q1", "gigachat-3", "gigachat-3.5", "pythonic" (also
+                "llama4"; ``[f(x="a", y=True)]``), "lfm2", "olmo3", "llama4-json", "json" or "json-compact"
+                (the same without blanks). `parse_tool_calls` reads them back.
+            parallel: whether several calls may be made. Some styles have one call at most, because the hosts
+                that read them take no more ("internlm", "gigachat-3").
+            strictness: how far calls are held, as vLLM's ``--tool-strict-level``. "parameter": arguments meet
+                their function's schema. "function": a call has its form and a known name; the arguments of
+                tools with ``"strict": true`` and of functions of Python meet the schema, others are any
+                object. "auto": likewise, but where `tool_choice` is "auto" and no tool is strict, any text.
             reasoning: how the model thinks before it calls: a `Reasoning`, or the name of a family
                 (`Reasoning.of`). Text around calls then does not contain its start mark. True stands for the
                 marks of the style, and the model has to think; it is deprecated.
@@ -412,7 +424,9 @@ class Compiler:
             )
         thinks = reasoning_of(reasoning)
         never = [] if thinks is None else [thinks.start]
-        spec = front.structural_tag(tools, tool_choice, style, parallel, never, extra_keys, digits)
+        spec = front.structural_tag(
+            tools, tool_choice, style, parallel, never, extra_keys, digits, strictness
+        )
         grammar = self.structural_tag(spec, on_limit=on_limit, **options)
         return grammar if thinks is None else self.with_reasoning(grammar, thinks, on_limit=on_limit)
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, cast
 from ._siblings import beside
 from .conditions import Condition
 from .errors import GrammarError, UnsatisfiableSchema
+from .frontend.source import meant
 from .frontend.tool_calls import ToolReply, known_or_meant, partial_reply, reply
-from .frontend.tools import STYLES, callable_tools
+from .frontend.tools import STRICTNESS, STYLES, Strictness, callable_tools
 from .grammar import CompiledGrammar
 from .json_options import WRITTEN, JsonOptions
 from .kinds import ARGUMENTS, KINDS, TOOL_OPTIONS, response_format
@@ -55,6 +56,7 @@ class Constraint:
     tool_choice: Any = "auto"
     style: str | None = None
     parallel: bool = True
+    strictness: Strictness = "parameter"
     documents: dict[str, Any] = field(default_factory=dict, repr=False)
     condition: Condition | None = None
 
@@ -97,7 +99,7 @@ class Constraint:
         if self.documents and isinstance(how["registry"], dict | None):
             how["registry"] = {**self.documents, **(how["registry"] or {})}
         try:
-            tools = (self.tool_choice, self.style or style, self.parallel)
+            tools = (self.tool_choice, self.style or style, self.parallel, self.strictness)
             if self.is_tools:
                 how |= {**dict(zip(TOOL_OPTIONS, tools, strict=True)), "reasoning": reasoning}
             return KINDS[ARGUMENTS[self.param]].compile(compiler, self.value, how)
@@ -255,17 +257,21 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         return None
     if param != "tools":
         return Constraint(param, value, name, documents=documents)
-    choice, style, parallel = (given.get(option) for option in TOOL_OPTIONS)
+    choice, style, parallel, strictness = (given.get(option) for option in TOOL_OPTIONS)
     if callable(choice) and not isinstance(choice, str | dict):
         choice = getattr(choice, "__name__", choice)
     if style is not None and style not in STYLES:
         raise ValueError(f"tool_style is no {style!r}{known_or_meant(str(style))}")
+    if strictness is not None and strictness not in STRICTNESS:
+        hint = meant(str(strictness), STRICTNESS) or f"; known: {', '.join(STRICTNESS)}"
+        raise ValueError(f"tool_strictness is no {strictness!r:.40}{hint}")
     return Constraint(
         param,
         list(value),
         tool_choice="auto" if choice is None else choice,
         style=style,
         parallel=parallel is not False,
+        strictness=strictness or "parameter",
     )
 
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError
 from .frontend.source import is_ebnf, meant
+from .frontend.tools import Strictness
 from .grammar import CompiledGrammar
 from .json_options import JSON_NAMES, SENT_NAMES, SERVED, STYLE_NAMES, style_in
 from .templates import Template
@@ -33,9 +34,18 @@ from .templates import Template
 if TYPE_CHECKING:
     from .compiler import Compiler
 
-__all__ = ["ALIASES", "ARGUMENTS", "KINDS", "TOOL_OPTIONS", "Kind", "compile_kind", "response_format"]
+__all__ = [
+    "ALIASES",
+    "ARGUMENTS",
+    "KINDS",
+    "TOOL_OPTIONS",
+    "Kind",
+    "Strictness",
+    "compile_kind",
+    "response_format",
+]
 
-TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
+TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls", "tool_strictness")
 KindOptions = dict[str, Any]  # those of JsonOptions, `on_limit`, and of tools TOOL_OPTIONS
 _OPTIONS = {*JSON_NAMES, "on_limit"}
 
@@ -315,6 +325,7 @@ def _tools(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGram
         "auto" if given["tool_choice"] is None else given["tool_choice"],
         style=given["tool_style"] or "hermes",
         parallel=given["parallel_tool_calls"] is not False,
+        strictness=given["tool_strictness"] or "parameter",
         reasoning=options.get("reasoning"),
         extra_keys=options.get("extra_keys"),
         digits=options.get("digits"),

@@ -329,6 +329,15 @@ def test_every_command_takes_every_constraint(run, file) -> None:
             file('{"type": "json_schema", "json_schema": {"schema": {"const": "ab"}}}', "r.json"),
         ),
         ("--tools", file(json.dumps(tools), "t.json"), "--tool-choice", "required"),
+        (
+            "--tools",
+            file(json.dumps(tools), "t.json"),
+            "--tool-choice",
+            "required",
+            "--tool-strictness",
+            "function",
+            "--no-parallel-tool-calls",
+        ),
     ]
     for constraint in constraints:
         status, out, err = run("generate", "--prompt", "x", *constraint)

@@ -216,6 +216,8 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"tools": []}, ValueError, "empty"),
     ({"tools": [3]}, ValueError, "tool 0"),
     ({"tools": [weather], "tool_style": "hermez"}, ValueError, "did you mean 'hermes'"),
+    ({"tools": [weather], "tool_strictness": "functions"}, ValueError, "did you mean 'function'"),
+    ({"regex": "a", "tool_strictness": "auto"}, ValueError, "tool_strictness= goes with tools="),
     ({"tools": [weather], "tool_choice": "wether"}, ValueError, "did you mean 'weather'"),
     ({"tool_choice": "required"}, ValueError, "tool_choice= goes with tools="),
     ({"regex": "a", "tool_style": "hermes"}, ValueError, "tool_style= goes with tools="),

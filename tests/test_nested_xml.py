@@ -18,9 +18,11 @@ import structgen
 from oracles import harness
 from oracles.strategies import Seeded
 from structgen import errors
+from tests.test_serve_text import delimited
 
 BYTES = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
 M3, COHERE = STYLES = ("minimax_m3_xml", "cohere_xml")
+GEMMA = "gemma"
 N = "]<]minimax[>["
 
 
@@ -223,10 +225,14 @@ def test_each_tool_has_its_own_rules() -> None:
 
 
 class Maker:
-    """Random schemas, values of them, and their texts. Without `rich` those that xgrammar can tell, too."""
+    """Random schemas, values of them, and their texts. Without `rich` those that xgrammar can tell, too.
 
-    def __init__(self, seed: int, numbers: bool = True, rich: bool = False) -> None:
+    `spaced`: whether a key may hold a blank, which Gemma's do not.
+    """
+
+    def __init__(self, seed: int, numbers: bool = True, rich: bool = False, spaced: bool = True) -> None:
         self.random = random.Random(seed)
+        self.names = ["a", "b", "ab", "c d" if spaced else "c_d", "é"]
         self.numbers = numbers
         self.rich = rich
 
@@ -265,7 +271,7 @@ class Maker:
         return {"type": kind}
 
     def object(self, depth: int) -> dict[str, Any]:
-        names = self.random.sample(["a", "b", "ab", "c d", "é"], self.random.randint(1, 3))
+        names = self.random.sample(self.names, self.random.randint(1, 3))
         made = object_of(
             [n for n in names if self.random.random() < 0.5], **{n: self.schema(depth) for n in names}
         )
@@ -304,6 +310,8 @@ class Maker:
 
     def text(self, value: Any, style: str) -> str:
         """The value as the style writes it, with blanks where a reader skips them."""
+        if style == GEMMA:
+            return delimited(value, '<|"|>')[1:-1]
         blank = self.blank
         if isinstance(value, dict):
             parts = [blank() + self.element(n, v, style) for n, v in value.items()]
@@ -392,21 +400,51 @@ def read_cohere(text: str) -> Any:
     return dict(found)
 
 
-@pytest.mark.parametrize("style", STYLES)
+def read_gemma(text: str) -> Any:
+    """What a reader of Gemma's format makes of an object's members: a parser that knows no schema."""
+    mark, text = '<|"|>', "{" + text + "}"
+
+    def value(at: int) -> tuple[Any, int]:
+        if text.startswith(mark, at):
+            end = text.index(mark, at + len(mark))
+            return text[at + len(mark) : end], end + len(mark)
+        if text[at] not in "{[":
+            end = re.compile(r"[^,\]}]+").match(text, at).end()  # type: ignore[union-attr]
+            return json.loads(text[at:end], parse_float=number), end
+        close, found, at = "}" if text[at] == "{" else "]", [], at + 1
+        while text[at] != close:
+            key = ""
+            if close == "}":
+                key, at = text[at : text.index(":", at)], text.index(":", at) + 1
+            inner, at = value(at)
+            found.append((key, inner))
+            at += text[at] == ","
+        assert len(dict(found)) == len(found) or close == "]"
+        return dict(found) if close == "}" else [v for _, v in found], at + 1
+
+    found, end = value(0)
+    assert end == len(text)
+    return found
+
+
+TYPED = {COHERE: read_cohere, GEMMA: read_gemma}  # styles that tell the types of values
+
+
+@pytest.mark.parametrize("style", [*STYLES, GEMMA])
 def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
     """Texts of random values are accepted; a random walk over the masks never sticks; what it writes in the style
     that tells its types is, read back, an instance by jsonschema."""
     walked = 0
     for seed in harness.seeds(40):
-        make = Maker(seed)
+        make = Maker(seed, spaced=style != GEMMA)
         schema = make.object(2)
         found = grammar(schema, style)
         for _ in range(4):
             value = make.value(schema)
             text = make.text(value, style)
             assert harness.verdict(found, text), (seed, text)
-            if style == COHERE:
-                assert read_cohere(text) == value
+            if style in TYPED:
+                assert TYPED[style](text) == value
         matcher = found.matcher()
         tokens = []
         for token, mask in itertools.islice(
@@ -416,26 +454,27 @@ def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
             tokens.append(token)
         if tokens[-1:] == [256]:
             walked += 1
-            if style == COHERE:
+            if style in TYPED:
                 text = bytes(tokens[:-1]).decode()
-                assert jsonschema.Draft202012Validator(schema).is_valid(read_cohere(text)), (seed, text)
+                assert jsonschema.Draft202012Validator(schema).is_valid(TYPED[style](text)), (seed, text)
     assert walked > harness.cases(30)
 
 
-def test_every_keyword_holds_in_elements() -> None:
-    """Random schemas with conditions, negations and patterns of names: what a walk writes in the style that tells
+@pytest.mark.parametrize("style", TYPED)
+def test_every_keyword_holds_in_elements(style: str) -> None:
+    """Random schemas with conditions, negations and patterns of names: what a walk writes in a style that tells
     its types is an instance, and a text of an instance of another schema is taken if and only if it is one here."""
     counts = {True: 0, False: 0, "walked": 0}
     for seed in harness.seeds(200):
-        make = Maker(seed, rich=True)
+        make = Maker(seed, rich=True, spaced=style != GEMMA)
         schema = make.object(2)
         judge = jsonschema.Draft202012Validator(schema)
         try:
-            found = grammar(schema, COHERE)
+            found = grammar(schema, style)
         except errors.UnsatisfiableSchema:
             continue
         for other in range(6):
-            plain = Maker(seed * 100 + other)
+            plain = Maker(seed * 100 + other, spaced=style != GEMMA)
             value = plain.value(plain.object(2))
             valid = judge.is_valid(value)
             names = schema["properties"]
@@ -444,7 +483,7 @@ def test_every_keyword_holds_in_elements() -> None:
                     value.items(), key=lambda member: [*names].index(member[0]) if member[0] in names else 99
                 )
             )
-            if harness.verdict(found, make.text(ordered, COHERE)) != valid:
+            if harness.verdict(found, make.text(ordered, style)) != valid:
                 assert valid and any(isinstance(v, dict | list) for v in value.values()), (
                     seed,
                     schema,
@@ -457,14 +496,14 @@ def test_every_keyword_holds_in_elements() -> None:
             tokens.append(token)
         if tokens[-1:] == [256]:
             counts["walked"] += 1
-            assert judge.is_valid(read_cohere(bytes(tokens[:-1]).decode())), (seed, schema)
+            assert judge.is_valid(TYPED[style](bytes(tokens[:-1]).decode())), (seed, schema)
     assert min(counts.values()) > harness.cases(20), counts
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", [*STYLES, GEMMA])
 def test_masks_are_what_may_be_accepted(style) -> None:
     for seed in range(6):
-        make = Maker(seed)
+        make = Maker(seed, spaced=style != GEMMA)
         schema = make.object(2)
         text = make.text(make.value(schema), style).encode()
         matcher = grammar(schema, style).matcher()

@@ -14,7 +14,7 @@ import structgen as sg
 from oracles.differential import instances, schemas
 from oracles.strategies import Seeded
 from structgen.frontend.python_calls import calls_of
-from structgen.frontend.tool_calls import style_of_template
+from structgen.frontend.tool_calls import Call, CallReader, style_of_template
 
 jsonschema = pytest.importorskip("jsonschema")
 BYTES = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], 256))
@@ -39,6 +39,44 @@ SCHEMAS = {"weather": PARAMETERS, "look": FREE, "time": {"type": "object", "prop
 TOOLS = [{"type": "function", "function": {"name": n, "parameters": s}} for n, s in SCHEMAS.items()]
 GRAMMAR = BYTES.tools(TOOLS, "required", style="pythonic")
 AUTO = BYTES.tools(TOOLS, "auto", style="llama4")
+
+
+SECTIONS = {
+    "lfm2": ("<|tool_call_start|>[", ", ", "]<|tool_call_end|>"),
+    "olmo3": ("<function_calls>", "\n", "</function_calls>"),
+}
+
+
+@pytest.mark.parametrize("style", SECTIONS)
+def test_calls_in_a_section(style: str) -> None:
+    """They are read as bare ones are, with text around and wherever a piece ends; no string holds a mark."""
+    begin, separator, end = SECTIONS[style]
+    grammar = BYTES.tools(TOOLS, style=style)
+    for seed in range(20):
+        text = instances.walk(Seeded(seed), GRAMMAR.matcher(), 60).decode()
+        calls = sg.parse_tool_calls(text, style="pythonic", tools=TOOLS).calls
+        texts = [ast.unparse(node) for node in ast.parse(text, mode="eval").body.elts]  # type: ignore[attr-defined]
+        section = begin + separator.join(texts) + end
+        assert sg.parse_tool_calls(f"so: {section} or", style=style, tools=TOOLS) == sg.ToolReply(
+            "so:  or", calls
+        )
+        reader = CallReader(style, list(SCHEMAS), lambda _name, _text: True)
+        cut = Seeded(seed).integer(0, len(section))
+        items = [*reader.feed(section[:cut]), *reader.feed(section[cut:]), *reader.finish()]
+        assert [(c.name, json.loads(c.arguments)) for c in items if isinstance(c, Call)] == [
+            (c.name, c.arguments) for c in calls
+        ]
+    for seed in range(20):
+        text = instances.walk(
+            Seeded(seed), BYTES.tools(TOOLS, "required", style=style).matcher(), 60
+        ).decode()
+        reply = sg.parse_tool_calls(text, style=style, tools=TOOLS)
+        assert reply.calls
+        for call in reply.calls:
+            jsonschema.Draft202012Validator(SCHEMAS[call.name]).validate(call.arguments)
+    assert accepted(grammar, f'so: {begin}look(city="a"){end}')
+    assert not accepted(grammar, f'{begin}look(city="{end.lstrip("]")}"){end}')
+    assert sg.parse_tool_calls(f"{begin}look(", style=style).text == f"{begin}look("
 
 
 def accepted(grammar: sg.CompiledGrammar, text: str) -> bool:

@@ -40,6 +40,12 @@ ELEMENTS = {
     "format": {"type": "json_schema", "json_schema": PERSON, "style": "qwen_xml"},
 }
 
+LISTS = {"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer"}}}}
+
+
+def nested(style: str) -> dict[str, Any]:
+    return {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": LISTS, "style": style}}
+
 
 def fnv(data: bytes) -> bytes:
     value = 0xCBF29CE484222325
@@ -78,6 +84,8 @@ MADE: list[Any] = [
     lambda c: c.lark('start: (A "!" | B "?")+\nA: /a+/\nB.5: /aa/', lexer="contextual"),
     lambda c: c.structural_tag(TAG),
     lambda c: c.structural_tag(ELEMENTS),
+    lambda c: c.structural_tag(nested("gemma")),
+    lambda c: c.structural_tag(nested("minimax_m3_xml")),
     lambda c: sg.template("Name: {a}\nAge: {b}", a=sg.gen(regex="[A-Z][a-z]+"), b=int).compile(c),
     lambda c: c.automaton(initial=0, finals=[1], transitions={0: {"a": 1}, 1: {"b": 0}}),
 ]  # fmt: skip

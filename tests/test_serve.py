@@ -551,6 +551,34 @@ def test_no_calls_where_none_are_wanted() -> None:
     assert "tool_calls" not in choice["message"] and "<tool_call>" not in choice["message"]["content"]
 
 
+@pytest.mark.parametrize("level", ["auto", "function", "parameter"])
+@pytest.mark.parametrize("asked", [None, "function", "parameter"])
+@pytest.mark.parametrize("strict", [None, True])
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_strictness_is_that_of_the_server_or_more(level, asked, strict, choice) -> None:
+    """A model that calls with a parameter of its own is held by the stricter level, or by a strict tool."""
+    app = create_app(
+        Chats(lambda _: CALL.replace("city", "town")),
+        tool_style="hermes",
+        temperature=0.0,
+        tool_strictness=level,
+    )
+    tool = {"type": "function", "function": {**WEATHER["function"], "strict": strict}}
+    request = {"messages": MESSAGES, "tools": [tool], "tool_choice": choice, "max_tokens": 120}
+    with TestClient(app) as client:
+        (one,) = ok(client.post(CHAT, json={**request, "structgen": {"tool_strictness": asked}}))["choices"]
+        wrong = client.post(CHAT, json={**request, "structgen": {"tool_strictness": "strict"}})
+    (call, *_) = one["message"]["tool_calls"]
+    held = strict or "parameter" in (level, asked)
+    assert ("town" in json.loads(call["function"]["arguments"])) == (not held)
+    assert wrong.status_code == 400 and "tool_strictness" in wrong.text
+
+
+def test_a_server_has_a_level_that_there_is() -> None:
+    with pytest.raises(ValueError, match="tool_strictness is one of auto, function, parameter, not 'strict'"):
+        create_app(Chats(lambda _: ""), tool_strictness="strict")
+
+
 def test_tools_beside_a_response_format() -> None:
     """Either a call or the JSON, as the model likes."""
     for answer, calls in ((CALL, 1), ('{"a":1}', 0)):

@@ -11,6 +11,7 @@ pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the ex
 
 from oracles import tool_styles
 from structgen._text import TextStream
+from structgen.frontend.elements import ELEMENT_STYLES
 from structgen.frontend.tool_calls import Begun, Call, CallReader, Part, style_of_template
 from structgen.frontend.tools import ARGUMENTS as ALONE
 from structgen.frontend.tools import STYLES as ALL
@@ -92,6 +93,15 @@ def nested(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def delimited(value: object, mark: str) -> str:
+    """Values as Gemma writes them: keys are bare, and a mark stands around texts."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{k}:{delimited(v, mark)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(delimited(v, mark) for v in value) + "]"
+    return f"{mark}{value}{mark}" if isinstance(value, str) else json.dumps(value)
+
+
 def written(style: str, calls: list[tuple[str, dict]]) -> str:
     """The calls as a model of this family writes them."""
     row = STYLES[style]
@@ -101,6 +111,8 @@ def written(style: str, calls: list[tuple[str, dict]]) -> str:
             body = json.dumps(arguments)
         elif row.parameters == "minimax_m3_xml":
             body = nested(arguments)
+        elif mark := ELEMENT_STYLES[row.parameters].ends[0]:
+            body = delimited(arguments, mark)[1:-1]
         else:
             kinds = tool_styles.STYLE_READERS[row.parameters]
             body = ""
@@ -121,7 +133,7 @@ def test_calls_are_read_back(style: str, seed: int) -> None:
     calls = [(chance.choice(names), chance.choice(ARGUMENTS)) for _ in range(chance.randint(1, 3))]
     if style == "minimax-m3":  # an empty list and an empty text are spelled alike
         calls = [(name, {k: v for k, v in a.items() if k != "deep"}) for name, a in calls]
-    before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"])
+    before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"][: 2 - STYLES[style].whole])
     text = before + written(style, calls)
     reader = CallReader(style, names, accepts)
     items: list = []
@@ -145,7 +157,7 @@ def test_calls_that_are_told_as_they_grow(style: str, seed: int) -> None:
     calls = [(chance.choice(names), chance.choice(ARGUMENTS)) for _ in range(chance.randint(1, 3))]
     if style == "minimax-m3":
         calls = [(name, {k: v for k, v in a.items() if k != "deep"}) for name, a in calls]
-    before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"])
+    before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"][: 2 - STYLES[style].whole])
     text = before + written(style, calls)
     whole = CallReader(style, names, accepts)
     plain = [item for item in [*whole.feed(text), *whole.finish()] if isinstance(item, Call)]
@@ -249,6 +261,13 @@ def test_free_text_streams_up_to_a_mark() -> None:
         ("<｜tool▁calls▁begin｜>", "deepseek-v3.1"),
         ("<|python_tag|>", "llama3"),
         ("<tool_call>{name}<arg_key>", "glm"),
+        ("<arg_key>{k}</arg_key><arg_value>{v}", "glm-4.7"),
+        ("<|tool_call>call:{name}", "gemma-4"),
+        ("<|tool_call|>[", "granite"),
+        ("<｜DSML｜tool_calls>", "deepseek-v4"),
+        ("<｜DSML｜function_calls>", "deepseek-v3.2"),
+        ("<tool_calls>[{", "hunyuan"),
+        ("<|tool_call_start|>[", "lfm2"),
     ],
 )
 def test_the_style_by_the_chat_template(template: str | None, style: str) -> None:

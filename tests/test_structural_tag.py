@@ -12,6 +12,7 @@ import random
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import structgen
@@ -20,6 +21,7 @@ from oracles.differential import instances
 from oracles.strategies import Seeded
 from structgen import errors
 from structgen.frontend import tools as tool_styles
+from structgen.frontend.elements import ELEMENT_STYLES
 from structgen.reasoning import FAMILIES
 
 VOCABULARY = structgen.Vocabulary.from_bytes(
@@ -238,6 +240,54 @@ CALLS = {
     "command-r": '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "weather", "parameters": %s}\n]<|END_ACTION|>' % J,
     "harmony": "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>%s" % J,
 }  # fmt: skip
+G = "｜GCML｜"
+P = "<|plamo:%s:plamo|>"
+N = '{"name": "weather", "arguments": %s}' % J
+CALLS |= {
+    "deepseek-v4": CALLS["deepseek-v3.2"].replace("function_calls", "tool_calls"),
+    "deepseek-v4.1": f'<{D} calls>\n<{D} invoke name="weather">\n<{D} parameter name="city" string="true">Rome</{D} parameter>\n'
+    f"</{D} invoke>\n</{D} calls>",
+    "gigachat-3.5": f'<{G}tool_calls>\n<{G}invoke name="weather">\n<{G}parameter name="city" string="true">Rome</{G}parameter>\n'
+    f"</{G}invoke>\n</{G}tool_calls>",
+    "gigachat-3": "<|function_call|>" + N,
+    "mimo": "<tool_call><function=weather><parameter=city>Rome</parameter><parameter=days>2</parameter></function></tool_call>",
+    "dots": '<dots_function_call>\n<invoke name="weather">\n<parameter name="city">Rome</parameter>\n</invoke>\n</dots_function_call>',
+    "minicpm5": '<function name="weather"><param name="city"><![CDATA[Rome]]></param></function>',
+    "glm-4.7": "<tool_call>weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>",
+    "iquest-q1": "<iquest_tool_call>weather<arg_key>city</arg_key><arg_value>Rome</arg_value></iquest_tool_call>",
+    "hunyuan": f"<tool_calls>[{N}]</tool_calls>",
+    "hy-v3": "<tool_calls>\n<tool_call>weather<tool_sep>\n<arg_key>city</arg_key><arg_value>Rome</arg_value>\n</tool_call>\n</tool_calls>",
+    "hy-v4": "<tool_calls><tool_call>weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call></tool_calls>",
+    "k2-horizon": "<ifm|tool_calls><ifm|tool_call>weather<ifm|arg_key>city</ifm|arg_key><ifm|arg_value>Rome</ifm|arg_value>"
+    "</ifm|tool_call></ifm|tool_calls>",
+    "granite-20b": "<function_call> " + N,
+    "exaone": f"<tool_call>{N}</tool_call>",
+    "longcat": f"<longcat_tool_call>\n{N}\n</longcat_tool_call>",
+    "internlm": f"<|action_start|><|plugin|>\n{N.replace('arguments', 'parameters')}<|action_end|>",
+    "apertus": '<|tools_prefix|>[{"weather": %s}, {"time": {}}]<|tools_suffix|>' % J,
+    "xlam": f"[{N}]",
+    "inkling": '<|message_model|><|content_invoke_tool_json|>{"name":"weather","args":%s}<|end_message|>' % J,
+    "plamo3": P % "begin_tool_requests"
+    + P % "begin_tool_request"
+    + P % "begin_tool_name"
+    + "weather"
+    + P % "end_tool_name"
+    + P % "begin_tool_arguments"
+    + "<|plamo:constrain|>json<|plamo:msg|>"
+    + J
+    + P % "end_tool_arguments"
+    + P % "end_tool_request"
+    + P % "end_tool_requests",
+    "gemma-4": '<|tool_call>call:weather{city:<|"|>Rome<|"|>,days:2}<tool_call|>',
+    "functiongemma": "<start_function_call>call:weather{city:<escape>Rome<escape>,days:2}<end_function_call>",
+    "lfm2": '<|tool_call_start|>[weather(city="Rome", days=2), time()]<|tool_call_end|>',
+    "olmo3": '<function_calls>weather(city="Rome", days=2)\ntime()</function_calls>',
+}
+ALIASES = {
+    "hermes": "granite4 trinity", "qwen3-coder": "step3.5 step5 granite-4.2 nanbeige", "glm-4.7": "ling3 spark2.5", "glm": "poolside",
+    "hunyuan": "jamba",
+}  # fmt: skip
+CALLS |= {other: CALLS[style] for style, others in ALIASES.items() for other in others.split()}
 CALLS |= {
     "ernie": CALLS["hermes"],
     "nemotron-v3": CALLS["qwen3-coder"],
@@ -265,7 +315,8 @@ def test_tools(style) -> None:
     thinks = dataclasses.replace(FAMILIES[tool_styles.STYLES[style].family], required=True, gap="")
     thinking = BYTES.tools(TOOLS, "required", style=style, reasoning=thinks)
     begin, end = thinks.start, thinks.end
-    assert harness.verdict(thinking, f"{begin}hm {call}{end}{call}") and not harness.verdict(thinking, call)
+    thought = "hm" if end in call else f"hm {call}"
+    assert harness.verdict(thinking, f"{begin}{thought}{end}{call}") and not harness.verdict(thinking, call)
 
 
 def test_the_docstring_names_every_style() -> None:
@@ -472,6 +523,23 @@ STYLES: dict[str, tuple[str, ...]] = {
 }
 
 
+def spelled() -> list[str]:
+    """An object in many spellings: gaps, orders, numbers, escapes, a date and none."""
+    members = ['"d"%s"2026-01-31"', '"d"%s"x"', '"n"%s1.0', '"n"%s-1', '"n"%s1e2', '"\\u006e"%s5']
+    texts = []
+    for gap, colon, comma in (
+        ("", ":", ","),
+        ("", ": ", ", "),
+        (" ", ":", ","),
+        ("\n  ", ": ", ",\n  "),
+        ("\t\t", ":", ","),
+    ):
+        for some in ([], *itertools.permutations(members, 1), *itertools.permutations(members, 2)):
+            inner = comma.join(member % colon for member in some)
+            texts.append("{" + (gap + inner + gap.rstrip(" ") if some else gap) + "}")
+    return texts
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_schemas_within_are_written_as_a_schema_alone(seed: int) -> None:
     """Under any options: tags, tools, Lark, the kinds of hosts, and what is serialized."""
@@ -498,22 +566,112 @@ def test_schemas_within_are_written_as_a_schema_alone(seed: int) -> None:
     if importlib.util.find_spec("lark") is not None:
         lark = f'start: "<" %json {json.dumps(schema)} ">"'
         within += [(BYTES.lark(lark, **how), "<%s>"), (BYTES.compile("lark", lark, **how), "<%s>")]
-    members = ['"d"%s"2026-01-31"', '"d"%s"x"', '"n"%s1.0', '"n"%s-1', '"n"%s1e2', '"\\u006e"%s5']
-    texts = []
-    for gap, colon, comma in (
-        ("", ":", ","),
-        ("", ": ", ", "),
-        (" ", ":", ","),
-        ("\n  ", ": ", ",\n  "),
-        ("\t\t", ":", ","),
-    ):
-        for some in ([], *itertools.permutations(members, 1), *itertools.permutations(members, 2)):
-            inner = comma.join(member % colon for member in some)
-            texts.append("{" + (gap + inner + gap.rstrip(" ") if some else gap) + "}")
+    texts = spelled()
     taken = [harness.verdict(alone, text) for text in texts]
     assert any(taken) and not all(taken)
     for found, around in within:
         assert [harness.verdict(found, around % text) for text in texts] == taken
+
+
+FLAT = [name for name, row in tool_styles.STYLES.items() if not row.parameters.startswith(("python", "json"))
+        and not ELEMENT_STYLES[row.parameters].nested]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "style", [n for n, row in tool_styles.STYLES.items() if row.parameters == "json"] + FLAT
+)
+def test_every_option_holds_in_calls_of_every_style(style: str) -> None:
+    """Arguments that are JSON, and JSON inside of elements, are written as the schema alone is."""
+    schema = {
+        "type": "object",
+        "properties": {"d": {"type": "string", "format": "date"}, "n": {"type": "number"}},
+        "additionalProperties": False,
+    }
+    flat, texts = style in FLAT, spelled()
+    parameters = {"type": "object", "properties": {"city": schema, "days": True}} if flat else schema
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": parameters}}, TOOLS[1]]
+    call = CALLS[style]
+    if flat:
+        call = call.replace('string="true"', 'string="false"').replace('type="string"', 'type="object"')
+    for option, values in STYLES.items():
+        for value in values:
+            how: Any = {option: value}
+            if flat:  # what a string cannot hold as it is has to be escaped
+                how["strings"] = "any"
+            plain: Any = {"numbers": "plain", "strings": "plain", **how}
+            alone = BYTES.json_schema(schema, **plain)
+            found = BYTES.tools(tools, "required", style=style, **how)
+            taken = [harness.verdict(alone, text) for text in texts]
+            assert any(taken) and not all(taken)
+            written = [call.replace("Rome" if flat else J, text) for text in texts]
+            assert [harness.verdict(found, text) for text in written] == taken, how
+
+
+STRICT: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+MIXED = [
+    {"type": "function", "function": {"name": "held", "parameters": STRICT, "strict": True}},
+    {"type": "function", "function": {"name": "free", "parameters": STRICT, "strict": False}},
+]
+RIGHT, WRONG, NO_CALL = '{"n": 1}', '{"m": [true]}', "<tool_call>\nno call"
+
+
+@pytest.mark.parametrize("level", tool_styles.STRICTNESS)
+@pytest.mark.parametrize("choice", ["auto", "required", "free", "held", "none"])
+@pytest.mark.parametrize("parallel", [True, False])
+def test_strictness(level: Any, choice: str, parallel: bool) -> None:
+    """Which calls each level takes, by the choice of tools and whether a tool asks for strict arguments."""
+
+    def call(name: str, arguments: str) -> str:
+        return '<tool_call>\n{"name": "%s", "arguments": %s}\n</tool_call>' % (name, arguments)
+
+    for tools, loose in ((MIXED, False), (MIXED[1:], True)):
+        if loose and choice == "held":
+            continue
+        found = BYTES.tools(tools, choice, strictness=level, parallel=parallel)
+        any_text = level == "auto" and choice == "auto" and loose
+        called = choice != "none"
+        expected = {
+            "words": choice in ("auto", "none"),
+            NO_CALL: any_text,
+            call("free", RIGHT): called and choice != "held",
+            call("free", WRONG): called and choice != "held" and level != "parameter",
+            call("held", RIGHT): any_text or (called and choice != "free" and not loose),
+            call("held", WRONG): any_text,
+            call("other", RIGHT): any_text,
+            call("free", "3"): any_text,
+            call("free", RIGHT) * 2: any_text or (parallel and choice in ("auto", "required")),
+        }
+        assert {text: harness.verdict(found, text) for text in expected} == expected
+
+
+@pytest.mark.parametrize("style", [n for n, row in tool_styles.STYLES.items() if row.parameters != "python"])
+def test_arguments_that_are_not_held_are_any_object_in_every_style(style: str) -> None:
+    grammar = BYTES.tools(MIXED[1:], "required", style=style, strictness="function")
+    others = 0
+    for seed in range(8):
+        text = instances.walk(Seeded(seed), grammar.matcher(), 60).decode(errors="replace")
+        reply = structgen.parse_tool_calls(text, style=style, tools=[{"name": "free", "parameters": {}}])
+        assert reply.calls and all(isinstance(call.arguments, dict) for call in reply.calls), text
+        others += any("n" not in call.arguments for call in reply.calls)
+    assert others
+
+
+def test_a_call_is_offered_only_where_it_can_be_completed() -> None:
+    """Free text may end anywhere, and a call that the tokens that are left cannot complete is not begun."""
+    found = COMPILER.tools(MIXED[:1], style="hermes")
+    least = COMPILER.tools(MIXED[:1], "required", style="hermes").matcher().tokens_needed()
+    row = structgen.allocate_bitmask(1, COMPILER.vocabulary.vocab_size)
+    for left in range(1, least + 3):
+        matcher = found.matcher()
+        matcher.fill_bitmask(row, max_tokens=left)
+        allowed = np.unpackbits(row.view(np.uint8), bitorder="little")
+        assert bool(allowed[257]) == (left >= least), (left, least)  # the token <tool_call>
+        assert allowed[ord("a")] == (left > 1)
+
+
+def test_a_level_that_is_none() -> None:
+    with pytest.raises(structgen.GrammarError, match="strictness is no 'funktion'; did you mean 'function'"):
+        BYTES.tools(TOOLS, strictness="funktion")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("field", [{"style": "qwen_xml"}, {"excludes": ["bad"]}])

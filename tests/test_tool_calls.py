@@ -20,8 +20,9 @@ from structgen.checking import bytes_compiler
 from structgen.frontend.tools import STYLES as ALL
 from tests.test_serve_text import ARGUMENTS, SCHEMA, written
 
-# Calls in Python are whole answers: tests/test_python_calls.py.
+# Calls in Python: tests/test_python_calls.py.
 STYLES = {name: row for name, row in ALL.items() if row.parameters != "python"}
+BEFORE = ("", "Let me see: <tool <|x [TOOL {\n")
 NAMES = ("weather", "time", "weather_now")
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in NAMES]
 BYTES = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], 256))
@@ -40,7 +41,7 @@ def test_calls_that_are_written_are_read(style: str, told: bool) -> None:
         if not told:  # nothing says whether 5 is a text
             usable = usable[:3] if STYLES[style].parameters != "json" else usable
         calls = [(chance.choice(NAMES), chance.choice(usable)) for _ in range(chance.randint(1, 3))]
-        before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"])
+        before = chance.choice(BEFORE[: 2 - STYLES[style].whole])
         reply = sg.parse_tool_calls(
             before + written(style, calls), style=style, tools=TOOLS if told else None
         )
@@ -72,7 +73,7 @@ def test_texts_of_the_grammar(style: str) -> None:
 @pytest.mark.parametrize("style", STYLES)
 def test_texts_that_are_cut_off(style: str) -> None:
     calls = [("weather", ARGUMENTS[2]), ("time", ARGUMENTS[1])]
-    text = "so: " + written(style, calls)
+    text = ("" if STYLES[style].whole else "so: ") + written(style, calls)
     known = 0
     for end in range(len(text) + 1):
         reply = sg.parse_tool_calls(text[:end], style=style, tools=TOOLS)

@@ -302,20 +302,22 @@ void bind_grammar(nb::module_& m) {
       .def(
           "elements",
           [](BoundGrammar& self, uint32_t part, uint32_t before, uint32_t middle,
-             const std::vector<uint32_t>& after, uint32_t close, uint32_t item, uint32_t item_close,
-             uint32_t blank, uint32_t between, std::string middle_text, std::string close_text,
-             std::vector<std::string> key_never, const std::string& entities, bool newlines, bool quoted,
-             std::string key_pattern, bool nested, bool named_end, bool bare) {
+             const std::vector<uint32_t>& after, const std::vector<uint32_t>& ends, uint32_t close,
+             uint32_t item, uint32_t item_close, uint32_t blank, uint32_t between, std::string middle_text,
+             std::string close_text, std::vector<std::string> key_never, const std::string& entities,
+             bool newlines, bool quoted, std::string key_pattern, bool nested, bool named_end, bool bare) {
             if (part >= self.source.nodes.size() || self.source.nodes[part].op != NodeOp::kPart ||
-                after.size() != kWritten)
+                after.size() != kWritten || ends.size() != kWritten)
               throw Error(ErrorKind::kValue, "not a schema, or not a mark a kind");
             checked(self, {before, middle, close, item, item_close, blank, between});
             checked(self, after);
+            checked(self, ends);
             JsonPart& p = self.schemas[self.source.nodes[part].a];
             ElementMarks<uint32_t>& marks = p.marks.emplace();
-            marks = {before, middle, close, item, item_close, {}, blank, between};
-            // `after` has one mark per kind, in the order of `Written`.
+            marks = {before, middle, close, item, item_close, {}, {}, blank, between};
+            // One mark per kind, in the order of `Written`.
             std::ranges::copy(after, marks.after.begin());
+            std::ranges::copy(ends, marks.ends.begin());
             p.text = {std::move(middle_text),
                       std::move(close_text),
                       std::move(key_never),
@@ -330,11 +332,12 @@ void bind_grammar(nb::module_& m) {
                       bare};
             return part;
           },
-          "part"_a, "before"_a, "middle"_a, "after"_a, "close"_a, "item"_a, "item_close"_a, "blank"_a,
-          "between"_a, "middle_text"_a, "close_text"_a, "key_never"_a, "entities"_a, "newlines"_a, "quoted"_a,
-          "key_pattern"_a, "nested"_a, "named_end"_a, "bare"_a,
-          "Makes the members of a schema's objects elements: before KEY middle after VALUE close. `after` "
-          "has a node for texts, null, booleans, numbers, arrays and objects. `middle_text` and `close_text` "
+          "part"_a, "before"_a, "middle"_a, "after"_a, "ends"_a, "close"_a, "item"_a, "item_close"_a,
+          "blank"_a, "between"_a, "middle_text"_a, "close_text"_a, "key_never"_a, "entities"_a, "newlines"_a,
+          "quoted"_a, "key_pattern"_a, "nested"_a, "named_end"_a, "bare"_a,
+          "Makes the members of a schema's objects elements: before KEY middle after VALUE ends close. "
+          "`after` and `ends` have a node for texts, null, booleans, numbers, arrays and objects each. "
+          "`middle_text` and `close_text` "
           "are what ends keys and strings. `entities` has the characters of keys that are written as "
           "entities: "
           "none, &\" or &<>\". For the others see csrc/schema/write/elements.h.")

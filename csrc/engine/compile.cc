@@ -179,10 +179,19 @@ static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const
   const ElementMarks<uint32_t>& nodes = *part.marks;
   auto elements = std::make_shared<ElementLayout>();
   ElementMarks<RegexId>& marks = elements->marks;
-  marks = {lowered(nodes.before), lowered(nodes.middle),     lowered(nodes.close),
-           lowered(nodes.item),   lowered(nodes.item_close), {},
-           lowered(nodes.blank),  lowered(nodes.between)};
-  for (std::size_t i = 0; i < kWritten; ++i) marks.after[i] = lowered(nodes.after[i]);
+  marks = {lowered(nodes.before),
+           lowered(nodes.middle),
+           lowered(nodes.close),
+           lowered(nodes.item),
+           lowered(nodes.item_close),
+           {},
+           {},
+           lowered(nodes.blank),
+           lowered(nodes.between)};
+  for (std::size_t i = 0; i < kWritten; ++i) {
+    marks.after[i] = lowered(nodes.after[i]);
+    marks.ends[i] = lowered(nodes.ends[i]);
+  }
   elements->text = part.text;
   out.elements = std::move(elements);
   return out;

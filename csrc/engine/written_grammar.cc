@@ -32,7 +32,7 @@ namespace structgen {
 namespace {
 
 constexpr std::string_view kMagic = "structgenG";
-constexpr uint8_t kVersion = 3;
+constexpr uint8_t kVersion = 4;
 constexpr std::size_t kSum = 8;
 constexpr uint32_t kMostRepeats = 1u << 30;
 
@@ -206,6 +206,7 @@ void schema(Form& form, JsonPart& p) {
                          &p.marks->item_close, &p.marks->blank, &p.marks->between})
     form.field(*mark);
   for (uint32_t& mark : p.marks->after) form.field(mark);
+  for (uint32_t& mark : p.marks->ends) form.field(mark);
   form.field(p.text.middle);
   form.field(p.text.close);
   form.list(p.text.key_never, [&](std::string& text) { form.field(text); });
@@ -333,10 +334,11 @@ void check(WrittenGrammar& g) {
     for (const auto& [uri, text] : p.registry)
       if (!valid_utf8(uri) || !valid_utf8(text)) broken("a text that is not UTF-8");
     if (!p.marks) continue;
-    for (const uint32_t mark :
-         {p.marks->before, p.marks->middle, p.marks->close, p.marks->blank, p.marks->between})
+    for (const uint32_t mark : {p.marks->before, p.marks->middle, p.marks->close, p.marks->item,
+                                p.marks->item_close, p.marks->blank, p.marks->between})
       below(mark, s.nodes.size());
     for (const uint32_t mark : p.marks->after) below(mark, s.nodes.size());
+    for (const uint32_t mark : p.marks->ends) below(mark, s.nodes.size());
   }
   below(g.start, s.rules.size());
   s.parts = static_cast<uint32_t>(g.schemas.size());
@@ -431,6 +433,7 @@ uint32_t include_grammar(GrammarSource& source, std::vector<JsonPart>& schemas, 
                              &p.marks->item_close, &p.marks->blank, &p.marks->between})
         *mark += nodes;
       for (uint32_t& mark : p.marks->after) mark += nodes;
+      for (uint32_t& mark : p.marks->ends) mark += nodes;
     }
     schemas.push_back(std::move(p));
   }

@@ -41,7 +41,9 @@ from structgen._readable import Place, allowed_here, place, quoted, ranges, spel
 from structgen._siblings import beside, in_folder
 from structgen.conditions import Condition, containing, max_bytes, min_bytes, without
 from structgen.constraints import Constraint, constraint_of
+from structgen.frontend.tools import STRICTNESS
 from structgen.json_options import JSON_NAMES, JsonOptions
+from structgen.kinds import TOOL_OPTIONS
 
 if TYPE_CHECKING:
     from structgen import CompiledGrammar, Compiler, Matcher, Vocabulary
@@ -153,7 +155,24 @@ def add_constraint_options(
     group = parser.add_argument_group("options of --tools")
     group.add_argument("--tool-choice", metavar="CHOICE", help="auto (the default), required, none or a name")
     group.add_argument("--tool-style", metavar="STYLE", help="how calls are written (default: as the model)")
+    group.add_argument(
+        "--parallel-tool-calls",
+        action=argparse.BooleanOptionalAction,
+        help="several calls (the default) or one",
+    )
+    add_strictness(group)
     add_schema_options(parser, {"numbers": "any", "strings": "any", **(defaults or {})})
+
+
+def add_strictness(group: Any, default: str | None = None) -> None:
+    """The flag of `Compiler.tools(strictness=)`."""
+    group.add_argument(
+        "--tool-strictness",
+        choices=STRICTNESS,
+        default=default,
+        help="how far calls are held: to their functions' parameters (the default), to the form of a call, "
+        "or as each tool's `strict` says",
+    )
 
 
 def condition(options: argparse.Namespace) -> Condition | None:
@@ -198,7 +217,7 @@ def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None =
     if wanted == ["type"]:
         return constraint_of({"schema": python_type(given["type"]), "condition": met})
     name = ""
-    more: dict[str, Any] = {"tool_choice": options.tool_choice, "tool_style": options.tool_style}
+    more: dict[str, Any] = {name: getattr(options, name) for name in TOOL_OPTIONS}
     more["condition"] = met
     for kind in _FILES:
         value = given.pop(kind)

@@ -13,6 +13,7 @@ import time
 from structgen import CompiledGrammar, Compiler, allocate_bitmask
 from structgen.constraints import Constraint
 from structgen.errors import GrammarError
+from structgen.kinds import TOOL_OPTIONS
 
 from . import common
 
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 def _plain(options: argparse.Namespace) -> argparse.Namespace:
     """The options without a constraint: each file is one of its own."""
     kinds = ("schema", "type", "regex", "choice", "gbnf", "lark", "grammar", "tools", "response_format")
-    return argparse.Namespace(**{**vars(options), **dict.fromkeys((*kinds, "tool_choice", "tool_style"))})
+    return argparse.Namespace(**{**vars(options), **dict.fromkeys((*kinds, *TOOL_OPTIONS))})
 
 
 def measure(

@@ -20,7 +20,7 @@ from structgen._siblings import beside
 from structgen.constraints import Constraint, constraint_of
 from structgen.generation.many import Request
 from structgen.generation.options import settings_of
-from structgen.kinds import ARGUMENTS
+from structgen.kinds import ARGUMENTS, TOOL_OPTIONS
 
 from .common import Failure, Inputs, called, constraint, json_options, taken
 
@@ -139,8 +139,7 @@ class _Reader:
                 raise Failure('no "schema" here and no --schema')
             own["schema"] = self.common
         elif not isinstance(own.get("schema"), Constraint):
-            named = ("tool_choice", "tool_style", "parallel_tool_calls")
-            mine = {name: own.pop(name) for name in (*ARGUMENTS, *named) if name in own}
+            mine = {name: own.pop(name) for name in (*ARGUMENTS, *TOOL_OPTIONS) if name in own}
             own["schema"] = constraint_of(mine)
         return {**self.given, **own}
 

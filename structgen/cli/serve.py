@@ -16,7 +16,7 @@ from typing import Any
 
 from structgen.serve.options import ServerOptions
 
-from .common import OK, Commands, Failure, load_model, note
+from .common import OK, Commands, Failure, add_strictness, load_model, note
 
 _KEY = "STRUCTGEN_API_KEY"
 _LOCAL = ("127.0.0.1", "::1", "localhost")  # what --host may be for this machine alone
@@ -87,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
         metavar="STYLE",
         help="how the model writes tool calls (default: by its chat template)",
     )
+    add_strictness(parser, _DEFAULTS.tool_strictness)
     parser.add_argument(
         "--reasoning",
         default=_DEFAULTS.reasoning,
@@ -132,7 +133,15 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
     keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
     found = {
         name: getattr(options, name)
-        for name in ("name", "tool_style", "reasoning", "temperature", "corpus", "on_limit")
+        for name in (
+            "name",
+            "tool_style",
+            "tool_strictness",
+            "reasoning",
+            "temperature",
+            "corpus",
+            "on_limit",
+        )
     }
     for field in _NUMBERS:
         if field.endswith("_bytes"):

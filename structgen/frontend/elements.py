@@ -18,48 +18,83 @@ from . import source
 __all__ = ["ELEMENT_STYLES", "asks_for_unique_items", "build"]
 
 
+Kinds = tuple[str, str, str, str, str, str]  # of texts, null, Booleans, numbers, arrays and objects
+
+
 @dataclass(frozen=True, slots=True)
 class ElementStyle:
-    """A member is ``before KEY middle after VALUE close``, an item ``item after VALUE item_close``.
+    """A member is ``before KEY middle after VALUE ends close``, an item ``item after VALUE ends item_close``.
 
     ``{kind}`` in `after` is one of `kinds`: what is written of texts, null, Booleans, numbers, arrays and
-    objects. A line break at its beginning may be left out.
+    objects. A line break at its beginning may be left out. `ends` has what stands behind a value of each of
+    these kinds.
     """
 
     before: str
     middle: str
     after: str
     close: str
-    kinds: tuple[str, str, str, str, str, str] = ("", "", "", "", "", "")
+    kinds: Kinds = ("", "", "", "", "", "")
+    ends: Kinds = ("", "", "", "", "", "")
     key_never: tuple[str, ...] = ()  # what no key contains
     key_pattern: str = ""  # what a key has to match, an ECMA pattern
     entities: str = ""  # characters of keys that are written as ``&amp;``, ``&quot;`` and so on
     newlines: bool = False  # a reader takes one in front of a string and one behind it off
-    between: str = ""  # from the second member on, in front of it
+    between: str = ""  # from the second member or item on, in front of it
     python: bool = False  # strings are quoted, and constants are Python's
     stop: str = ""  # what no string contains; empty: `close`
     item: str = ""
-    item_close: str = ""  # empty: the style is not nested
+    item_close: str = ""
+    nested: bool = False  # objects and arrays inside are elements, too
     named_end: bool = False  # behind `close` the key stands once more, and `middle`
     bare: bool = False  # blanks stand between elements, and nowhere else
-
-    @property
-    def nested(self) -> bool:
-        return bool(self.item_close)
 
 
 _TEXT_OR_JSON = ("true", "false", "false", "false", "false", "false")
 _M3 = "]<]minimax[>["
+
+
+def _delimited(mark: str) -> ElementStyle:
+    """``{city:MARKPortoMARK,days:[1,2]}``: nothing is quoted, and a mark stands around texts."""
+    kinds, ends = (mark, "", "", "", "[", "{"), (mark, "", "", "", "]", "}")
+    names = r"^[^\s:,{}\[\]<]+$"
+    return ElementStyle(
+        "", ":", "{kind}", "", kinds, ends, between=",", stop=mark, nested=True, key_pattern=names
+    )
+
+
 # Recipe, tool style 2, with elements of its own: a row: what stands around a key, a value and an item.
 ELEMENT_STYLES = {
     "python": ElementStyle("", "=", "", "", between=", ", python=True),
     "qwen_xml": ElementStyle("<parameter=", ">", "", "</parameter>", key_never=(">",), newlines=True),
+    "mimo_xml": ElementStyle("<parameter=", ">", "", "</parameter>", key_never=(">",)),
     "minimax_xml": ElementStyle('<parameter name="', '">', "", "</parameter>", key_never=('"', ">")),
     "step_xml": ElementStyle(
         '<steptml:parameter name="', '">', "", "</steptml:parameter>", key_never=('"', ">")
     ),
     "glm_xml": ElementStyle(
         "<arg_key>", "</arg_key>", "\n<arg_value>", "</arg_value>", key_never=("</arg_key>",)
+    ),
+    # Its readers parse XML: what stands in CDATA is taken as it is.
+    "minicpm_xml": ElementStyle(
+        '<param name="',
+        '"><![CDATA[',
+        "",
+        "]]></param>",
+        key_never=('"', "'", "<", ">", "&"),
+        key_pattern=r"^[\x21-\uffff]+$",
+        stop="]]>",
+    ),
+    "glm_4_7_xml": ElementStyle(
+        "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", key_never=("</arg_key>",)
+    ),
+    "ifm_xml": ElementStyle(
+        "<ifm|arg_key>",
+        "</ifm|arg_key>",
+        "<ifm|arg_value>",
+        "</ifm|arg_value>",
+        key_never=("<ifm|", "</ifm|"),
+        key_pattern=r"^\S(?:[\s\S]*\S)?$",
     ),
     "deepseek_xml": ElementStyle(
         '<｜DSML｜parameter name="',
@@ -77,6 +112,16 @@ ELEMENT_STYLES = {
         kinds=_TEXT_OR_JSON,
         key_never=('"',),
     ),
+    "gigachat_xml": ElementStyle(
+        '<｜GCML｜parameter name="',
+        '" string="',
+        '{kind}">',
+        "</｜GCML｜parameter>",
+        kinds=_TEXT_OR_JSON,
+        key_never=('"',),
+    ),
+    "gemma": _delimited('<|"|>'),
+    "functiongemma": _delimited("<escape>"),
     "kimi_k3_xml": ElementStyle(
         '<|open|>argument key="',
         '" type="',
@@ -94,6 +139,7 @@ ELEMENT_STYLES = {
         stop=_M3,
         item=f"{_M3}<item>",
         item_close=f"{_M3}</item>",
+        nested=True,
         named_end=True,
         bare=True,
     ),
@@ -107,6 +153,7 @@ ELEMENT_STYLES = {
         entities='&"<>',
         item='<cofl:value type="',
         item_close="</cofl:value>",
+        nested=True,
     ),
 }
 
@@ -153,6 +200,7 @@ def build(
         spell(style.before),
         spell(style.middle),
         [after(kind) for kind in style.kinds],
+        [spell(end) for end in style.ends],
         spell(style.close),
         spell(style.item),
         spell(style.item_close),

@@ -227,6 +227,7 @@ class _Formats:
                 set(text) & set("&;") or any(text in name for name in ("quot", "amp", "lt", "gt"))
             ):
                 self.fail(f"{text!r} occurs in entities and cannot be excluded in {style}", path)
+        blanks = 0 if row.ends[0] else blanks  # keys are bare, and some readers take blanks for part of them
         return elements.build(self.b, part, row, self.spell, blanks)
 
     def schema(

@@ -25,8 +25,8 @@ likeliest first: `12` is 12, then "12". The product of all readings is tried aga
 Invariants.
 - The grammar made the text, so a complete call is well-formed. In a text that was cut off, an incomplete call
   stays text, except in a stream, where its beginning was told already.
-- In the style of Python, and with arguments alone, an answer is calls or text as a whole. A call is given at
-  the end of the text; arguments alone may be streamed.
+- In styles of a bare list (`Style.whole`), and with arguments alone, an answer is calls or text as a whole.
+  Calls of Python are given at the end of the text or of the section; arguments alone may be streamed.
 
 Rejected. One pattern for each name: 500 names took a server half a second in each request.
 """
@@ -99,6 +99,25 @@ Item = str | Call | Begun | Part
 # Recipe, tool style 3: a mark of its chat templates, in front of marks that occur in it.
 _TEMPLATES = (
     ("func_name1(params_name1", "pythonic"),
+    ("<｜DSML｜ calls>", "deepseek-v4.1"),
+    ("<｜DSML｜tool_calls>", "deepseek-v4"),
+    ("｜GCML｜", "gigachat-3.5"),
+    ("<|function_call|>", "gigachat-3"),
+    ("<dots_function_call>", "dots"),
+    ("<iquest_tool_call>", "iquest-q1"),
+    ("<ifm|tool_call>", "k2-horizon"),
+    ("<longcat_tool_call>", "longcat"),
+    ("<|plugin|>", "internlm"),
+    ("<|tools_prefix|>", "apertus"),
+    ("<|content_invoke_tool_json|>", "inkling"),
+    ("<|plamo:begin_tool_request", "plamo3"),
+    ("<|tool_call>call:", "gemma-4"),
+    ("<start_function_call>", "functiongemma"),
+    ("<|tool_call_start|>", "lfm2"),
+    ("<function_calls>", "olmo3"),
+    ("<tool_sep>", "hy-v3"),
+    ('<function name="', "minicpm5"),
+    ("<function_call>", "granite-20b"),
     ("]<]minimax[>[", "minimax-m3"),
     ("<minimax:tool_call>", "minimax"),
     ("｜DSML｜", "deepseek-v3.2"),
@@ -111,8 +130,12 @@ _TEMPLATES = (
     ("functools[", "phi4"),
     ("<|tool_call|>", "granite"),
     ("<|tool_calls_section_begin|>", "kimi-k2"),
+    ("</arg_key><arg_value>", "glm-4.7"),
     ("<arg_key>", "glm"),
+    ("<tool_calls>", "hunyuan"),
+    ("<tool_call><function=", "mimo"),
     ("<function=", "qwen3-coder"),
+    ('<tool_call>{"name"', "exaone"),
     ("<tool_call>", "hermes"),
     ("[ARGS]", "mistral-v11"),
     ("[TOOL_CALLS]", "mistral"),
@@ -167,18 +190,25 @@ class CallReader:
             yield rest
 
     def _python(self, last: bool) -> Iterator[Item]:
-        """Reads calls as Python writes them: the whole answer is calls, or it is text."""
-        begins = self._text.lstrip()[:1]
-        self._words = self._words or begins not in ("", "[")
-        if self._words:
-            out, self._text = self._text, ""
-            if out:
-                yield out
-        elif last and (found := calls_of(self._text, self._names)) is not None:
+        """Reads an answer that is a list of Python's calls as a whole."""
+        if last and (found := calls_of(self._text, self._names)) is not None:
             self._text = ""
-            for name, arguments in found:
-                self.calls += 1
-                yield Call(name, arguments)
+            self.calls += len(found)
+            yield from (Call(name, arguments) for name, arguments in found)
+
+    def _python_section(self) -> list[Call] | None:
+        """Takes the section of Python's calls at the beginning of the text; None: no whole one is there."""
+        row = self._style
+        end = self._text.find(row.close, len(row.open))
+        body = self._text[len(row.open) : end]
+        if row.separator == "\n":
+            body = ", ".join(line for line in body.splitlines() if line.strip())
+        found = calls_of(f"[{body}]", self._names) if end >= 0 else None
+        if found is None:
+            return None
+        self._text = self._text[end + len(row.close) :]
+        self.calls += len(found)
+        return [Call(name, arguments) for name, arguments in found]
 
     def _arguments(self, last: bool) -> Iterator[Item]:
         """Reads an answer that is the arguments of the only function."""
@@ -197,7 +227,14 @@ class CallReader:
         if self._alone:
             yield from self._arguments(last)
             return
-        if self._style.parameters == "python":
+        python = self._style.parameters == "python"
+        if self._style.whole and not self.calls and not self._inside and self._open is None:
+            self._words = self._words or self._text.lstrip()[:1] not in ("", "[")
+            if self._words and self._text:
+                out, self._text = self._text, ""
+                yield out
+                return
+        if self._style.whole and python:
             yield from self._python(last)
             return
         while self._text or self._open is not None:
@@ -211,10 +248,10 @@ class CallReader:
                     continue
                 if self._stream and self._starts():
                     continue
-                found = self._call(0, last)
-                if found is None:
+                one = self._call(0, last)
+                if one is None:
                     return
-                call, end = found
+                call, end = one
                 self._text = self._text[end:]
                 self.calls += 1
                 yield call
@@ -229,15 +266,24 @@ class CallReader:
             if at:
                 out, self._text = self._text[:at], self._text[at:]
                 yield out
+            if python:
+                if (found := self._python_section()) is not None:
+                    yield from found
+                    continue
+                if self._style.close not in self._text and not last:
+                    return
+                out, self._text = self._text[: len(self._mark)], self._text[len(self._mark) :]
+                yield out
+                continue
             if self._style.open:
                 self._text = self._text[len(self._mark) :]
                 self._inside = True
                 continue
             if self._stream and self._starts():
                 continue
-            found = self._call(0, last)
-            if found is not None:
-                call, end = found
+            one = self._call(0, last)
+            if one is not None:
+                call, end = one
                 self._text = self._text[end:].lstrip("\n") if self._style.end else self._text[end:]
                 self.calls += 1
                 yield call
@@ -337,7 +383,11 @@ class CallReader:
     # ---- arguments as elements ----
 
     def _elements(self, name: str, body: str) -> str | None:
-        if not elements.ELEMENT_STYLES[self._style.parameters].nested:
+        row = elements.ELEMENT_STYLES[self._style.parameters]
+        if row.ends[0]:
+            value = _delimited_members(body, row.ends[0])
+            return None if value is None else json.dumps(value, ensure_ascii=False)
+        if not row.nested:
             members = _flat_members(self._style.parameters, body)
             if members is None:
                 return None
@@ -408,6 +458,8 @@ def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
     `names` are sorted, longest first; None: any name without blanks, quotes, backslashes and angle brackets.
     """
     written = _ANY_NAME if names is None else "|".join(map(re.escape, names))
+    if names is None and begin.endswith("{name}"):
+        written += r"(?=[\s<]|$)"
     pattern = re.escape(begin).replace(r"\{name\}", f"(?P<name>{written})")
     return re.compile(pattern.replace(r"\{index\}", "[0-9]+"))
 
@@ -453,6 +505,15 @@ def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
         members.append((key, values))
         at = match.end()
     return members
+
+
+def _delimited_members(body: str, mark: str) -> dict[str, Any] | None:
+    """The members of ``city:MARKRomeMARK,days:[1,2]``; None: another style."""
+    parts = body.split(mark)
+    parts[1::2] = map(json.dumps, parts[1::2])
+    parts[::2] = [re.sub(r"[^\s:,{}\[\]]+(?=\s*:)", lambda key: json.dumps(key[0]), p) for p in parts[::2]]
+    value, fine = _json("{" + "".join(parts) + "}")
+    return value if fine and isinstance(value, dict) and len(parts) % 2 else None
 
 
 def _loose(after: str) -> str:

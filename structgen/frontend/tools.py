@@ -3,7 +3,7 @@ r"""Tool calls as the common model families write them: a table, one row a forma
 In: OpenAI's list of tools and ``tool_choice``. Out: a structural tag (see `structural_tag`). Cost: linear.
 
 The problem. Each family of models was trained to write its own marks around a call. There are more than
-twenty styles, and new families bring new ones.
+fifty styles, and new families bring new ones.
 
 The idea. A style is a row of `STYLES`, a `Style`: the text before and after the arguments of a call, the
 marks around all calls, and how arguments are spelled (``parameters``: JSON, Python, or a row of elements.py).
@@ -36,13 +36,16 @@ import re
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import GrammarError
 from . import python_calls, source
 from .closing import closed_parameters
 from .python_types import schema_of
 from .python_types import tools as tools_document
+
+Strictness = Literal["auto", "function", "parameter"]
+STRICTNESS: tuple[Strictness, ...] = ("auto", "function", "parameter")  # each holds more than the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,8 @@ class Style:
 
     A call is `begin`, the arguments, `end`. ``{name}`` is the function's name, ``{index}`` any number. A
     style with a section has `open`, calls joined by `separator`, and `close`. In a style without one,
-    `trigger` is the text with which every call begins. `family` names the marks of its models' thoughts
-    (reasoning.py).
+    `trigger` is the text with which every call begins. `single`: an answer has one call at most, because
+    hosts read no more. `family` names the marks of its models' thoughts (reasoning.py).
     """
 
     begin: str
@@ -62,9 +65,29 @@ class Style:
     close: str = ""
     separator: str = ""
     parameters: str = "json"
+    single: bool = False
     family: str = "qwen3"
 
+    @property
+    def whole(self) -> bool:
+        """Whether an answer is calls or text as a whole: a bare list, which text may hold as well."""
+        return self.open == "["
 
+    @property
+    def excluded(self) -> list[str]:
+        """The marks that no value outside JSON contains: those that end the call and the section."""
+        if self.parameters == "json":
+            return []
+        if self.parameters == "python":
+            marks = [self.close.removeprefix("]")]
+        else:
+            marks = [*self.end.removeprefix("}").split("\n"), self.close.strip()]
+        return [mark for mark in marks if mark]
+
+
+# Sources: "vLLM" is the parser of that name in vllm/tool_parsers and vllm/parser of vLLM 0.33.0, "SGLang" the
+# detector in sglang/srt/function_call of SGLang 0.5.23, "xgrammar" is its builtin_structural_tag.py of 0.2.8.
+# tests/hosts/test_vllm_tool_calls.py and test_sglang.py have them read our calls.
 # Recipe, tool style 1: a row: what stands around a call.
 STYLES = {
     "json": Style('{"name": "{name}", "arguments": ', "}", trigger='{"name": '),
@@ -100,6 +123,32 @@ STYLES = {
         close="</｜DSML｜function_calls>",
         parameters="deepseek_xml",
     ),
+    "deepseek-v4": Style(  # vLLM deepseek_v4
+        '<｜DSML｜invoke name="{name}">\n',
+        "</｜DSML｜invoke>\n",
+        open="<｜DSML｜tool_calls>\n",
+        close="</｜DSML｜tool_calls>",
+        parameters="deepseek_xml",
+        family="deepseek-v4",
+    ),
+    "deepseek-v4.1": Style(  # vLLM deepseek_v41
+        '<｜DSML｜ invoke name="{name}">\n',
+        "</｜DSML｜ invoke>\n",
+        open="<｜DSML｜ calls>\n",
+        close="</｜DSML｜ calls>",
+        parameters="deepseek_v4_1_xml",
+        family="deepseek-v4",
+    ),
+    "gigachat-3.5": Style(  # SGLang gigachat35
+        '<｜GCML｜invoke name="{name}">\n',
+        "</｜GCML｜invoke>\n",
+        open="<｜GCML｜tool_calls>\n",
+        close="</｜GCML｜tool_calls>",
+        parameters="gigachat_xml",
+    ),
+    "gigachat-3": Style(  # vLLM gigachat3
+        '<|function_call|>{"name": "{name}", "arguments": ', "}", trigger="<|function_call|>", single=True
+    ),
     "kimi-k2": Style(
         "<|tool_call_begin|>functions.{name}:{index}<|tool_call_argument_begin|>",
         "<|tool_call_end|>",
@@ -120,6 +169,26 @@ STYLES = {
         trigger="<tool_call>",
         parameters="qwen_xml",
     ),
+    "mimo": Style(  # vLLM mimo, xgrammar mimo
+        "<tool_call><function={name}>",
+        "</function></tool_call>",
+        trigger="<tool_call>",
+        parameters="mimo_xml",
+        family="mimo",
+    ),
+    "dots": Style(  # vLLM dots
+        '<invoke name="{name}">\n',
+        "</invoke>\n",
+        open="<dots_function_call>\n",
+        close="</dots_function_call>",
+        parameters="minimax_xml",
+    ),
+    "minicpm5": Style(  # vLLM minicpm5
+        '<function name="{name}">',
+        "</function>",
+        trigger='<function name="',
+        parameters="minicpm_xml",
+    ),
     "minimax": Style(
         '<invoke name="{name}">\n',
         "</invoke>\n",
@@ -136,6 +205,45 @@ STYLES = {
         family="minimax-m3",
     ),
     "glm": Style("<tool_call>{name}\n", "</tool_call>", trigger="<tool_call>", parameters="glm_xml"),
+    "glm-4.7": Style(  # vLLM glm47, xgrammar glm_4_7
+        "<tool_call>{name}", "</tool_call>", trigger="<tool_call>", parameters="glm_4_7_xml", family="glm-4.5"
+    ),
+    "iquest-q1": Style(  # SGLang iquest_q1
+        "<iquest_tool_call>{name}",
+        "</iquest_tool_call>",
+        trigger="<iquest_tool_call>",
+        parameters="glm_4_7_xml",
+    ),
+    "hunyuan": Style(  # vLLM hunyuan_a13b
+        '{"name": "{name}", "arguments": ',
+        "}",
+        open="<tool_calls>[",
+        close="]</tool_calls>",
+        separator=", ",
+        family="hunyuan",
+    ),
+    "hy-v3": Style(  # vLLM hy_v3, of tokenizers whose marks have no suffix
+        "<tool_call>{name}<tool_sep>",
+        "</tool_call>\n",
+        open="<tool_calls>\n",
+        close="</tool_calls>",
+        parameters="glm_4_7_xml",
+    ),
+    "hy-v4": Style(  # vLLM hy_v4, of tokenizers whose marks have no suffix
+        "<tool_call>{name}",
+        "</tool_call>",
+        open="<tool_calls>",
+        close="</tool_calls>",
+        parameters="glm_4_7_xml",
+    ),
+    "k2-horizon": Style(  # vLLM k2_horizon, its form "xml"
+        "<ifm|tool_call>{name}",
+        "</ifm|tool_call>",
+        open="<ifm|tool_calls>",
+        close="</ifm|tool_calls>",
+        parameters="ifm_xml",
+        family="k2-horizon",
+    ),
     "seed-oss": Style(
         "<seed:tool_call>\n<function={name}>\n",
         "</function>\n</seed:tool_call>",
@@ -156,6 +264,62 @@ STYLES = {
     "granite-3.1": Style(
         '{"name": "{name}", "arguments": ', "}", open="<tool_call>[", close="]", separator=", "
     ),
+    "granite-20b": Style(  # vLLM granite-20b-fc
+        '<function_call> {"name": "{name}", "arguments": ', "}", trigger="<function_call>"
+    ),
+    "exaone": Style(  # xgrammar exaone
+        '<tool_call>{"name": "{name}", "arguments": ', "}</tool_call>", trigger="<tool_call>"
+    ),
+    "longcat": Style(  # vLLM longcat
+        '<longcat_tool_call>\n{"name": "{name}", "arguments": ',
+        "}\n</longcat_tool_call>",
+        trigger="<longcat_tool_call>",
+        family="longcat",
+    ),
+    "internlm": Style(  # vLLM internlm
+        '<|action_start|><|plugin|>\n{"name": "{name}", "parameters": ',
+        "}<|action_end|>",
+        trigger="<|action_start|><|plugin|>",
+        single=True,
+    ),
+    "apertus": Style(  # vLLM apertus
+        '{"{name}": ',
+        "}",
+        open="<|tools_prefix|>[",
+        close="]<|tools_suffix|>",
+        separator=", ",
+        family="apertus",
+    ),
+    "xlam": Style(  # vLLM xlam, a bare list
+        '{"name": "{name}", "arguments": ', "}", open="[", close="]", separator=", "
+    ),
+    "inkling": Style(  # vLLM inkling
+        '<|message_model|><|content_invoke_tool_json|>{"name":"{name}","args":',
+        "}<|end_message|>",
+        trigger="<|message_model|><|content_invoke_tool_json|>",
+        family="inkling",
+    ),
+    "plamo3": Style(  # vLLM plamo3
+        "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
+        "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+        "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
+        open="<|plamo:begin_tool_requests:plamo|>",
+        close="<|plamo:end_tool_requests:plamo|>",
+        family="plamo3",
+    ),
+    "gemma-4": Style(  # vLLM gemma4
+        "<|tool_call>call:{name}{",
+        "}<tool_call|>",
+        trigger="<|tool_call>",
+        parameters="gemma",
+        family="gemma-4",
+    ),
+    "functiongemma": Style(  # Google's page on its format; vLLM functiongemma reads texts alone
+        "<start_function_call>call:{name}{",
+        "}<end_function_call>",
+        trigger="<start_function_call>",
+        parameters="functiongemma",
+    ),
     "phi4": Style('{"name": "{name}", "arguments": ', "}", open="functools[", close="]", separator=", "),
     "nemotron": Style(
         '{"name": "{name}", "arguments": ', "}", open="<TOOLCALL>[", close="]</TOOLCALL>", separator=", "
@@ -171,6 +335,23 @@ STYLES = {
     ),
     # Llama 3.2 and 4 and others that write Python: frontend/python_calls.py.
     "pythonic": Style("{name}(", ")", open="[", close="]", separator=", ", parameters="python"),
+    "lfm2": Style(  # vLLM lfm2
+        "{name}(",
+        ")",
+        open="<|tool_call_start|>[",
+        close="]<|tool_call_end|>",
+        separator=", ",
+        parameters="python",
+    ),
+    "olmo3": Style(  # vLLM olmo3
+        "{name}(",
+        ")",
+        open="<function_calls>",
+        close="</function_calls>",
+        separator="\n",
+        parameters="python",
+        family="olmo3",
+    ),
     # A call ends with <|call|>, which is one of the model's end tokens: it is not part of the text.
     "harmony": Style(
         "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>",
@@ -187,6 +368,16 @@ for _other, _same in {
     "gpt-oss": "harmony",
     "llama4": "pythonic",
     "llama4-json": "llama3",
+    "granite4": "hermes",  # vLLM granite4
+    "trinity": "hermes",  # SGLang trinity
+    "step3.5": "qwen3-coder",  # vLLM step3p5
+    "step5": "qwen3-coder",  # vLLM step5
+    "granite-4.2": "qwen3-coder",  # vLLM granite_thinking
+    "nanbeige": "qwen3-coder",  # SGLang nanbeige
+    "ling3": "glm-4.7",  # vLLM ling3
+    "spark2.5": "glm-4.7",  # SGLang spark25
+    "poolside": "glm",  # vLLM poolside_v1
+    "jamba": "hunyuan",  # vLLM jamba
 }.items():
     STYLES[_other] = STYLES[_same]
 
@@ -203,6 +394,7 @@ def structural_tag(
     never: Sequence[str] = (),
     extra_keys: str | None = None,
     digits: int | None = None,
+    strictness: Strictness = "parameter",
 ) -> dict[str, Any]:
     """The structural tag for a request with tools.
 
@@ -216,15 +408,21 @@ def structural_tag(
         extra_keys: "allow" leaves the parameters as open as their schema is; otherwise a call has only the
             arguments that its function lists.
         digits: the most digits of an `int` of a Python function, as in `Compiler.json_schema`.
+        strictness: one of `STRICTNESS`; see `Compiler.tools`.
     """
+    if strictness not in STRICTNESS:
+        known = ", ".join(STRICTNESS)
+        hint = source.meant(str(strictness), STRICTNESS) or f"; known: {known}"
+        raise GrammarError(f"strictness is no {strictness!r:.40}{hint}")
     row = Style("", "") if style == ARGUMENTS else STYLES.get(style)
     if row is None:
         raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
     if not isinstance(tools, list | tuple):
         raise GrammarError(f"tools are a list of objects, not {tools!r:.60}")
-    python = row.parameters == "python"
     closed = extra_keys != "allow"
     functions = [_function(tool, i, closed, digits) for i, tool in enumerate(tools)]
+    strict = [strictness == "parameter" or _is_strict(tool) for tool in tools]
+    functions = [(name, p if held else ANYTHING) for (name, p), held in zip(functions, strict, strict=True)]
     names = [name for name, _ in functions]
     if len(set(names)) != len(names):
         raise GrammarError("two tools have the same name")
@@ -240,14 +438,16 @@ def structural_tag(
         raise GrammarError("a tool call is required, but there are no tools")
     if style == ARGUMENTS:
         return {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": functions[0][1]}}
-    if python:
+    if row.parameters == "python":
         functions = [(name, python_calls.parameters(name, schema)) for name, schema in functions]
     tags = [_tag(row, name, schema) for name, schema in functions]
-    single = not parallel or forced is not None
+    single = row.single or not parallel or forced is not None
     body: dict[str, Any]
     no_call = {**python_calls.no_call, "excludes": [*never]}
-    if not tags or tool_choice == "none":
-        body = no_call if python else {"type": "any_text", "excludes": [row.open or row.trigger, *never]}
+    if strictness == "auto" and tool_choice == "auto" and not any(strict):
+        body = {"type": "any_text", "excludes": [*never]}
+    elif not tags or tool_choice == "none":
+        body = no_call if row.whole else {"type": "any_text", "excludes": [row.open or row.trigger, *never]}
     elif row.open:
         calls = {
             "type": "tags_with_separator",
@@ -259,7 +459,7 @@ def structural_tag(
         section = {"type": "tag", "begin": row.open, "content": calls, "end": row.close}
         if must:
             body = section
-        elif python:
+        elif row.whole:
             body = {"type": "or", "elements": [section, no_call]}
         else:
             body = {
@@ -286,8 +486,8 @@ def structural_tag(
 def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
     begin, index, rest = row.begin.partition("{index}")
     content: dict[str, Any] = {"type": "json_schema", "json_schema": schema, "style": row.parameters}
-    if row.parameters not in ("json", "python"):  # elements have no escapes
-        content["excludes"] = [mark for mark in (*row.end.split("\n"), row.close.strip()) if mark]
+    if row.excluded:
+        content["excludes"] = row.excluded
     if index:
         after = {"type": "const_string", "value": rest.replace("{name}", name)}
         content = {"type": "sequence", "elements": [{"type": "regex", "pattern": "[0-9]+"}, after, content]}
@@ -296,6 +496,10 @@ def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
 
 # The parameters of a function that lists none.
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+# What a call may have that is not held to its function's parameters.
+ANYTHING: dict[str, Any] = {"type": "object", "additionalProperties": True}
 
 
 # What other interfaces call the parameters of a function.
@@ -348,6 +552,11 @@ def _function(tool: Any, i: int, closed: bool, digits: int | None = None) -> tup
     if parameters is None:
         return function["name"], NOTHING
     return function["name"], closed_parameters(parameters) if closed else parameters
+
+
+def _is_strict(tool: Any) -> bool:
+    """Whether a tool asks for arguments by its schema. A Python function does: its types are its schema."""
+    return not isinstance(tool, dict) or tool.get("function", tool).get("strict") is True
 
 
 def _forced(choice: Any) -> str | None:

@@ -170,7 +170,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
         grammar: a `CompiledGrammar`; a `Template`; or a text or Path in either dialect.
         tools: a list of Python functions or of OpenAI's objects. `tool_choice` is "auto" (text and calls, or
             text alone), "required", "none", or a function; `tool_style` a style of `Compiler.tools`, by
-            default the model's own; `parallel_tool_calls` False allows one call. The value is a `ToolReply`.
+            default the model's own; `parallel_tool_calls` False allows one call; `tool_strictness` is
+            `strictness` of `Compiler.tools`. The value is a `ToolReply`.
         response_format: OpenAI's object, or a Python type.
 
     Beside any of these:

@@ -82,6 +82,7 @@ class ToolOptions(Options, total=False):
     tool_choice: Any
     tool_style: str | None
     parallel_tool_calls: bool | None
+    tool_strictness: Literal["auto", "function", "parameter"] | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,8 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
     Args:
         model, prompt, compiler, format: as in `sg.generate`.
         schema, regex, choice, gbnf, lark, grammar, tools, tool_choice, tool_style, parallel_tool_calls,
-            response_format, condition: what the text must be, as in `sg.generate`; `schema` takes compiled
-            grammars too.
+            tool_strictness, response_format, condition: what the text must be, as in `sg.generate`; `schema`
+            takes compiled grammars too.
         whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: of JSON,
             as there.
             By default each value is written in one way, which is the language that P is restricted to.

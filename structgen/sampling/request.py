@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from .._checks import no_option, number, one_of, whole
 from ..constraints import NAMED, Constraint, constraint_of
 from ..json_options import SampledOptions
+from ..kinds import Strictness
 from ..lm.asked import Asked, AskOptions, ask
 from ..lm.load import language_model, room_after
 from ..lm.prompts import Format
@@ -48,6 +49,7 @@ class TargetOptions(AskOptions, total=False):
     tool_choice: Any
     tool_style: str | None
     parallel_tool_calls: bool | None
+    tool_strictness: Strictness | None
     response_format: Any
     max_tokens: int
     temperature: float
@@ -91,6 +93,7 @@ class TargetRequest(SampledOptions):
     tool_choice: Any = None
     tool_style: str | None = None
     parallel_tool_calls: bool | None = None
+    tool_strictness: Strictness | None = None
     response_format: Any = None
     condition: Condition | None = None
     max_tokens: int = 256

@@ -17,6 +17,7 @@ from typing import Any
 from ..compiler import Compiler
 from ..errors import GrammarError
 from ..frontend import tools as tool_frontend
+from ..frontend.tools import Strictness
 from ..grammar import CompiledGrammar
 from ..json_options import style_in
 from ..kinds import KINDS, response_format
@@ -36,13 +37,18 @@ Build = Callable[[Compiler], CompiledGrammar]
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The tools of a request, checked. `choice` is "auto", "none", "required" or a function's name."""
+    """The tools of a request, checked. `choice` is "auto", "none", "required" or a function's name.
+
+    `strict` are the names of the tools that ask for arguments by their schema.
+    """
 
     tools: list[dict[str, Any]]
     choice: str
     parallel: bool
     style: str
     options: OwnOptions = field(default_factory=OwnOptions)
+    strict: frozenset[str] = frozenset()
+    strictness: Strictness = "parameter"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -192,6 +198,7 @@ def tool_use(
     parallel: bool | None,
     style: str,
     options: OwnOptions | None = None,
+    strictness: Strictness = "parameter",
 ) -> ToolUse | None:
     """The tools of a request in one form; None: there are none.
 
@@ -203,6 +210,7 @@ def tool_use(
             raise ApiError("'tool_choice' needs 'tools'", param="tool_choice")
         return None
     plain: list[dict[str, Any]] = []
+    strict = set()
     for i, tool in enumerate(tools):
         if tool.get("type", "function") != "function":
             raise ApiError(f"tool {i} is a {tool['type']!r}: only functions are supported", param="tools")
@@ -216,6 +224,8 @@ def tool_use(
             raise ApiError(f"the parameters of tool {i} are no JSON Schema", param="tools")
         kept = {k: v for k, v in function.items() if k not in ("type", "strict") and v is not None}
         plain.append({"type": "function", "function": kept})
+        if function.get("strict") is True:
+            strict.add(function["name"])
     named: str
     if isinstance(choice, dict):
         if choice.get("type") == "allowed_tools":
@@ -243,7 +253,9 @@ def tool_use(
     names = {tool["function"]["name"] for tool in plain}
     if named not in ("auto", "none", "required") and named not in names:
         raise ApiError(f"'tool_choice' names {named!r}, which is no tool", param="tool_choice")
-    return ToolUse(plain, named, parallel is not False, style, options or OwnOptions())
+    own = options or OwnOptions()
+    held = max(own.tool_strictness or "auto", strictness, key=tool_frontend.STRICTNESS.index)
+    return ToolUse(plain, named, parallel is not False, style, own, frozenset(strict), held)
 
 
 def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
@@ -285,13 +297,15 @@ def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str
         choice = use.choice
         if text is not None and choice == "auto":
             choice = "required"
+        tools = [{**tool["function"], "strict": tool["function"]["name"] in use.strict} for tool in use.tools]
         spec = tool_frontend.structural_tag(
-            use.tools,
+            tools,
             choice,
             use.style,
             use.parallel,
             never,
             extra_keys=use.options.json_options()["extra_keys"],
+            strictness=use.strictness,
         )
         if text is not None and use.choice == "auto":
             answer = {"type": "json_schema", "json_schema": text.schema}
@@ -313,6 +327,8 @@ def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str
         use.choice,
         use.parallel,
         use.style,
+        use.strictness,
+        sorted(use.strict),
         [*never],
         style,
         use.options.json_options()["extra_keys"],

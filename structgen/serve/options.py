@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._checks import renamed
+from ..frontend.tools import STRICTNESS, Strictness
 from ..limits import SERVING, Limits, OnLimit, is_subset
 
 __all__ = ["ServerOptions"]
@@ -25,6 +26,7 @@ class ServerOptions:
         hosts: names that requests may give as their host, ports left out; none takes every name. A page of
             another site can make its own name lead to this machine and then read a server that takes any.
         tool_style: how the model writes tool calls, a style of `Compiler.tools`; None: by its chat template.
+        tool_strictness: how far calls are held at least (`Compiler.tools`); a request may ask for more.
         reasoning: how the model thinks: a name of `structgen.reasoning.FAMILIES`, "auto" (by its chat
             template) or "none".
         corpus: a file that the drafter "corpus" copies from (`structgen.speculation.CorpusDrafter`); requests
@@ -52,6 +54,7 @@ class ServerOptions:
     api_keys: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     tool_style: str | None = None
+    tool_strictness: Strictness = "parameter"
     reasoning: str = "auto"
     corpus: str = ""
     temperature: float | None = None
@@ -88,6 +91,10 @@ class ServerOptions:
         if not self.drain_seconds >= 0:
             raise ValueError(f"drain_seconds must be 0 or more, not {self.drain_seconds}")
         is_subset(self.on_limit)
+        if self.tool_strictness not in STRICTNESS:
+            raise ValueError(
+                f"tool_strictness is one of {', '.join(STRICTNESS)}, not {self.tool_strictness!r}"
+            )
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
         if any(not key for key in self.api_keys):

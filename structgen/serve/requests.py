@@ -46,6 +46,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from ..frontend.tools import Strictness
 from ..json_options import SENT_NAMES, JsonOptions, WrittenOptions
 from ..sampling.mcmc import Proposal
 from ..sampling.request import Method
@@ -270,6 +271,7 @@ class OwnOptions(_JsonFields):
     masked_logprobs: bool = False
     complete: bool = True
     answer_tokens: Annotated[Whole, Field(ge=0)] = 0
+    tool_strictness: Strictness | None = None
 
     def json_options(self, **others: Any) -> dict[str, Any]:
         """Arguments of `Compiler.json_schema`. `others` replace options that the request does not give."""

@@ -318,6 +318,7 @@ class Service:
             request.parallel_tool_calls,
             self.tool_style,
             request.structgen,
+            self.options.tool_strictness,
         )
         if use is None or self.options.tool_style is not None:
             return use

@@ -284,6 +284,13 @@ READERS = {
     "deepseek-v3.2": "deepseekv32",
     "kimi-k2": "kimi_k2", "kimi-k3": "kimi_k3", "qwen3-coder": "qwen3_coder", "minimax": "minimax-m2",
     "minimax-m3": "minimax-m3", "glm": "glm45", "step3": "step3", "harmony": "gpt-oss",
+    "deepseek-v4": "deepseekv4", "deepseek-v4.1": "deepseekv41", "gigachat-3": "gigachat3",
+    "gigachat-3.5": "gigachat35", "mimo": "mimo", "dots": "dots", "minicpm5": "minicpm5",
+    "glm-4.7": "glm47", "ling3": "ling3",
+    "spark2.5": "spark25", "iquest-q1": "iquest_q1", "poolside": "poolside_v1", "hy-v3": "hunyuan",
+    "hy-v4": "hunyuan", "k2-horizon": "k2_horizon", "apertus": "apertus2509", "lfm2": "lfm2",
+    "pythonic": "pythonic", "gemma-4": "gemma4", "inkling": "inkling", "trinity": "trinity",
+    "nanbeige": "nanbeige", "step3.5": "step3p5", "command-r": "cohere_command4", "exaone": "hermes",
 }  # fmt: skip
 
 

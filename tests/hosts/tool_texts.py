@@ -17,16 +17,31 @@ SCHEMA = {
     "required": ["city", "days"],
     "additionalProperties": False,
 }
-TOOLS: list[dict[str, Any]] = [
-    {"type": "function", "function": {"name": name, "parameters": SCHEMA}}
-    for name in ("weather", "time_in", "lookup")
-]
+AT = {
+    "type": "object",
+    "properties": {"lat": {"enum": [1.5, -2]}, "label": {"enum": ["north, }east", "5x"]}},
+    "required": ["lat", "label"],
+    "additionalProperties": False,
+}
+TAGS = {"type": "array", "items": {"enum": ["a b", "x"]}, "minItems": 1, "maxItems": 2}
+MORE = {"hot": {"type": "boolean"}, "tags": TAGS, "at": AT}
+NESTED = {**SCHEMA, "properties": {**SCHEMA["properties"], **MORE}}  # type: ignore[dict-item]
 
 
-def drawn(style: str, count: int = 10) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+def tools(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    names = ("weather", "time_in", "lookup")
+    return [{"type": "function", "function": {"name": name, "parameters": schema}} for name in names]
+
+
+TOOLS = tools(SCHEMA)
+
+
+def drawn(
+    style: str, count: int = 10, tools: list[dict[str, Any]] = TOOLS
+) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """Texts and what our own reader finds in them. Blanks are written only where nothing else may stand."""
     compiler = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], 256))
-    grammar = compiler.tools(TOOLS, "required", style=style, parallel=False)
+    grammar = compiler.tools(tools, "required", style=style, parallel=False)
     chance = random.Random(style)
     for _ in range(count):
         matcher, text = grammar.matcher(), b""
@@ -38,6 +53,6 @@ def drawn(style: str, count: int = 10) -> Iterator[tuple[str, list[tuple[str, An
             assert matcher.accept_bytes(byte)
             text += byte
         written = text.decode()
-        calls = sg.parse_tool_calls(written, style=style, tools=TOOLS).calls
+        calls = sg.parse_tool_calls(written, style=style, tools=tools).calls
         assert len(calls) == 1, written
         yield written, [(call.name, call.arguments) for call in calls]

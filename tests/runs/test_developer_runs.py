@@ -81,6 +81,27 @@ def test_what_selects_nothing_fails(
     assert ended.value.code == 2 and text in capsys.readouterr().err
 
 
+def test_tools_and_trackers(tmp_path, capsys) -> None:
+    """structgen's verdicts are jsonschema's, of calls of many tools and of every case of the trackers."""
+    for run, arguments in (("tools", ["--tools", "1,20", "--vocabulary", "embedded"]), ("trackers", [])):
+        module, out = importlib.import_module(f"bench.{run}"), tmp_path / run
+        module.main(["--engines", "structgen", "--out", str(out), *arguments])
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        if run == "tools":
+            assert [(row["tools"], row["over"], row["under"], row["broke"]) for row in rows] == [
+                (1, 0, 0, 0),
+                (20, 0, 0, 0),
+            ]
+        else:
+            assert [row["case"] for row in rows if row["verdict"] != "right"] == [] and len(rows) >= 30
+        module.main(["--report", str(out)])
+        assert "structgen" in capsys.readouterr().out
+    tools = importlib.import_module("bench.tools")
+    made, calls = tools.made(16)
+    assert all(4 <= len(tool.parameters["properties"]) <= 16 for tool in made)
+    assert all(tool.judge.is_valid(value) == right for tool, value, right in calls)
+
+
 def test_data_that_is_there_is_enough(tmp_path, monkeypatch) -> None:
     (tmp_path / "gad" / "task").mkdir(parents=True)
     monkeypatch.setenv("STRUCTGEN_DATA", str(tmp_path))

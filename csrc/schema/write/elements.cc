@@ -152,7 +152,12 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
   if (may_end(r)) out.add({});
   for (const ItemCell& c : solver_.item_cells(p))
     for_each_branch(c.rest, [&](TypedId rest) {
-      if (leads_on(rest)) out.add({call({kItemElement, c.value}), call({kItems, rest})});
+      if (!leads_on(rest)) return;
+      std::vector<Symbol> sequence;
+      if (r.kind == kItems && layout_.elements->marks.between != RegexArena::epsilon())
+        sequence.push_back(Symbol::terminal(layout_.elements->marks.between));
+      sequence.insert(sequence.end(), {call({kItemElement, c.value}), call({kItems, rest})});
+      out.add(sequence);
     });
 }
 
@@ -233,14 +238,17 @@ void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::
     out.add({call({kElement, step.value, name}), call({kMembers, step.next})});
 }
 
-// The symbols behind a value: the mark that closes the element, and blanks up to the next one.
-RegexId JsonProductions::behind(const Rule& r) {
+// The symbols behind a value: the marks that close the value and the element, and blanks up to the next one.
+RegexId JsonProductions::behind(const Rule& r, Written kind) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
-  if (r.kind == kItemElement)
-    return text.bare ? regexes_.cat(marks.item_close, marks.blank) : marks.item_close;
-  if (!text.named_end) return regexes_.cat(marks.close, marks.blank);
-  const RegexId parts[] = {marks.close, keys_->one(formulas_.text(r.key())), marks.middle, marks.blank};
+  const RegexId end = marks.ends[static_cast<std::size_t>(kind)], none = RegexArena::epsilon();
+  if (r.kind == kItemElement) {
+    const RegexId parts[] = {end, marks.item_close, text.bare ? marks.blank : none};
+    return regexes_.cat(std::span<const RegexId>(parts));
+  }
+  const RegexId key = text.named_end ? keys_->one(formulas_.text(r.key())) : none;
+  const RegexId parts[] = {end, marks.close, key, text.named_end ? marks.middle : none, marks.blank};
   return regexes_.cat(std::span<const RegexId>(parts));
 }
 
@@ -250,7 +258,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
   const ValueId v = r.value();
-  const RegexId close = behind(r), around = text.bare ? RegexArena::epsilon() : marks.blank;
+  const RegexId around = text.bare ? RegexArena::epsilon() : marks.blank;
   std::vector<Symbol> sequence;
   const auto end = [&](RegexId mark) {
     if (mark != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(mark));
@@ -258,7 +266,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   };
   if (text.quoted) {
     sequence.push_back(call({kValue, v}));
-    return end(close);
+    return end(behind(r, Written::kText));
   }
   const auto begins = [&](Written kind) {
     const RegexId after = marks.after[static_cast<std::size_t>(kind)];
@@ -270,6 +278,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   };
   const TypedId strings = solver_.restrict(v, Kind::kString);
   if (solver_.nonempty(formulas_.both(v, formulas_.types(kind_bit(Kind::kString))))) {
+    const RegexId close = behind(r, Written::kText);
     const Contents held = solver_.contents(strings);
     RegexId texts = strings_->of(held.texts);
     // If any string without the mark is allowed, taking newlines off gives the same set of strings.
@@ -284,28 +293,32 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
       end(close);
     }
   }
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    return marks.after[a] == marks.after[b] && marks.ends[a] == marks.ends[b];
+  };
   // The last kind that is written as JSON.
   const Written last = text.nested ? Written::kNumber : Written::kObject;
   for (std::size_t i = 1; i <= static_cast<std::size_t>(last); ++i) {
     bool seen = false;
     uint32_t mask = 0;
     for (std::size_t k = 1; k <= static_cast<std::size_t>(last); ++k)
-      if (marks.after[k] == marks.after[i]) {
+      if (alike(k, i)) {
         seen = seen || k < i;
         mask |= kinds(k);
       }
-    if (seen || (strings == free_ && marks.after[i] == marks.after[0]))
+    if (seen || (strings == free_ && alike(i, 0)))
       // Any text is allowed as a string already; the same text as a number adds nothing.
       continue;
     const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;
     begin(regexes_.cat(begins(static_cast<Written>(i)), around));
     sequence.push_back(call({kValue, value}));
-    end(regexes_.cat(around, close));
+    end(regexes_.cat(around, behind(r, static_cast<Written>(i))));
   }
   if (!text.nested) return;
-  add_array(solver_.restrict(v, Kind::kArray), begins(Written::kArray), regexes_.cat(around, close), out);
-  add_object(solver_.restrict(v, Kind::kObject), begins(Written::kObject), close, out);
+  add_array(solver_.restrict(v, Kind::kArray), begins(Written::kArray),
+            regexes_.cat(around, behind(r, Written::kArray)), out);
+  add_object(solver_.restrict(v, Kind::kObject), begins(Written::kObject), behind(r, Written::kObject), out);
 }
 
 }  // namespace structgen

@@ -7,8 +7,9 @@
 // member of the outermost object is `before KEY middle after VALUE close`; `between` and blanks stand
 // between members. In the example `before` is `<parameter=`, `middle` is `>`, and `close` is
 // `</parameter>`. The value of a string is its text; any other value is JSON. In a nested layout inner
-// objects and arrays are elements, too, and an item is `item after VALUE item_close`. Calls in Python,
-// f(a="x", b=1), have this form as well, with quoted strings. Cost: none here; see elements.cc.
+// objects and arrays are elements, too, and an item is `item after VALUE item_close`. Behind a value stands
+// `ends`, which like `after` depends on the kind: Gemma 4 writes {city:<|"|>Porto<|"|>,days:[1,2]}. Calls in
+// Python, f(a="x", b=1), have this form as well, with quoted strings. Cost: none here; see elements.cc.
 #pragma once
 
 #include <array>
@@ -32,9 +33,11 @@ struct ElementMarks {
   // Used in nested layouts alone.
   Mark item{}, item_close{};
   std::array<Mark, kWritten> after{};
+  // Between a value and what closes its member or item.
+  std::array<Mark, kWritten> ends{};
   // Blanks between elements, and around values that are JSON.
   Mark blank{};
-  // Stands in front of every element but the first.
+  // Stands in front of every member and item but the first.
   Mark between{};
 };
 

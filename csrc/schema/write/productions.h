@@ -179,7 +179,7 @@ class JsonProductions : public Productions {
   void add_object(TypedId objects, RegexId begin, RegexId end, Alternatives& out);
   void add_array(TypedId arrays, RegexId begin, RegexId end, Alternatives& out);
   void expand_items(const Rule& r, Alternatives& out);
-  RegexId behind(const Rule& r);
+  RegexId behind(const Rule& r, Written kind);
   void expand_element(const Rule& r, Alternatives& out);
   std::string key_of(std::string_view read) const;
   void for_each_branch(TypedId p, const std::function<void(TypedId)>& f);
