@@ -20,6 +20,7 @@ from ._siblings import beside
 from .conditions import Condition
 from .errors import GrammarError, UnsatisfiableSchema
 from .frontend.tool_calls import ToolReply, known_or_meant, partial_reply, reply
+from .frontend.tool_lists import listed
 from .frontend.tools import STYLES, callable_tools
 from .grammar import CompiledGrammar
 from .json_options import WRITTEN, JsonOptions
@@ -262,7 +263,7 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         raise ValueError(f"tool_style is no {style!r}{known_or_meant(str(style))}")
     return Constraint(
         param,
-        list(value),
+        listed(value),
         tool_choice="auto" if choice is None else choice,
         style=style,
         parallel=parallel is not False,

@@ -208,9 +208,11 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   std::vector<std::unique_ptr<SchemaSet>> sets;
   for (const JsonPart& p : schemas)
     sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
-  // All parts share one world, so strings are plain only if every schema asks for it.
-  const bool plain = !schemas.empty() &&
-                     std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
+  // All parts share one world, so strings are plain only if every schema asks for it. Lexemes inside a
+  // string take either spelling.
+  const bool strings = !schemas.empty() || std::ranges::any_of(source.lexemes, &Lexeme::inside);
+  const bool plain =
+      strings && std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
   const auto [w, hold] = enter(plain, subset);
   Lowered lowered = lower(w->regexes, source, start);
   analyse(lowered.cfg, w->regexes);

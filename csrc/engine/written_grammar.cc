@@ -32,7 +32,7 @@ namespace structgen {
 namespace {
 
 constexpr std::string_view kMagic = "structgenG";
-constexpr uint8_t kVersion = 3;
+constexpr uint8_t kVersion = 4;
 constexpr std::size_t kSum = 8;
 constexpr uint32_t kMostRepeats = 1u << 30;
 
@@ -239,6 +239,7 @@ void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
     flag(form, l.literal);
     flag(form, l.alone);
     flag(form, l.lazy);
+    flag(form, l.inside);
     form.field(l.whole);
   });
   form.list(g.source.captures, [&](std::string& name) { form.field(name); });

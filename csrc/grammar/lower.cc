@@ -65,6 +65,7 @@ class Lowering {
         if (!whole) throw Error(ErrorKind::kGrammar, "terminal '" + l.name + "' is not regular");
         language.whole = *whole;
       }
+      language.inside = l.inside;
       out_.cfg.optional.push_back(regexes_.nullable(*r));
       out_.lexemes.push_back(language);
     }
