@@ -334,8 +334,15 @@ def mcp_session(base: str) -> None:
 
 def agents_with_mcp(base: str) -> None:
     """The model calls a tool of an MCP server and one of Python; the tool's answer is the agent's."""
-    from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner
-    from agents import function_tool, set_tracing_disabled
+    from agents import (
+        Agent,
+        ModelSettings,
+        OpenAIChatCompletionsModel,
+        OpenAIResponsesModel,
+        Runner,
+        function_tool,
+        set_tracing_disabled,
+    )
     from agents.mcp import MCPServerStdio
     from openai import AsyncOpenAI
 

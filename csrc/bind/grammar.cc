@@ -346,7 +346,7 @@ void bind_grammar(nb::module_& m) {
             checked(self, {node});
             return released([&] {
               RegexArena regexes;
-              return regexes.is_empty(lower_regular(regexes, self.source, node));
+              return regexes.is_empty(lower_regular(regexes, self.source, {&node, 1})[0]);
             });
           },
           "node"_a, "Whether no text matches a regular node. Tokens in it match nothing.")

@@ -501,8 +501,13 @@ Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start) 
   return Lowering(regexes, source).run(start);
 }
 
-RegexId lower_regular(RegexArena& regexes, const GrammarSource& source, uint32_t node) {
-  return Lowering(regexes, source).one(node);
+std::vector<RegexId> lower_regular(RegexArena& regexes, const GrammarSource& source,
+                                   std::span<const uint32_t> nodes) {
+  std::vector<RegexId> out;
+  if (nodes.empty()) return out;
+  Lowering lowering(regexes, source);
+  for (const uint32_t node : nodes) out.push_back(lowering.one(node));
+  return out;
 }
 
 }  // namespace structgen
