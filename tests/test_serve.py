@@ -365,17 +365,10 @@ def junk(chance: random.Random, depth: int = 0):
     if chance.random() < 0.5:
         return [junk(chance, depth + 1) for _ in range(chance.randint(0, 3))]
     keys = [
-        "type",
-        "function",
-        "name",
-        "parameters",
-        "json_schema",
-        "schema",
-        "role",
-        "content",
-        "format",
-        "x",
-    ]
+        "type", "function", "name", "parameters", "json_schema", "schema", "role", "content", "format", "x",
+        "custom", "grammar", "syntax", "definition", "input_schema", "input", "text", "id", "enabled",
+        "configs", "allowed_tools", "default_config", "budget_tokens", "arguments", "output",
+    ]  # fmt: skip
     return {chance.choice(keys): junk(chance, depth + 1) for _ in range(chance.randint(0, 3))}
 
 

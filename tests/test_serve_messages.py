@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 from starlette.testclient import TestClient
 
 from structgen.serve.app import create_app
+from tests.test_serve import CHAT, RESPONSES, junk
 
 MESSAGES = "/v1/messages"
 TEXT = "Ana ordered 2 lamps, ship to Porto"
@@ -219,3 +222,84 @@ def test_errors_name_the_field(client, fields, param) -> None:
         found = ask(client, 400, **fields, **more)
         assert found["type"] == "error" and found["error"]["param"] == param, found
         assert found["error"]["type"] == "invalid_request_error" and found["error"]["message"]
+
+
+@pytest.mark.parametrize("depth", [200, 900, 100_000])
+def test_a_deep_input_of_a_call_is_read_or_refused(client, depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    use = f'{{"type": "tool_use", "id": "t", "name": "f", "input": {deep}}}'
+    turn = f'{{"role": "assistant", "content": [{use}]}}, {{"role": "user", "content": "go"}}'
+    body = f'{{"max_tokens": 3, "messages": [{turn}]}}'
+    response = client.post(MESSAGES, content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code in (200, 400), response.text
+
+
+# What tools, blocks and items begin with before something in them is exchanged.
+TOOLS: list[dict[str, Any]] = [
+    {"type": "custom", "name": "f"},
+    {"type": "custom", "custom": {"name": "f", "format": {"type": "grammar"}}},
+    WEATHER,
+    {"name": "h", "inputSchema": {"type": "object"}},
+    {"type": "mcp", "server_label": "town"},
+    {"type": "mcp_toolset", "mcp_server_name": "town"},
+]
+BLOCKS = ["text", "tool_use", "tool_result", "thinking", "mcp_tool_use", "mcp_tool_result", "image"]
+ITEMS = [
+    "message",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "mcp_call",
+    "mcp_list_tools",
+    "function_call",
+]
+ITEM = {
+    "role": "user",
+    "content": "x",
+    "name": "f",
+    "input": "x",
+    "arguments": "{}",
+    "output": "x",
+    "call_id": "c",
+}
+
+
+def _body(chance: random.Random, path: str) -> dict[str, Any]:
+    """Random values in blocks, items, tools and the fields around them."""
+
+    def spoiled(value: dict[str, Any]) -> dict[str, Any]:
+        more = junk(chance) if chance.random() < 0.5 else {}
+        return {**value, **(more if isinstance(more, dict) else {"name": more})}
+
+    def some(make: Callable[[], Any]) -> list[Any]:
+        return [make() for _ in range(chance.randint(1, 3))]
+
+    def tool() -> Any:
+        return spoiled(chance.choice(TOOLS))
+
+    def message() -> Any:
+        blocks = some(lambda: spoiled({"type": chance.choice(BLOCKS), "text": "hi"}))
+        return {"role": chance.choice(["user", "assistant"]), "content": blocks}
+
+    body: dict[str, Any] = {"max_output_tokens" if path == RESPONSES else "max_tokens": 3}
+    if path == RESPONSES:
+        body["input"] = some(lambda: spoiled({"type": chance.choice(ITEMS), **ITEM}))
+    elif path == CHAT:
+        body["messages"] = [*ASK, {"role": "assistant", "tool_calls": some(tool)}]
+    else:
+        body["messages"] = some(message)
+    if chance.random() < 0.8:
+        body["tools"] = some(tool)
+    for name in ("tool_choice", "thinking", "output_config", "system", "stop_sequences"):
+        if chance.random() < 0.15:
+            body[name] = junk(chance)
+    return body
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_a_client_sends_ends_in_an_answer_or_a_4xx(client, seed: int) -> None:
+    client.app.state.service.servers._tools = {"town": [{"name": "walk", "parameters": {"type": "object"}}]}
+    chance = random.Random(seed)
+    for path in (MESSAGES, f"{MESSAGES}/count_tokens", CHAT, RESPONSES):
+        body = _body(chance, path)
+        response = client.post(path, json=body)
+        assert response.status_code < 500, (body, response.text)

@@ -110,10 +110,11 @@ def _custom(tool: Any, i: int) -> dict[str, Any]:
     return _described(tool.get("name"), schema, tool.get("description"))
 
 
-def name_of(tool: Any) -> Any:
+def name_of(tool: Any) -> str | None:
     """The name in a tool or a choice, which stands in an object of its type or beside it."""
     inner = tool.get("function", tool.get("custom", tool)) if isinstance(tool, dict) else None
-    return inner.get("name") if isinstance(inner, dict) else None
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def identity(*request: Any) -> bytes | None:

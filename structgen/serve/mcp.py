@@ -130,11 +130,14 @@ class ToolServers:
         names = [one["name"] for one in self._tools[label]]
         asked = tool.get("allowed_tools")
         asked = asked.get("tool_names") if isinstance(asked, dict) else asked
-        configs, usual = tool.get("configs") or {}, tool.get("default_config") or {}
-        if configs or usual:
-            on = {
-                name: {**usual, **(configs.get(name) or {})}.get("enabled", True)
-                for name in [*names, *configs]
+        if "configs" in tool or "default_config" in tool:
+            configs, usual = tool.get("configs") or {}, tool.get("default_config") or {}
+            for key, value in (("default_config", usual), ("configs", configs)):
+                if not isinstance(value, dict):
+                    raise ApiError(f"'{key}' of tool {i} is an object", param=f"tools[{i}].{key}")
+            on = dict.fromkeys([*names, *configs], usual.get("enabled", True))
+            on |= {
+                n: one["enabled"] for n, one in configs.items() if isinstance(one, dict) and "enabled" in one
             }
             asked = [name for name, enabled in on.items() if enabled]
         if asked is None:

@@ -48,6 +48,7 @@ __all__ = ["answer", "events", "wanted"]
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_BLOCKS = 10_000  # the most blocks of a message
 # Blocks of earlier answers that are not shown to the model.
 _HIDDEN = ("thinking", "redacted_thinking")
 
@@ -109,14 +110,14 @@ def _choice(choice: dict[str, Any] | None) -> tuple[Any, bool | None]:
     """OpenAI's `tool_choice` and `parallel_tool_calls`."""
     if choice is None:
         return None, None
-    kind, one = choice.get("type"), choice.get("disable_parallel_tool_use")
+    kind, one = str(choice.get("type")), choice.get("disable_parallel_tool_use")
     parallel = False if one is True else None
     if kind == "tool":
         return {"type": "function", "function": {"name": choice.get("name")}}, parallel
     if kind not in _CHOICES:
         words = f"the type of 'tool_choice' is auto, any, tool or none, not {kind!r:.60}"
         raise ApiError(words, param="tool_choice.type")
-    return _CHOICES[str(kind)], parallel
+    return _CHOICES[kind], parallel
 
 
 def _messages(message: dict[str, Any], where: str) -> list[Message]:
@@ -137,7 +138,10 @@ def _messages(message: dict[str, Any], where: str) -> list[Message]:
             name, given = block.get("name"), block.get("input")
             if not isinstance(name, str) or not isinstance(given, dict):
                 raise ApiError(f"'{place}' has no name and input", param=place)
-            function = {"name": name, "arguments": json.dumps(given, ensure_ascii=False)}
+            try:
+                function = {"name": name, "arguments": json.dumps(given, ensure_ascii=False)}
+            except RecursionError:
+                raise ApiError(f"the input of '{place}' is nested too deeply", param=place) from None
             calls.append({"id": str(block.get("id") or ""), "type": "function", "function": function})
         elif kind in ("tool_result", "mcp_tool_result"):
             ident = str(block.get("tool_use_id") or "")
@@ -154,6 +158,8 @@ def _messages(message: dict[str, Any], where: str) -> list[Message]:
 def _blocks(content: Any, where: str) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise ApiError(f"'{where}' has no content: a text, or a list of blocks", param=f"{where}.content")
+    if len(content) > _BLOCKS:
+        raise ApiError(f"'{where}' has more than {_BLOCKS:,} blocks", param=f"{where}.content")
     return content
 
 
