@@ -383,7 +383,7 @@ class Compiler:
         Args:
             tools: OpenAI's list of functions with their parameters' schemas, functions of Python, or what an
                 MCP client lists: the result of ``tools/list``, its tools, or the JSON of either. The schemas
-                are taken as they are.
+                are taken as they are. OpenAI's custom tools are called with a text, ``{"input": ...}``.
             tool_choice: "auto", "none", "required", or a function's name or object.
             style: "hermes" (also "qwen", "ernie"), "llama3", "mistral", "mistral-v3", "mistral-v11",
                 "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "qwen3-coder" (also "nemotron-v3"),

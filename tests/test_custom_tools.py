@@ -55,6 +55,14 @@ def test_a_string_holds_what_the_grammar_takes(name: str) -> None:
         assert verdict(grammar, text) == (text in entry.accepted), text
 
 
+def test_the_end_of_the_string_ends_a_lexeme() -> None:
+    """Behind `a` no quote may follow, because QUOTED is longer by one; the quote that ends the string may."""
+    tool = custom("f", "lark", 'start: A | QUOTED\nA: "a"\nQUOTED: /a"+/')
+    grammar = bytes_compiler().tools([tool], "required", style="json-compact", parallel=False)
+    for text, fine in (("a", True), ('a"', True), ('a""', True), ("aa", False), ('"', False)):
+        assert verdict(grammar, text) == fine, text
+
+
 def test_masks_are_exact() -> None:
     """Of a vocabulary whose tokens lie across quotes, escapes and the ends of lexemes."""
     words = [

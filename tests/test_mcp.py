@@ -97,6 +97,28 @@ def test_the_embedded_model_chooses_and_calls_over_stdio() -> None:
     in_session(use)
 
 
+def test_every_call_and_the_command_take_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from structgen.cli import main
+
+    how: dict[str, Any] = {
+        "tools": {"tools": LISTED},
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+    }
+    prompt = "What is the weather in Paris?"
+    whole = sg.generate(None, prompt, **how)
+    assert whole.value.calls[0].name == "get_weather"
+    assert asyncio.run(sg.agenerate(None, prompt, **how)).text == whole.text
+    assert [one.text for one in sg.generate_many(None, [prompt] * 2, **how)] == [whole.text] * 2
+    assert "".join(event.text for event in sg.stream(None, prompt, **how)) == whole.text
+    assert sg.sample(None, prompt, n=2, seed=1, **how)[0].value.calls
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps(how["tools"]))
+    once = ["generate", "--prompt", prompt, "--tools", str(file), "--tool-choice", "get_weather"]
+    assert main(once) == 0
+    assert json.loads(capsys.readouterr().out)["city"] == "Paris"
+
+
 NAMES = [
     "a", "a.b", "fs/read-file", "github:create_issue", "with blank", 'q"uote', "back\\slash", "line\nbreak",
     "größe", "日本", "a>b", "{name}", "{index}", "[ARGS]", "x" * 300, "a\x7fb", "</tool_call>",
@@ -362,7 +384,8 @@ def test_a_model_that_repeats_a_call_is_stopped() -> None:
         assert "tool_calls" not in found["choices"][0]["message"]
 
 
-def test_the_command_reads_the_usual_file(tmp_path: Path) -> None:
+def test_the_command_reads_the_usual_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from structgen.cli import main
     from structgen.serve.options import ServerOptions, mcp_servers
 
     file = tmp_path / "mcp.json"
@@ -380,8 +403,15 @@ def test_the_command_reads_the_usual_file(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(ValueError, match=words):
             mcp_servers(str(file))
-    with pytest.raises(ValueError, match="call needs mcp"):
+    with pytest.raises(ValueError, match="--call needs --mcp"):
         ServerOptions(call=True)
+    for arguments, words in (
+        (["--mcp", str(tmp_path / "none.json")], "cannot read"),
+        (["--mcp", str(file)], "neither a 'command' nor a 'url'"),
+        (["--call"], "--call needs --mcp"),
+    ):
+        assert main(["serve", *arguments]) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_a_server_that_does_not_answer_is_named() -> None:

@@ -214,11 +214,14 @@ async def _start(service: Service, wanted: Wanted, extension: OwnOptions, reques
     """Starts the run of a request, in the engine or, with sampling and speculation, beside it."""
     own = extension.sampling is not None or extension.speculate is not None
     if not own:
-        calls = (
-            service.options.call and wanted.count == 1 and wanted.tools is not None and wanted.tools.remote
-        )
-        work = with_results(service.servers, wanted, service.start) if calls else service.start(wanted)
-        return await while_there(request, work)
+        remote = None if wanted.tools is None else wanted.tools.remote
+        if not (service.options.call and wanted.count == 1 and remote):
+            return await while_there(request, service.start(wanted))
+        try:
+            async with asyncio.timeout(service.options.request_seconds):
+                return await while_there(request, with_results(service.servers, wanted, service.start))
+        except TimeoutError:
+            raise late(service.options.request_seconds) from None
     alone.check(wanted.plan, extension, wanted.tools is not None)
     drafting = None if extension.speculate is None else alone.options_of(service, extension.speculate)
     run = await while_there(request, service.start(wanted, queue=False))

@@ -225,6 +225,7 @@ async def with_results(
         calls = _calls(run, pieces)
         if not calls or any(call.name not in tools.remote for call in calls):
             break
+        run.end()
         prompt, cached = prompt + run.prompt_tokens, cached + run.cached_tokens
         spent.tokens += sum(piece.tokens for piece in pieces)
         spent.reasoning_tokens += sum(piece.reasoning_tokens for piece in pieces)

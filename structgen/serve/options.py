@@ -96,7 +96,7 @@ class ServerOptions:
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
         if self.call and not self.mcp:
-            raise ValueError("call needs mcp: the servers whose tools are called")
+            raise ValueError("--call needs --mcp: the servers whose tools are called")
         if any(not key for key in self.api_keys):
             raise ValueError("an API key must not be empty")
 
