@@ -54,8 +54,14 @@ def parameters(name: str, schema: Any) -> dict[str, Any]:
 
 
 def key_pattern(schema: Any) -> str:
-    """What a parameter may be called, as an ECMA pattern: those that are listed, and other names in ASCII."""
+    """What a parameter may be called, as an ECMA pattern: those that are listed, and other names in ASCII.
+
+    Empty where the schema says it: a function is called with what it lists.
+    """
     properties = schema.get("properties") if isinstance(schema, dict) else None
+    closed = isinstance(properties, dict) and schema.get("additionalProperties") is False
+    if closed and "patternProperties" not in schema and all(map(_is_name, properties)):
+        return ""
     names = filter(_is_name, properties) if isinstance(properties, dict) else ()
     listed = "".join(f"{text_patterns.alternatives([name])}|" for name in names)
     return rf"^(?:{listed}(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*)$"
