@@ -58,11 +58,12 @@ def key_pattern(schema: Any) -> str:
 
     Empty where the schema says it: a function is called with what it lists.
     """
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    closed = isinstance(properties, dict) and schema.get("additionalProperties") is False
-    if closed and "patternProperties" not in schema and all(map(_is_name, properties)):
+    given = schema.get("properties") if isinstance(schema, dict) else None
+    properties: list[str] = [*given] if isinstance(given, dict) else []
+    names = [*filter(_is_name, properties)]
+    closed = given is not None and schema.get("additionalProperties") is False
+    if closed and "patternProperties" not in schema and names == properties:
         return ""
-    names = filter(_is_name, properties) if isinstance(properties, dict) else ()
     listed = "".join(f"{text_patterns.alternatives([name])}|" for name in names)
     return rf"^(?:{listed}(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*)$"
 
