@@ -427,3 +427,30 @@ def test_a_server_that_does_not_answer_is_named() -> None:
 
     with pytest.raises(RuntimeError, match="the MCP server 'gone' does not answer"):
         asyncio.run(run())
+
+
+def test_a_call_that_fails_is_a_result() -> None:
+    pytest.importorskip("pydantic", reason="pydantic is not installed (the extra `serve`)")
+    from structgen.serve.mcp import ToolServers
+
+    class Gone:
+        async def call_tool(self, name: str, arguments: Any) -> Any:
+            raise ConnectionError(f"nobody hears {name}")
+
+    servers = ToolServers({})
+    servers._sessions["town"] = Gone()
+    called = asyncio.run(servers.call("town", "walk", "{}"))
+    assert called.error and "ConnectionError: nobody hears walk" in called.output
+
+
+def test_a_tool_that_refuses_is_told_to_the_model() -> None:
+    async def use() -> None:
+        from structgen.serve.mcp import ToolServers
+
+        servers = ToolServers({"town": {"command": sys.executable, "args": [str(SERVER)]}})
+        async with servers.open():
+            called = await servers.call("town", "other", "{}")
+            assert called.error and "no tool other" in called.output
+
+    pytest.importorskip("mcp", reason="mcp is not installed (the extra `mcp`)")
+    asyncio.run(use())

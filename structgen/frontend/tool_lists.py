@@ -1,9 +1,8 @@
 """A list of tools in any spelling as OpenAI's objects.
 
 In: OpenAI's functions and custom tools, functions of Python, what an MCP client's ``tools/list`` gives,
-Anthropic's tools.
-Out: OpenAI's objects of functions, and functions of Python as they are. Cost: one pass; schemas are neither
-copied nor looked at.
+Anthropic's tools. Out: OpenAI's objects of functions, and functions of Python as they are. Cost: one pass;
+schemas are neither copied nor looked at.
 
 The package `mcp` is not imported: its objects are read by ``model_dump``. Nothing of a schema is rewritten.
 A custom tool, which takes a text, is a function of one text (`INPUT`); a Lark grammar of the text stands
