@@ -69,8 +69,8 @@ def chat_of(request: CountRequest) -> ChatRequest:
     limit = request.max_tokens if isinstance(request, MessagesRequest) else None
     if budget is not None and limit is not None and budget >= limit:
         raise ApiError(
-            f"'thinking.budget_tokens' is {budget}; it must be below 'max_tokens', which is {limit} and counts "
-            "the answer, too",
+            f"'thinking.budget_tokens' is {budget}; it must be below 'max_tokens', which is {limit} and has "
+            "room for the answer, too",
             param="thinking.budget_tokens",
         )
     messages = []
