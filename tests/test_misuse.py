@@ -60,7 +60,7 @@ def said_by(role: str, content: str | None) -> Any:
         (
             lambda: COMPILER.tools(3),
             sg.GrammarError,
-            "tools are a list, or what an MCP client lists ({'tools': [...]}), not 3",
+            "tools are a list, or what an MCP client lists .*, not 3",
         ),  # type: ignore
         (
             lambda: sg.generate(None, 3, {}),
