@@ -27,7 +27,7 @@ TYPE ?= Release
 DEV := build/core-$(TYPE)
 INSTALLED = $(wildcard $(VENV)/lib/python*/site-packages/structgen/_core*.so)
 # `make test-clients` (litellm's text_completion reads mcp): each in an environment of its own, since their requirements exclude each other's newest versions
-CLIENTS ?= openai instructor pydantic-ai-slim[openai] langchain-openai litellm outlines[openai]
+CLIENTS ?= openai anthropic mcp openai-agents instructor pydantic-ai-slim[openai,mcp] langchain-openai litellm outlines[openai]
 CPP = $(shell find csrc tests -name '*.cc' -o -name '*.h')
 # `make differential`: pairs of a schema and a text, in all
 PAIRS ?= 1000000

@@ -1,21 +1,31 @@
-"""A new process: from import to masks, with the vocabulary loaded from a saved file and, beside it, built.
+"""What is warm and what is not: a new process from import to masks, and a list of tools.
 
 Enters: nothing (tekken's vocabulary is saved into a temporary folder). Leaves: wall and processor
-milliseconds of each step, medians of several fresh processes.
+milliseconds of each step, medians of several fresh processes, with the vocabulary loaded from a saved file
+and, beside it, built.
 
     python -m bench.warm [--repeat 7]
+    python -m bench.warm --tools 300 [--repeat 7]
+
+With `--tools`: a list as an MCP client gets it, of tools with 4 to 16 properties, compiled by a new compiler
+(cold) and once more by the same one (warm), each with the first mask. In this process, wall milliseconds,
+medians.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
+import structgen as sg
 from structgen.maskbench.engines.structgen import vocabulary
 from structgen.maskbench.tokens import tekken
 
@@ -56,10 +66,72 @@ print(json.dumps(laps))
 """
 
 
+_PROPERTIES: list[dict[str, Any]] = [
+    {"type": "string", "description": "what it is", "default": None},
+    {"type": "integer", "minimum": 0, "maximum": 1000},
+    {"type": "boolean", "default": False},
+    {"type": "array", "items": {"type": "string"}},
+    {"enum": ["red", "green", "blue", "black"]},
+    {"type": "string", "format": "date-time"},
+    {"type": "string", "pattern": "^[a-z0-9_-]{1,39}$"},
+    {"anyOf": [{"type": "integer"}, {"type": "null"}, {"type": "string", "format": "uri"}], "default": None},
+    {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": {},
+    },
+    {"$ref": "#/$defs/Node"},
+]
+_NODE = {
+    "type": "object",
+    "properties": {"v": {"type": "string"}, "next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}},
+    "required": ["v"],
+}
+
+
+def tools_of(count: int, seed: int = 0) -> dict[str, Any]:
+    """What an MCP client lists: `count` tools of 4 to 16 properties."""
+    chance = random.Random(seed)
+    tools = []
+    for i in range(count):
+        picked = chance.choices(_PROPERTIES, k=chance.randint(4, 16))
+        named = {f"property_{j}": kind for j, kind in enumerate(picked)}
+        schema = {"type": "object", "properties": named, "required": chance.sample(sorted(named), 2)}
+        tools.append({"name": f"tool_{i}", "inputSchema": {**schema, "$defs": {"Node": _NODE}}})
+    return {"tools": tools}
+
+
+def measure_tools(count: int, repeat: int) -> None:
+    words, listed = vocabulary(tekken()), tools_of(count)
+    row = sg.allocate_bitmask(1, words.vocab_size)
+    sg.Compiler(words).tools(tools_of(1), "required").matcher().fill_bitmask(row)  # imports, and the trie
+
+    def lap(compiler: sg.Compiler, style: str, choice: str) -> float:
+        begin = time.perf_counter()
+        compiler.tools(listed, choice, style=style).matcher().fill_bitmask(row)
+        return 1e3 * (time.perf_counter() - begin)
+
+    print(f"{count} tools, {len(json.dumps(listed))} bytes; ms with the first mask, medians of {repeat}")
+    print(f"{'style':<16}{'choice':<10}{'cold':>8}{'warm':>8}")
+    for style in ("hermes", "llama3", "qwen3-coder", "pythonic"):
+        for choice in ("required", "auto"):
+            laps = []
+            for _ in range(repeat):
+                compiler = sg.Compiler(words)
+                laps.append([lap(compiler, style, choice) for _ in range(2)])
+            cold, warm = (statistics.median(both) for both in zip(*laps, strict=True))
+            print(f"{style:<16}{choice:<10}{cold:>8.1f}{warm:>8.2f}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.warm", description=__doc__.split("\n")[0])
     parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument("--tools", type=int, metavar="N", help="compile so many tools instead")
     options = parser.parse_args(arguments)
+    if options.tools is not None:
+        measure_tools(options.tools, options.repeat)
+        return 0
     import pickle
 
     tokens = tekken()

@@ -83,6 +83,16 @@ class Script:
         return data[len(written)] if len(written) < len(data) and data.startswith(written) else EOS
 
 
+class Chats(Script):
+    """A script whose prompts are chats: the answer begins after the last line."""
+
+    def next(self, text: bytes) -> int:
+        head, _, written = text.rpartition(b"assistant:")
+        data = self.answer(head.decode("utf-8", "replace"))
+        data = data.encode() if isinstance(data, str) else data
+        return data[len(written)] if len(written) < len(data) and data.startswith(written) else EOS
+
+
 def asked(text: str) -> str:
     """A prompt of `/v1/completions` for a `Script`."""
     return text + "\x02"

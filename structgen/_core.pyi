@@ -145,7 +145,8 @@ class GrammarBuilder:
 
     def call(self, rule: int) -> int: ...
 
-    def lexeme(self, name: str, node: int, priority: int = 0, literal: bool = False, alone: bool = False, lazy: bool = False, whole: int | None = None) -> int: ...
+    def lexeme(self, name: str, node: int, priority: int = 0, literal: bool = False, alone: bool = False, lazy: bool = False, whole: int | None = None, inside: bool = False) -> int:
+        """`inside`: as the inside of a JSON string holds its texts."""
 
     def gap(self, lexemes: Sequence[int]) -> int:
         """What may stand between lexemes: any number of these."""

@@ -40,6 +40,7 @@ EXTRAS = {
     "uvicorn": "serve",
     "sse_starlette": "serve",
     "prometheus_client": "serve",
+    "mcp": "mcp",
 }
 
 # Engines that structgen is an adapter for: whoever imports the adapter has them, or wants this one.

@@ -368,7 +368,7 @@ class Compiler:
 
     def tools(
         self,
-        tools: list[dict[str, Any]],
+        tools: Any,
         tool_choice: Any = "auto",
         *,
         style: str = "hermes",
@@ -383,7 +383,9 @@ class Compiler:
         """Text in which tools are called as a family of models writes calls.
 
         Args:
-            tools: OpenAI's list of functions with their parameters' schemas.
+            tools: OpenAI's list of functions with their parameters' schemas, functions of Python, or what an
+                MCP client lists: the result of ``tools/list``, its tools, or the JSON of either. The schemas
+                are taken as they are. OpenAI's custom tools are called with a text, ``{"input": ...}``.
             tool_choice: "auto", "none", "required", or a function's name or object.
             style: "hermes" (also "qwen", "ernie", "granite4", "trinity"), "llama3", "mistral", "mistral-v3",
                 "mistral-v11", "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "deepseek-v4",
@@ -409,6 +411,7 @@ class Compiler:
                 lists.
             options: how arguments are written, as in `structural_tag`.
         """
+        from .frontend import tool_lists
         from .frontend import tools as front
         from .reasoning import Reasoning, reasoning_of
 
@@ -424,11 +427,18 @@ class Compiler:
             )
         thinks = reasoning_of(reasoning)
         never = [] if thinks is None else [thinks.start]
+        given = tool_lists.listed(tools)
+        same = tool_lists.identity(given, tool_choice, style, parallel, extra_keys, digits, strictness)
+        key = ("tools", same, thinks, JsonStyle.of(options), self._subset(on_limit))
+        if same is not None and (known := self._known(key)) is not None:
+            return known
         spec = front.structural_tag(
-            tools, tool_choice, style, parallel, never, extra_keys, digits, strictness
+            given, tool_choice, style, parallel, never, extra_keys, digits, strictness
         )
         grammar = self.structural_tag(spec, on_limit=on_limit, **options)
-        return grammar if thinks is None else self.with_reasoning(grammar, thinks, on_limit=on_limit)
+        if thinks is not None:
+            grammar = self.with_reasoning(grammar, thinks, on_limit=on_limit)
+        return grammar if same is None else self._remember(key, grammar)
 
     def with_reasoning(
         self,

@@ -21,6 +21,7 @@ from .conditions import Condition
 from .errors import GrammarError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import ToolReply, known_or_meant, partial_reply, reply
+from .frontend.tool_lists import listed
 from .frontend.tools import STRICTNESS, STYLES, Strictness, callable_tools
 from .grammar import CompiledGrammar
 from .json_options import WRITTEN, JsonOptions
@@ -267,7 +268,7 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         raise ValueError(f"tool_strictness is no {strictness!r:.40}{hint}")
     return Constraint(
         param,
-        list(value),
+        listed(value),
         tool_choice="auto" if choice is None else choice,
         style=style,
         parallel=parallel is not False,

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError
 from .frontend.source import is_ebnf, meant
+from .frontend.tool_lists import listed
 from .frontend.tools import Strictness
 from .grammar import CompiledGrammar
 from .json_options import JSON_NAMES, SENT_NAMES, SERVED, STYLE_NAMES, style_in
@@ -311,10 +312,14 @@ def _tag(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGramma
 
 
 def _check_tools(value: Any) -> None:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        hint = "; put it into a list" if isinstance(value, Mapping) or callable(value) else ""
-        raise TypeError(f"tools= takes a list of functions or of OpenAI's objects, not {value!r:.60}{hint}")
-    if not value:
+    hint = (
+        "; put it into a list" if callable(value) or (isinstance(value, Mapping) and "name" in value) else ""
+    )
+    if hint or isinstance(value, str | bytes):
+        raise TypeError(
+            f"tools= takes a list of functions, OpenAI's objects or MCP's tools, not {value!r:.60}{hint}"
+        )
+    if not listed(value):
         raise ValueError("tools= is empty: leave it out, or give a function")
 
 

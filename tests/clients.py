@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
 MESSAGES: list[Any] = [{"role": "user", "content": TEXT}]
 KEY = "sk-test"
+PYTHON = sys.executable  # runs servers
 
 
 class Item(BaseModel):
@@ -209,6 +211,220 @@ def openai_errors(base: str) -> None:
     fails(openai.AuthenticationError)
 
 
+def openai_custom_tools(base: str) -> None:
+    from openai import OpenAI
+
+    client = OpenAI(base_url=base, api_key=KEY)
+    words = {"syntax": "lark", "definition": 'start: "go" (" " WORD)+\nWORD: /[a-z]+/'}
+    tool = {"type": "custom", "custom": {"name": "walk", "format": {"type": "grammar", "grammar": words}}}
+    asked: dict[str, Any] = {"model": "embedded", "messages": ASK, "tools": [tool], "tool_choice": "required"}
+    done = client.chat.completions.create(**asked, max_tokens=60, parallel_tool_calls=False)
+    (call,) = done.choices[0].message.tool_calls
+    assert call.type == "custom" and re.fullmatch("go( [a-z]+)+", call.custom.input), call
+    flat = {"type": "custom", "name": "walk", "format": {"type": "grammar", **words}}
+    how: dict[str, Any] = {"tools": [flat], "tool_choice": "required", "max_output_tokens": 60}
+    how["parallel_tool_calls"] = False
+    (item,) = client.responses.create(model="embedded", input=ASK, **how).output
+    assert item.type == "custom_tool_call" and re.fullmatch("go( [a-z]+)+", item.input), item
+    with client.responses.stream(model="embedded", input=ASK, **how) as stream:
+        kinds = [event.type for event in stream]
+    assert "response.custom_tool_call_input.done" in kinds
+
+
+# ---- anthropic ----
+
+WEATHER_BLOCK = {"name": "get_weather", "input_schema": WEATHER["function"]["parameters"]}
+
+
+def _anthropic(base: str, **more: Any) -> Any:
+    from anthropic import Anthropic
+
+    return Anthropic(base_url=base.removesuffix("/v1"), api_key=KEY, **more)
+
+
+def anthropic_messages(base: str) -> None:
+    client = _anthropic(base)
+    form = {"type": "json_schema", "schema": Order.model_json_schema()}
+    asked: dict[str, Any] = {"model": "embedded", "max_tokens": 300, "messages": MESSAGES}
+    done = client.messages.create(**asked, output_config={"format": form})
+    right(Order.model_validate_json(done.content[0].text))
+    assert (done.stop_reason, done.role) == ("end_turn", "assistant") and done.usage.output_tokens > 5
+    with client.messages.stream(**asked, output_config={"format": form}) as stream:
+        kinds = {event.type for event in stream}
+        right(Order.model_validate_json(stream.get_final_message().content[0].text))
+    assert {"message_start", "content_block_delta", "message_stop"} <= kinds, kinds
+    right(client.messages.parse(**asked, output_format=Order).parsed_output)
+    assert client.messages.count_tokens(model="embedded", messages=MESSAGES).input_tokens > 5
+    assert [m.id for m in client.models.list()] == ["embedded"]
+
+
+def anthropic_tools(base: str) -> None:
+    client = _anthropic(base)
+    choice = {"type": "any", "disable_parallel_tool_use": True}
+    asked: dict[str, Any] = {"model": "embedded", "max_tokens": 300, "tools": [WEATHER_BLOCK]}
+    done = client.messages.create(**asked, messages=ASK, tool_choice=choice)
+    (call,) = done.content
+    assert (call.type, call.name, call.input) == ("tool_use", "get_weather", {"city": "Paris"})
+    with client.messages.stream(**asked, messages=ASK, tool_choice=choice) as stream:
+        assert stream.get_final_message().content[0].input == {"city": "Paris"}
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": "12 degrees"}
+    turns = [*ASK, {"role": "assistant", "content": done.content}, {"role": "user", "content": [result]}]
+    client.messages.create(**asked | {"max_tokens": 40}, messages=turns)
+
+
+def anthropic_thinking(base: str) -> None:
+    budget = {"type": "enabled", "budget_tokens": 1024}
+    with server(PYTHON, "embedded-thinking") as there:
+        client = _anthropic(there)
+        asked: dict[str, Any] = {"model": "embedded-thinking", "max_tokens": 2000, "messages": ASK}
+        asked |= {"tools": [WEATHER_BLOCK], "tool_choice": {"type": "any"}, "thinking": budget}
+        done = client.messages.create(**asked)
+        assert [block.type for block in done.content][:2] == ["thinking", "tool_use"], done
+        with client.messages.stream(**asked) as stream:
+            kinds = {event.type for event in stream}
+            final = stream.get_final_message()
+        assert "thinking" in kinds and final.content[0].thinking == done.content[0].thinking
+
+
+def anthropic_errors(base: str) -> None:
+    import anthropic
+
+    client = _anthropic(base, max_retries=0)
+
+    def fails(kind: type[Exception], **fields: Any) -> Any:
+        try:
+            client.messages.create(**{"model": "embedded", "max_tokens": 30, "messages": MESSAGES, **fields})
+        except kind as error:
+            return error
+        raise AssertionError(f"{fields} was answered")
+
+    twice = fails(anthropic.BadRequestError, tools=[WEATHER_BLOCK, WEATHER_BLOCK])
+    assert twice.body["error"]["param"] == "tools[1].name", twice.body
+    fails(anthropic.NotFoundError, model="other")
+    client.api_key = "wrong"
+    fails(anthropic.AuthenticationError)
+
+
+# ---- MCP ----
+
+TOOLS = [str(ROOT / "tests" / "mcp_server.py")]  # its arguments; the interpreter is the server's
+
+
+def mcp_session(base: str) -> None:
+    """Lists tools, has the model choose with each interface, and calls what it chose."""
+    from mcp import ClientSession, StdioServerParameters, stdio_client
+    from openai import OpenAI
+
+    async def run() -> None:
+        with_tools = stdio_client(StdioServerParameters(command=PYTHON, args=TOOLS))
+        async with with_tools as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            listed = (await session.list_tools()).model_dump(mode="json", by_alias=True)
+            how: dict[str, Any] = {"tools": listed["tools"], "tool_choice": "required"}
+            client = OpenAI(base_url=base, api_key=KEY)
+            done = client.chat.completions.create(
+                model="embedded", messages=ASK, **how, parallel_tool_calls=False
+            )
+            (call,) = done.choices[0].message.tool_calls
+            result = await session.call_tool(call.function.name, json.loads(call.function.arguments))
+            assert json.loads(result.content[0].text)["degrees"] == 12
+
+    asyncio.run(run())
+
+
+def agents_with_mcp(base: str) -> None:
+    """The model calls a tool of an MCP server and one of Python; the tool's answer is the agent's."""
+    from agents import (
+        Agent,
+        ModelSettings,
+        OpenAIChatCompletionsModel,
+        OpenAIResponsesModel,
+        Runner,
+        function_tool,
+        set_tracing_disabled,
+    )
+    from agents.mcp import MCPServerStdio
+    from openai import AsyncOpenAI
+
+    set_tracing_disabled(True)
+    client = AsyncOpenAI(base_url=base, api_key=KEY)
+    settings = ModelSettings(tool_choice="required", parallel_tool_calls=False)
+
+    @function_tool
+    def get_weather(city: str) -> str:
+        return f"12 degrees in {city}"
+
+    async def run() -> None:
+        for kind in (OpenAIChatCompletionsModel, OpenAIResponsesModel):
+            how: dict[str, Any] = {"model": kind("embedded", client), "model_settings": settings}
+            how |= {"name": "town", "tool_use_behavior": "stop_on_first_tool"}
+            agent = Agent(**how, tools=[get_weather])
+            assert (await Runner.run(agent, ASK[0]["content"])).final_output == "12 degrees in Paris"
+            async with MCPServerStdio(params={"command": PYTHON, "args": TOOLS}) as town:
+                agent = Agent(**how, mcp_servers=[town])
+                found = await Runner.run(agent, ASK[0]["content"])
+                assert "degrees" in str(found.final_output), found.final_output
+                streamed = Runner.run_streamed(agent, ASK[0]["content"])
+                assert [event async for event in streamed.stream_events()] and streamed.final_output
+
+    asyncio.run(run())
+
+
+def agents_outputs(base: str) -> None:
+    from agents import Agent, OpenAIResponsesModel, Runner, set_tracing_disabled
+    from openai import AsyncOpenAI
+
+    set_tracing_disabled(True)
+    model = OpenAIResponsesModel("embedded", AsyncOpenAI(base_url=base, api_key=KEY))
+    right(Runner.run_sync(Agent(name="orders", model=model, output_type=Order), TEXT).final_output)
+
+
+def pydantic_ai_mcp(base: str) -> None:
+    """The model calls a tool of an MCP server: its answer is the next message."""
+    from pydantic_ai import Agent
+    from pydantic_ai.mcp import MCPToolset, StdioTransport
+    from pydantic_ai.messages import ToolReturnPart
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    async def run() -> None:
+        model = OpenAIChatModel("embedded", provider=OpenAIProvider(base_url=base, api_key=KEY))
+        tools = MCPToolset(StdioTransport(command=PYTHON, args=TOOLS))
+        agent = Agent(model, toolsets=[tools], output_type=int)  # an output by a tool asks for a call
+        async with agent, agent.iter(ASK[0]["content"]) as steps:
+            async for step in steps:
+                parts = getattr(getattr(step, "request", None), "parts", [])
+                if any(isinstance(part, ToolReturnPart) and "12" in str(part.content) for part in parts):
+                    return
+        raise AssertionError("no tool of the MCP server was called")
+
+    asyncio.run(run())
+
+
+def served_mcp(base: str) -> None:
+    """`structgen serve --mcp`: a request names the server's label and gets calls of its tools."""
+    from openai import OpenAI
+
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"mcpServers": {"town": {"command": PYTHON, "args": TOOLS}}}, file)
+        file.flush()
+        for call in ((), ("--call",)):
+            with server(PYTHON, "--mcp", file.name, *call) as there:
+                client = OpenAI(base_url=there, api_key=KEY)
+                tool: Any = {"type": "mcp", "server_label": "town", "server_url": "http://127.0.0.1"}
+                done = client.responses.create(
+                    model="embedded",
+                    input=ASK,
+                    tools=[tool],
+                    tool_choice="required",
+                    max_output_tokens=100,
+                    parallel_tool_calls=False,
+                )
+                first = done.output[0]
+                assert first.type == ("mcp_call" if call else "function_call"), done.output
+                assert first.name == "get_weather" and json.loads(first.arguments)["city"] == "Paris"
+
+
 # ---- frameworks ----
 
 
@@ -333,7 +549,17 @@ CALLS: list[tuple[str, str, Callable[[str], None]]] = [
     ("openai", "AsyncOpenAI: 8 at once, async stream, guided_choice", openai_async),
     ("openai", "completions: echo, logprobs; chat: n, top_logprobs", openai_completions),
     ("openai", "responses: parse, stream, function calls and outputs", openai_responses),
+    ("openai", "custom tools with a grammar: chat, responses, stream", openai_custom_tools),
     ("openai", "400, 401 and 404 as its exceptions", openai_errors),
+    ("anthropic", "messages: schema, stream, parse, count_tokens, models", anthropic_messages),
+    ("anthropic", "tools, streamed tools, the tool's answer", anthropic_tools),
+    ("anthropic", "thinking and its budget, streamed", anthropic_thinking),
+    ("anthropic", "400, 401 and 404 as its exceptions", anthropic_errors),
+    ("mcp", "session: list_tools, the model's choice, call_tool", mcp_session),
+    ("mcp", "serve --mcp, with and without --call", served_mcp),
+    ("openai-agents", "tools of Python and of MCP, chat and responses, streamed", agents_with_mcp),
+    ("openai-agents", "output_type", agents_outputs),
+    ("pydantic-ai-slim", "MCPToolset", pydantic_ai_mcp),
     ("instructor", "tools, JSON schema, strict tools, partial, async", instructor_modes),
     ("pydantic-ai-slim", "tool and native output, chat and responses, run_stream", pydantic_ai_outputs),
     ("langchain-openai", "json_schema, function_calling, async, tools, stream, responses", langchain_outputs),
@@ -344,9 +570,12 @@ CALLS: list[tuple[str, str, Callable[[str], None]]] = [
 
 
 @contextmanager
-def server(python: str) -> Iterator[str]:
-    """A server in a process of the given Python, with a key; its address."""
-    command = [python, "-m", "structgen", "serve", "--port", "0"]
+def server(python: str, *more: str) -> Iterator[str]:
+    """A server in a process of the given Python, with a key; its address.
+
+    `more`: arguments of the command.
+    """
+    command = [python, "-m", "structgen", "serve", *more, "--port", "0"]
     environment = {**os.environ, "STRUCTGEN_API_KEY": KEY, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT)
     assert process.stderr is not None
@@ -381,6 +610,8 @@ def main() -> int:
     os.environ.setdefault("no_proxy", "127.0.0.1")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would ask the network first
     failed = 0
+    global PYTHON
+    PYTHON = options.python
     with server(options.python) as base:
         print(f"{'client':18} {'version':10} {'s':>5}  {'result':8} what")
         for package, what, call in CALLS:

@@ -57,7 +57,11 @@ def said_by(role: str, content: str | None) -> Any:
         (lambda: COMPILER.gbnf(None), TypeError, "a grammar is a str, not NoneType"),  # type: ignore
         (lambda: COMPILER.lark(PATH), TypeError, r"read the file: path.read_text\(\)"),  # type: ignore
         (lambda: COMPILER.grammar(3), TypeError, "a grammar is a str"),  # type: ignore
-        (lambda: COMPILER.tools(3), sg.GrammarError, "tools are a list of objects, not 3"),  # type: ignore
+        (
+            lambda: COMPILER.tools(3),
+            sg.GrammarError,
+            "tools are a list, or what an MCP client lists .*, not 3",
+        ),  # type: ignore
         (
             lambda: sg.generate(None, 3, {}),
             TypeError,

@@ -302,12 +302,6 @@ def test_a_choice_is_a_list_of_texts(compiler: sg.Compiler, texts: Any) -> None:
         compiler.choice(texts)
 
 
-@pytest.mark.parametrize("name", ['f"q', "a\nb", "back\\slash"])
-def test_names_of_tools_that_json_escapes_are_refused(compiler: sg.Compiler, name: str) -> None:
-    with pytest.raises(sg.GrammarError, match="JSON escapes"):
-        compiler.tools([{"type": "function", "function": {"name": name}}], "required", style="hermes")
-
-
 def test_what_only_parsing_tells_is_reported_for_new_paths_too(compiler: sg.Compiler) -> None:
     for kind in (pydantic.NewPath, pydantic.FilePath, pydantic.DirectoryPath):
         assert [e.keyword for e in compiler.json_schema(kind).report] == ["x-file"]

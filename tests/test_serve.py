@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 
 import structgen as sg
 from oracles import harness
-from oracles.serving import Script, asked, served
+from oracles.serving import Chats, Script, asked, served
 from structgen.cli import serve as cli_serve
 from structgen.serve.app import create_app
 from structgen.serve.constraints import request_constraint, tool_use, with_tools
@@ -365,17 +365,10 @@ def junk(chance: random.Random, depth: int = 0):
     if chance.random() < 0.5:
         return [junk(chance, depth + 1) for _ in range(chance.randint(0, 3))]
     keys = [
-        "type",
-        "function",
-        "name",
-        "parameters",
-        "json_schema",
-        "schema",
-        "role",
-        "content",
-        "format",
-        "x",
-    ]
+        "type", "function", "name", "parameters", "json_schema", "schema", "role", "content", "format", "x",
+        "custom", "grammar", "syntax", "definition", "input_schema", "input", "text", "id", "enabled",
+        "configs", "allowed_tools", "default_config", "budget_tokens", "arguments", "output",
+    ]  # fmt: skip
     return {chance.choice(keys): junk(chance, depth + 1) for _ in range(chance.randint(0, 3))}
 
 
@@ -424,16 +417,6 @@ def chat_script(client, **fields):
 
 
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>'
-
-
-class Chats(Script):
-    """A script whose prompts are chats: the answer begins after the last line."""
-
-    def next(self, text: bytes) -> int:
-        head, _, written = text.rpartition(b"assistant:")
-        data = self.answer(head.decode("utf-8", "replace"))
-        data = data.encode() if isinstance(data, str) else data
-        return data[len(written)] if len(written) < len(data) and data.startswith(written) else 256
 
 
 @pytest.mark.parametrize(

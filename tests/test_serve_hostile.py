@@ -31,6 +31,7 @@ from structgen.serve.service import Service
 from tests.test_serve import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROOT, WEATHER, events, ok, refused
 
 JSON = {"Content-Type": "application/json"}
+BLOCKS, TEXT_BLOCK = "/v1/messages", {"type": "text", "text": "x"}
 CHAT_1 = {"messages": MESSAGES, "max_tokens": 1}
 
 
@@ -57,6 +58,11 @@ BODIES = {
     "broken ids": (COMPLETIONS, {"prompt": [["x"]] * 500_000, "max_tokens": 1}),
     "prompts": (COMPLETIONS, {"prompt": ["x"] * 1_000_000, "max_tokens": 1}),
     "items": (RESPONSES, {"input": [1] * 1_000_000}),
+    "broken blocks": (BLOCKS, {**CHAT_1, "messages": [{"role": "user", "content": [1] * 1_000_000}]}),
+    "blocks": (BLOCKS, {**CHAT_1, "messages": [{"role": "user", "content": [TEXT_BLOCK] * 300_000}]}),
+    "strange blocks": (BLOCKS, {**CHAT_1, "messages": [{"role": "user", "content": [{}] * 9_000}] * 100}),
+    "stop sequences": (BLOCKS, {**CHAT_1, "stop_sequences": [1] * 1_000_000}),
+    "servers": (CHAT, {**CHAT_1, "tools": [{"type": "mcp"}] * 50_000}),
 }
 
 

@@ -123,7 +123,7 @@ def test_mistakes() -> None:
     ("tool", "words"),
     [
         ({"type": "function", "function": {"name": "f", "paramters": {}}}, "did you mean 'parameters'?"),
-        ({"name": "f", "input_schema": {}}, "did you mean 'parameters'?"),
+        ({"name": "f", "json_schema": {}}, "did you mean 'parameters'?"),
         ({"type": "function", "function": {"name": "f"}, "parameters": {}}, "put them inside"),
     ],
 )

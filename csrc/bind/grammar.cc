@@ -211,9 +211,10 @@ void bind_grammar(nb::module_& m) {
       .def(
           "lexeme",
           [](BoundGrammar& self, std::string name, uint32_t node, int32_t priority, bool literal, bool alone,
-             bool lazy, std::optional<uint32_t> whole) {
+             bool lazy, std::optional<uint32_t> whole, bool inside) {
             checked(self, {node, whole.value_or(node)});
             Lexeme lexeme{std::move(name), node, priority, literal, alone, lazy};
+            lexeme.inside = inside;
             if (whole) lexeme.whole = *whole;
             self.source.lexemes.push_back(std::move(lexeme));
             GrammarNode n;
@@ -222,7 +223,8 @@ void bind_grammar(nb::module_& m) {
             return self.source.add(std::move(n));
           },
           "name"_a, "node"_a, "priority"_a = 0, "literal"_a = false, "alone"_a = false, "lazy"_a = false,
-          "whole"_a = nb::none())
+          "whole"_a = nb::none(), "inside"_a = false,
+          "`inside`: as the inside of a JSON string holds its texts.")
       .def(
           "gap",
           [](BoundGrammar& self, const std::vector<uint32_t>& lexemes) {
@@ -347,7 +349,7 @@ void bind_grammar(nb::module_& m) {
             checked(self, {node});
             return released([&] {
               RegexArena regexes;
-              return regexes.is_empty(lower_regular(regexes, self.source, node));
+              return regexes.is_empty(lower_regular(regexes, self.source, {&node, 1})[0]);
             });
           },
           "node"_a, "Whether no text matches a regular node. Tokens in it match nothing.")

@@ -171,29 +171,36 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) 
   return grammar;
 }
 
-// The marks of JSON inside a markup are nodes of the grammar; here each becomes a regex.
-static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const JsonPart& part) {
-  JsonLayout out = part.options.layout;
-  if (!part.marks) return out;
-  const auto lowered = [&](uint32_t node) { return lower_regular(regexes, source, node); };
-  const ElementMarks<uint32_t>& nodes = *part.marks;
-  auto elements = std::make_shared<ElementLayout>();
-  ElementMarks<RegexId>& marks = elements->marks;
-  marks = {lowered(nodes.before),
-           lowered(nodes.middle),
-           lowered(nodes.close),
-           lowered(nodes.item),
-           lowered(nodes.item_close),
-           {},
-           {},
-           lowered(nodes.blank),
-           lowered(nodes.between)};
-  for (std::size_t i = 0; i < kWritten; ++i) {
-    marks.after[i] = lowered(nodes.after[i]);
-    marks.ends[i] = lowered(nodes.ends[i]);
+// The marks of a layout, in one order for nodes and for regexes.
+template <class Mark>
+static std::vector<Mark*> all_marks(ElementMarks<Mark>& m) {
+  std::vector<Mark*> out{&m.before, &m.middle, &m.close, &m.item, &m.item_close, &m.blank, &m.between};
+  for (Mark& mark : m.after) out.push_back(&mark);
+  for (Mark& mark : m.ends) out.push_back(&mark);
+  return out;
+}
+
+// The layouts of all schemas. Marks of JSON inside a markup are nodes of the grammar; here each becomes a
+// regex, all in one pass: a pass costs as much as the grammar has nodes.
+static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource& source,
+                                       const std::vector<JsonPart>& parts) {
+  std::vector<uint32_t> nodes;
+  for (const JsonPart& part : parts) {
+    if (!part.marks) continue;
+    ElementMarks<uint32_t> marks = *part.marks;
+    for (const uint32_t* node : all_marks(marks)) nodes.push_back(*node);
   }
-  elements->text = part.text;
-  out.elements = std::move(elements);
+  const std::vector<RegexId> lowered = lower_regular(regexes, source, nodes);
+  auto next = lowered.begin();
+  std::vector<JsonLayout> out;
+  for (const JsonPart& part : parts) {
+    out.push_back(part.options.layout);
+    if (!part.marks) continue;
+    auto elements = std::make_shared<ElementLayout>();
+    for (RegexId* mark : all_marks(elements->marks)) *mark = *next++;
+    elements->text = part.text;
+    out.back().elements = std::move(elements);
+  }
   return out;
 }
 
@@ -217,9 +224,11 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   std::vector<std::unique_ptr<SchemaSet>> sets;
   for (const JsonPart& p : schemas)
     sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
-  // All parts share one world, so strings are plain only if every schema asks for it.
-  const bool plain = !schemas.empty() &&
-                     std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
+  // All parts share one world, so strings are plain only if every schema asks for it. Lexemes inside a
+  // string take either spelling.
+  const bool strings = !schemas.empty() || std::ranges::any_of(source.lexemes, &Lexeme::inside);
+  const bool plain =
+      strings && std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
   const auto [w, hold] = enter(plain, subset);
   Lowered lowered = lower(w->regexes, source, start);
   analyse(lowered.cfg, w->regexes);
@@ -235,11 +244,12 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
       throw Error(ErrorKind::kGrammar, "captures are not found beside formats of ordinary tokens");
     all->set_edged();
   }
+  std::vector<JsonLayout> written = layouts(w->regexes, source, schemas);
   for (std::size_t i = 0; i < schemas.size(); ++i) {
     const JsonOptions& o = schemas[i].options;
     report_of.push_back(sets[i].get());
-    auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]),
-                                                  layout(w->regexes, source, schemas[i]), o.order, o.numbers);
+    auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]), std::move(written[i]),
+                                                  o.order, o.numbers);
     const RuleId root = part->root();
     all->add(std::move(part), root);
   }

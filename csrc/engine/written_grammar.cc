@@ -240,6 +240,7 @@ void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
     flag(form, l.literal);
     flag(form, l.alone);
     flag(form, l.lazy);
+    flag(form, l.inside);
     form.field(l.whole);
   });
   form.list(g.source.captures, [&](std::string& name) { form.field(name); });

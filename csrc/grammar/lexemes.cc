@@ -4,6 +4,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "strings/json_inside.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
@@ -238,7 +240,18 @@ std::span<const LexemePart> Lexemes::parts(uint32_t lexeme, std::span<const uint
   if (known != parts_.end()) return known->second;
   std::vector<LexemePart> out;
   compute(lexeme, together, out);
+  if (all_[lexeme].inside)
+    for (LexemePart& part : out) part = {inside_json(regexes_, part.regex), spelled(part.follow)};
   return parts_.emplace(at, std::move(out)).first->second;
+}
+
+// The bytes of a set that a JSON string holds as they are.
+RegexId Lexemes::spelled(RegexId follow) const {
+  if (follow == RegexArena::empty()) return follow;
+  ByteSet plain = regexes_.byte_set(regexes_.node(follow).a);
+  for (uint32_t c = 0; c < 0x80; ++c)
+    if (plain_escape(c) != 0) plain.remove(static_cast<uint8_t>(c));
+  return plain.none() ? RegexArena::empty() : regexes_.bytes(plain);
 }
 
 bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {

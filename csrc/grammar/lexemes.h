@@ -34,6 +34,9 @@ struct LexemeLanguage {
   bool lazy = false;
   // The language that the others see of it. A lazy lexeme may be the first part of longer texts.
   RegexId whole;
+  // parts() are spelled as the inside of a JSON string. Lexemes compete as their texts do. What may not
+  // follow is told of characters that a string holds as they are: of an escape one byte tells nothing.
+  bool inside = false;
 };
 
 // All lexemes of a grammar.
@@ -53,6 +56,7 @@ class Lexemes {
   ByteSet longer(RegexId rivals);
   RegexId reach(RegexId r);
   const std::vector<LexemePart>& split(RegexId regex, RegexId rivals);
+  RegexId spelled(RegexId follow) const;
   void compute(uint32_t lexeme, std::span<const uint32_t> together, std::vector<LexemePart>& out);
 
   RegexArena& regexes_;

@@ -65,6 +65,7 @@ class Lowering {
         if (!whole) throw Error(ErrorKind::kGrammar, "terminal '" + l.name + "' is not regular");
         language.whole = *whole;
       }
+      language.inside = l.inside;
       out_.cfg.optional.push_back(regexes_.nullable(*r));
       out_.lexemes.push_back(language);
     }
@@ -500,8 +501,13 @@ Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start) 
   return Lowering(regexes, source).run(start);
 }
 
-RegexId lower_regular(RegexArena& regexes, const GrammarSource& source, uint32_t node) {
-  return Lowering(regexes, source).one(node);
+std::vector<RegexId> lower_regular(RegexArena& regexes, const GrammarSource& source,
+                                   std::span<const uint32_t> nodes) {
+  std::vector<RegexId> out;
+  if (nodes.empty()) return out;
+  Lowering lowering(regexes, source);
+  for (const uint32_t node : nodes) out.push_back(lowering.one(node));
+  return out;
 }
 
 }  // namespace structgen

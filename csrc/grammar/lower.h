@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct Lowered {
 // Lowers from the rule `start`. Throws kGrammar, with the place of the rule where it is about one.
 Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start);
 
-// Lowers one node. Throws kGrammar if it is not regular.
-RegexId lower_regular(RegexArena& regexes, const GrammarSource& source, uint32_t node);
+// Lowers some nodes, in one pass. Throws kGrammar if one is not regular.
+std::vector<RegexId> lower_regular(RegexArena& regexes, const GrammarSource& source,
+                                   std::span<const uint32_t> nodes);
 
 }  // namespace structgen

@@ -83,6 +83,8 @@ struct Lexeme {
   // itself.
   bool lazy = false;
   int64_t whole = -1;
+  // Its texts are written as the inside of a JSON string holds them (strings/json_inside.h).
+  bool inside = false;
 };
 
 // A whole grammar of a front end.

@@ -145,7 +145,11 @@ def add_constraint_options(
     group.add_argument("--gbnf", metavar="FILE", help="a grammar in GBNF, or -")
     group.add_argument("--lark", metavar="FILE", help="a Lark grammar, or -")
     group.add_argument("--grammar", metavar="FILE", help="a grammar in either dialect, or -")
-    group.add_argument("--tools", metavar="FILE", help="a JSON list of tools as OpenAI writes them, or -")
+    group.add_argument(
+        "--tools",
+        metavar="FILE",
+        help="a JSON list of tools as OpenAI writes them, what an MCP client lists, or -",
+    )
     group.add_argument("--response-format", metavar="FILE", help="OpenAI's object of that name, or -")
     group = parser.add_argument_group("what the whole text must meet, too")
     group.add_argument("--without", metavar="TEXT", nargs="+", help="none of these occurs in it")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from structgen.serve.options import ServerOptions
+from structgen.serve.options import ServerOptions, mcp_servers
 
 from .common import OK, Commands, Failure, add_strictness, load_model, note
 
@@ -96,6 +96,14 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
         "(default: by its chat template)",
     )
     parser.add_argument(
+        "--mcp",
+        metavar="CONFIG",
+        help="servers whose tools requests may ask for: JSON with `mcpServers`; needs the extra `mcp`",
+    )
+    parser.add_argument(
+        "--call", action="store_true", help="call these tools here, and answer with what they say"
+    )
+    parser.add_argument(
         "--temperature", type=float, metavar="T", help="where a request has none (default: 1; embedded: 0)"
     )
     parser.add_argument(
@@ -148,6 +156,7 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
             found[field] = getattr(options, field.replace("_bytes", "_megabytes")) * _MEGABYTE
         else:
             found[field] = getattr(options, field)
+    found |= {"mcp": {} if options.mcp is None else mcp_servers(options.mcp), "call": options.call}
     hosts = (*(_LOCAL_NAMES if options.host in _LOCAL else ()), *options.allowed_host)
     return {**found, "api_keys": tuple(keys), "hosts": hosts}
 
@@ -160,6 +169,8 @@ def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = N
     """Serve until a signal ends it. `ready` is called with the address once requests are answered."""
     try:
         chosen = ServerOptions(**settings(options))
+    except OSError as error:
+        raise Failure(f"cannot read {options.mcp}: {error.strerror}") from None
     except ValueError as error:
         words = str(error)
         for field in _NUMBERS:

@@ -34,10 +34,12 @@ _BRANCHES = ("allOf", "anyOf", "oneOf")
 _PLACES = (*_BRANCHES, "then", "else", "$defs", "definitions", "dependentSchemas")
 # Keywords whose schemas stay as they are. The schemas of all others are of members and items, and are closed.
 _KEPT = ("not", "if", "propertyNames", "dependencies")
-_TURNING = ("not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef", "unevaluatedProperties")
+_TURNING = {"not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef", "unevaluatedProperties"}
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 # Keywords whose schemas apply beside others to the same value. Without any, `additionalProperties` closes.
-_BESIDE = (*_BRANCHES, "$ref", "$dynamicRef", "$recursiveRef", "if", "dependentSchemas", "dependencies")
+_BESIDE = {*_BRANCHES, "$ref", "$dynamicRef", "$recursiveRef", "if", "dependentSchemas", "dependencies"}
+# Keywords behind which a schema in the same place may name members.
+_IN_PLACE = {*_BRANCHES, "then", "else", "if", "dependentSchemas"}
 
 
 def closed(document: Any, draft: int = 0) -> Any:
@@ -86,7 +88,7 @@ class _Closer:
         out = self.place(schema)
         if "unevaluatedProperties" in schema or not self._names(schema, set()):
             return out
-        if not any(word in out for word in _BESIDE):
+        if _BESIDE.isdisjoint(out):
             out.setdefault("additionalProperties", False)
         elif self._old:
             raise GrammarError(
@@ -101,7 +103,7 @@ class _Closer:
         """A schema that applies beside others to the same value."""
         if not isinstance(schema, dict):
             return schema
-        self.turning = self.turning or any(word in schema for word in _TURNING)
+        self.turning = self.turning or not _TURNING.isdisjoint(schema)
         out: Document = rewritten(schema, self._inner)
         # In a schema of their own: `additionalProperties` beside `properties` still looks at these names.
         listed = schema.get("properties")
@@ -131,10 +133,8 @@ class _Closer:
                     return True
             except LookupError:  # another document: what it names is not known here
                 pass
-        return any(
-            self._names(part, seen)
-            for keyword, _, part in inner_schemas(schema)
-            if keyword in (*_BRANCHES, "then", "else", "if", "dependentSchemas")
+        return not _IN_PLACE.isdisjoint(schema) and any(
+            self._names(part, seen) for keyword, _, part in inner_schemas(schema) if keyword in _IN_PLACE
         )
 
 

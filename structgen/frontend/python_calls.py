@@ -54,9 +54,16 @@ def parameters(name: str, schema: Any) -> dict[str, Any]:
 
 
 def key_pattern(schema: Any) -> str:
-    """What a parameter may be called, as an ECMA pattern: those that are listed, and other names in ASCII."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    names = filter(_is_name, properties) if isinstance(properties, dict) else ()
+    """What a parameter may be called, as an ECMA pattern: those that are listed, and other names in ASCII.
+
+    Empty where the schema says it: a function is called with what it lists.
+    """
+    given = schema.get("properties") if isinstance(schema, dict) else None
+    properties: list[str] = [*given] if isinstance(given, dict) else []
+    names = [*filter(_is_name, properties)]
+    closed = given is not None and schema.get("additionalProperties") is False
+    if closed and "patternProperties" not in schema and names == properties:
+        return ""
     listed = "".join(f"{text_patterns.alternatives([name])}|" for name in names)
     return rf"^(?:{listed}(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*)$"
 

@@ -20,6 +20,7 @@ from .._extras import missing
 from .._stack import roomy
 from ..errors import GrammarError
 from .closing import closed_parameters
+from .tool_lists import listed
 
 Parser = Callable[[str | bytes], Any]
 
@@ -113,7 +114,7 @@ def tools(given: list[Any], closed: bool = True, digits: int | None = None) -> t
     """
     branches: list[dict[str, Any]] = []
     parsers: dict[str, Parser | None] = {}
-    for tool in given:
+    for tool in listed(given):
         name, parameters, parse = _tool(tool, closed, digits)
         if name in parsers:
             raise GrammarError(f"two tools are called {name!r}")

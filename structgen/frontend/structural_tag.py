@@ -39,7 +39,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from .. import _core
 from .._stack import roomy
@@ -102,6 +102,23 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
         for s in structures
     ]
     return {"type": "triggered_tags", "triggers": spec.get("triggers"), "tags": tags}
+
+
+class _Inside:
+    """A builder whose lexemes are spelled as a JSON string holds their texts."""
+
+    def __init__(self, b: _core.GrammarBuilder) -> None:
+        self._b = b
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("json", "tokens"):
+            what = "a JSON Schema" if name == "json" else "a token"
+            raise GrammarError(f"a grammar within a string cannot contain {what}")
+        return getattr(self._b, name)
+
+    def lexeme(self, *arguments: Any) -> int:
+        make: Any = self._b.lexeme
+        return int(make(*arguments, inside=True))
 
 
 class _Formats:
@@ -247,6 +264,18 @@ class _Formats:
 
         front = lark.Frontend(self.b, self.vocabulary, style=self.style)
         return self.b.call(front.grammar(text, "start"))
+
+    def json_string(self, spec: dict[str, Any], path: str) -> int:
+        """A string of JSON that holds a text of a Lark grammar."""
+        from . import lark
+
+        text = self.text(spec, "grammar", path)
+        if source.is_ebnf(text):
+            self.fail("a string holds the text of a Lark grammar, not of GBNF", path)
+        inside = cast(_core.GrammarBuilder, _Inside(self.b))
+        front = lark.Frontend(inside, self.vocabulary, style=self.style)
+        quote = self.b.literal(b'"')
+        return self.b.sequence([quote, self.b.call(front.grammar(text, "start")), quote])
 
     def regex(self, spec: dict[str, Any], path: str) -> int:
         node = self.b.pattern(self.text(spec, "pattern", path), ascii=True)
@@ -490,6 +519,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "json_schema": ("json_schema", "schema", "style", "any_order", "max_whitespace_cnt", "excludes"),
     "qwen_xml_parameter": ("json_schema", "schema"),
     "grammar": ("grammar",),
+    "json_string": ("grammar",),
     "regex": ("pattern", "excludes"),
     "any_text": ("excludes", "max_tokens", "max_chars"),
     "token": ("token",),
@@ -514,6 +544,7 @@ KINDS: dict[str, Callable[[_Formats, dict[str, Any], str], int]] = {
     "json_schema": _Formats.json_schema,
     "qwen_xml_parameter": _Formats.json_schema,
     "grammar": _Formats.grammar,
+    "json_string": _Formats.json_string,
     "regex": _Formats.regex,
     "any_text": _Formats.any_text,
     "token": _Formats.token_format,

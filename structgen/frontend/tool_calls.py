@@ -37,7 +37,7 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -45,6 +45,7 @@ from ..errors import GrammarError, StructgenError
 from . import elements
 from .python_calls import calls_of
 from .source import meant
+from .tool_lists import listed
 from .tools import ARGUMENTS, STYLES, Style, described
 
 if TYPE_CHECKING:
@@ -169,7 +170,9 @@ class CallReader:
         self._accepts = accepts
         row = self._style
         self._mark = row.open or row.trigger
-        self._names = None if names is None else tuple(sorted(names, key=len, reverse=True))
+        # The names as calls have them, longest first, and what each stands for.
+        self._meant = {row.written(name): name for name in names or ()}
+        self._names = None if names is None else tuple(sorted(self._meant, key=len, reverse=True))
         self._text = ""
         self._inside = False  # between the marks of a section
         self._words = False  # the answer is free text, in a style where a whole answer is calls or text
@@ -320,8 +323,11 @@ class CallReader:
         if match is None or self._text[match.end() : match.end() + 1] != "{":
             return False
         self._text = self._text[match.end() :]
-        self._open = _Growing(match["name"])
+        self._open = _Growing(self._name(match))
         return True
+
+    def _name(self, match: re.Match[str]) -> str:
+        return self._meant.get(match["name"], match["name"])
 
     @property
     def _begin(self) -> re.Pattern[str]:
@@ -360,7 +366,7 @@ class CallReader:
         match = self._begin.match(self._text, at)
         if match is None:
             return None
-        name, start = match["name"], match.end()
+        name, start = self._name(match), match.end()
         if row.parameters == "json":
             if not last and row.end and row.end not in self._text[start:]:
                 return None
@@ -460,8 +466,8 @@ def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
     written = _ANY_NAME if names is None else "|".join(map(re.escape, names))
     if names is None and begin.endswith("{name}"):
         written += r"(?=[\s<]|$)"
-    pattern = re.escape(begin).replace(r"\{name\}", f"(?P<name>{written})")
-    return re.compile(pattern.replace(r"\{index\}", "[0-9]+"))
+    pattern = re.escape(begin).replace(r"\{index\}", "[0-9]+")  # first: a name may hold the mark
+    return re.compile(pattern.replace(r"\{name\}", f"(?P<name>{written})"))
 
 
 def _overlap(text: str, mark: str) -> int:
@@ -603,7 +609,7 @@ class ToolReply:
     calls: list[ToolCall]
 
 
-def parse_tool_calls(text: str, *, style: str = "hermes", tools: Sequence[Any] | None = None) -> ToolReply:
+def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> ToolReply:
     """The calls in a model's text, and the free text around them: the inverse of `Compiler.tools`.
 
     A text that no grammar held to its style is read as well: what is no whole call stays text.
@@ -611,7 +617,7 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Sequence[Any] |
     Args:
         text: the text, special tokens in it as their names.
         style: as in `Compiler.tools`.
-        tools: OpenAI's list of functions, or functions of Python. Other names are then no calls, arguments
+        tools: as in `Compiler.tools`. Other names are then no calls, arguments
             of Python functions have the types of their signatures, and where a style does not write of which
             type a value is, the function's schema decides. None: every name is a function's, and a value that
             can be read as JSON is.
@@ -634,9 +640,9 @@ def known_or_meant(style: str) -> str:
     return meant(style, STYLES) or f"; known: {', '.join(STYLES)}"
 
 
-def reply(text: str, style: str, tools: Sequence[Any] | None, compiler: Compiler) -> ToolReply:
+def reply(text: str, style: str, tools: Any, compiler: Compiler) -> ToolReply:
     """`parse_tool_calls` with a compiler, which decides between the readings of arguments."""
-    known = None if tools is None else {described(tool)["function"]["name"]: tool for tool in tools}
+    known = None if tools is None else {described(tool)["function"]["name"]: tool for tool in listed(tools)}
 
     def accepts(name: str, arguments: str) -> bool:
         if known is None:

@@ -1,6 +1,7 @@
 r"""Tool calls as the common model families write them: a table, one row a format.
 
-In: OpenAI's list of tools and ``tool_choice``. Out: a structural tag (see `structural_tag`). Cost: linear.
+In: a list of tools, OpenAI's or MCP's, and ``tool_choice``. Out: a structural tag (see `structural_tag`).
+Cost: linear.
 
 The problem. Each family of models was trained to write its own marks around a call. There are more than
 fifty styles, and new families bring new ones.
@@ -17,11 +18,16 @@ marks around all calls, and how arguments are spelled (``parameters``: JSON, Pyt
 For a function `f` in the style "hermes" the tag begins with `<tool_call>\n{"name": "f", "arguments": `,
 contains JSON of the schema of `f`, and ends with `}\n</tool_call>`. `tool_calls.py` reads such a text back.
 
+Tools come in several spellings, OpenAI's, MCP's and Anthropic's; tool_lists.py makes OpenAI's of all.
+
 Invariants.
 - A call of a function has the arguments that the function lists, unless ``extra_keys="allow"``.
 - In styles of elements a string contains neither the mark that ends a call nor the one that closes the
   section: a parser would cut the call there.
-- A name never has a character that JSON escapes.
+- A name is written so that it can be read back: escaped in rows that put it into a JSON string
+  (`Style.quotes`), refused in others if it has a control character or the mark that ends a name there
+  (`Style.after_name`).
+- No two tools have the same name.
 - A misspelled key of a tool is refused: it would constrain nothing.
 
 Rejected. A module for each nested style, with a reader of JSON Schema of its own: it refused what it did not
@@ -32,6 +38,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import json
 import re
 import types
 from collections.abc import Sequence
@@ -43,6 +50,7 @@ from . import python_calls, source
 from .closing import closed_parameters
 from .python_types import schema_of
 from .python_types import tools as tools_document
+from .tool_lists import INPUT, LARK, ToolError, check_names, listed, name_of
 
 Strictness = Literal["auto", "function", "parameter"]
 STRICTNESS: tuple[Strictness, ...] = ("auto", "function", "parameter")  # each holds more than the one before
@@ -72,6 +80,22 @@ class Style:
     def whole(self) -> bool:
         """Whether an answer is calls or text as a whole: a bare list, which text may hold as well."""
         return self.open == "["
+
+    @property
+    def quotes(self) -> bool:
+        """Whether the name stands in a string of JSON."""
+        return self.parameters == "json" and '"{name}"' in self.begin
+
+    @property
+    def after_name(self) -> str:
+        """The mark that ends a name: a name that has it would be cut off there by a parser."""
+        rest = self.begin.partition("{name}")[2]
+        mark = re.match(r"<[^>]+>|\[[A-Z]+\]|.", rest, re.DOTALL)
+        return mark[0] if mark else ""
+
+    def written(self, name: str) -> str:
+        """A name as calls have it."""
+        return json.dumps(name, ensure_ascii=False)[1:-1] if self.quotes else name
 
     @property
     def excluded(self) -> list[str]:
@@ -387,7 +411,7 @@ ARGUMENTS = "arguments"
 
 
 def structural_tag(
-    tools: list[dict[str, Any]],
+    tools: Any,
     tool_choice: Any = "auto",
     style: str = "hermes",
     parallel: bool = True,
@@ -399,7 +423,7 @@ def structural_tag(
     """The structural tag for a request with tools.
 
     Args:
-        tools: ``[{"type": "function", "function": {"name", "parameters"}}, ...]``, or the functions alone.
+        tools: what `listed` takes.
         tool_choice: "auto", "none", "required", a name, or ``{"type": "function", "function": {"name"}}``.
         style: a key of `STYLES`; or `ARGUMENTS`, if `tool_choice` names a function whose parameters are an
             object.
@@ -417,15 +441,15 @@ def structural_tag(
     row = Style("", "") if style == ARGUMENTS else STYLES.get(style)
     if row is None:
         raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
-    if not isinstance(tools, list | tuple):
-        raise GrammarError(f"tools are a list of objects, not {tools!r:.60}")
+    given = listed(tools)
     closed = extra_keys != "allow"
-    functions = [_function(tool, i, closed, digits) for i, tool in enumerate(tools)]
-    strict = [strictness == "parameter" or _is_strict(tool) for tool in tools]
+    functions = [_function(tool, i, closed, digits) for i, tool in enumerate(given)]
+    strict = [strictness == "parameter" or _is_strict(tool) for tool in given]
     functions = [(name, p if held else ANYTHING) for (name, p), held in zip(functions, strict, strict=True)]
     names = [name for name, _ in functions]
-    if len(set(names)) != len(names):
-        raise GrammarError("two tools have the same name")
+    check_names(names)
+    for i, name in enumerate(names):
+        _check_name(row, style, name, i)
     forced = _forced(tool_choice)
     if forced is not None:
         if forced not in names:
@@ -437,7 +461,7 @@ def structural_tag(
     if must and not functions:
         raise GrammarError("a tool call is required, but there are no tools")
     if style == ARGUMENTS:
-        return {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": functions[0][1]}}
+        return {"type": "structural_tag", "format": _arguments(row, functions[0][1], "the tool")}
     if row.parameters == "python":
         functions = [(name, python_calls.parameters(name, schema)) for name, schema in functions]
     tags = [_tag(row, name, schema) for name, schema in functions]
@@ -485,13 +509,18 @@ def structural_tag(
 
 def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
     begin, index, rest = row.begin.partition("{index}")
-    content: dict[str, Any] = {"type": "json_schema", "json_schema": schema, "style": row.parameters}
+    content = _arguments(row, schema, f"the tool {name!r:.80}")
     if row.excluded:
         content["excludes"] = row.excluded
     if index:
-        after = {"type": "const_string", "value": rest.replace("{name}", name)}
+        after = {"type": "const_string", "value": rest.replace("{name}", row.written(name))}
         content = {"type": "sequence", "elements": [{"type": "regex", "pattern": "[0-9]+"}, after, content]}
-    return {"type": "tag", "begin": begin.replace("{name}", name), "content": content, "end": row.end}
+    return {
+        "type": "tag",
+        "begin": begin.replace("{name}", row.written(name)),
+        "content": content,
+        "end": row.end,
+    }
 
 
 # The parameters of a function that lists none.
@@ -502,9 +531,37 @@ NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProper
 ANYTHING: dict[str, Any] = {"type": "object", "additionalProperties": True}
 
 
-# What other interfaces call the parameters of a function.
-_PARAMETERS = ("params", "args", "arguments", "schema", "json_schema", "input_schema", "inputSchema")
+# Slips.
+_PARAMETERS = ("params", "args", "arguments", "schema", "json_schema", "inputschema", "input")
 _FIELDS = ("name", "description", "parameters", "strict", "type", "function")
+
+
+def _arguments(row: Style, schema: Any, what: str) -> dict[str, Any]:
+    """The format of a call's arguments."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    text = properties.get(INPUT) if isinstance(properties, dict) else None
+    if not isinstance(text, dict) or not isinstance(text.get(LARK), str):
+        return {"type": "json_schema", "json_schema": schema, "style": row.parameters}
+    if row.parameters != "json":
+        raise ToolError(f"{what} has a Lark grammar, which only styles whose arguments are JSON can write")
+    begin = {"type": "regex", "pattern": rf'\{{"{INPUT}": ?'}
+    held = {"type": "json_string", "grammar": text[LARK]}
+    return {"type": "sequence", "elements": [begin, held, {"type": "const_string", "value": "}"}]}
+
+
+def _check_name(row: Style, style: str, name: str, i: int) -> None:
+    """ToolError: calls in this style cannot carry the name."""
+    mark = row.after_name
+    broken = re.search("[\x00-\x1f\x7f]", name)
+    if row.quotes or not mark or (not broken and mark not in name):
+        return
+    what = "a control character" if broken else f"{mark!r}, which ends a name there"
+    raise ToolError(
+        f"the name of tool {i}, {name!r:.80}, cannot be called in the style '{style}': it has {what}; rename "
+        "the tool, or take a style whose calls are JSON",
+        i,
+        "name",
+    )
 
 
 def misspelled(tool: Any, i: int) -> str:
@@ -543,11 +600,9 @@ def _function(tool: Any, i: int, closed: bool, digits: int | None = None) -> tup
         raise GrammarError(f"tool {i}, {tool!r:.60}, is no function of Python's: wrap it in one, with types")
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     if slip := misspelled(tool, i):
-        raise GrammarError(slip)
+        raise ToolError(slip, i)
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
-        raise GrammarError(f"tool {i} has no function with a name")
-    if re.search(r'["\\\x00-\x1f]', function["name"]):
-        raise GrammarError(f"the name of tool {i}, {function['name']!r}, has a character that JSON escapes")
+        raise ToolError(f"tool {i} has no function with a name", i)
     parameters = function.get("parameters")
     if parameters is None:
         return function["name"], NOTHING
@@ -561,8 +616,7 @@ def _is_strict(tool: Any) -> bool:
 
 def _forced(choice: Any) -> str | None:
     if isinstance(choice, dict):
-        function = choice.get("function", choice)
-        name = function.get("name") if isinstance(function, dict) else None
+        name = name_of(choice)
         if not isinstance(name, str):
             raise GrammarError("tool_choice has no function with a name")
         return name
@@ -601,7 +655,7 @@ def answer_document(tools: list[Any], tool_choice: Any, style: str) -> Any:
 
     It is that of a call of one of the tools, or with `ARGUMENTS` that of the arguments.
     """
-    called = callable_tools(tools, tool_choice)
+    called = callable_tools(listed(tools), tool_choice)
     if style == ARGUMENTS:
         return described(called[0])["function"]["parameters"] if called else None
     return tools_document(list(called or tools))[0]

@@ -34,6 +34,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from .. import __version__
@@ -51,17 +52,28 @@ except ImportError as _missing:
     raise missing(_missing, "servers") from None
 
 from ..lm.load import language_model
-from . import alone, chat, completions, page, playground, responses
+from . import alone, chat, completions, messages, page, playground, responses
 from .errors import ApiError, busy, late, unexpected
+from .mcp import with_results
 from .mistakes import in_words
 from .options import ServerOptions
-from .requests import ChatRequest, CompletionRequest, OwnOptions, ResponsesRequest
+from .requests import (
+    ChatRequest,
+    CompletionRequest,
+    CountRequest,
+    MessagesRequest,
+    OwnOptions,
+    ResponsesRequest,
+)
 from .sequence import Piece
 from .service import RequestRun, Service, Wanted
 
 __all__ = ["create_app"]
 
-_ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/models", "/health", "/metrics")
+_ENDPOINTS = (
+    "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens",
+    "/v1/models", "/health", "/metrics",
+)  # fmt: skip
 _GUARDED = ("/v1", "/metrics", playground.API + "/")
 _DISCARDED = 64 << 20  # bytes beyond the limit that are read and dropped, so that the client gets the error
 _BODIES = 16  # all live requests together may hold as many bytes as so many bodies of the largest size
@@ -85,11 +97,12 @@ def create_app(model: Any = None, options: ServerOptions | None = None, **settin
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        service.engine.start()
-        try:
-            yield
-        finally:
-            await asyncio.to_thread(service.close)
+        async with service.servers.open():
+            service.engine.start()
+            try:
+                yield
+            finally:
+                await asyncio.to_thread(service.close)
 
     app = FastAPI(
         title="structgen",
@@ -142,8 +155,21 @@ def _routes(app: FastAPI, service: Service) -> None:
             return events(run, responses.events(service, body, run), service, named=True)
         return Json(await unless_gone(request, run, responses.answer(service, body, run)))
 
+    async def create_message(body: MessagesRequest, request: Request) -> Response:
+        service.check_model(body.model)
+        asked, wanted = messages.wanted(service, body)
+        run = await _start(service, wanted, body.structgen, request)
+        if body.stream:
+            return events(run, messages.events(service, asked, run), service, named=True)
+        return Json(await unless_gone(request, run, messages.answer(service, asked, run)))
+
+    async def count_tokens(body: CountRequest, request: Request) -> Response:
+        service.check_model(body.model)
+        _, wanted = messages.wanted(service, body)
+        return Json({"input_tokens": await while_there(request, service.count(wanted))})
+
     async def models() -> Response:
-        return Json({"object": "list", "data": [_model(service)]})
+        return Json({"object": "list", "data": [_model(service)], "has_more": False})
 
     async def one_model(name: str) -> Response:
         service.check_model(name)
@@ -160,6 +186,9 @@ def _routes(app: FastAPI, service: Service) -> None:
     app.add_api_route("/v1/chat/completions", chat_completions, **post)
     app.add_api_route("/v1/completions", text_completions, **post)
     app.add_api_route("/v1/responses", create_response, **post)
+    theirs = {"methods": ["POST"], "tags": ["Anthropic"]}
+    app.add_api_route("/v1/messages", create_message, **theirs)
+    app.add_api_route("/v1/messages/count_tokens", count_tokens, **theirs)
     app.add_api_route("/v1/models", models, methods=["GET"], tags=["OpenAI"])
     app.add_api_route("/v1/models/{name:path}", one_model, methods=["GET"], tags=["OpenAI"])
     app.add_api_route("/health", health, methods=["GET"])
@@ -172,7 +201,10 @@ def _model(service: Service) -> dict[str, Any]:
     return {
         "id": service.name,
         "object": "model",
+        "type": "model",
+        "display_name": service.name,
         "created": service.created,
+        "created_at": datetime.fromtimestamp(service.created, UTC).isoformat(),
         "owned_by": "structgen",
         "max_model_len": service.lm.max_context,
     }
@@ -182,7 +214,14 @@ async def _start(service: Service, wanted: Wanted, extension: OwnOptions, reques
     """Starts the run of a request, in the engine or, with sampling and speculation, beside it."""
     own = extension.sampling is not None or extension.speculate is not None
     if not own:
-        return await while_there(request, service.start(wanted))
+        remote = None if wanted.tools is None else wanted.tools.remote
+        if not (service.options.call and wanted.count == 1 and remote):
+            return await while_there(request, service.start(wanted))
+        try:
+            async with asyncio.timeout(service.options.request_seconds):
+                return await while_there(request, with_results(service.servers, wanted, service.start))
+        except TimeoutError:
+            raise late(service.options.request_seconds) from None
     alone.check(wanted.plan, extension, wanted.tools is not None)
     drafting = None if extension.speculate is None else alone.options_of(service, extension.speculate)
     run = await while_there(request, service.start(wanted, queue=False))

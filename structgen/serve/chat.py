@@ -5,12 +5,14 @@ Enters: a `ChatRequest`. Leaves: one object, or the chunks of a stream. Cost: th
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..frontend.tool_calls import Begun, Call, CallReader, Item, Part
+from ..frontend.tool_lists import INPUT
 from ..lm.base import LanguageModel
 from .errors import ApiError
 from .logprobs import of_chat
@@ -61,15 +63,17 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
     lm: LanguageModel = service.lm
     thinking = thinking_of(service.reasoning, request)
 
+    said = [*request.messages]
+
     def prompt(schema: Any) -> str | list[int]:
         return messages_as_prompt(
             lm,
-            request.messages,
+            said,
             tools=told,
             schema=schema,
             extra={**thinking.template},
             generation_prompt=request.add_generation_prompt,
-            go_on=request.continue_final_message,
+            go_on=request.continue_final_message and len(said) == len(request.messages),
         )
 
     plan = AnswerPlan(
@@ -92,6 +96,7 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
             service, request.messages[:-1] if request.continue_final_message else request.messages
         ),
         thinking=thinking,
+        turns=said,
     )
 
 
@@ -116,7 +121,7 @@ def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item
         written.prompt = piece.prompt
     new: list[Item] = [piece.text] if piece.text else []
     if reader is not None:
-        new = list(reader.feed(piece.text))
+        new = list(reader.feed(piece.text)) if piece.text else []  # arguments alone begin behind thoughts
         if piece.finish is not None:
             new += reader.finish()
     for item in new:
@@ -145,12 +150,17 @@ def call_id() -> str:
     return f"call_{secrets.token_hex(12)}"
 
 
-def tool_call(call: Call) -> dict[str, Any]:
-    return {
-        "id": call_id(),
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-    }
+def tool_call(call: Call, custom: bool = False) -> dict[str, Any]:
+    """OpenAI's object of a call; `custom`: of a custom tool."""
+    kind, text = (
+        ("custom", {"input": input_of(call)}) if custom else ("function", {"arguments": call.arguments})
+    )
+    return {"id": call_id(), "type": kind, kind: {"name": call.name, **text}}
+
+
+def input_of(call: Call) -> str:
+    """The text that a custom tool is called with."""
+    return str(json.loads(call.arguments, strict=False).get(INPUT, ""))
 
 
 async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dict[str, Any]:
@@ -163,7 +173,7 @@ async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dic
             message["reasoning_content"] = written.reasoning
         if written.calls:
             message["content"] = written.text.strip() or None
-            message["tool_calls"] = [tool_call(call) for call in written.calls]
+            message["tool_calls"] = [tool_call(call, run.is_custom(call.name)) for call in written.calls]
         choice: dict[str, Any] = {
             "index": index,
             "message": message,
@@ -206,13 +216,26 @@ def _logprobs(service: Service, request: ChatRequest, entries: list[Entry]) -> d
 
 
 class _Calls:
-    """The calls of one answer as OpenAI's deltas: id and name first, then the arguments in parts."""
+    """The calls of one answer as OpenAI's deltas: id and name first, then the arguments in parts.
 
-    def __init__(self) -> None:
+    The call of a custom tool comes whole.
+    """
+
+    def __init__(self, custom: Callable[[str], bool]) -> None:
         self.count = 0
         self._growing = False
+        self._custom = custom
+        self._whole = False  # the open call is told when it is complete
 
     def delta(self, item: Call | Begun | Part) -> dict[str, Any] | None:
+        if isinstance(item, Begun) and self._custom(item.name):
+            self._whole = True
+        if self._whole and not isinstance(item, Call):
+            return None
+        if isinstance(item, Call) and self._custom(item.name):
+            self._whole = False
+            self.count += 1
+            return {"tool_calls": [{"index": self.count - 1, **tool_call(item, True)}]}
         if isinstance(item, Part):
             return {"tool_calls": [{"index": self.count - 1, "function": {"arguments": item.text}}]}
         if isinstance(item, Call) and self._growing:
@@ -238,7 +261,7 @@ async def chunks(service: Service, request: ChatRequest, run: RequestRun) -> Asy
     found = [Written() for _ in range(run.count)]
     readers = [run.reader(stream=True) for _ in found]
     begun: set[int] = set()
-    calls = [_Calls() for _ in found]
+    calls = [_Calls(run.is_custom) for _ in found]
     left = run.count
     async for piece in run.pieces():
         index = piece.index

@@ -10,12 +10,13 @@ metaschemas, `%import` the grammars in the package lark (see `Compiler`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..compiler import Compiler
 from ..errors import GrammarError
+from ..frontend import tool_lists
 from ..frontend import tools as tool_frontend
 from ..frontend.tools import Strictness
 from ..grammar import CompiledGrammar
@@ -40,6 +41,8 @@ class ToolUse:
     """The tools of a request, checked. `choice` is "auto", "none", "required" or a function's name.
 
     `strict` are the names of the tools that ask for arguments by their schema.
+    `custom` are the names of OpenAI's custom tools, whose call has a text in place of arguments; `remote`
+    has the server's label and name of each MCP tool.
     """
 
     tools: list[dict[str, Any]]
@@ -49,6 +52,8 @@ class ToolUse:
     options: OwnOptions = field(default_factory=OwnOptions)
     strict: frozenset[str] = frozenset()
     strictness: Strictness = "parameter"
+    custom: frozenset[str] = frozenset()
+    remote: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -202,38 +207,24 @@ def tool_use(
 ) -> ToolUse | None:
     """The tools of a request in one form; None: there are none.
 
-    Takes OpenAI's objects of both endpoints (the function inside, or flat). ApiError: a tool that is no
-    function, a choice that names none.
+    Takes what `frontend.tools.listed` takes. ApiError: a tool that is no function, two of one name, a choice
+    that names none.
     """
     if not tools:
         if choice not in (None, "none", "auto"):
             raise ApiError("'tool_choice' needs 'tools'", param="tool_choice")
         return None
-    plain: list[dict[str, Any]] = []
-    strict = set()
-    for i, tool in enumerate(tools):
-        if tool.get("type", "function") != "function":
-            raise ApiError(f"tool {i} is a {tool['type']!r}: only functions are supported", param="tools")
-        if slip := tool_frontend.misspelled(tool, i):
-            raise ApiError(slip, param=f"tools[{i}]")
-        function = tool.get("function", tool)
-        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise ApiError(f"tool {i} has no function with a name", param="tools")
-        parameters = function.get("parameters")
-        if parameters is not None and not isinstance(parameters, (dict, bool)):
-            raise ApiError(f"the parameters of tool {i} are no JSON Schema", param="tools")
-        kept = {k: v for k, v in function.items() if k not in ("type", "strict") and v is not None}
-        plain.append({"type": "function", "function": kept})
-        if function.get("strict") is True:
-            strict.add(function["name"])
+    try:
+        plain, custom, strict = _functions(tools)
+    except tool_lists.ToolError as error:
+        raise ApiError(error.message, param=error.place) from None
     named: str
     if isinstance(choice, dict):
         if choice.get("type") == "allowed_tools":
             plain, choice = _allowed_tools(plain, choice)
             named = choice
         else:
-            inner = choice.get("function", choice)
-            name = inner.get("name") if isinstance(inner, dict) else None
+            name = tool_lists.name_of(choice)
             if not isinstance(name, str):
                 raise ApiError("'tool_choice' has no function with a name", param="tool_choice")
             named = name
@@ -255,7 +246,38 @@ def tool_use(
         raise ApiError(f"'tool_choice' names {named!r}, which is no tool", param="tool_choice")
     own = options or OwnOptions()
     held = max(own.tool_strictness or "auto", strictness, key=tool_frontend.STRICTNESS.index)
-    return ToolUse(plain, named, parallel is not False, style, own, frozenset(strict), held)
+    return ToolUse(plain, named, parallel is not False, style, own, strict, held, custom)
+
+
+def _functions(tools: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], frozenset[str], frozenset[str]]:
+    """The tools as OpenAI's functions, the names of custom tools and of strict ones. ToolError: none."""
+    plain: list[dict[str, Any]] = []
+    custom: set[str] = set()
+    strict: set[str] = set()
+    for i, (tool, said) in enumerate(zip(tool_lists.listed(tools), tools, strict=True)):
+        if tool.get("type", "function") != "function":
+            words = f"tool {i} is a {tool['type']!r:.60}: functions and custom tools are supported"
+            raise tool_lists.ToolError(words, i, "type")
+        if slip := tool_frontend.misspelled(tool, i):
+            raise tool_lists.ToolError(slip, i)
+        function = tool.get("function", tool)
+        if (
+            not isinstance(function, dict)
+            or not isinstance(function.get("name"), str)
+            or not function["name"]
+        ):
+            raise tool_lists.ToolError(f"tool {i} has no function with a name", i, "name")
+        parameters = function.get("parameters")
+        if parameters is not None and not isinstance(parameters, (dict, bool)):
+            raise tool_lists.ToolError(f"the parameters of tool {i} are no JSON Schema", i, "parameters")
+        kept = {k: v for k, v in function.items() if k not in ("type", "strict") and v is not None}
+        plain.append({"type": "function", "function": kept})
+        if function.get("strict") is True:
+            strict.add(function["name"])
+        if said.get("type") == "custom" and tool is not said and "input_schema" not in said:
+            custom.add(function["name"])
+    tool_lists.check_names([tool["function"]["name"] for tool in plain])
+    return plain, frozenset(custom), frozenset(strict)
 
 
 def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
@@ -265,10 +287,7 @@ def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple
     mode = inner.get("mode", "auto") if isinstance(inner, dict) else None
     if not isinstance(listed, list) or mode not in ("auto", "required"):
         raise ApiError("'allowed_tools' has a mode (auto, required) and a list of tools", param="tool_choice")
-    wanted = set()
-    for tool in listed:
-        function = tool.get("function", tool) if isinstance(tool, dict) else None
-        wanted.add(function.get("name") if isinstance(function, dict) else None)
+    wanted = {tool_lists.name_of(tool) for tool in listed}
     kept = [tool for tool in tools if tool["function"]["name"] in wanted]
     if not kept or len(kept) != len(wanted):
         raise ApiError("'allowed_tools' names a function that is no tool", param="tool_choice")

@@ -1,9 +1,9 @@
-"""Every failure in the shape of OpenAI's errors.
+"""Every failure in the shape of OpenAI's errors, which is Anthropic's, too.
 
-Enters: an exception. Leaves: an `ApiError`: a status and a body {"error": {"message", "type", "param",
-"code"}}, where errors of a grammar add the place (`keyword`, `pointer`, `line`, `column`, `offset` in bytes)
-and `reason`, the message without the place. Cost: nothing. A client sees the message of an exception of this
-package and never a traceback.
+Enters: an exception. Leaves: an `ApiError`: a status and a body {"type": "error", "error": {"message",
+"type", "param", "code"}}, where errors of a grammar add the place (`keyword`, `pointer`, `line`, `column`,
+`offset` in bytes) and `reason`, the message without the place. Cost: nothing. A client sees the message of
+an exception of this package and never a traceback.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ApiError(Exception):
     def body(self) -> dict[str, Any]:
         kind = _TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
         fields = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
-        return {"error": {**fields, **self.details}}
+        return {"type": "error", "error": {**fields, **self.details}}
 
 
 def busy(message: str, status: int = 429) -> ApiError:

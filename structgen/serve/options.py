@@ -5,15 +5,16 @@ Enters: the command line or a keyword argument of `create_app`. Leaves: `ServerO
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from .._checks import renamed
 from ..frontend.tools import STRICTNESS, Strictness
 from ..limits import SERVING, Limits, OnLimit, is_subset
 
-__all__ = ["ServerOptions"]
+__all__ = ["ServerOptions", "mcp_servers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class ServerOptions:
             template) or "none".
         corpus: a file that the drafter "corpus" copies from (`structgen.speculation.CorpusDrafter`); requests
             name the drafter, never a file.
+        mcp: the servers of tools that requests may ask for, by label, as `mcpServers` has them (mcp.py).
+        call: whether calls of their tools are made here; else the client gets them.
         temperature: where a request has none; None: 0 for the embedded model, else 1 as OpenAI has it.
         max_tokens: of an answer whose request has no limit; the model's context may leave less.
         sequences: answers in the making at once; they share a forward.
@@ -57,6 +60,8 @@ class ServerOptions:
     tool_strictness: Strictness = "parameter"
     reasoning: str = "auto"
     corpus: str = ""
+    mcp: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    call: bool = False
     temperature: float | None = None
     max_tokens: int = 4096
     sequences: int = 64
@@ -97,8 +102,26 @@ class ServerOptions:
             )
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
+        if self.call and not self.mcp:
+            raise ValueError("--call needs --mcp: the servers whose tools are called")
         if any(not key for key in self.api_keys):
             raise ValueError("an API key must not be empty")
+
+
+def mcp_servers(path: str) -> dict[str, dict[str, Any]]:
+    """The servers of a file, by label. ValueError: it is none; OSError: it cannot be read."""
+    with open(path, encoding="utf-8-sig") as file:
+        try:
+            servers = json.load(file).get("mcpServers")
+        except (ValueError, RecursionError, AttributeError) as error:
+            raise ValueError(f"{path} is no JSON object with 'mcpServers': {error}") from None
+    if not isinstance(servers, dict) or not servers:
+        raise ValueError(f"{path} has no 'mcpServers': an object of servers by their labels")
+    for label, server in servers.items():
+        command, url = (server.get(name) if isinstance(server, dict) else None for name in ("command", "url"))
+        if not isinstance(command, str) and not isinstance(url, str):
+            raise ValueError(f"{path}: the server {label!r:.80} has neither a 'command' nor a 'url'")
+    return servers
 
 
 __getattr__: Callable[[str], Any] = renamed(__name__, Options="ServerOptions")

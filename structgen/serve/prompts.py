@@ -13,6 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ..frontend.tool_lists import INPUT
 from ..frontend.tools import answer_document
 from ..lm import embedded
 from ..lm.base import LanguageModel
@@ -96,6 +97,10 @@ def _plain(message: Message) -> dict[str, Any]:
 
 
 def _call(call: dict[str, Any]) -> dict[str, Any]:
+    custom = call.get("custom")
+    if call.get("type") == "custom" and isinstance(custom, dict):
+        written = {"name": custom.get("name"), "arguments": {INPUT: custom.get("input", "")}}
+        return {"id": call.get("id"), "type": "function", "function": written}
     function = call.get("function")
     if not isinstance(function, dict):
         return call

@@ -55,9 +55,11 @@ __all__ = [
     "ChatRequest",
     "CompletionRequest",
     "Constrained",
+    "CountRequest",
     "OwnOptions",
     "Generation",
     "Message",
+    "MessagesRequest",
     "ResponsesRequest",
     "SamplingMethod",
     "StreamOptions",
@@ -102,7 +104,15 @@ class Closed(BaseModel):
 
 Listed = Annotated[list[T], Field(fail_fast=True)]
 Choices = Annotated[list[str], Field(fail_fast=True, max_length=100_000)]
-Tools = Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=512)]
+Calls = Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=512)]
+
+
+def _of_mcp(value: Any) -> Any:
+    """The tools in what an MCP client lists."""
+    return value["tools"] if isinstance(value, dict) and "tools" in value else value
+
+
+Tools = Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=512), BeforeValidator(_of_mcp)]
 
 
 def _no_text(value: Any) -> Any:
@@ -178,7 +188,7 @@ class Message(BaseModel):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | Annotated[list[ContentPart], Field(fail_fast=True, max_length=10_000)] | None = None
     name: str | None = None
-    tool_calls: Tools | None = None
+    tool_calls: Calls | None = None
     tool_call_id: str | None = None
 
     def text(self) -> str:
@@ -261,6 +271,7 @@ class ThinkingOptions(BaseModel):
 
     type: Literal["enabled", "disabled", "adaptive"] | None = None
     budget_tokens: Annotated[Whole, Field(ge=0)] | None = None
+    display: str | None = None
 
 
 class OwnOptions(_JsonFields):
@@ -299,6 +310,13 @@ class Constrained(BaseModel):
         return {} if value is None else value
 
 
+def _some_stops(value: str | list[str] | None) -> str | list[str] | None:
+    stops = [value] if isinstance(value, str) else value or []
+    if len(stops) > 64 or any(not 0 < len(stop) <= 1000 for stop in stops):
+        raise ValueError("stop strings are at most 64 texts of 1 to 1000 characters")
+    return value
+
+
 class Generation(Constrained):
     """The fields that both older endpoints have. `refused` are fields that are not supported there."""
 
@@ -328,10 +346,7 @@ class Generation(Constrained):
     @field_validator("stop")
     @classmethod
     def _stops(cls, value: str | list[str] | None) -> str | list[str] | None:
-        stops = [value] if isinstance(value, str) else value or []
-        if len(stops) > 64 or any(not 0 < len(stop) <= 1000 for stop in stops):
-            raise ValueError("'stop' is at most 64 texts of 1 to 1000 characters")
-        return value
+        return _some_stops(value)
 
     @model_validator(mode="before")
     @classmethod
@@ -480,3 +495,63 @@ class ResponsesRequest(Constrained):
     @classmethod
     def _known(cls, value: Any) -> Any:
         return _checked(cls, value, _NOT_IN_RESPONSES)
+
+
+class OutputConfig(BaseModel):
+    """The object `output_config` of Anthropic."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+    effort: Effort | None = None
+    format: dict[str, Any] | None = None
+
+
+_NOT_IN_MESSAGES = {
+    **_REFUSED,
+    "stop": "use 'stop_sequences'",
+    "response_format": "use 'output_config.format'",
+    "max_completion_tokens": "use 'max_tokens'",
+    **dict.fromkeys(("n", "logprobs", "top_logprobs", "logit_bias", "reasoning_effort"), _CHATS),
+    **dict.fromkeys(("input", "instructions", "max_output_tokens", "text"), _RESPONSES),
+    "container": "this server runs no code",
+    "context_management": "this server edits no context: send what the model is to read",
+}
+
+
+class CountRequest(BaseModel):
+    """`POST /v1/messages/count_tokens`: what Anthropic's request has beside a limit."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+    model: str | None = None
+    messages: Annotated[list[dict[str, Any]], Field(fail_fast=True, min_length=1, max_length=10_000)]
+    system: str | Listed[dict[str, Any]] | None = None
+    tools: Tools | None = None
+    tool_choice: dict[str, Any] | None = None
+    thinking: ThinkingOptions | None = None
+    output_config: OutputConfig | None = None
+    temperature: Annotated[Finite, Field(ge=0)] | None = None
+    top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
+    top_k: int | None = None
+    stop_sequences: Listed[str] | None = None
+    seed: int | None = None
+    stream: bool | None = None
+    metadata: dict[str, Any] | None = None
+    structured_outputs: StructuredOutputs | None = None
+    structgen: OwnOptions = OwnOptions()
+
+    @field_validator("stop_sequences")
+    @classmethod
+    def _stops(cls, value: Any) -> Any:
+        return _some_stops(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return _checked(cls, value, _NOT_IN_MESSAGES)
+
+
+class MessagesRequest(CountRequest):
+    """`POST /v1/messages`."""
+
+    max_tokens: Annotated[Whole, Field(ge=1)]

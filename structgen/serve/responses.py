@@ -27,14 +27,17 @@ Invariants.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ..frontend.tool_calls import Call, Part
-from .chat import Written, call_id, collect, omitted_turns, take
+from ..frontend.tool_lists import INPUT
+from .chat import Written, call_id, collect, input_of, omitted_turns, take
 from .errors import ApiError, unexpected
 from .logprobs import of_chat
+from .mcp import Called
 from .prompts import messages_as_prompt
 from .requests import Message, ResponsesRequest
 from .sequence import AnswerPlan
@@ -44,7 +47,7 @@ from .usage import of_responses
 
 __all__ = ["answer", "events", "wanted"]
 
-_ARGUMENTS = "response.function_call_arguments"
+_ARGUMENTS, _INPUT = "response.function_call_arguments", "response.custom_tool_call_input"
 _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
@@ -78,6 +81,7 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
         limit_param="max_output_tokens",
         prompt_param="input",
         thinking=thinking,
+        turns=messages,
     )
 
 
@@ -96,20 +100,34 @@ def messages_of(request: ResponsesRequest) -> list[Message]:
             if role not in ("system", "developer", "user", "assistant"):
                 raise ApiError(f"'{where}' has no role of a message", param=where)
             messages.append(Message(role=role, content=_content(item.get("content"), where)))
-        elif kind == "function_call":
-            name, arguments = item.get("name"), item.get("arguments")
+        elif kind in ("function_call", "custom_tool_call"):
+            custom = kind == "custom_tool_call"
+            name, arguments = item.get("name"), item.get("input" if custom else "arguments")
             if not isinstance(name, str) or not isinstance(arguments, str):
-                raise ApiError(f"'{where}' has no name and arguments", param=where)
+                words = "input" if custom else "arguments"
+                raise ApiError(f"'{where}' has no name and {words}", param=where)
+            if custom:
+                arguments = json.dumps({INPUT: arguments}, ensure_ascii=False)
             call = {
                 "id": str(item.get("call_id") or ""),
                 "type": "function",
                 "function": {"name": name, "arguments": arguments},
             }
             messages.append(Message(role="assistant", content="", tool_calls=[call]))
-        elif kind == "function_call_output":
+        elif kind in ("function_call_output", "custom_tool_call_output"):
             output = _content(item.get("output"), where)
             messages.append(Message(role="tool", content=output, tool_call_id=str(item.get("call_id") or "")))
-        elif kind == "reasoning":
+        elif kind == "mcp_call":
+            name, arguments = str(item.get("name")), str(item.get("arguments"))
+            call = {
+                "id": str(item.get("id")),
+                "type": "function",
+                "function": {"name": name, "arguments": arguments},
+            }
+            told = str(item.get("output") or item.get("error") or "")
+            messages.append(Message(role="assistant", content="", tool_calls=[call]))
+            messages.append(Message(role="tool", content=told, tool_call_id=str(item.get("id"))))
+        elif kind in ("reasoning", "mcp_list_tools"):
             continue  # the reasoning of earlier turns is not shown to the model
         else:
             raise ApiError(f"'{where}' is a {kind!r:.80}, which this server cannot read", param=where)
@@ -200,7 +218,14 @@ def _thought(text: str) -> dict[str, Any]:
     return {"type": "reasoning_text", "text": text}
 
 
-def _function(name: str, call_name: str, call: Call, status: str = "completed") -> dict[str, Any]:
+def _function(
+    name: str, call_name: str, call: Call, status: str = "completed", custom: bool = False
+) -> dict[str, Any]:
+    """The item of a call; `custom`: of a custom tool, which has a text in place of arguments."""
+    if custom:
+        text = "" if status == "in_progress" else input_of(call)
+        kind = {"type": "custom_tool_call", "id": name, "call_id": call_name}
+        return {**kind, "name": call.name, "input": text, "status": status}
     return {
         "type": "function_call",
         "id": name,
@@ -208,6 +233,21 @@ def _function(name: str, call_name: str, call: Call, status: str = "completed") 
         "name": call.name,
         "arguments": "" if status == "in_progress" else call.arguments,
         "status": status,
+    }
+
+
+def _mcp_call(called: Called) -> dict[str, Any]:
+    """The item of a call that the server made."""
+    return {
+        "type": "mcp_call",
+        "id": _id("mcp"),
+        "server_label": called.label,
+        "name": called.name,
+        "arguments": called.arguments,
+        "output": None if called.error else called.output,
+        "error": called.output if called.error else None,
+        "status": "failed" if called.error else "completed",
+        "approval_request_id": None,
     }
 
 
@@ -226,24 +266,26 @@ async def answer(service: Service, request: ResponsesRequest, run: RequestRun) -
     """The whole response."""
     (written,) = await collect(run)
     logprobs = of_chat(written.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
-    output: list[dict[str, Any]] = []
+    output: list[dict[str, Any]] = [_mcp_call(one) for one in run.called]
     text = written.text.strip() if written.calls else written.text
     end = _end(run, written)
     if written.reasoning and run.thinking.shown:
         output.append(_thoughts(_id("rs"), written.reasoning))
     if text or not written.calls:
         output.append(_message(_id("msg"), text, logprobs, end["status"]))
-    output += [_function(_id("fc"), call_id(), call) for call in written.calls]
+    for call in written.calls:
+        custom = run.is_custom(call.name)
+        output.append(_function(_id("ctc" if custom else "fc"), call_id(), call, custom=custom))
     status = end.pop("status")
     return _response(service, request, run, _id("resp"), status, **end, output=output)
 
 
 class _Growing:
-    """A function call whose arguments are still being written."""
+    """A call whose arguments are still being written. Those of a custom tool are told when they are whole."""
 
-    def __init__(self, name: str, at: int) -> None:
-        self.name, self.at = name, at
-        self.ident, self.called = _id("fc"), call_id()
+    def __init__(self, name: str, at: int, custom: bool) -> None:
+        self.name, self.at, self.custom = name, at, custom
+        self.ident, self.called = _id("ctc" if custom else "fc"), call_id()
         self.place = {"item_id": self.ident, "output_index": at}
         self.arguments = ""
 
@@ -251,10 +293,16 @@ class _Growing:
         self, event: Callable[..., dict[str, Any]], status: str, output: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
         """The last events of the call. Its item is added to the output."""
-        item = _function(self.ident, self.called, Call(self.name, self.arguments), status)
+        call = Call(self.name, self.arguments)
+        if self.custom and status != "completed":
+            call = Call(self.name, "{}")  # cut off: no text is known
+        item = _function(self.ident, self.called, call, status, self.custom)
         output.append(item)
+        told = event(f"{_ARGUMENTS}.done", **self.place, arguments=self.arguments, name=self.name)
+        if self.custom:
+            told = event(f"{_INPUT}.done", **self.place, input=item["input"])
         return [
-            event(f"{_ARGUMENTS}.done", **self.place, arguments=self.arguments, name=self.name),
+            told,
             event("response.output_item.done", output_index=self.at, item=item),
         ]
 
@@ -278,6 +326,11 @@ async def events(
     message, text = "", ""  # the open message
     thoughts, thought = "", ""  # the open item of thoughts
     logprobs: list[Any] = []
+    for called in map(_mcp_call, run.called):
+        yield event("response.output_item.added", output_index=len(output), item=called)
+        yield event("response.output_item.done", output_index=len(output), item=called)
+        output.append(called)
+    first = len(output)
 
     def close(status: str = "completed") -> list[dict[str, Any]]:
         place = {"item_id": message, "output_index": len(output), "content_index": 0}
@@ -307,19 +360,21 @@ async def events(
             if piece.reasoning and run.thinking.shown:
                 if not thoughts:
                     thoughts = _id("rs")
-                    place = {"item_id": thoughts, "output_index": 0, "content_index": 0}
-                    yield event("response.output_item.added", output_index=0, item=_thoughts(thoughts, None))
+                    place = {"item_id": thoughts, "output_index": first, "content_index": 0}
+                    yield event(
+                        "response.output_item.added", output_index=first, item=_thoughts(thoughts, None)
+                    )
                     yield event("response.content_part.added", **place, part=_thought(""))
                 thought += piece.reasoning
-                place = {"item_id": thoughts, "output_index": 0, "content_index": 0}
+                place = {"item_id": thoughts, "output_index": first, "content_index": 0}
                 yield event("response.reasoning_text.delta", **place, delta=piece.reasoning)
-            if thoughts and not output and (new or piece.finish is not None):
+            if thoughts and len(output) == first and (new or piece.finish is not None):
                 for made in closed():
                     yield made
             entries = (
                 of_chat(piece.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
             )
-            if piece.finish is not None and len(output) == bool(thoughts) and not message and not new:
+            if piece.finish is not None and len(output) == first + bool(thoughts) and not message and not new:
                 new = [""]  # an empty answer is a message, too
             for item in new:
                 if not isinstance(item, str):
@@ -328,8 +383,10 @@ async def events(
                             yield made
                         message, text, logprobs = "", "", []
                     if growing is None and not isinstance(item, Part):
-                        growing = _Growing(item.name, len(output))
-                        begun = _function(growing.ident, growing.called, Call(item.name, ""), "in_progress")
+                        growing = _Growing(item.name, len(output), run.is_custom(item.name))
+                        begun = _function(
+                            growing.ident, growing.called, Call(item.name, ""), "in_progress", growing.custom
+                        )
                         yield event("response.output_item.added", output_index=growing.at, item=begun)
                     assert growing is not None
                     part = item.text if isinstance(item, Part) else ""
@@ -337,7 +394,10 @@ async def events(
                         part = item.arguments
                     if part:
                         growing.arguments += part
+                    if part and not growing.custom:
                         yield event(f"{_ARGUMENTS}.delta", **growing.place, delta=part)
+                    if isinstance(item, Call) and growing.custom:
+                        yield event(f"{_INPUT}.delta", **growing.place, delta=input_of(item))
                     if isinstance(item, Call):
                         for made in growing.ended(event, "completed", output):
                             yield made

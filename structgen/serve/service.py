@@ -42,7 +42,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -73,10 +73,11 @@ from .compiling import Workers
 from .constraints import RequestConstraint, ToolUse, request_constraint, tool_use, with_thoughts, with_tools
 from .engine import ModelThread
 from .errors import ApiError, of_constraint, of_prompt, unexpected
+from .mcp import Called, ToolServers
 from .memory import LARGE, Memory
 from .metrics import Metrics
 from .options import ServerOptions
-from .requests import ChatRequest, Constrained, Generation, ResponsesRequest
+from .requests import ChatRequest, Constrained, Generation, Message, ResponsesRequest
 from .sequence import AnswerPlan, Job, Piece
 from .thinking import Thinking
 
@@ -108,6 +109,7 @@ class Wanted:
         warnings: sentences for the client, sent with the answer.
         limit_param, prompt_param: the fields of the request that errors name.
         thinking: how the model thinks before it answers.
+        turns: the messages that the prompt is made of; what is appended is part of the next prompt.
     """
 
     prompts: list[MakePrompt]
@@ -121,6 +123,14 @@ class Wanted:
     limit_param: str = "max_tokens"
     prompt_param: str = "messages"
     thinking: Thinking = Thinking()
+    turns: list[Message] = field(default_factory=list)
+
+    def whole(self) -> RequestConstraint | None:
+        """The constraint and the tools together; None: any text."""
+        thinks = self.thinking.reasoning
+        if self.tools is None:
+            return self.constraint
+        return with_tools(self.tools, self.constraint, [] if thinks is None else [thinks.start])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +158,9 @@ class RequestRun:
         notes: of each job, a note about all its answers (sampling); choice_notes: a note about each answer.
         tasks: the tasks that make the answers, if the engine does not.
         compiled: seconds of the compile and of the first mask; None: the grammar was kept, or there is none.
+        called: the calls that the server made for this answer (mcp.py); earlier: tokens of the prompts that
+        asked
+            for them, and those of them that were cached.
         either: whether a text that looks like a call may also be an answer that the constraint allows.
     """
 
@@ -163,6 +176,8 @@ class RequestRun:
     large_gone: Callable[[], None] | None = None  # called at the end if the grammar took much memory
     warnings: list[str] = field(default_factory=list)
     thinking: Thinking = Thinking()
+    called: list[Called] = field(default_factory=list)
+    earlier: tuple[int, int] = (0, 0)
 
     def end(self) -> None:
         for job in self.jobs:
@@ -177,6 +192,8 @@ class RequestRun:
             told |= self.notes[0] if len(self.notes) == 1 else {"prompts": self.notes}
         if words := [*self.warnings, *sorted(set().union(*(job.doubts for job in self.jobs)))]:
             told["warnings"] = words
+        if self.called:
+            told["calls"] = [asdict(one) for one in self.called]
         if subset := self.jobs[0].request.subset_masks:
             told["subset_masks"] = subset
         return {"structgen": told} if told else {}
@@ -187,15 +204,19 @@ class RequestRun:
 
     @property
     def prompt_tokens(self) -> int:
-        return sum(len(job.prompt) for job in self.jobs)
+        return self.earlier[0] + sum(len(job.prompt) for job in self.jobs)
 
     @property
     def cached_tokens(self) -> int:
-        return sum(job.cached for job in self.jobs)
+        return self.earlier[1] + sum(job.cached for job in self.jobs)
 
     @property
     def count(self) -> int:
         return sum(job.count for job in self.jobs)
+
+    def is_custom(self, name: str) -> bool:
+        """Whether a call is one of OpenAI's custom tools."""
+        return self.tools is not None and name in self.tools.custom
 
     async def pieces(self) -> AsyncIterator[Piece]:
         """All pieces of all jobs. Their `index` counts the answers of all jobs. Raises the error of a job."""
@@ -295,6 +316,7 @@ class Service:
             self.temperature = 0.0 if self.embedded else 1.0
         self.special_names: Mapping[int, bytes] = special_names(lm)
         self.reasoning: Reasoning | None = _reasoning(lm, options.reasoning)
+        self.servers: ToolServers = ToolServers(options.mcp)
 
     def check_model(self, name: str | None) -> None:
         """Raises an ApiError if a request names another model."""
@@ -312,17 +334,20 @@ class Service:
         return request_constraint(request, text_format)
 
     def tools(self, request: ChatRequest | ResponsesRequest) -> ToolUse | None:
+        tools, remote = self.servers.expand(request.tools)
         use = tool_use(
-            request.tools,
+            tools,
             request.tool_choice,
             request.parallel_tool_calls,
             self.tool_style,
             request.structgen,
             self.options.tool_strictness,
         )
-        if use is None or self.options.tool_style is not None:
-            return use
-        return replace(use, style=tool_style(self.lm, use.tools, use.choice))
+        if use is None:
+            return None
+        if self.options.tool_style is None:
+            use = replace(use, style=tool_style(self.lm, use.tools, use.choice))
+        return replace(use, remote=remote)
 
     def drawing(self, request: Generation) -> Drawing:
         """How a request wants its tokens drawn."""
@@ -394,10 +419,9 @@ class Service:
             ApiError: a prompt or a constraint is refused, the limit is too small for any text of the
                 grammar, or there is no room.
         """
-        constraint, tools, thinks = wanted.constraint, wanted.tools, wanted.thinking.reasoning
-        either = constraint is not None and tools is not None
-        if tools is not None:
-            constraint = with_tools(tools, constraint, [] if thinks is None else [thinks.start])
+        tools, thinks = wanted.tools, wanted.thinking.reasoning
+        either = wanted.constraint is not None and tools is not None
+        constraint = wanted.whole()
         loop = asyncio.get_running_loop()
         schema = None if constraint is None else constraint.schema
 
@@ -497,6 +521,16 @@ class Service:
         run.thinking = wanted.thinking
         run.warnings = [*wanted.warnings, *(() if made is None else made.warnings)]
         return run
+
+    async def count(self, wanted: Wanted) -> int:
+        """The tokens of a request's prompt. ApiError: it is refused."""
+        whole = wanted.whole()
+        schema = None if whole is None else whole.schema
+
+        def read() -> int:
+            return len(self._contexts(wanted.prompts[0], schema, wanted.prompt_param)[0])
+
+        return await self.readers.run(read, "reading the prompt", wanted.prompt_param, "prompt_too_costly")
 
     def _remember(self, key: str | None, made: _Compiled, seconds: float) -> None:
         """Keeps a grammar that was ready within `_QUICK` seconds, and drops one that was not this time."""

@@ -49,10 +49,15 @@ class Thinking:
 
 def thinking_of(model: Reasoning | None, request: ChatRequest | ResponsesRequest) -> Thinking:
     """ApiError: a field of the chat template has another type than it takes."""
-    asked, thinking = request.reasoning, getattr(request, "thinking", None)
-    given: dict[str, Any] = dict(getattr(request, "chat_template_kwargs", None) or {})
-    effort = getattr(request, "reasoning_effort", None) or (asked.effort if asked is not None else None)
-    budgets = [getattr(request, "thinking_token_budget", None), given.get("thinking_budget")]
+
+    def said(name: str, usual: Any = None) -> Any:
+        """A field that the endpoint has; others are taken as they come, and say nothing."""
+        return getattr(request, name) if name in type(request).model_fields else usual
+
+    asked, thinking = request.reasoning, said("thinking")
+    given: dict[str, Any] = dict(said("chat_template_kwargs") or {})
+    effort = said("reasoning_effort") or (asked.effort if asked is not None else None)
+    budgets = [said("thinking_token_budget"), given.get("thinking_budget")]
     switches = [given.get(name) for name in _SWITCHES]
     for name in _SWITCHES:
         if not isinstance(given.get(name), bool | None):
@@ -73,11 +78,11 @@ def thinking_of(model: Reasoning | None, request: ChatRequest | ResponsesRequest
     if off:
         template |= dict.fromkeys(_SWITCHES, False)
     template |= given
-    shown = getattr(request, "include_reasoning", True) and not (asked is not None and asked.exclude)
+    shown = said("include_reasoning", True) and not (asked is not None and asked.exclude)
     reasoning = model
     if reasoning is not None and off:
         reasoning = replace(reasoning, max_tokens=0, required=False)
     elif reasoning is not None and budget is not None:
         reasoning = replace(reasoning, max_tokens=budget)
-    apart = getattr(request, "separate_reasoning", True)
+    apart = said("separate_reasoning", True)
     return Thinking(reasoning, request.structgen.answer_tokens, apart, shown, template)

@@ -56,7 +56,7 @@ static structgen_vocabulary* vocabulary(void) {
 /* What Python wrote of the GBNF `root ::= "ab" | "yes"`. A new form needs it written again:
  * compiler.gbnf(...).serialize(). */
 static const unsigned char serialized[] = {
-    115, 116, 114, 117, 99,  116, 103, 101, 110, 71, 3, 0, 3,  4, 0,   0,   2,   97,  98,  0,   0,   0, 0, 1,
+    115, 116, 114, 117, 99,  116, 103, 101, 110, 71, 4, 0, 3,  4, 0,   0,   2,   97,  98,  0,   0,   0, 0, 1,
     4,   0,   0,   3,   121, 101, 115, 0,   0,   0,  0, 1, 14, 0, 0,   0,   2,   0,   2,   0,   0,   0, 1, 1,
     4,   114, 111, 111, 116, 4,   2,   0,   0,   0,  0, 0, 0,  0, 177, 191, 246, 207, 209, 124, 223, 69};
 
