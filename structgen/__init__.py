@@ -28,8 +28,10 @@ except ImportError:
 from . import errors
 from .canvas import Canvas
 from .checking import check
+from .comparing import Comparison, Containment, compare, contains
 from .compiler import Compiler
 from .conditions import Condition, Regex, containing, max_bytes, min_bytes, without
+from .counting import count
 from .errors import *  # noqa: F403
 from .grammar import CompiledGrammar, ReportEntry
 from .holes import Completion, Gap
@@ -74,10 +76,12 @@ __all__ = [
     "AsyncStream",
     "Canvas",
     "Capture",
+    "Comparison",
     "CompiledGrammar",
     "Compiler",
     "Completion",
     "Condition",
+    "Containment",
     "Denoised",
     "Edited",
     "Event",
@@ -110,7 +114,10 @@ __all__ = [
     "apply_bitmask",
     "astream",
     "check",
+    "compare",
     "containing",
+    "contains",
+    "count",
     "denoise",
     "each",
     "edit",
