@@ -32,6 +32,7 @@ from .comparing import Comparison, Containment, compare, contains
 from .compiler import Compiler
 from .conditions import Condition, Regex, containing, max_bytes, min_bytes, without
 from .counting import count
+from .diffing import Change, diff
 from .errors import *  # noqa: F403
 from .grammar import CompiledGrammar, ReportEntry
 from .holes import Completion, Gap
@@ -42,6 +43,7 @@ from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_
 from .matcher import Capture, Matcher, fill_bitmasks
 from .reasoning import Reasoning
 from .templates import Template, each, gen, select, template
+from .testdata import Example, examples
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ __all__ = [
     "AsyncStream",
     "Canvas",
     "Capture",
+    "Change",
     "Comparison",
     "CompiledGrammar",
     "Compiler",
@@ -85,6 +88,7 @@ __all__ = [
     "Denoised",
     "Edited",
     "Event",
+    "Example",
     "Failed",
     "Finding",
     "Gap",
@@ -119,8 +123,10 @@ __all__ = [
     "contains",
     "count",
     "denoise",
+    "diff",
     "each",
     "edit",
+    "examples",
     "fill_bitmasks",
     "gen",
     "generate",
