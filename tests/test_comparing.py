@@ -41,7 +41,7 @@ def test_verdicts_and_witnesses_are_those_of_enumeration(seed: int) -> None:
     narrow = {"allOf": [wide, schema(source, Features(depth=2))]} if seed % 3 == 0 else schema(
         source, Features(depth=2)
     )  # fmt: skip
-    if seed % 3 == 0 and isinstance(wide, dict) and "$defs" in wide:
+    if seed % 3 == 0 and "$ref" in compact(narrow):
         narrow = wide  # references of a part would lead elsewhere
     found = sg.contains(wide, narrow)
     of_wide, of_narrow = JsonOracle(wide), JsonOracle(narrow)
