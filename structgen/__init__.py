@@ -28,8 +28,11 @@ except ImportError:
 from . import errors
 from .canvas import Canvas
 from .checking import check
+from .comparing import Comparison, Containment, compare, contains
 from .compiler import Compiler
 from .conditions import Condition, Regex, containing, max_bytes, min_bytes, without
+from .counting import count
+from .diffing import Change, diff
 from .errors import *  # noqa: F403
 from .grammar import CompiledGrammar, ReportEntry
 from .holes import Completion, Gap
@@ -40,6 +43,7 @@ from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_
 from .matcher import Capture, Matcher, fill_bitmasks
 from .reasoning import Reasoning
 from .templates import Template, each, gen, select, template
+from .testdata import Example, examples
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -74,13 +78,17 @@ __all__ = [
     "AsyncStream",
     "Canvas",
     "Capture",
+    "Change",
+    "Comparison",
     "CompiledGrammar",
     "Compiler",
     "Completion",
     "Condition",
+    "Containment",
     "Denoised",
     "Edited",
     "Event",
+    "Example",
     "Failed",
     "Finding",
     "Gap",
@@ -110,10 +118,15 @@ __all__ = [
     "apply_bitmask",
     "astream",
     "check",
+    "compare",
     "containing",
+    "contains",
+    "count",
     "denoise",
+    "diff",
     "each",
     "edit",
+    "examples",
     "fill_bitmasks",
     "gen",
     "generate",

@@ -27,7 +27,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -98,6 +98,9 @@ class CompiledGrammar:
         "_written",
         "vocabulary",
     )
+
+    # comparing.py puts its function here, because it needs the compiler, which this file does not import.
+    _combined: ClassVar[Callable[[CompiledGrammar, CompiledGrammar, bool], CompiledGrammar]]
 
     def __init__(
         self, core: _core.Grammar, vocabulary: Vocabulary, source: Any = None, parse: Any = None
@@ -335,9 +338,12 @@ class CompiledGrammar:
         out._infill = (self, before, after)
         return out
 
-    def __and__(self, condition: Condition) -> CompiledGrammar:
+    def __and__(self, condition: Condition | CompiledGrammar) -> CompiledGrammar:
         """The grammar of those of its texts that meet a condition on the whole text: ``grammar &
-        sg.without("password") & sg.max_bytes(200)``.
+        sg.without("password") & sg.max_bytes(200)``; or of what is in both grammars.
+
+        Of two JSON Schemas it has the values of both, written as the left one is. Of other grammars one must
+        be a pattern or a choice.
 
         It is a grammar like any other: masks, budgets, captures, `infill`, speculation and `sg.sample` work
         on it, and `parse` reads its texts as the grammar's.
@@ -357,6 +363,8 @@ class CompiledGrammar:
             GrammarError: a pattern that cannot be read; the grammar limits tokens.
             SchemaTooComplex, BudgetExceeded: too much to tell.
         """
+        if isinstance(condition, CompiledGrammar):
+            return CompiledGrammar._combined(self, condition, True)
         if not isinstance(condition, Condition):
             return NotImplemented
         try:
@@ -366,6 +374,15 @@ class CompiledGrammar:
         out = CompiledGrammar(core, self.vocabulary, self._source, self._parse)
         out._condition = (self, condition)
         return out
+
+    def __sub__(self, other: Condition | CompiledGrammar) -> CompiledGrammar:
+        """The grammar of what is in this one and not in the other: ``self & ~condition``, or a difference of
+        two JSON Schemas by their values. Arguments, costs and errors are those of ``&``."""
+        if isinstance(other, Condition):
+            return self & ~other
+        if not isinstance(other, CompiledGrammar):
+            return NotImplemented
+        return CompiledGrammar._combined(self, other, False)
 
     def __rand__(self, condition: Condition) -> CompiledGrammar:
         return self & condition

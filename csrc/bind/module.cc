@@ -662,6 +662,15 @@ NB_MODULE(_core, m) {
       .def("is_accepting", sole(&Matcher::is_accepting))
       .def("is_terminated", sole(&Matcher::is_terminated))
       .def_prop_ro("history", sole(&Matcher::history))
+      .def_prop_ro("state", sole(&Matcher::state))
+      .def("successors",
+           [](BoundMatcher& self) {
+             const Use use(self);
+             std::vector<std::pair<nb::bytes, uint64_t>> out;
+             for (const auto& [bytes, state] : released([&] { return self.successors(); }))
+               out.emplace_back(to_bytes(bytes), state);
+             return out;
+           })
       .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0)
       .def("fill_known", &fill_known, "mask"_a, "row"_a = 0)
       .def("fill_within", &fill_within, "mask"_a, "row"_a, "budget"_a)

@@ -48,6 +48,8 @@ struct Epoch {
     return published = now;
   }
   World& world;
+  // Tells the states of two epochs apart; no other epoch of the process has it.
+  const uint64_t serial = next_serial();
   std::size_t published = 0;
   Parser parser;
   MaskBuilder masks;
@@ -59,6 +61,12 @@ struct Epoch {
   Budgets budgets;
   // The size in bytes at which the next epoch starts.
   std::size_t limit = 0;
+
+ private:
+  static uint64_t next_serial() {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed);
+  }
 };
 
 class Grammar : public std::enable_shared_from_this<Grammar> {

@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -293,6 +294,28 @@ ByteSet Matcher::live(bool inside) {
   live.remove(static_cast<uint8_t>(kSpecialMark));
   live.remove(kEdge);
   return live;
+}
+
+std::vector<std::pair<std::string, uint64_t>> Matcher::successors() {
+  std::vector<std::pair<std::string, uint64_t>> out;
+  if (epoch().budgets.limits || epoch().parser.edged())
+    throw Error(ErrorKind::kGrammar,
+                "the texts behind a byte depend on tokens: the grammar limits tokens (max_tokens)");
+  if (is_terminated()) return out;
+  const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
+  sequence_.refresh();
+  Parser& parser = epoch().parser;
+  const StateId from = current();
+  std::unordered_map<uint32_t, std::size_t> places;
+  parser.live(from).for_each([&](uint8_t b) {
+    if (b == static_cast<uint8_t>(kSpecialMark) || b == kEdge) return;
+    const StateId to = parser.step(from, b);
+    if (to == Parser::dead()) return;
+    const auto [place, added] = places.try_emplace(to.v, out.size());
+    if (added) out.emplace_back(std::string(), number(to));
+    out[place->second].first.push_back(static_cast<char>(b));
+  });
+  return out;
 }
 
 std::string Matcher::forced_bytes(std::size_t limit) {

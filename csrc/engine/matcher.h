@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "budget/budget.h"
@@ -89,9 +90,17 @@ class Matcher {
   // The bytes that the next token may begin with; `inside`: the bytes that may come next within a token
   // that is begun.
   ByteSet live(bool inside = false);
+  // A number of the state behind the text. Texts with one number have the same continuations; texts with
+  // the same continuations may have several numbers.
+  uint64_t state() const { return number(current()); }
+  // The states behind one byte more, each with the bytes that lead there. A state may have no completion
+  // where productions are unproven (parse/productions.h). Throws kGrammar where tokens are limited:
+  // the state behind a byte then depends on where tokens begin.
+  std::vector<std::pair<std::string, uint64_t>> successors();
   const Grammar& grammar() const { return *grammar_; }
 
  private:
+  uint64_t number(StateId s) const { return epoch().serial << 32 | s.v; }
   bool ends(TokenId t) const { return own_ends_ ? own_ends_->has(t) : grammar_->vocabulary().is_eos(t); }
   std::size_t left() const { return request_tokens_ - std::min(request_tokens_, history()); }
   StateId current() const { return sequence_.current(); }

@@ -28,6 +28,12 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--no-hints", action="store_true", help="only errors and warnings")
     parser.add_argument("--strict", action="store_true", help="exit status 1 where there are warnings")
+    parser.add_argument(
+        "--for",
+        dest="provider",
+        metavar="ENGINE",
+        help="llguidance, llama.cpp or vllm-xgrammar: what it drops, too",
+    )
     add_registry_option(parser)
     parser.set_defaults(run=run)
 
@@ -35,6 +41,7 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     from structgen.errors import GrammarError
     from structgen.linting import lint
+    from structgen.providers import lint_for
 
     inputs, status, documents = Inputs(), OK, registry(options) or {}
     counts = {"error": 0, "warning": 0, "hint": 0}
@@ -42,7 +49,10 @@ def run(options: argparse.Namespace) -> int:
         text = inputs.read(file, "schema")
         near = beside(file, text) if os.path.exists(file) else {}
         try:
-            found = lint(text, draft=options.draft, registry={**near, **documents} or None)
+            given = {"draft": options.draft, "registry": {**near, **documents} or None}
+            found = lint(text, **given)
+            if options.provider is not None:
+                found += lint_for(text, options.provider, **given)
         except GrammarError as error:
             print(f"{called(file)}: error: {error.message}")
             counts["error"] += 1

@@ -34,6 +34,8 @@ _COMMANDS = (
     "infill",
     "edit",
     "lint",
+    "diff",
+    "examples",
     "trace",
     "corpus",
     "bench",

@@ -1,0 +1,58 @@
+"""`structgen examples SCHEMA`: texts to test a validator with.
+
+In: a schema. Out: a line an example, or JSON lines. Cost: that of `sg.examples`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+
+from structgen._siblings import beside
+
+from .common import OK, Commands, Inputs, add_registry_option, registry
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "examples",
+        help="valid and invalid texts of a schema, for tests",
+        description="The shortest value, a typical one, values drawn uniformly, boundaries, and near misses "
+        "that are invalid by exactly one keyword.",
+    )
+    parser.add_argument("file", metavar="SCHEMA", help="a JSON Schema file, or -")
+    parser.add_argument("-n", type=int, default=5, help="how many are drawn (default: 5)")
+    parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    parser.add_argument("--max-bytes", type=int, metavar="N", help="of a text that is drawn")
+    parser.add_argument(
+        "--draft", help="4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)"
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    add_registry_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from structgen.testdata import examples
+
+    text = Inputs().read(options.file, "schema")
+    near = beside(options.file, text) if os.path.exists(options.file) else {}
+    documents = {**near, **(registry(options) or {})}
+    found = examples(
+        text,
+        options.n,
+        seed=options.seed,
+        max_bytes=options.max_bytes,
+        draft=options.draft,
+        registry=documents or None,
+    )
+    for example in found:
+        if options.json:
+            print(json.dumps(dataclasses.asdict(example), ensure_ascii=False))
+        else:
+            about = f"#{example.pointer}" if example.pointer else ""
+            valid = "valid" if example.valid else "invalid"
+            print(f"{valid:7}  {example.kind:9}  {example.text}  {about}".rstrip())
+    return OK

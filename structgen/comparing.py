@@ -1,0 +1,333 @@
+"""Whether one schema, type, pattern or grammar contains another: `sg.contains`, `sg.compare`, `a & b`.
+
+Enters: two operands (operands.py). Leaves: a verdict with the shortest witness and what refuses it. Cost: a
+compile or two, a fraction of a millisecond for usual schemas; an explanation costs some hundred compiles.
+
+The problem. Is a new version of a schema compatible with the old one? Sampling finds differences that are
+large; only a proof finds that there is none.
+
+The idea. `narrow` is in `wide` if and only if "narrow and not wide" is empty. The engine decides emptiness
+exactly, and a shortest text of what is not empty is a shortest witness. Three cases:
+
+    two schemas              {"allOf": [narrow, {"not": wide}]}, by values
+    wide is regular          narrow & ~wide, by texts
+    else                     narrow's and wide's parse states are walked side by side, shorter texts first
+
+The walk of the third case ends with a witness, or when all pairs of states were seen, which is a proof; two
+context-free grammars may have infinitely many pairs, and then the answer is None. For `(ab)*` in
+`root ::= "a" root "b" | ""` the pairs behind "", "a", "ab" are walked; behind "abab" wide is dead: witness.
+
+Invariants. True and False are proved. None names what was tried. A witness is of `narrow` and not of `wide`.
+Rejected: containment by cases over keywords (jsonsubschema): it refuses what it has no case for.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from .checking import bytes_compiler
+from .conditions import max_bytes
+from .counting import States
+from .errors import (
+    BudgetExceeded,
+    GrammarError,
+    SchemaTooComplex,
+    StructgenError,
+    UnsatisfiableCondition,
+    UnsatisfiableSchema,
+    UnsupportedSchema,
+)
+from .grammar import CompiledGrammar
+from .operands import SPELLING, Operand, operand, together
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+
+__all__ = ["Comparison", "Containment", "compare", "contains"]
+
+_PAIRS = 4_000  # of states that are walked side by side
+_PROVED = 400  # bytes: a shorter witness is looked for with a bound on its length
+_NOT_TOLD = (SchemaTooComplex, UnsupportedSchema, BudgetExceeded)
+_NO_VALUE = "the narrow side has no {0}, so everything contains it"
+
+Relation = Literal["equal", "narrower", "wider", "overlapping", "disjoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Containment:
+    """Whether all of `narrow` is in `wide`.
+
+    Attributes:
+        holds: True or False, proved; None: not decided, and `reason` says why.
+        witness: a shortest text that `narrow` takes and `wide` refuses, JSON for schemas; None: none.
+        pointer, keyword: what in the schema `wide` refuses it, as in `Cause`; "" where that is not known.
+        reason: why None and what was tried; that a side has no value; else "".
+    """
+
+    holds: bool | None
+    witness: str | None = None
+    pointer: str = ""
+    keyword: str = ""
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether it is proved that `wide` contains `narrow`."""
+        return self.holds is True
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the texts, or values, of `a` and `b` lie to each other.
+
+    Attributes:
+        a_in_b, b_in_a: the two containments.
+        overlap: whether something is in both; None: not decided.
+        common: a shortest text that is in both.
+    """
+
+    a_in_b: Containment
+    b_in_a: Containment
+    overlap: bool | None
+    common: str | None = None
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether both have the same texts, or values."""
+        holds = (self.a_in_b.holds, self.b_in_a.holds)
+        return False if False in holds else None if None in holds else True
+
+    @property
+    def disjoint(self) -> bool | None:
+        """Whether nothing is in both."""
+        return None if self.overlap is None else not self.overlap
+
+    @property
+    def relation(self) -> Relation | None:
+        """Of `a` to `b` in one word; None where it is not decided. Two empty sides are equal."""
+        a, b = self.a_in_b.holds, self.b_in_a.holds
+        if self.equal:
+            return "equal"
+        if a is None or b is None:
+            return "disjoint" if self.disjoint and (a, b) != (None, None) else None
+        if a or b:
+            return "narrower" if a else "wider"
+        return None if self.overlap is None else "overlapping" if self.overlap else "disjoint"
+
+
+def contains(wide: Any, narrow: Any, **options: Any) -> Containment:
+    """Whether everything that `narrow` allows is allowed by `wide`.
+
+    Args:
+        wide, narrow: a JSON Schema (dict, boolean, JSON text), a Python type, an `re.Pattern`, a `Condition`,
+            a `CompiledGrammar` or a `Template`. Two schemas are compared by values; anything else by its
+            texts, and a schema's texts are those of its grammar (as `sg.generate` writes JSON, if it is not
+            compiled yet).
+        options: `draft`, `registry` and `formats` of schemas, as in `JsonOptions`.
+
+    Source: containment as emptiness of a difference; the walk is the product construction over parse states.
+
+    Raises:
+        GrammarError: a side that is malformed; the message names the side. TypeError: another kind of value.
+    """
+    return _contains(operand(wide, **options), operand(narrow, **options))
+
+
+def compare(a: Any, b: Any, **options: Any) -> Comparison:
+    """How two schemas, types, patterns or grammars lie to each other. Arguments and errors are those of
+    `contains`."""
+    one, other = operand(a, **options), operand(b, **options)
+    overlap = _told(lambda: _intersection(one, other))
+    if overlap.reason and overlap.holds is None and not (one.is_json and other.is_json):
+        overlap = _walked(one.grammar(), other.grammar(), both=True)
+    return Comparison(
+        _contains(other, one),
+        _contains(one, other),
+        None if overlap.holds is None else not overlap.holds,
+        overlap.witness,
+    )
+
+
+def _contains(wide: Operand, narrow: Operand) -> Containment:
+    if not (wide.is_json and narrow.is_json):
+        return _by_texts(wide, narrow)
+    for side, name in ((narrow, "narrow"), (wide, "wide")):
+        try:
+            bytes_compiler().json_schema(
+                side.document, registry=side.registry or None, formats=side.formats, **SPELLING
+            )
+        except UnsatisfiableSchema:
+            if side is narrow:
+                return Containment(True, reason=_NO_VALUE.format("value"))
+        except _NOT_TOLD as error:
+            return Containment(None, reason=f"the {name} side alone was tried: {error}")
+        except GrammarError as error:
+            error.message = f"the {name} side: {error.message}"
+            error.args = (error.message,)
+            raise
+    found = _told(lambda: _of_schemas((narrow, True), (wide, False)))
+    if found.witness is None:
+        return found
+    pointer, keyword = _refusal(wide, found.witness)
+    return Containment(False, found.witness, pointer, keyword)
+
+
+def _of_schemas(*parts: tuple[Operand, bool]) -> CompiledGrammar:
+    document, registry = together(*parts)
+    formats = parts[0][0].formats
+    return bytes_compiler().json_schema(document, registry=registry, formats=formats, **SPELLING)
+
+
+def _told(make: Callable[[], CompiledGrammar]) -> Containment:
+    """Whether a grammar is empty: `holds`, or a shortest text of it as the witness."""
+    try:
+        text = shortest(make())
+    except (UnsatisfiableSchema, UnsatisfiableCondition):
+        return Containment(True)
+    except _NOT_TOLD as error:
+        return Containment(
+            None, reason=f"the engine decides emptiness by its grammar, and met a limit: {error}"
+        )
+    except GrammarError as error:
+        return Containment(None, reason=error.message)
+    return Containment(False, text)
+
+
+def shortest(grammar: CompiledGrammar) -> str:
+    """A shortest text. Up to 400 bytes it is proved that there is none with fewer.
+
+    Raises:
+        BudgetExceeded: none was found in time.
+    """
+    text = grammar.matcher().shortest_completion()
+    while 0 < len(text) <= _PROVED:
+        try:
+            text = (grammar & max_bytes(len(text) - 1)).matcher().shortest_completion()
+        except StructgenError:  # proved, or too much to tell: the search's own answer stays
+            break
+    return text.decode("utf-8", "backslashreplace")
+
+
+def _refusal(wide: Operand, witness: str) -> tuple[str, str]:
+    """The pointer and the keyword in `wide` that refuse an instance; two empty texts where none was found."""
+    if wide.document is False:
+        return "", ""
+    try:
+        grammar = bytes_compiler().json_schema(
+            wide.document, registry=wide.registry or None, formats=wide.formats, **SPELLING
+        )
+        found = grammar.explain(witness)
+    except StructgenError:
+        return "", ""
+    cause = found.causes[0] if found is not None and found.causes else None
+    return ("", "") if cause is None else (cause.pointer, cause.keyword)
+
+
+# ---- by texts ----
+
+
+def _by_texts(wide: Operand, narrow: Operand) -> Containment:
+    try:
+        of_narrow = narrow.grammar()
+    except (UnsatisfiableSchema, UnsatisfiableCondition):
+        return Containment(True, reason=_NO_VALUE.format("text"))
+    except _NOT_TOLD as error:
+        return Containment(None, reason=f"the narrow side alone was tried: {error}")
+    if wide.condition is not None:
+        refused = ~wide.condition
+        found = _told(lambda: of_narrow & refused)
+        if found.holds is not None:
+            return found
+    try:
+        of_wide = wide.grammar()
+    except (UnsatisfiableSchema, UnsatisfiableCondition):
+        return Containment(False, shortest(of_narrow))
+    except _NOT_TOLD as error:
+        return Containment(None, reason=f"the wide side alone was tried: {error}")
+    return _walked(of_narrow, of_wide)
+
+
+def _walked(narrow: CompiledGrammar, wide: CompiledGrammar, both: bool = False) -> Containment:
+    """Walks two grammars' states side by side. The witness is of narrow and not of wide, or of `both`."""
+    if narrow is wide and not both:
+        return Containment(True)
+    seen: set[tuple[int, int]] = {(0, 0)}
+    length = 0
+    try:
+        one, other = States(narrow, _PAIRS), States(wide, _PAIRS)
+        # (bytes, text, narrow's state, wide's state); -1: wide reads this no more, -2: the text is a witness
+        queue: list[tuple[int, bytes, int, int]] = [(0, b"", 0, 0)]
+        while queue:
+            length, text, n, w = heapq.heappop(queue)
+            if w == -2 or (one.accepts(n) and (w == -1 or other.accepts(w) == both)):
+                return Containment(False, text.decode("utf-8", "backslashreplace"))
+            beside = {byte: there for letters, there in other.next(w) for byte in letters}
+            for letters, there in one.next(n):
+                for byte in letters:
+                    pair = (there, beside.get(byte, -1))
+                    if pair in seen or (both and pair[1] == -1):
+                        continue
+                    seen.add(pair)
+                    if len(seen) > _PAIRS:
+                        raise BudgetExceeded("the limit of pairs")
+                    longer = text + bytes((byte,))
+                    if pair[1] == -1:
+                        longer += one.matchers[there].shortest_completion()
+                        pair = (there, -2)
+                    heapq.heappush(queue, (len(longer), longer, *pair))
+    except (BudgetExceeded, SchemaTooComplex, GrammarError) as error:
+        said = getattr(error, "message", str(error))
+        tried = f"{len(seen)} pairs of their states were walked, texts of up to {length} bytes"
+        return Containment(None, reason=f"neither proved nor refuted: {tried} ({said})")
+    return Containment(True)
+
+
+# ---- grammars of both, and of the difference ----
+
+
+def _intersection(one: Operand, other: Operand) -> CompiledGrammar:
+    if one.is_json and other.is_json:
+        return _of_schemas((one, True), (other, True))
+    if other.condition is not None:
+        return one.grammar() & other.condition
+    if one.condition is not None:
+        return other.grammar() & one.condition
+    raise GrammarError(
+        "neither side is a pattern or a condition: the texts of both are no grammar in general"
+    )
+
+
+def combined(one: CompiledGrammar, other: CompiledGrammar, wanted: bool) -> CompiledGrammar:
+    """The grammar of what is in `one` and in `other`, or not in `other`; see `CompiledGrammar.__and__`.
+
+    Raises:
+        UnsatisfiableSchema, UnsatisfiableCondition: there is no text. GrammarError: it cannot be decided.
+    """
+    a, b = operand(one), operand(other)
+    if one._options is not None and a.is_json and b.is_json:
+        document, registry = together((a, True), (b, wanted))
+        asked = one._options[1]
+        style = {**asked.arguments(), "draft": None, "registry": registry}
+        return _compiler_of(one).json_schema(document, **style)
+    if b.condition is not None:
+        return one & (b.condition if wanted else ~b.condition)
+    if wanted and a.condition is not None:
+        return other & a.condition
+    what = "both" if wanted else "the difference"
+    raise GrammarError(
+        f"the texts of {what} are no grammar in general: {'one side' if wanted else 'the right side'} "
+        "must be a pattern, a choice or a condition, or both must be JSON Schemas"
+    )
+
+
+def _compiler_of(grammar: CompiledGrammar) -> Compiler:
+    found = grammar._compiler()
+    if found is not None:
+        return found
+    assert grammar._recipe is not None
+    return grammar._recipe[0](grammar.vocabulary)
+
+
+CompiledGrammar._combined = staticmethod(combined)

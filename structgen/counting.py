@@ -1,0 +1,157 @@
+"""How many texts a grammar has, and texts drawn uniformly from them.
+
+Enters: a grammar and a bound in bytes. Leaves: an exact count, or texts. Cost: a step of the parser for each
+state and class of bytes that texts within the bound meet, and a sum over these for each byte of the bound.
+
+A parse state and a byte give one parse state (`Matcher.successors` of the core), so a text is exactly one
+path. Paths are counted by dynamic programming over the states that a path of so many bytes can reach. For
+`[ab]{1,2}c?` within 2 bytes:
+
+    bytes   states (paths that lead there)      texts that end there
+    0       start (1)                           0
+    1       one letter (2)                      2   a b
+    2       two letters (4), after c (2)        6   aa ab ba bb ac bc
+
+Invariants. States with one number have the same continuations, so no text is missed nor counted twice. There
+are finitely many states within a bound; past `_STATES` of them the answer is an error and not an estimate.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from . import _core
+from ._checks import whole
+from .errors import BudgetExceeded
+from .grammar import CompiledGrammar
+from .operands import operand
+
+__all__ = ["States", "Texts", "count"]
+
+_STATES = 100_000
+_CELLS = 2_000_000  # of the tables of `Texts`
+
+
+class States:
+    """The parse states of a grammar, found as they are asked for; 0 is the start.
+
+    Raises:
+        BudgetExceeded: more than `most` states. GrammarError: the grammar limits tokens.
+    """
+
+    def __init__(self, grammar: CompiledGrammar, most: int = _STATES) -> None:
+        self.most: int = most
+        self.matchers: list[_core.Matcher] = [grammar.matcher()._core]
+        self._numbers: dict[int, int] = {self.matchers[0].state: 0}
+        self._next: dict[int, list[tuple[bytes, int]]] = {}
+
+    def accepts(self, state: int) -> bool:
+        """Whether a text may end here."""
+        return self.matchers[state].is_accepting()
+
+    def next(self, state: int) -> list[tuple[bytes, int]]:
+        """The states behind one byte more, each with the bytes that lead there."""
+        if state not in self._next:
+            matcher, out = self.matchers[state], []
+            for letters, number in matcher.successors():
+                if number not in self._numbers:
+                    if len(self.matchers) >= self.most:
+                        raise BudgetExceeded(
+                            f"the grammar has more than {self.most} states within the bound: take a smaller "
+                            "max_bytes, or close its objects (extra_keys='forbid')"
+                        )
+                    there = matcher.fork()
+                    there.accept_bytes(letters[:1])
+                    self._numbers[number] = len(self.matchers)
+                    self.matchers.append(there)
+                out.append((letters, self._numbers[number]))
+            self._next[state] = out
+        return self._next[state]
+
+
+def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
+    """How many texts of at most so many bytes a grammar has.
+
+    Args:
+        grammar: a `CompiledGrammar`, or what `contains` takes. A schema is written without blanks, with plain
+            numbers and strings, as `sg.generate` writes it.
+        max_bytes: bytes of UTF-8; None counts all texts of a finite grammar.
+        options: `draft`, `registry` and `formats` of a schema.
+
+    Source: the transfer-matrix method (Stanley, Enumerative Combinatorics 1, 4.7), over parse states.
+
+    Raises:
+        ValueError: max_bytes is negative, or None for a grammar with infinitely many texts.
+        BudgetExceeded: texts within the bound meet more than 100,000 states.
+        GrammarError: the grammar limits tokens. UnsatisfiableSchema: a schema has no value.
+    """
+    if max_bytes is not None:
+        whole("max_bytes", max_bytes, 0)
+    states = States(operand(grammar, **options).grammar())
+    level, total, length = {0: 1}, 0, 0
+    while level:
+        total += sum(paths for state, paths in level.items() if states.accepts(state))
+        if length == max_bytes:
+            break
+        if max_bytes is None and length > len(states.matchers):  # a state twice on the way: a loop
+            raise ValueError("the grammar has infinitely many texts: give max_bytes")
+        behind: dict[int, int] = {}
+        for state, paths in level.items():
+            for letters, there in states.next(state):
+                behind[there] = behind.get(there, 0) + paths * len(letters)
+        level, length = behind, length + 1
+    return total
+
+
+class Texts:
+    """The texts of a grammar of at most `max_bytes` bytes, to draw from.
+
+    Raises:
+        BudgetExceeded: texts within the bound meet too many states.
+    """
+
+    def __init__(self, grammar: CompiledGrammar, max_bytes: int) -> None:
+        self.states: States = States(grammar)
+        levels: list[set[int]] = [{0}]
+        cells = 1
+        while len(levels) <= max_bytes and levels[-1]:
+            levels.append({there for state in levels[-1] for _, there in self.states.next(state)})
+            cells += len(levels[-1])
+            if cells > _CELLS:
+                raise BudgetExceeded("too many states within the bound: take a smaller max_bytes")
+        # ways[k][s]: texts that go on from state s behind k bytes, within the bound.
+        self.ways: list[dict[int, int]] = [{} for _ in levels]
+        for k in range(len(levels) - 1, -1, -1):
+            for state in levels[k]:
+                ways = int(self.states.accepts(state))
+                if k + 1 < len(levels):
+                    further = self.ways[k + 1]
+                    ways += sum(len(b) * further[there] for b, there in self.states.next(state))
+                self.ways[k][state] = ways
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return self.ways[0][0]
+
+    def draw(self, chance: random.Random) -> bytes:
+        """One of them, each with the same probability."""
+        return self.at(chance.randrange(self.total))
+
+    def at(self, rank: int) -> bytes:
+        """The text of this rank, from 0; texts that begin alike stand together, shorter ones first."""
+        state, text = 0, bytearray()
+        for k in range(len(self.ways)):
+            if self.states.accepts(state):
+                if rank == 0:
+                    break
+                rank -= 1
+            for letters, there in self.states.next(state):
+                ways = self.ways[k + 1][there]
+                if rank < ways * len(letters):
+                    text.append(letters[rank // ways])
+                    state, rank = there, rank % ways
+                    break
+                rank -= ways * len(letters)
+        return bytes(text)

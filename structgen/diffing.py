@@ -1,0 +1,200 @@
+"""Whether a change of an API's schema breaks somebody: `structgen diff`, `sg.diff`.
+
+Enters: two documents of one kind: JSON Schemas, OpenAPI 3.x descriptions, MCP tool lists. Leaves: `Change`s,
+a row for each schema on each way. Cost: two containments a row.
+
+A *request* is written by clients that know the old schema and read by a server with the new one, so the new
+one must contain the old one. A *response* is written by the new server and read by old clients, so the old
+one must contain the new one. Of `{"type": "integer"}` to `{"type": "integer", "maximum": 9}`:
+
+    request     new contains old?   no: 10 is refused      breaking for clients that send
+    response    old contains new?   yes                    safe for clients that read
+
+Each operation of an API is compared by itself; one that is gone is breaking without a witness. What is not
+decided counts as such (`breaks` is None), never as safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ._checks import one_of
+from .comparing import contains
+from .errors import GrammarError
+from .keywords import rewritten
+
+__all__ = ["Change", "diff"]
+
+Way = Literal["request", "response"]
+Direction = Literal["request", "response", "both"]
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one schema on one way.
+
+    Attributes:
+        place: the operation, or the tool; "" for a single schema.
+        direction: "request" or "response".
+        breaks: True: `witness` was valid and is refused now, or the place is gone; None: not decided.
+        witness: a shortest document that breaks. pointer, keyword: what refuses it, in the schema that reads.
+        reason: of a removal, of a malformed schema, or why None; else "".
+    """
+
+    place: str
+    direction: Way
+    breaks: bool | None
+    witness: str | None = None
+    pointer: str = ""
+    keyword: str = ""
+    reason: str = ""
+
+
+def diff(old: Any, new: Any, *, direction: Direction = "both", **options: Any) -> list[Change]:
+    """Compares two versions of an interface.
+
+    Args:
+        old, new: both a JSON Schema (or a Python type), an OpenAPI 3.x description, or an MCP tool list
+            (`{"tools": [...]}` or the list itself), as parsed JSON.
+        direction: who is asked about: those that send ("request"), those that read ("response"), or both. Of
+            an API and of tools the way of each schema is known; a single schema is taken as each of them.
+        options: `draft`, `registry` and `formats`, as in `contains`.
+
+    Returns:
+        A row for each schema of the old version and each way, in its order.
+
+    Raises:
+        GrammarError: the two are of different kinds, or a single schema is malformed.
+        ValueError: an unknown direction.
+    """
+    one_of("direction", direction, ("request", "response", "both"))
+    kinds = [_kind(document) for document in (old, new)]
+    if kinds[0] != kinds[1]:
+        raise GrammarError(f"the old document is {kinds[0]}, the new one {kinds[1]}: give two of one kind")
+    before, after = dict(_schemas(old)), dict(_schemas(new))
+    found = []
+    for (place, way), schema in before.items():
+        if direction in (way, "both"):
+            if (place, way) in after:
+                found.append(_change(place, way, schema, after[place, way], options))
+            else:  # a response that is sent no more breaks no reader; a tool that drops its promise does
+                breaks = way == "request" or kinds[0] == "a tool list"
+                found.append(Change(place, way, breaks, reason="it is gone"))
+    return found
+
+
+def _change(place: str, way: Way, old: Any, new: Any, options: dict[str, Any]) -> Change:
+    wide, narrow = (new, old) if way == "request" else (old, new)
+    try:
+        found = contains(wide, narrow, **options)
+    except GrammarError as error:
+        if not place:
+            raise
+        return Change(place, way, None, reason=error.message)
+    breaks = None if found.holds is None else not found.holds
+    return Change(place, way, breaks, found.witness, found.pointer, found.keyword, found.reason)
+
+
+def _kind(document: Any) -> str:
+    if isinstance(document, dict) and "openapi" in document and isinstance(document.get("paths"), dict):
+        return "an OpenAPI description"
+    if isinstance(document, list) or (isinstance(document, dict) and isinstance(document.get("tools"), list)):
+        return "a tool list"
+    return "a JSON Schema"
+
+
+def _schemas(document: Any) -> Iterator[tuple[tuple[str, Way], Any]]:
+    kind = _kind(document)
+    if kind == "a JSON Schema":
+        yield ("", "request"), document
+        yield ("", "response"), document
+    elif kind == "a tool list":
+        for tool in document if isinstance(document, list) else document["tools"]:
+            if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+                raise GrammarError("a tool of an MCP list is an object with a name and an inputSchema")
+            yield (tool["name"], "request"), tool.get("inputSchema", {"type": "object"})
+            if "outputSchema" in tool:
+                yield (tool["name"], "response"), tool["outputSchema"]
+    else:
+        yield from _operations(document)
+
+
+# ---- OpenAPI ----
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any]]:
+    old = str(document["openapi"]).startswith("3.0")
+
+    def of(schema: Any) -> Any:
+        whole = _from_openapi_30(schema) if old else schema
+        parts = document.get("components", {}).get("schemas", {})
+        known = {name: _from_openapi_30(part) if old else part for name, part in parts.items()}
+        if isinstance(whole, dict) and known:  # references lead to #/components/schemas/NAME
+            whole = {"allOf": [whole], "components": {"schemas": known}}
+        return whole
+
+    def bodies(holder: Any) -> Iterator[tuple[str, Any]]:
+        holder = _led(document, holder)
+        for media, content in (holder.get("content") or {}).items():
+            if "json" in media:
+                yield media, of(content.get("schema", {}))
+
+    for path, item in document["paths"].items():
+        item = _led(document, item)
+        for method in _METHODS:
+            operation = item.get(method)
+            if not isinstance(operation, dict):
+                continue
+            name = f"{method.upper()} {path}"
+            parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
+            listed = {(p.get("in"), p.get("name")): p for p in (_led(document, q) for q in parameters)}
+            body = _led(document, operation.get("requestBody", {})).get("required") is True
+            yield (name, "request"), of(_of_parameters(listed, body))
+            for media, schema in bodies(operation.get("requestBody", {})):
+                yield (f"{name} {media}", "request"), schema
+            for status, response in (operation.get("responses") or {}).items():
+                for media, schema in bodies(response):
+                    yield (f"{name} {status} {media}", "response"), schema
+
+
+def _of_parameters(listed: dict[tuple[Any, Any], dict[str, Any]], body: bool) -> dict[str, Any]:
+    """The parameters as an object with a member `in:name` for each, and `body` where a body is required."""
+    names = {key: f"{key[0]}:{key[1]}" for key in listed}
+    return {
+        "type": "object",
+        "properties": {names[key]: p.get("schema", {}) for key, p in listed.items()},
+        "required": [names[key] for key, p in listed.items() if p.get("required")] + ["body"] * body,
+    }
+
+
+def _led(document: Any, holder: Any) -> dict[str, Any]:
+    """What a reference leads to, or the object itself."""
+    for _ in range(20):
+        reference = holder.get("$ref") if isinstance(holder, dict) else None
+        if not isinstance(reference, str):
+            return holder if isinstance(holder, dict) else {}
+        holder = document
+        for step in reference.removeprefix("#/").split("/"):
+            name = step.replace("~1", "/").replace("~0", "~")
+            holder = holder.get(name) if isinstance(holder, dict) else None
+    raise GrammarError("a reference of the OpenAPI description leads back to itself")
+
+
+def _from_openapi_30(schema: Any) -> Any:
+    """A Schema Object of OpenAPI 3.0 as JSON Schema 2020-12: `nullable`, and bounds that a flag excludes."""
+    if not isinstance(schema, dict):
+        return schema
+    out = rewritten(schema, lambda keyword, inner: _from_openapi_30(inner))
+    if "$ref" in out:
+        return {"$ref": out["$ref"]}
+    for bound, excluded in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if out.get(excluded) is True and bound in out:
+            out[excluded] = out.pop(bound)
+        elif isinstance(out.get(excluded), bool):
+            del out[excluded]
+    if out.pop("nullable", False) is True and isinstance(out.get("type"), str):
+        out["type"] = [out["type"], "null"]
+    return out

@@ -1,0 +1,261 @@
+"""What the calls of the schema workbench take: schemas, Python types, patterns, conditions, grammars.
+
+Enters: one of them. Leaves: an `Operand`, which knows in which of three ways it can be compared. Cost:
+reading it; a grammar is compiled when it is asked for.
+
+The problem. `contains`, `compare`, `count`, `examples` and `diff` take whatever says what a text may be. How
+two of them are compared depends on what they are: two JSON Schemas by their values, whatever their spelling;
+a pattern by its texts.
+
+The idea. An operand has a `document` (a JSON Schema, with the documents that it refers to), a `condition` (a
+regular language), or a grammar alone. `together` makes one schema of several, each a document of its own:
+
+    {"allOf": [{"$ref": "urn:structgen:0"}, {"not": {"$ref": "urn:structgen:1"}}]}
+
+So each keeps its `$schema`, its `$id` and its references. Where both name the same `$id` (two versions of
+one schema do), the identifiers of the second are renamed, and its references with them (`_renamed`).
+
+Invariants. A document is never changed in place. What is compiled for a comparison has one spelling a value
+(`SPELLING`), so a shortest text is a shortest value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urldefrag, urljoin
+
+from ._stack import roomy
+from .checking import bytes_compiler
+from .compiler import _DIALECTS, _documents, _draft_number
+from .conditions import Condition, Regex
+from .constraints import _pattern_text
+from .errors import GrammarError
+from .grammar import CompiledGrammar
+from .json_options import WRITTEN
+from .templates import Template
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+    from .json_options import Formats
+
+__all__ = ["ROOT", "SPELLING", "Operand", "operand", "together"]
+
+ROOT = "urn:structgen:"
+# One text a value but for the order of keys, and every order of keys: a shortest text is a shortest value.
+SPELLING: dict[str, Any] = {
+    "whitespace": "compact",
+    "numbers": "canonical",
+    "strings": "plain",
+    "property_order": "any",
+}
+_DATA = ("enum", "const", "default", "examples")  # keywords whose values are no schemas
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One side of a comparison.
+
+    Attributes:
+        document: a JSON Schema as parsed JSON; None: it is none. False is a schema.
+        registry: documents that it refers to, by URI.
+        condition: a regular language; None where it is not known to be one.
+        formats: "enforce" or "annotate", of a JSON Schema.
+    """
+
+    document: Any = None
+    registry: dict[str, Any] = field(default_factory=dict, repr=False)
+    condition: Condition | None = None
+    formats: Formats = "enforce"
+    _grammar: CompiledGrammar | None = None
+
+    @property
+    def is_json(self) -> bool:
+        return self.document is not None
+
+    def grammar(self, compiler: Compiler | None = None, **style: Any) -> CompiledGrammar:
+        """The grammar of its texts.
+
+        Args:
+            style: of the JSON of a schema; by default that of `sg.generate`.
+
+        Raises:
+            GrammarError: as `Compiler` does.
+        """
+        if self._grammar is not None:
+            return self._grammar
+        compiler = compiler or bytes_compiler()
+        if self.condition is not None:
+            return compiler.regex("(?s:.*)") & self.condition
+        given = {**WRITTEN, **style, "formats": self.formats, "registry": self.registry or None}
+        return compiler.json_schema(self.document, **given)
+
+
+@roomy
+def operand(
+    value: Any, *, draft: str | int | None = None, registry: Any = None, formats: Formats = "enforce"
+) -> Operand:
+    """Reads one side.
+
+    Args:
+        value: a JSON Schema (a dict, a boolean, JSON text), OpenAI's object or a Python type; an `re.Pattern`
+            or a `Condition`; a `CompiledGrammar` or a `Template`.
+        draft, registry, formats: of a JSON Schema, as in `JsonOptions`.
+
+    Raises:
+        GrammarError: text that is no JSON, a type without a schema. TypeError: another kind of value.
+    """
+    if isinstance(value, Operand):
+        return value
+    if isinstance(value, CompiledGrammar):
+        return _of_grammar(value)
+    if isinstance(value, Template):
+        return Operand(_grammar=value.compile(bytes_compiler()))
+    if isinstance(value, re.Pattern):
+        return Operand(condition=Regex(_pattern_text(value)))
+    if isinstance(value, Condition):
+        return Operand(condition=value)
+    document = _document(value)
+    if draft is not None and isinstance(document, dict):
+        number = _draft_number(draft)
+        names = {4: "draft-04", 6: "draft-06", 7: "draft-07", 2019: "draft2019-09", 2020: "draft2020-12"}
+        document = {**document, "$schema": _DIALECTS[names[number]]}
+    return Operand(document, _registry(registry), formats=formats)
+
+
+def _document(value: Any) -> Any:
+    if isinstance(value, bytes):
+        value = value.decode()
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except RecursionError:
+            raise GrammarError("the schema is nested too deeply") from None
+        except ValueError as error:
+            raise GrammarError(
+                f"invalid JSON: {error}. A text is read as a JSON Schema: give a pattern as re.compile(...), "
+                "a grammar as Compiler.gbnf(...) or Compiler.lark(...)"
+            ) from None
+        if not isinstance(value, dict | bool):
+            raise GrammarError(f"a schema is an object or a boolean, not {json.dumps(value)[:60]}")
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, dict) and value.get("type") not in ("json_schema", "json_object", "function"):
+        return value
+    from .frontend.python_types import schema_of, unwrap_openai
+
+    return (unwrap_openai(value) if isinstance(value, dict) else schema_of(value))[0]
+
+
+def _registry(registry: Any) -> dict[str, Any]:
+    if registry is None:
+        return {}
+    known = {uri: text for uri, text in _documents(registry) if uri not in _DIALECTS.values()}
+    return {uri: json.loads(text) for uri, text in known.items() if uri in set(registry)}
+
+
+def _of_grammar(grammar: CompiledGrammar) -> Operand:
+    if grammar._condition is not None or grammar._infill is not None or grammar._reasoned is not None:
+        return Operand(_grammar=grammar)
+    if grammar._options is not None:
+        text, asked = grammar._options
+        read = operand(text, draft=asked.draft, registry=asked.registry, formats=asked.formats)
+        return Operand(read.document, read.registry, None, asked.formats, grammar)
+    if grammar._recipe is not None and grammar._recipe[1] == "regex":
+        return Operand(condition=Regex(grammar.source), _grammar=grammar)
+    if grammar._recipe is not None and grammar._recipe[1] == "choice":
+        texts = "|".join(re.escape(text) for text in grammar._recipe[2][0])
+        return Operand(condition=Regex(texts), _grammar=grammar)
+    return Operand(_grammar=grammar)
+
+
+# ---- several schemas as one ----
+
+
+def together(*parts: tuple[Operand, bool]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """One schema of several: a value satisfies it if it satisfies each part, or not, as the flag says.
+
+    Returns:
+        The schema, and the documents that it refers to.
+
+    Raises:
+        GrammarError: two parts have different documents under one URI.
+    """
+    branches: list[Any] = []
+    documents: dict[str, Any] = {}
+    for part, wanted in parts:
+        own = {f"{ROOT}{len(branches)}": part.document, **part.registry}
+        if _clash(own, documents):
+            own = _renamed(own, len(branches))
+        documents |= own
+        reference = {"$ref": f"{ROOT}{len(branches)}"}
+        branches.append(reference if wanted else {"not": reference})
+    return {"allOf": branches}, documents
+
+
+def _clash(own: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether a URI means one document here and another there."""
+
+    def means(documents: Mapping[str, Any]) -> dict[str, Any]:
+        return {uri: schema for name, document in documents.items() for uri, schema in _named(document, name)}
+
+    here, there = means(own), means(others)
+    return any(uri in there and there[uri] != schema for uri, schema in here.items())
+
+
+def _named(node: Any, base: str) -> Iterator[tuple[str, Any]]:
+    """The schemas of a document that have a URI, each with it."""
+    yield base, node
+    todo = [(node, base)]
+    while todo:
+        node, base = todo.pop()
+        if isinstance(node, dict):
+            own = _identifier(node)
+            if own is not None:
+                base = urldefrag(urljoin(base, own))[0]
+                yield base, node
+            todo += [(held, base) for key, held in node.items() if key not in _DATA]
+        elif isinstance(node, list):
+            todo += [(held, base) for held in node]
+
+
+def _identifier(node: Mapping[str, Any]) -> str | None:
+    for name in ("$id", "id"):
+        own = node.get(name)
+        if isinstance(own, str) and not own.startswith("#") and "$ref" not in node:
+            return own
+    return None
+
+
+def _renamed(documents: dict[str, Any], number: int) -> dict[str, Any]:
+    """The documents under URIs of their own, and their references led there."""
+    known = {uri for name, document in documents.items() for uri, _ in _named(document, name)}
+
+    def at(uri: str) -> str:
+        bare, fragment = urldefrag(uri)
+        new = f"{ROOT}{number}:{bare}" if bare in known else bare
+        return f"{new}#{fragment}" if fragment or uri.endswith("#") else new
+
+    def moved(node: Any, base: str) -> Any:
+        if isinstance(node, list):
+            return [moved(held, base) for held in node]
+        if not isinstance(node, dict):
+            return node
+        own = _identifier(node)
+        out: dict[str, Any] = {}
+        base = base if own is None else urljoin(base, own)
+        for key, held in node.items():
+            if key in ("$id", "id") and own is not None and isinstance(held, str) and held == own:
+                out[key] = at(base)
+            elif key in ("$ref", "$dynamicRef", "$recursiveRef") and isinstance(held, str):
+                local = held.startswith("#") or key == "$recursiveRef"
+                out[key] = held if local else at(urljoin(base, held))
+            else:
+                out[key] = held if key in _DATA else moved(held, base)
+        return out
+
+    root = f"{ROOT}{number}"
+    return {name if name == root else at(name): moved(document, name) for name, document in documents.items()}

@@ -1,0 +1,308 @@
+"""Test data of a schema: its shortest value, values drawn uniformly, its boundaries, and near misses.
+
+Enters: a schema, or another operand. Leaves: `Example`s, each with its place. Cost: two or
+three compiles for each keyword of the schema, at most `_PROBES` of them; a table of states for draws.
+
+The problem. A validator needs documents that are just valid and documents that are just not. Written by hand
+they miss keywords; drawn at random they miss boundaries.
+
+The idea. Each example is a shortest value of a schema that the engine is given beside the original S:
+
+    boundary    S and "at this place stands this value"     maximum: 5   {"n": 5}
+    near miss   S without one keyword, and not S            maximum: 5   {"n": 6}
+
+So a near miss is invalid by exactly one keyword: without it the value is valid. The place of a keyword in
+the values is found by a walk over the schema (`_sites`), which follows references once on each way.
+
+Invariants. Valid examples are values of S, near misses are none: the engine proves both. The same arguments
+give the same examples. A boundary that no value reaches is left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ._checks import whole
+from ._json_scan import pointer_of
+from ._stack import roomy
+from .checking import bytes_compiler
+from .comparing import shortest
+from .counting import Texts
+from .errors import BudgetExceeded, StructgenError
+from .keywords import ASSERTING, inner_schemas
+from .operands import SPELLING, Operand, operand, together
+
+__all__ = ["Example", "examples"]
+
+_PROBES = 600  # schemas that are compiled for one call
+_SITES = 200
+_ROOM = 16  # bytes beyond a shortest text, in which texts of an infinite grammar are drawn
+_LARGE = 2_000  # a length whose boundary is shown at most
+
+Kind = Literal["shortest", "typical", "drawn", "boundary", "near miss"]
+Path = tuple[str | int, ...]
+Wrap = Callable[[Any], Any]  # a condition on the value at a place, as one on the whole value
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A text for tests.
+
+    Attributes:
+        text: the text; of a schema compact JSON.
+        kind: "shortest", "typical" (it has what is optional), "drawn" (uniformly), "boundary", "near miss".
+        valid: whether the schema allows it.
+        pointer: the keyword of a boundary or near miss, as a JSON pointer into the schema; else "".
+    """
+
+    text: str
+    kind: Kind
+    valid: bool = True
+    pointer: str = ""
+
+
+@roomy
+def examples(
+    schema: Any, n: int = 5, *, seed: int = 0, max_bytes: int | None = None, **options: Any
+) -> list[Example]:
+    """Texts to test with: the shortest, a typical one, `n` drawn uniformly, boundaries, and near misses.
+
+    The typical one has every optional key, an item in each array and a character in each string, as far as
+    these go together.
+
+    Args:
+        schema: what `contains` takes. Boundaries and near misses are those of a JSON Schema or Python type.
+        n: how many are drawn, each text of at most `max_bytes` bytes with the same probability.
+        seed: of the draws. max_bytes: None is 16 more than the shortest text has.
+        options: `draft`, `registry` and `formats` of a schema.
+
+    Returns:
+        The examples by kind, none twice. Boundaries: each bound, length, member of `enum`, branch of a union,
+        and optional key, in and out, where a value reaches it. Near misses: one for each keyword that
+        alone refuses some value.
+
+    Raises:
+        UnsatisfiableSchema: there is no value. BudgetExceeded: texts within `max_bytes` meet too many states
+        (open objects: close them, take less, or `n=0`). GrammarError: a schema that is malformed.
+    """
+    whole("n", n, 0)
+    side = operand(schema, **options)
+    grammar = side.grammar()
+    found = [Example(shortest(grammar), "shortest")]
+    search = _Search(side)
+    if side.is_json:
+        found.append(Example(search.typical(), "typical"))
+    if n:
+        most = len(found[0].text.encode()) + _ROOM if max_bytes is None else max_bytes
+        whole("max_bytes", most, 0)
+        texts, chance = Texts(grammar, most), random.Random(seed)
+        if not texts.total:
+            raise BudgetExceeded(f"no text has at most {most} bytes: the shortest has {len(found[0].text)}")
+        drawn = (texts.draw(chance) for _ in range(n))
+        found += [Example(text.decode("utf-8", "backslashreplace"), "drawn") for text in drawn]
+    if side.is_json:
+        found += search.boundaries()
+        found += search.near_misses()
+    return list(dict.fromkeys(found))
+
+
+class _Search:
+    def __init__(self, side: Operand) -> None:
+        self.side: Operand = side
+        self.probes: int = 0
+
+    def first(self, *parts: tuple[Any, bool]) -> str | None:
+        """A shortest value that satisfies each schema, or does not, as its flag says; None: none found."""
+        if self.probes >= _PROBES:
+            return None
+        self.probes += 1
+        sides = [(Operand(part, self.side.registry), wanted) for part, wanted in parts]
+        try:
+            document, registry = together(*sides)
+            grammar = bytes_compiler().json_schema(
+                document, registry=registry, formats=self.side.formats, **SPELLING
+            )
+            return grammar.matcher().shortest_completion().decode()
+        except (StructgenError, ValueError):
+            return None
+
+    def typical(self) -> str:
+        """A shortest value with all that is optional; what does not go with the rest is left out."""
+        kept: list[tuple[Any, bool]] = [(self.side.document, True)]
+        text = self.first(*kept) or ""
+        for _, node, wrap in itertools.islice(_sites(self.side.document), _SITES):
+            names = [name for name in node.get("properties") or () if isinstance(name, str)]
+            needed = [{"required": [name]} for name in names]
+            for condition in (*needed, {"minItems": 1}, {"minLength": 1}):
+                more = self.first(*kept, (wrap(condition), True))
+                if more is not None:
+                    kept, text = [*kept, (wrap(condition), True)], more
+        return text
+
+    # ---- boundaries ----
+
+    def boundaries(self) -> Iterator[Example]:
+        for count, (path, node, wrap) in enumerate(_sites(self.side.document)):
+            if count >= _SITES:
+                return
+            for step, tries in _edges(node):
+                for condition in tries:
+                    text = self.first((self.side.document, True), (wrap(condition), True))
+                    if text is not None:
+                        yield Example(text, "boundary", True, pointer_of((*path, *step)))
+                        break
+
+    # ---- near misses ----
+
+    def near_misses(self) -> Iterator[Example]:
+        document = self.side.document
+        wraps = {path: wrap for path, _, wrap in _sites(document)}
+        for path, node in _schemas(document, ()):
+            for step in _assertions(node):
+                without = _removed(document, (*path, *step))
+                both = ((without, True), (document, False))
+                beside = _beside(node, step) if path in wraps else None
+                text = None if beside is None else self.first(*both, (wraps[path](beside), True))
+                text = self.first(*both) if text is None else text
+                if text is not None:
+                    yield Example(text, "near miss", False, pointer_of((*path, *step)))
+
+
+def _schemas(node: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every schema in a schema, with its path."""
+    if isinstance(node, dict):
+        yield path, node
+        for keyword, step, inner in inner_schemas(node):
+            yield from _schemas(inner, (*path, keyword) if step is None else (*path, keyword, step))
+
+
+def _assertions(node: dict[str, Any]) -> Iterator[Path]:
+    """What may be taken out of a schema: keywords that assert something by themselves, single names of
+    `required`, and keywords that forbid (`additionalProperties: false`)."""
+    holding = {keyword for keyword, _, inner in inner_schemas(node) if isinstance(inner, dict)}
+    for keyword, value in node.items():
+        if keyword == "required" and isinstance(value, list):
+            yield from ((keyword, i) for i in range(len(value)))
+        elif keyword in ("not", "oneOf", "anyOf", "contains", "propertyNames") or (
+            keyword in ASSERTING and keyword not in holding and not keyword.startswith("$")
+        ):
+            yield (keyword,)
+
+
+def _removed(document: Any, path: Path) -> Any:
+    """A copy without what stands at the path; what does not change is shared."""
+    head, *rest = path
+    copy: Any = dict(document) if isinstance(document, dict) else list(document)
+    if rest:
+        copy[head] = _removed(copy[head], tuple(rest))
+    else:
+        del copy[head]
+    return copy
+
+
+def _beside(node: dict[str, Any], step: Path) -> Any:
+    """A condition on values right behind a bound; None where there is none."""
+    keyword, value = step[0], node.get(str(step[0]))
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    by = -1 if str(keyword).startswith("min") else 1
+    if keyword in ("minimum", "maximum"):
+        return {"const": value + by}
+    if keyword in ("exclusiveMinimum", "exclusiveMaximum"):
+        return {"const": value}
+    sizes = {"Length": "string", "Items": "array", "Properties": "object"}
+    for size, kind in sizes.items():
+        if keyword in (f"min{size}", f"max{size}") and 0 <= value + by <= _LARGE:
+            return {"type": kind, f"min{size}": value + by, f"max{size}": value + by}
+    return None
+
+
+def _edges(node: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]:
+    """The boundaries of one schema: places, and conditions of which the first that is met counts."""
+    for keyword, value in node.items():
+        size = keyword[3:]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if keyword in ("minimum", "maximum") and is_number:
+            by = 1 if keyword == "minimum" else -1
+            yield (keyword,), [{"const": value}, {"const": value + by}]  # draft 4: the bound may be excluded
+        elif keyword in ("exclusiveMinimum", "exclusiveMaximum") and is_number:
+            yield (keyword,), [{"const": value + (1 if keyword == "exclusiveMinimum" else -1)}]
+        elif keyword[:3] in ("min", "max") and size in ("Length", "Items", "Properties") and is_number:
+            kind = {"Length": "string", "Items": "array", "Properties": "object"}[size]
+            if 0 <= value <= _LARGE:
+                yield (keyword,), [{"type": kind, f"min{size}": value, f"max{size}": value}]
+        elif keyword == "enum" and isinstance(value, list):
+            yield from (((keyword, i), [{"const": member}]) for i, member in enumerate(value))
+        elif keyword in ("anyOf", "oneOf") and isinstance(value, list):
+            local = all("$ref" not in json.dumps(branch) for branch in value)
+            yield from (((keyword, i), [branch]) for i, branch in enumerate(value) if local)
+        elif keyword == "properties" and isinstance(value, dict):
+            needed = node.get("required")
+            for name in value:
+                if not isinstance(needed, list) or name not in needed:
+                    yield (keyword, name), [{"type": "object", "required": [name]}]
+                    yield (keyword, name), [{"type": "object", "properties": {name: False}}]
+        elif keyword == "type":
+            kinds = value if isinstance(value, list) else []
+            yield from (((keyword, i), [{"type": kind}]) for i, kind in enumerate(kinds))
+            if value == "boolean":
+                yield from (((keyword,), [{"const": truth}]) for truth in (True, False))
+
+
+def _sites(document: Any) -> Iterator[tuple[Path, dict[str, Any], Wrap]]:
+    """The schemas of a document that stand at one place of its values: the path, the schema, and the function
+    that makes a condition on the value there one on the whole value."""
+    todo: list[tuple[Path, Wrap, frozenset[Path]]] = [((), lambda inner: inner, frozenset())]
+    seen: set[Path] = set()
+    while todo:
+        path, wrap, passed = todo.pop(0)
+        node: Any = document
+        for step in path:
+            node = node[step]
+        if not isinstance(node, dict) or path in seen:
+            continue
+        seen.add(path)
+        yield path, node, wrap
+        target = _target(document, node.get("$ref"))
+        if target is not None and target not in passed:
+            todo.append((target, wrap, passed | {target}))
+        for keyword, name, _ in inner_schemas(node):
+            below = (*path, keyword) if name is None else (*path, keyword, name)
+            if keyword == "properties" and isinstance(name, str):
+                todo.append((below, _at_key(wrap, name), passed))
+            elif keyword == "allOf":
+                todo.append((below, wrap, passed))
+            elif keyword in ("items", "prefixItems"):
+                todo.append((below, _at_item(wrap, name), passed))
+
+
+def _at_key(wrap: Wrap, key: str) -> Wrap:
+    return lambda inner: wrap({"type": "object", "required": [key], "properties": {key: inner}})
+
+
+def _at_item(wrap: Wrap, step: str | int | None) -> Wrap:
+    if isinstance(step, int):
+        front = [True] * step
+        return lambda inner: wrap({"type": "array", "minItems": step + 1, "prefixItems": [*front, inner]})
+    return lambda inner: wrap({"type": "array", "minItems": 1, "items": inner})
+
+
+def _target(document: Any, reference: Any) -> Path | None:
+    """The path that a pointer into the same document leads to."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    path: list[str | int] = []
+    for part in reference[2:].split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        step: str | int = int(name) if isinstance(document, list) and name.isdigit() else name
+        try:
+            document = document[step]
+        except (LookupError, TypeError):
+            return None
+        path.append(step)
+    return tuple(path)
