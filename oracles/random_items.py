@@ -1,4 +1,5 @@
-"""Random schemas whose items are compared (uniqueItems), with holes, against enumeration.
+"""Random schemas whose items are compared (uniqueItems): with holes against enumeration, and random walks
+among objects and arrays of which there may be endlessly many, against `JsonOracle` (`check_walk`).
 
 The texts of such a schema are finitely many: arrays of a few values and objects, up to two levels deep, of
 which the plain matcher says which are instances. The law of `infill` is checked on all of them: a middle
@@ -6,7 +7,7 @@ belongs to it exactly where prefix, middle and suffix are one of these texts, an
 beginning of a middle. Where an answer says that something was too much to decide (`mask_exact`, an error of
 a limit), it may miss middles, and all that it takes is a beginning of one nevertheless.
 
-`python -m oracles.random_items FIRST COUNT` checks seeds and prints a line a failure.
+`python -m oracles.random_items FIRST COUNT [walk]` checks seeds and prints a line a failure.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 from typing import Any
 
 import structgen as sg
+from oracles.oracle import JsonOracle
 from oracles.random_grammars import Mismatch, run
 from oracles.random_holes import json_compiler
 from oracles.strategies import Seeded, Source
@@ -237,6 +239,74 @@ def check_texts(grammar: sg.CompiledGrammar, right: set[bytes], where: str) -> N
         todo += [text + bytes([b]) for b in after]
 
 
+# Keys and texts of walks; values that were written before come again by chance.
+WALKED = b'"{}[]:,abc12txn0'
+SIMPLE: tuple[Any, ...] = (
+    {"enum": [1, 2]}, {"type": "boolean"}, {"const": 1}, {"enum": ["a", "b", None]}, {"type": "string"},
+    {"enum": [1, "1", True]}, {"type": "integer", "maximum": 999}, {"type": "string", "maxLength": 1},
+    {"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.5},
+)  # fmt: skip
+
+
+def any_item(source: Source, depth: int = 0) -> Any:
+    """A schema of values, most of them objects or arrays."""
+    if depth > 1 or source.chance(15):
+        return source.pick(SIMPLE)
+
+    def part() -> Any:
+        return any_item(source, depth + 1) if source.chance(25) else source.pick(SIMPLE)
+
+    if source.chance(30):
+        out: dict[str, Any] = {"type": "array", "items": part()}
+        out |= {"maxItems": source.integer(0, 3)} if source.chance(50) else {}
+        out |= {"minItems": source.integer(0, 2)} if source.chance(30) else {}
+        out |= {"uniqueItems": True} if source.chance(40) else {}
+        return out | ({"prefixItems": [source.pick(SIMPLE)]} if source.chance(30) else {})
+    names = [n for n in "abc" if source.chance(50)]
+    out = {"type": "object", "properties": {n: part() for n in names}}
+    out["required"] = [n for n in names if source.chance(50)]
+    if source.chance(50):
+        out["additionalProperties"] = False
+    elif source.chance(30):
+        out["additionalProperties"] = source.pick(({"const": 1}, {"enum": [1, 2]}, {"type": "integer"}))
+    elif source.chance(30):
+        out |= {"patternProperties": {"^[bc]$": source.pick(SIMPLE)}, "additionalProperties": False}
+    out |= {"maxProperties": source.integer(0, 3)} if source.chance(30) else {}
+    out |= {"minProperties": source.integer(0, 2)} if source.chance(20) else {}
+    out |= {"dependentRequired": {"a": ["b"]}} if source.chance(15) else {}
+    return {"anyOf": [out, any_item(source, depth + 1)]} if source.chance(15) else out
+
+
+def check_walk(seed: int, compiler: sg.Compiler) -> tuple[int]:
+    """Bytes walked in one schema: what is live can be completed, and completions are instances."""
+    source = Seeded(seed)
+    schema = {"type": "array", "items": any_item(source), "uniqueItems": True}
+    schema["minItems"] = source.integer(0, 4)
+    how = {**HOW, "property_order": source.pick(("schema", "any"))}
+    try:
+        grammar = compiler.json_schema(schema, **how)
+    except (errors.UnsatisfiableSchema, errors.SchemaTooComplex):
+        return (0,)
+    judge, steps = JsonOracle(schema), 0
+    for _ in range(3):
+        matcher, text = grammar.matcher(), b""
+        for _ in range(source.integer(5, 60)):
+            live = matcher.live_bytes()
+            if not live and not matcher.is_accepting():
+                raise Mismatch("dead end", f"{json.dumps(schema)} {how}: {text!r}")
+            chosen = [b for b in live if b in WALKED] or list(live)
+            if not chosen:
+                break
+            text += bytes([source.pick(chosen)])
+            if not matcher.accept_bytes(text[-1:]):
+                raise Mismatch("live", f"{json.dumps(schema)} {how}: {text!r} is live and refused")
+            steps += 1
+        whole = text + matcher.shortest_completion()
+        if not judge.accepts(whole.decode()) or not taken(grammar, whole, True):
+            raise Mismatch("completion", f"{json.dumps(schema)} {how}: {text!r} became {whole!r}")
+    return (steps,)
+
+
 def check_hole(
     grammar: sg.CompiledGrammar, prefix: bytes, suffix: bytes, right: set[bytes], where: str
 ) -> bool:
@@ -275,7 +345,8 @@ def check_hole(
 def main() -> None:
     first, count = map(int, sys.argv[1:3])
     compiler = json_compiler()
-    run(first, count, lambda seed: check(seed, compiler))
+    how = check_walk if sys.argv[3:] else check
+    run(first, count, lambda seed: how(seed, compiler))
 
 
 if __name__ == "__main__":

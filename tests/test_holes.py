@@ -356,6 +356,11 @@ def test_random_items_that_are_compared() -> None:
     )
 
 
+def test_random_walks_among_items_that_differ() -> None:
+    steps = [random_items.check_walk(seed, COMPILER) for seed in harness.seeds(150)]
+    assert sum(s[0] for s in steps) > harness.cases(5_000)
+
+
 SCHEMAS = (7, 8, *range(30, 35), *range(36, 40), 71, 86)
 
 

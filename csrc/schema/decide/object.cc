@@ -586,10 +586,10 @@ const Offers& Objects::offers(ObjectId s) {
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
     if (has_bit(used, i) || blocked[i.v]) continue;
     const bool offered = solver_.attempt(false, [&] {
-      if (st.outside.v != 0) return !take_name(s, i).empty();
-      return plain ? plans_.name_ok(plan, i)
-             : few ? has_cell(s, i)
-                   : may_write(s, *parts, i, after(plan, used, i));
+      const bool alone = plain ? plans_.name_ok(plan, i)
+                         : few ? has_cell(s, i)
+                               : may_write(s, *parts, i, after(plan, used, i));
+      return alone && (st.outside.v == 0 || !take_name(s, i).empty());
     });
     if (offered) add_bit(out->names, i);
   }
