@@ -423,9 +423,8 @@ ValueId Unique::apart(CapturedId set, std::string_view key, ObjectId next) {
 }
 
 ItemCell Unique::fresh(const ItemCell& cell) {
-  const Outside o = outside_of(cell.rest);
-  const CapturedId firsts = captured_.covered(o.set, Captured::kFirstItem, {});
-  return {formulas_.both(cell.value, captured_.outside(firsts)), o.rest, cell.capture};
+  const ValueId fresh = formulas_.both(cell.value, captured_.outside(first_items(cell.rest)));
+  return {fresh, outside_of(cell.rest).rest, cell.capture};
 }
 
 // Appends the cell of an array that must be outside of the set.
@@ -738,6 +737,13 @@ bool Unique::productive(TypedId p) {
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = outside_of(p); o.set.v != 0 || o.rest != p) {
+    // Two equal items may be asked for as well. Then an item is told for two reasons, which readers do
+    // not tell apart, so the arrays are spelled out.
+    for (TypedId b : branches(o.rest))
+      if (parts(b).mode == kRepeat) {
+        FlatMap<uint32_t, TypedId> memo;
+        return solver_.item_cells(spell_out(p, memo));
+      }
     std::vector<ItemCell> apart;
     for (const ItemCell& c : solver_.item_cells(o.rest)) add_outside(o.set, c, apart);
     return apart;

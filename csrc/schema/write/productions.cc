@@ -540,8 +540,9 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
 
 bool JsonProductions::compared_with(RuleId id, std::size_t most, std::vector<std::string>& out) {
   const Rule r = rules_[id.v];
-  if (r.kind != kRead) return true;
-  const CapturedId values = solver_.objects().values_of(r.object(), formulas_.text(r.key()));
+  if (r.kind != kRead && r.kind != kItem) return true;
+  const CapturedId values = r.kind == kRead ? solver_.objects().values_of(r.object(), formulas_.text(r.key()))
+                                            : solver_.unique().first_items(r.array());
   if (solver_.captured().size(values) >= most) return false;
   for (const std::string& text : solver_.captured().texts(values)) out.push_back(from_json(text));
   return true;
