@@ -82,6 +82,18 @@ BUGS = (
         "const Domain all = domain;",
     ),
     Bug(
+        "captured items: a value is refused only if all that may follow it is captured, too",
+        "csrc/schema/decide/captured.cc",
+        "if (std::ranges::all_of(rests,",
+        "if (std::ranges::any_of(rests,",
+    ),
+    Bug(
+        "captured items: a member leaves the captured values that differ from it",
+        "csrc/schema/decide/captured.cc",
+        "if (const std::string* v = part(added[i], part_name); v && *v == value)",
+        "if (const std::string* v = part(added[i], part_name); v)",
+    ),
+    Bug(
         "serialized grammars: the priority of a lexeme is lost",
         "csrc/engine/written_grammar.cc",
         "form.field(l.priority);",
