@@ -69,9 +69,7 @@ class Unique {
   bool some_outside(Kind kind, TypedId p, CapturedId set);
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
   // The first items of the arrays that p leaves out.
-  CapturedId first_items(TypedId p) {
-    return captured_.covered(outside_of(p).set, Captured::kFirstItem, {});
-  }
+  CapturedId first_items(TypedId p) { return captured_.covered(outside_of(p).set, Captured::kFirstItem, {}); }
   // The cell with an item that no array of those left out has in this place. Such an item need not be
   // captured for their sake.
   ItemCell fresh(const ItemCell& cell);
