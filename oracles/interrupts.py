@@ -152,10 +152,10 @@ CASES = {
         "assert matcher.num_steps == 0",
     ),
     "tokens needed": (
-        'schema = {"type": "array", "items": {"type": "object"}, "uniqueItems": True}\n'
+        'schema = {"type": "array", "items": {"type": "object", "minProperties": 12}, "uniqueItems": True}\n'
         "grammar = compiler.json_schema(schema)\n"
-        'six = \'{"a":true,"b":false,"c":true,"d":true,"e":false,"f":true}\'\n'
-        "matcher = grammar.infill('[' + six + ',{\"a', '}]').matcher()\n"
+        "twelve = ','.join(f'\"{name}\":true' for name in 'abcdefghijkl')\n"
+        "matcher = grammar.infill('[{' + twelve + '},{\"a', '}]').matcher()\n"
         "call = matcher.tokens_needed",
         "assert matcher.accept_bytes(b'1\":1')",
     ),

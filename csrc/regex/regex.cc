@@ -905,7 +905,7 @@ const ByteSet& RegexArena::live(RegexId r) {
 }
 
 ByteSet RegexArena::steps(RegexId r) {
-  if (!effort_.omits() || !nodes_[r.v].boolean || plainly_infinite(r)) return live(r);
+  if (!effort_.omits() || !nodes_[r.v].boolean || infinite_part(r) != empty()) return live(r);
   const ClassMap& c = classes(r);
   bool alive[256];
   for (uint16_t i = 0; i < c.n; ++i) alive[i] = step(r, c.rep[i]) != empty();
@@ -920,16 +920,10 @@ ByteSet RegexArena::steps(RegexId r) {
 // the rests of the denied strings.
 ByteSet RegexArena::derived_bytes(RegexId r) {
   const ClassMap& c = classes(r);
-  RegexId base = empty();
-  if (plainly_infinite(r))
-    for (uint32_t i = 0; i < nodes_[r.v].n; ++i)
-      if (const RegexId kid{nodes_[r.v].kids[i]}; nodes_[kid.v].kind != RegexKind::kNot) base = kid;
+  const RegexId base = infinite_part(r);
   const auto alive_on = [&](uint8_t b) {
-    if (base != empty()) {
-      const RegexId d = next(base, b);
-      const RegexNode& n = nodes_[d.v];
-      if (d == empty() || (!n.finite && !n.boolean && !n.lazy && !n.labelled)) return d != empty();
-    }
+    if (base != empty())
+      if (const RegexId d = next(base, b); d == empty() || infinite(d)) return d != empty();
     return next(r, b) != empty();
   };
   bool alive[256];

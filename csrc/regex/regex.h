@@ -303,7 +303,8 @@ class RegexArena {
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
   enum class Holds : uint8_t { kNo, kYes, kUnknown };
   Holds holds(RegexId r, std::string_view text, uint32_t& left);
-  bool plainly_infinite(RegexId r) const;
+  RegexId infinite_part(RegexId r);
+  bool infinite(RegexId r);
 
   StableVector<RegexNode, 10> nodes_;
   InternTable index_{12};
@@ -320,6 +321,7 @@ class RegexArena {
   std::array<RegexId, 256> byte_{};
   RegexId any_character_{}, end_{};
   FlatMap<uint32_t, uint32_t> least_lengths_;
+  FlatMap<uint32_t, bool> infinite_;
   // See needs_escape().
   FlatMap<uint32_t, uint8_t> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;

@@ -37,6 +37,7 @@
 #include <optional>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/depth.h"
@@ -89,7 +90,7 @@ bool RegexArena::is_empty(RegexId r) {
     }
     case RegexKind::kRepeat: result = n.min > 0 && is_empty(RegexId{n.a}); break;
     default:
-      if (!plainly_infinite(r) && !has_short_text(r) && !has_lazy_text(r)) return search_empty(r);
+      if (infinite_part(r) == empty() && !has_short_text(r) && !has_lazy_text(r)) return search_empty(r);
   }
   nodes_[r.v].emptiness = result ? 1 : 2;
   return result;
@@ -156,20 +157,48 @@ bool RegexArena::promise(RegexId r, std::string_view text) {
   return true;
 }
 
-// True for an infinite language without finitely many strings: a derivative of "any key but these".
-bool RegexArena::plainly_infinite(RegexId r) const {
-  const RegexNode& n = nodes_[r.v];
-  if (n.kind != RegexKind::kAnd) return false;
-  uint32_t rest = 0;
+// The infinite language that r is without finitely many strings: of a derivative of "any key but these"
+// "any key". Empty: r is no such language. Of a thousand keys that are written a search would look at
+// all that go on alike.
+RegexId RegexArena::infinite_part(RegexId r) {
+  const RegexNode n = nodes_[r.v];
+  if (n.kind != RegexKind::kAnd) return empty();
+  std::vector<RegexId> rest;
   for (uint32_t i = 0; i < n.n; ++i) {
     const RegexNode& k = nodes_[n.kids[i]];
-    if (k.kind == RegexKind::kNot) {
-      if (!nodes_[k.a].finite) return false;
-    } else if (k.boolean || k.finite || ++rest > 1) {
-      return false;
-    }
+    if (k.kind == RegexKind::kNot ? !nodes_[k.a].finite : k.boolean || k.finite) return empty();
+    if (k.kind != RegexKind::kNot) rest.push_back(RegexId{n.kids[i]});
   }
-  return true;
+  const RegexId out = both(std::span<const RegexId>(rest));
+  return out != r && infinite(out) ? out : empty();
+}
+
+// True if a derivative of r that has a text comes back to itself. False: there is none, or it is not
+// found among the first derivatives.
+bool RegexArena::infinite(RegexId r) {
+  constexpr std::size_t kMost = 256;
+  if (const RegexNode& n = nodes_[r.v]; !n.boolean)
+    return r != empty() && !n.finite && !n.lazy && !n.labelled;
+  if (const bool* known = infinite_.find(r.v)) return *known;
+  enum : uint8_t { kOpen, kDone };
+  std::unordered_map<uint32_t, uint8_t> seen;
+  const std::function<bool(RegexId)> loops = [&](RegexId at) {
+    check_depth();
+    charge();
+    const auto [it, fresh] = seen.emplace(at.v, kOpen);
+    if (!fresh) return it->second == kOpen;
+    if (seen.size() > kMost) return false;
+    const ClassMap& c = classes(at);
+    for (uint16_t i = 0; i < c.n; ++i) {
+      const RegexId d = derive(at, c.rep[i]);
+      if (d != empty() && !undecided(d) && !is_empty(d) && loops(d)) return true;
+    }
+    seen[at.v] = kDone;
+    return false;
+  };
+  const bool out = !is_empty(r) && loops(r);
+  infinite_.emplace(r.v, out);
+  return out;
 }
 
 // True if a short text of one part is a text of the whole. The derivatives of the parts are mostly
