@@ -16,9 +16,18 @@ FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "she
 def found_in(tree: ast.AST) -> list[str]:
     """Calls and imports that can run what a file says."""
     out = []
+    # marshal writes bytes to hash; only what reads them can run something.
+    written = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and (ast.unparse(node) == "marshal.dumps")
+    }
     for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in FORBIDDEN_MODULES and id(node) not in written:
+            out.append(node.id)
         if isinstance(node, ast.Import):
-            out += [a.name for a in node.names if a.name.split(".")[0] in FORBIDDEN_MODULES]
+            out += [a.name for a in node.names if a.name.split(".")[0] in FORBIDDEN_MODULES - {"marshal"}]
+            out += [a.name for a in node.names if a.name == "marshal" and a.asname]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in FORBIDDEN_MODULES:
             out.append(str(node.module))
         elif isinstance(node, ast.Call):
