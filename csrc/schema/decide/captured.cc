@@ -18,6 +18,8 @@ namespace structgen {
 
 namespace {
 
+constexpr std::size_t kMostMerged = 8'192;
+
 std::string canonical(const Json& j, JsonRef node) {
   check_depth();
   switch (j.type(node)) {
@@ -166,12 +168,14 @@ Captured::ChunkId Captured::chunk(Values values) {
 
 CapturedId Captured::add(CapturedId set, const std::string& value) { return add(set, intern(value)); }
 
-// Chunks of at most the size of what is added are merged with it, as in a binary counter.
+// Chunks of at most the size of what is added are merged with it, as in a binary counter. A chunk is the
+// size of one alternative of a regex at most, and those have a limit.
 CapturedId Captured::add(CapturedId set, ValueNumber value) {
   if (contains(set, value)) return set;
   std::vector<ChunkId> next = lists_[set.v].chunks;
   Values merged{value};
-  while (!next.empty() && chunks_[next.back().v].values.size() <= merged.size()) {
+  while (!next.empty() && chunks_[next.back().v].values.size() <= merged.size() &&
+         merged.size() < kMostMerged) {
     merge(merged, chunks_[next.back().v].values);
     next.pop_back();
   }
