@@ -18,7 +18,6 @@ from oracles.strategies import Features, Seeded, schema
 from structgen.checking import bytes_compiler
 from structgen.cli.main import main
 from structgen.counting import Texts
-from structgen.providers import PROVIDERS, lint_for
 
 ORDER: dict[str, Any] = {
     "type": "object",
@@ -155,19 +154,3 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["examples", str(old), "-n", "2", "--max-bytes", "30", "--json"]) == 0
     assert len([json.loads(line) for line in capsys.readouterr().out.splitlines()]) > 20
-
-
-def test_what_an_engine_drops_is_shown_or_proved_to_say_nothing() -> None:
-    pairs = {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True}
-    for provider in PROVIDERS:
-        (finding,) = lint_for(pairs, provider)
-        assert finding.keyword == "uniqueItems" and "without it [true,true] is valid, too" in finding.message
-        assert (
-            PROVIDERS[provider].address.startswith("https://")
-            and PROVIDERS[provider].address in finding.message
-        )
-        (finding,) = lint_for({**pairs, "maxItems": 1}, provider)
-        assert "proved equal" in finding.message
-    assert lint_for({"multipleOf": 2, "type": "string"}, "vllm-xgrammar") == []
-    with pytest.raises(ValueError, match="provider is one of llguidance"):
-        lint_for(pairs, "nobody")
