@@ -34,7 +34,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from ._checks import one_of
 from ._json_scan import pointer_of
@@ -285,7 +285,7 @@ def _as_any_of(place: Place) -> Node:
 
 
 def _only_branch(place: Place) -> Node:
-    return _dropped(place.node, "allOf") | place.node["allOf"][0]
+    return {**_dropped(place.node, "allOf"), **place.node["allOf"][0]}
 
 
 def _inlined(place: Place) -> Node:
@@ -597,7 +597,7 @@ def _dropped(node: Node, *keywords: str) -> Node:
     return {keyword: held for keyword, held in node.items() if keyword not in keywords}
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
