@@ -11,19 +11,25 @@ one must contain the new one. Of `{"type": "integer"}` to `{"type": "integer", "
     response    old contains new?   yes                    safe for clients that read
 
 Each operation of an API is compared by itself; one that is gone is breaking without a witness. What is not
-decided counts as such (`breaks` is None), never as safe.
+decided counts as such (`breaks` is None), never as safe. A schema of an API is compared with what its
+references lead to, and with nothing else of its description (`_with_targets`), so a large description costs
+what its operations need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._checks import one_of
+from ._stack import roomy
 from .comparing import contains
 from .errors import GrammarError
 from .keywords import rewritten
+from .operands import Operand, _registry, operand
+from .testdata import Path, _target
 
 __all__ = ["Change", "diff"]
 
@@ -53,7 +59,16 @@ class Change:
     reason: str = ""
 
 
-def diff(old: Any, new: Any, *, direction: Direction = "both", **options: Any) -> list[Change]:
+@roomy
+def diff(
+    old: Any,
+    new: Any,
+    *,
+    direction: Direction = "both",
+    old_registry: Any = None,
+    new_registry: Any = None,
+    **options: Any,
+) -> list[Change]:
     """Compares two versions of an interface.
 
     Args:
@@ -61,6 +76,8 @@ def diff(old: Any, new: Any, *, direction: Direction = "both", **options: Any) -
             (`{"tools": [...]}` or the list itself), as parsed JSON.
         direction: who is asked about: those that send ("request"), those that read ("response"), or both. Of
             an API and of tools the way of each schema is known; a single schema is taken as each of them.
+        old_registry, new_registry: documents that one side alone refers to. They go before `registry`, so two
+            versions may name their documents alike.
         options: `draft`, `registry` and `formats`, as in `contains`.
 
     Returns:
@@ -74,28 +91,45 @@ def diff(old: Any, new: Any, *, direction: Direction = "both", **options: Any) -
     kinds = [_kind(document) for document in (old, new)]
     if kinds[0] != kinds[1]:
         raise GrammarError(f"the old document is {kinds[0]}, the new one {kinds[1]}: give two of one kind")
-    before, after = dict(_schemas(old)), dict(_schemas(new))
+    try:
+        before, after = dict(_schemas(old)), dict(_schemas(new))
+    except RecursionError:
+        raise GrammarError("a schema of the description is nested too deeply") from None
+    own = (_registry(old_registry), _registry(new_registry))
     found = []
     for (place, way), schema in before.items():
         if direction in (way, "both"):
             if (place, way) in after:
-                found.append(_change(place, way, schema, after[place, way], options))
+                found.append(_change(place, way, schema, after[place, way], own, options))
             else:  # a response that is sent no more breaks no reader; a tool that drops its promise does
                 breaks = way == "request" or kinds[0] == "a tool list"
                 found.append(Change(place, way, breaks, reason="it is gone"))
     return found
 
 
-def _change(place: str, way: Way, old: Any, new: Any, options: dict[str, Any]) -> Change:
-    wide, narrow = (new, old) if way == "request" else (old, new)
+def _change(
+    place: str,
+    way: Way,
+    old: Any,
+    new: Any,
+    own: tuple[dict[str, Any], dict[str, Any]],
+    options: dict[str, Any],
+) -> Change:
     try:
-        found = contains(wide, narrow, **options)
+        sides = [_side(schema, known, options) for schema, known in zip((old, new), own, strict=True)]
+        wide, narrow = reversed(sides) if way == "request" else sides
+        found = contains(wide, narrow)
     except GrammarError as error:
         if not place:
             raise
         return Change(place, way, None, reason=error.message)
     breaks = None if found.holds is None else not found.holds
     return Change(place, way, breaks, found.witness, found.pointer, found.keyword, found.reason)
+
+
+def _side(schema: Any, known: dict[str, Any], options: dict[str, Any]) -> Operand:
+    side = operand(schema, **options)
+    return dataclasses.replace(side, registry={**side.registry, **known})
 
 
 def _kind(document: Any) -> str:
@@ -129,18 +163,12 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any
     old = str(document["openapi"]).startswith("3.0")
 
     def of(schema: Any) -> Any:
-        whole = _from_openapi_30(schema) if old else schema
-        parts = document.get("components", {}).get("schemas", {})
-        known = {name: _from_openapi_30(part) if old else part for name, part in parts.items()}
-        if isinstance(whole, dict) and known:  # references lead to #/components/schemas/NAME
-            whole = {"allOf": [whole], "components": {"schemas": known}}
-        return whole
+        return _with_targets(document, schema, _from_openapi_30 if old else lambda node: node)
 
     def bodies(holder: Any) -> Iterator[tuple[str, Any]]:
-        holder = _led(document, holder)
-        for media, content in (holder.get("content") or {}).items():
+        for media, content in _object(_led(document, holder).get("content")).items():
             if "json" in media:
-                yield media, of(content.get("schema", {}))
+                yield media, of(_object(content).get("schema", {}))
 
     for path, item in document["paths"].items():
         item = _led(document, item)
@@ -149,25 +177,76 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any
             if not isinstance(operation, dict):
                 continue
             name = f"{method.upper()} {path}"
-            parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
-            listed = {(p.get("in"), p.get("name")): p for p in (_led(document, q) for q in parameters)}
+            parameters = [held for holder in (item, operation) for held in _list(holder.get("parameters"))]
+            listed = {
+                (str(p.get("in")), str(p.get("name"))): p for p in (_led(document, q) for q in parameters)
+            }
             body = _led(document, operation.get("requestBody", {})).get("required") is True
             yield (name, "request"), of(_of_parameters(listed, body))
             for media, schema in bodies(operation.get("requestBody", {})):
                 yield (f"{name} {media}", "request"), schema
-            for status, response in (operation.get("responses") or {}).items():
+            for status, response in _object(operation.get("responses")).items():
                 for media, schema in bodies(response):
                     yield (f"{name} {status} {media}", "response"), schema
 
 
-def _of_parameters(listed: dict[tuple[Any, Any], dict[str, Any]], body: bool) -> dict[str, Any]:
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _with_targets(document: Any, schema: Any, read: Callable[[Any], Any]) -> Any:
+    """The schema, and at their places in the description the schemas that its references lead to."""
+    whole = read(schema)
+    targets: dict[Path, Any] = {}
+    todo = [whole]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            todo += node.values()
+            path = _target(document, node.get("$ref"))
+            if path and path not in targets:
+                held = document
+                for step in path:
+                    held = held[step]
+                targets[path] = read(held)
+                todo.append(targets[path])
+        elif isinstance(node, list):
+            todo += node
+    if not targets:
+        return whole
+    out: dict[str, Any] = {"allOf": [whole]}
+    for path in sorted(targets, key=len):  # what stands in another target is there already
+        if not any(path[:cut] in targets for cut in range(1, len(path))):
+            _put(out, path, targets[path])
+    return out
+
+
+def _put(holder: dict[str, Any], path: Path, schema: Any) -> None:
+    """Lists of a description become objects with numbers as keys: pointers lead through both."""
+    for step in path[:-1]:
+        holder = holder.setdefault(str(step), {})
+    holder[str(path[-1])] = schema
+
+
+def _of_parameters(listed: dict[tuple[str, str], dict[str, Any]], body: bool) -> dict[str, Any]:
     """The parameters as an object with a member `in:name` for each, and `body` where a body is required."""
-    names = {key: f"{key[0]}:{key[1]}" for key in listed}
+    names = {key: ":".join(key) for key in listed}
     return {
         "type": "object",
-        "properties": {names[key]: p.get("schema", {}) for key, p in listed.items()},
+        "properties": {names[key]: _of_parameter(p) for key, p in listed.items()},
         "required": [names[key] for key, p in listed.items() if p.get("required")] + ["body"] * body,
     }
+
+
+def _of_parameter(parameter: dict[str, Any]) -> Any:
+    """Its `schema`, or that of its JSON `content`; another medium is not looked at."""
+    media = _object(parameter.get("content"))
+    held = next((_object(content) for name, content in media.items() if "json" in name), parameter)
+    return held.get("schema", {})
 
 
 def _led(document: Any, holder: Any) -> dict[str, Any]:

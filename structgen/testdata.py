@@ -21,11 +21,11 @@ give the same examples. A boundary that no value reaches is left out.
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import quote
 
 from ._checks import whole
 from ._json_scan import pointer_of
@@ -35,7 +35,7 @@ from .comparing import shortest
 from .counting import Texts
 from .errors import BudgetExceeded, StructgenError
 from .keywords import ASSERTING, inner_schemas
-from .operands import SPELLING, Operand, operand, together
+from .operands import ROOT, SPELLING, Operand, operand, together
 
 __all__ = ["Example", "examples"]
 
@@ -150,7 +150,7 @@ class _Search:
         for count, (path, node, wrap) in enumerate(_sites(self.side.document)):
             if count >= _SITES:
                 return
-            for step, tries in _edges(node):
+            for step, tries in _edges(path, node):
                 for condition in tries:
                     text = self.first((self.side.document, True), (wrap(condition), True))
                     if text is not None:
@@ -222,7 +222,7 @@ def _beside(node: dict[str, Any], step: Path) -> Any:
     return None
 
 
-def _edges(node: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]:
+def _edges(path: Path, node: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]:
     """The boundaries of one schema: places, and conditions of which the first that is met counts."""
     for keyword, value in node.items():
         size = keyword[3:]
@@ -239,8 +239,7 @@ def _edges(node: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]:
         elif keyword == "enum" and isinstance(value, list):
             yield from (((keyword, i), [{"const": member}]) for i, member in enumerate(value))
         elif keyword in ("anyOf", "oneOf") and isinstance(value, list):
-            local = all("$ref" not in json.dumps(branch) for branch in value)
-            yield from (((keyword, i), [branch]) for i, branch in enumerate(value) if local)
+            yield from (((keyword, i), [_refer((*path, keyword, i))]) for i in range(len(value)))
         elif keyword == "properties" and isinstance(value, dict):
             needed = node.get("required")
             for name in value:
@@ -277,12 +276,51 @@ def _sites(document: Any) -> Iterator[tuple[Path, dict[str, Any], Wrap]]:
                 todo.append((below, _at_key(wrap, name), passed))
             elif keyword == "allOf":
                 todo.append((below, wrap, passed))
+            elif keyword in ("anyOf", "oneOf", "then", "else"):
+                todo.append((below, _in_branch(wrap, below), passed))
             elif keyword in ("items", "prefixItems"):
                 todo.append((below, _at_item(wrap, name), passed))
+            elif keyword == "patternProperties":
+                todo.append((below, _at_matching(wrap, {"pattern": name}, keyword, {}), passed))
+            elif keyword == "additionalProperties":
+                todo.append((below, _at_other(wrap, node), passed))
 
 
 def _at_key(wrap: Wrap, key: str) -> Wrap:
     return lambda inner: wrap({"type": "object", "required": [key], "properties": {key: inner}})
+
+
+def _in_branch(wrap: Wrap, path: Path) -> Wrap:
+    return lambda inner: wrap({"allOf": [_refer(path), inner]})
+
+
+def _refer(path: Path) -> dict[str, Any]:
+    """The schema at a path of the first part of `together`."""
+    return {"$ref": f"{ROOT}0#{quote(pointer_of(path))}"}
+
+
+def _at_matching(wrap: Wrap, names: Any, keyword: str, beside: dict[str, Any]) -> Wrap:
+    """There is a key that satisfies `names`, and the values of such keys satisfy the condition."""
+    some = {"type": "object", "not": {"propertyNames": {"not": names}}, **beside}
+    held = (
+        (lambda inner: inner)
+        if keyword == "additionalProperties"
+        else (lambda inner: {names["pattern"]: inner})
+    )
+    return lambda inner: wrap({**some, keyword: held(inner)})
+
+
+def _at_other(wrap: Wrap, node: dict[str, Any]) -> Wrap:
+    """A key that no `properties` and no `patternProperties` is about."""
+    beside = {
+        keyword: dict.fromkeys(node[keyword], True)
+        for keyword in ("properties", "patternProperties")
+        if isinstance(node.get(keyword), dict)
+    }
+    listed = [{"enum": [*beside["properties"]]}] if beside.get("properties") else []
+    told = [*listed, *({"pattern": pattern} for pattern in beside.get("patternProperties", ()))]
+    names = {"not": {"anyOf": told}} if told else True
+    return _at_matching(wrap, names, "additionalProperties", beside)
 
 
 def _at_item(wrap: Wrap, step: str | int | None) -> Wrap:

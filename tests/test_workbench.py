@@ -6,6 +6,7 @@ import collections
 import copy
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from oracles.strategies import Features, Seeded, schema
 from structgen.checking import bytes_compiler
 from structgen.cli.main import main
 from structgen.counting import Texts
-from structgen.providers import PROVIDERS, lint_for
 
 ORDER: dict[str, Any] = {
     "type": "object",
@@ -66,6 +66,29 @@ def test_boundaries_reach_each_bound_and_both_sides_of_each_optional_key() -> No
     assert any(len(value.get("tags", ())) == 2 for value in values)
     for name in ("size", "tags"):
         assert {name in value for value in values} == {True, False}
+
+
+def test_boundaries_behind_references_branches_patterns_and_other_keys() -> None:
+    size = {"type": "integer", "minimum": 3, "maximum": 5}
+    document = {
+        "anyOf": [{"$ref": "#/$defs/size"}, {"type": "object", "patternProperties": {"^x": {"maximum": 7}},
+                                            "additionalProperties": {"type": "string", "maxLength": 2}}],
+        "$defs": {"size": size},
+    }  # fmt: skip
+    found = sg.examples(document, 0)
+    texts = {(e.kind, e.pointer): e.text for e in found}
+    assert (texts["boundary", "/anyOf/0"], texts["boundary", "/anyOf/1"]) == ("3", "{}")
+    assert (
+        texts["boundary", "/$defs/size/maximum"] == "5" and texts["near miss", "/$defs/size/maximum"] == "6"
+    )
+    held = json.loads(texts["boundary", "/anyOf/1/patternProperties/^x/maximum"])
+    assert [key[0] for key in held] == ["x"] and [*held.values()] == [7]
+    held = json.loads(texts["boundary", "/anyOf/1/additionalProperties/maxLength"])
+    assert not any(key.startswith("x") for key in held) and [len(value) for value in held.values()] == [2]
+    named = sg.examples({"$id": "http://x.test/s", **document}, 0)
+    assert [(e.text, e.pointer) for e in named] == [(e.text, e.pointer) for e in found]
+    validator = jsonschema.Draft202012Validator(document)
+    assert all(validator.is_valid(json.loads(e.text)) == e.valid for e in found)
 
 
 def test_draws_are_uniform_and_repeat_by_seed() -> None:
@@ -120,6 +143,91 @@ def test_each_operation_of_an_api_by_itself() -> None:
     ]
 
 
+def test_a_parameter_by_content_and_what_references_lead_to() -> None:
+    def asked(most: int) -> dict[str, Any]:
+        page = {"type": "object", "properties": {"size": {"type": "integer", "maximum": most}}}
+        held = {"name": "page", "in": "query", "content": {"application/json": {"schema": page}}}
+        return api(ORDER, parameters=[held])
+
+    assert [
+        (row.witness, row.pointer.rpartition("/")[2]) for row in sg.diff(asked(9), asked(8)) if row.breaks
+    ] == [('{"query:page":{"size":9}}', "maximum")]
+    old, new = api(ORDER), api(ORDER)
+    body = {"schema": {"$ref": "#/paths/~1orders/post/responses/200/content/application~1json/schema"}}
+    for document, most in ((old, 9), (new, 8)):
+        post = document["paths"]["/orders"]["post"]
+        post["responses"] = {"200": {"content": {"application/json": {"schema": changed(maximum=most)}}}}
+        post["requestBody"] = {"content": {"application/json": body}}
+    assert [row.witness for row in sg.diff(old, new) if row.breaks] == ['{"id":"aa","size":9}']
+
+
+HOSTILE: list[Any] = [
+    {"paths": {"/": {"$ref": "#/paths/~1"}}},
+    {"paths": {"/": {"get": {"parameters": [{"$ref": "#/components/parameters/p"}]}}},
+     "components": {"parameters": {"p": {"$ref": "#/components/parameters/p"}}}},
+    {"paths": {"/": 3, "/a": {"get": [], "put": {"parameters": {"a": 1}, "responses": [1], "requestBody": "x"}}}},
+    {"paths": {"/": {"get": {"responses": {"200": {"content": [1]}, "x": None,
+                                           "y": {"content": {"json": 4}}}}}}},
+    {"paths": {"/": {"get": {"parameters": [3, None, {"name": [], "in": {}}]}}}, "components": []},
+    {"paths": {"/": {"get": {"requestBody": {"content": {"json": {"schema": {"$ref": "#/components/a"}}}}}}},
+     "components": {"a": {"$ref": "#/components/a"}}},
+    {"paths": {"/": {"get": {"requestBody": {"content": {"json": {"schema": {"$ref": "#/paths"}}}}}}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.0", 3])
+@pytest.mark.parametrize("document", HOSTILE)
+def test_hostile_descriptions_end_in_rows_or_a_clear_error(document: Any, version: Any) -> None:
+    whole = {"openapi": version, **document}
+    try:
+        rows = sg.diff(whole, whole)
+    except sg.GrammarError as error:
+        assert "leads back to itself" in error.message
+    else:
+        assert not any(row.breaks for row in rows)
+
+
+def test_large_and_deep_descriptions_are_bounded() -> None:
+    parts = {
+        f"P{i}": {"type": "object", "properties": {"a": {"type": "string", "maxLength": i}}}
+        for i in range(9000)
+    }
+    bodies = [{"content": {"json": {"schema": {"$ref": f"#/components/schemas/P{i}"}}}} for i in range(40)]
+    paths = {f"/{i}": {"post": {"requestBody": body}} for i, body in enumerate(bodies)}
+    old = {"openapi": "3.0.0", "paths": paths, "components": {"schemas": parts}}
+    new = {**old, "components": {"schemas": {**parts, "P7": {"type": "object"}, "P8": {"type": "string"}}}}
+    assert len(json.dumps(old)) > 700_000
+    begin = time.process_time()
+    assert [row.place for row in sg.diff(old, new) if row.breaks] == ["POST /8 json"]
+    assert time.process_time() - begin < 20
+    deep: Any = {"type": "string"}
+    for _ in range(20_000):
+        deep = {"type": "array", "items": deep}
+    body = {"content": {"json": {"schema": deep}}}
+    try:
+        rows = sg.diff(*[{"openapi": "3.0.0", "paths": {"/": {"post": {"requestBody": body}}}}] * 2)
+    except sg.GrammarError as error:
+        assert "deep" in error.message
+    else:
+        assert [row.breaks for row in rows] == [False, None]
+
+
+def test_each_version_has_documents_of_its_own(tmp_path: Path) -> None:
+    files = []
+    for version, most in (("old", 9), ("new", 8)):
+        folder = tmp_path / version
+        folder.mkdir()
+        (folder / "size.json").write_text(json.dumps({"type": "integer", "maximum": most}))
+        (folder / "order.json").write_text(json.dumps({"properties": {"size": {"$ref": "size.json"}}}))
+        files.append(str(folder / "order.json"))
+    assert main(["diff", *files]) == 1 and main(["diff", *reversed(files), "--direction", "request"]) == 0
+    schema = {"$ref": "size.json"}
+    old, new = ({"size.json": {"type": "integer", "maximum": most}} for most in (9, 8))
+    rows = sg.diff(schema, schema, old_registry=old, new_registry=new)
+    assert [(row.breaks, row.witness) for row in rows] == [(True, "9"), (False, None)]
+    assert not any(row.breaks for row in sg.diff(schema, schema, registry=old))
+
+
 def test_openapi_3_0_has_its_own_words() -> None:
     old, new = (
         api({"type": "integer", "minimum": 3, "exclusiveMinimum": True}),
@@ -155,19 +263,3 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["examples", str(old), "-n", "2", "--max-bytes", "30", "--json"]) == 0
     assert len([json.loads(line) for line in capsys.readouterr().out.splitlines()]) > 20
-
-
-def test_what_an_engine_drops_is_shown_or_proved_to_say_nothing() -> None:
-    pairs = {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True}
-    for provider in PROVIDERS:
-        (finding,) = lint_for(pairs, provider)
-        assert finding.keyword == "uniqueItems" and "without it [true,true] is valid, too" in finding.message
-        assert (
-            PROVIDERS[provider].address.startswith("https://")
-            and PROVIDERS[provider].address in finding.message
-        )
-        (finding,) = lint_for({**pairs, "maxItems": 1}, provider)
-        assert "proved equal" in finding.message
-    assert lint_for({"multipleOf": 2, "type": "string"}, "vllm-xgrammar") == []
-    with pytest.raises(ValueError, match="provider is one of llguidance"):
-        lint_for(pairs, "nobody")

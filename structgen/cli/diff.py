@@ -43,12 +43,15 @@ def add_parser(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     from structgen.diffing import diff
 
-    inputs, documents, sides = Inputs(), read_registry(options) or {}, []
+    inputs, shared, sides, near = Inputs(), read_registry(options) or {}, [], []
     for file in (options.old, options.new):
         text = inputs.read(file, "document")
-        documents = {**(beside(file, text) if os.path.exists(file) else {}), **documents}
+        near.append(beside(file, text) if os.path.exists(file) else {})
         sides.append(parsed(text, called(file)))
-    rows = diff(*sides, direction=options.direction, draft=options.draft, registry=documents or None)
+    own = {
+        name: {**held, **shared} for name, held in zip(("old_registry", "new_registry"), near, strict=True)
+    }
+    rows = diff(*sides, direction=options.direction, draft=options.draft, registry=shared or None, **own)
     if options.json:
         print(json.dumps([dataclasses.asdict(row) for row in rows], ensure_ascii=False, indent=2))
     for row in rows if not options.json else ():

@@ -31,8 +31,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--for",
         dest="provider",
-        metavar="ENGINE",
-        help="llguidance, llama.cpp or vllm-xgrammar: what it drops, too",
+        metavar="PROVIDER",
+        help="openai, anthropic, gemini, mistral, llguidance, llama.cpp or vllm-xgrammar: what it "
+        "refuses, drops or rewrites, too",
     )
     add_registry_option(parser)
     parser.set_defaults(run=run)
