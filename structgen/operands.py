@@ -13,7 +13,8 @@ regular language), or a grammar alone. `together` makes one schema of several, e
     {"allOf": [{"$ref": "urn:structgen:0"}, {"not": {"$ref": "urn:structgen:1"}}]}
 
 So each keeps its `$schema`, its `$id` and its references. Where both name the same `$id` (two versions of
-one schema do), the identifiers of the second are renamed, and its references with them (`_renamed`).
+one schema do), the identifiers of the second are renamed, and its references with them (`_renamed`). The same
+is done where documents are known by relative names, as files beside each other are.
 
 Invariants. A document is never changed in place. What is compiled for a comparison has one spelling a value
 (`SPELLING`), so a shortest text is a shortest value.
@@ -26,7 +27,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 from ._stack import roomy
 from .checking import bytes_compiler
@@ -188,7 +189,8 @@ def together(*parts: tuple[Operand, bool]) -> tuple[dict[str, Any], dict[str, An
     documents: dict[str, Any] = {}
     for part, wanted in parts:
         own = {f"{ROOT}{len(branches)}": part.document, **part.registry}
-        if _clash(own, documents):
+        # a relative reference has no meaning at `ROOT`
+        if _clash(own, documents) or any(not urlsplit(uri).scheme for uri in part.registry):
             own = _renamed(own, len(branches))
         documents |= own
         reference = {"$ref": f"{ROOT}{len(branches)}"}

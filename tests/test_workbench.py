@@ -165,8 +165,7 @@ HOSTILE: list[Any] = [
     {"paths": {"/": {"$ref": "#/paths/~1"}}},
     {"paths": {"/": {"get": {"parameters": [{"$ref": "#/components/parameters/p"}]}}},
      "components": {"parameters": {"p": {"$ref": "#/components/parameters/p"}}}},
-    {"paths": {"/": 3, "/a": {"get": [], "put": {"parameters": {"a": 1}, "responses": [1],
-                                                 "requestBody": "x"}}}},
+    {"paths": {"/": 3, "/a": {"get": [], "put": {"parameters": {}, "responses": [1], "requestBody": ""}}}},
     {"paths": {"/": {"get": {"responses": {"200": {"content": [1]}, "x": None,
                                            "y": {"content": {"json": 4}}}}}}},
     {"paths": {"/": {"get": {"parameters": [3, None, {"name": [], "in": {}}]}}}, "components": []},
@@ -227,6 +226,9 @@ def test_each_version_has_documents_of_its_own(tmp_path: Path) -> None:
     rows = sg.diff(schema, schema, old_registry=old, new_registry=new)
     assert [(row.breaks, row.witness) for row in rows] == [(True, "9"), (False, None)]
     assert not any(row.breaks for row in sg.diff(schema, schema, registry=old))
+    longer = {"type": "array", "items": schema, "maxItems": 1}
+    texts = {e.pointer: e.text for e in sg.examples(longer, 0, registry={"size.json": {"minimum": 7}})}
+    assert texts["/maxItems"] == "[7,7]"
 
 
 def test_openapi_3_0_has_its_own_words() -> None:
