@@ -372,7 +372,7 @@ def test_an_engine_has_its_readers_when_it_starts() -> None:
 def test_thoughts_and_answer_in_one_grammar() -> None:
     """Thoughts are free and end in time where a host hands their tokens over; drafts cross the border."""
     engine = HostEngine(ENGINE.vocabulary, reasoning={"end": "</t>", "gap": ""})
-    grammar = engine.compile("regex", "[0-9]{2}", prompt=list(b"so <think>\n"))
+    grammar = engine.compile("regex", "[0-9]{2}", reasoning=engine.thinks(list(b"so <think>\n")))
     assert grammar.reasoning is not None and grammar.reasoning.prefilled
     request = engine.request(grammar, max_tokens=9)
     draft = list(b"a</t>12")
@@ -394,3 +394,9 @@ def test_thoughts_and_answer_in_one_grammar() -> None:
     apart = engine.compile("regex", "[0-9]{2}")
     assert apart.reasoning is not None and not apart.reasoning.prefilled
     assert engine.request(apart).validate(list(b"12")) == 2  # a model that does not think
+    brief = engine.compile("regex", "[0-9]{2}", reasoning=engine.thinks(thinking_tokens=2))
+    assert engine.request(brief).validate(list(b"<think>ab</t>12")) == 15
+    assert engine.request(brief).validate(list(b"<think>abc</t>12")) == 9
+    free = engine.thinks(thinking_tokens=-1)
+    assert free is not None and free.max_tokens is None
+    assert ENGINE.thinks(list(b"<think>"), 3) is None

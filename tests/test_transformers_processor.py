@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ tokenizers = pytest.importorskip("tokenizers")
 
 import structgen as sg  # noqa: E402
 from structgen.integrations.transformers import LogitsProcessor, prefix_allowed_tokens_fn  # noqa: E402
+from tests.hosts import thinker  # noqa: E402
 
 torch.set_num_threads(1)  # the models are tiny: threads only wait for each other
 
@@ -412,3 +414,29 @@ def test_masks_and_failed_rows_are_counted() -> None:
         assert set(processor.errors) == {1}
     found = processor.telemetry.counters
     assert (found["masks"], found["inexact"], found["failed"]) == (4, 0, 1)
+
+
+@pytest.mark.parametrize("most", [12, 30, 80])
+def test_thoughts_of_every_length_end_in_time(tmp_path: Path, most: int) -> None:
+    """A model that thinks at random, also without end: 48 sampled rows, and 4 with prompt lookup."""
+    folder = thinker.write(tmp_path)
+    judge = thinker.Judge(folder)
+    grammar = sg.Compiler(judge.vocabulary).json_schema(thinker.SCHEMA, whitespace="compact")
+    grammar = sg.Compiler(judge.vocabulary).with_reasoning(grammar, thinker.THINKS)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    prompt = torch.tensor([judge.vocabulary.encode("thoughts") + [4]])
+    torch.manual_seed(3)
+    how = {"do_sample": True, "max_new_tokens": most, "pad_token_id": 0}
+    rows = model.generate(
+        prompt, logits_processor=[LogitsProcessor(grammar, max_new_tokens=most)],
+        num_return_sequences=48, **how,
+    ).tolist()  # fmt: skip
+    for _ in range(4):
+        drafted = LogitsProcessor(grammar, max_new_tokens=most)
+        rows += model.generate(
+            prompt, logits_processor=[drafted], prompt_lookup_num_tokens=5, **how
+        ).tolist()  # fmt: skip
+    for row in rows:
+        text = row[prompt.shape[1] :]
+        judge.ids(text[: text.index(EOS) + 1], most)
+    judge.complete()

@@ -36,6 +36,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,11 +113,28 @@ class HostEngine:
         for reader in _READERS:  # the first request of a kind does not wait for its reader to be imported
             importlib.import_module(reader)
 
-    def compile(self, kind: str, text: Any, *, prompt: Sequence[int] = (), **options: Any) -> CompiledGrammar:
-        """A grammar whose first masks are made, for a host's compile threads.
+    def thinks(self, prompt: Sequence[int] = (), thinking_tokens: int | None = None) -> Reasoning | None:
+        """How the model thinks behind a prompt. None: the host hands over no tokens of thoughts.
 
         Args:
             prompt: the tokens in front of the text, which say whether it begins inside of thoughts.
+            thinking_tokens: what the request gives its thoughts; None or below 0: no limit but the engine's.
+        """
+        if self.reasoning is None:
+            return None
+        names = mark_names(self.reasoning, self.vocabulary)
+        tail = b"".join(self.vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
+        thinks = self.reasoning.behind(tail.decode("utf-8", "replace"))
+        limits = [n for n in (thinks.max_tokens, thinking_tokens) if n is not None and n >= 0]
+        return replace(thinks, max_tokens=min(limits, default=None))
+
+    def compile(
+        self, kind: str, text: Any, *, reasoning: Reasoning | None = None, **options: Any
+    ) -> CompiledGrammar:
+        """A grammar whose first masks are made, for a host's compile threads.
+
+        Args:
+            reasoning: what `thinks` says of the request; None: what it says without a prompt.
 
         Raises:
             GrammarError: as `compiled`.
@@ -124,10 +142,7 @@ class HostEngine:
         begun = time.perf_counter()
         try:
             grammar = compiled(self.compiler, kind, text, **{**self.options, **options})
-            if self.reasoning is not None:
-                names = mark_names(self.reasoning, self.vocabulary)
-                tail = b"".join(self.vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
-                thinks = self.reasoning.behind(tail.decode("utf-8", "replace"))
+            if (thinks := reasoning or self.reasoning) is not None:
                 grammar = self.compiler.with_reasoning(grammar, thinks)
             new = self.telemetry.is_new(grammar)
             grammar.prepare(_FIRST_STEPS if new else 0, seconds=_FIRST_SECONDS)

@@ -12,7 +12,8 @@ backends is done here: behind a reasoning parser, a grammar begins where the rea
 The environment variable `SGLANG_STRUCTGEN` may hold options as JSON: those of JSON (`whitespace`,
 `property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`, `reasoning`:
 how the model thinks (the name of a family, or the fields of `structgen.Reasoning`). With `reasoning` the
-grammar is that of thoughts and answer from the first token, and thoughts end within `max_new_tokens`.
+grammar is that of thoughts and answer from the first token, and thoughts end within `max_new_tokens` and the
+request's `thinking_budget`. A prompt that ends with the start mark is noticed.
 
 Jump-forward is dead code in SGLang 0.5.23: its methods are defined in every backend and called by nobody, so
 forced text costs a forward a token there, whichever backend is used. Written for SGLang 0.5.23.
@@ -20,10 +21,13 @@ forced text costs a forward a token there, whichever backend is used. Written fo
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import json
 import os
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -31,12 +35,15 @@ import torch
 from ..errors import StructgenError
 from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask, apply_bitmask
+from ..reasoning import Reasoning
 from .hosts import HostEngine, fill_rows
 
 __all__ = ["NAME", "register"]
 
 NAME = "structgen"
 _ANY_JSON = "$$ANY$$"  # how SGLang asks for any JSON object
+# How the model thinks behind the prompt of the request that SGLang compiles for.
+_thinks: contextvars.ContextVar[Reasoning | None] = contextvars.ContextVar("thinks", default=None)
 _KEPT = 1024  # compiled constraints; SGLang's own cache has no bound, and clients choose its keys
 
 
@@ -130,6 +137,21 @@ def _classes() -> tuple[Any, Any]:
                 reasoning=reasoning,
             )
 
+        def get_request_grammar_key(
+            self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
+        ) -> tuple[str, str]:
+            """A constraint's key. With thoughts in the grammar, its kind also says how the model thinks."""
+            thinks = self.engine.thinks(input_ids, thinking_budget)
+            return key if thinks is None else (f"{key[0]}:{json.dumps(asdict(thinks))}", key[1])
+
+        def _init_value_dispatch(self, key: tuple[str, str], require_reasoning: bool) -> Any:
+            kind, _, thinks = key[0].partition(":")
+            token = _thinks.set(Reasoning(**json.loads(thinks)) if thinks else None)
+            try:
+                return super()._init_value_dispatch((kind, key[1]), require_reasoning)
+            finally:
+                _thinks.reset(token)
+
         def set_cache(self, key: tuple[str, str], value: Any) -> None:
             self.cache[key] = value
             while len(self.cache) > _KEPT:
@@ -151,7 +173,8 @@ def _classes() -> tuple[Any, Any]:
 
         def _compiled(self, kind: str, text: str) -> Any:
             try:
-                return Grammar(self.engine, self.engine.compile(kind, text), self.finish)
+                compiled = self.engine.compile(kind, text, reasoning=_thinks.get())
+                return Grammar(self.engine, compiled, self.finish)
             except (StructgenError, ValueError) as error:
                 return InvalidGrammarObject(str(error))
 

@@ -317,7 +317,9 @@ def _backend() -> Any:
         ) -> Any:
             request = _request.get()
             prompt = getattr(request, "prompt_token_ids", None) or ()
-            grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec, prompt=prompt)
+            params = getattr(request, "sampling_params", None)
+            thinks = self.engine.thinks(prompt, getattr(params, "thinking_token_budget", None))
+            grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec, reasoning=thinks)
             most = request.max_tokens if self.finish and request is not None else None
             return Grammar(self.engine.request(grammar, end_token_ids=stop_token_ids, max_tokens=most))
 

@@ -35,6 +35,7 @@ if not hasattr(sitecustomize, "NAMES"):  # the interpreter had one of its own
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 import numpy as np  # noqa: E402
+import thinker  # noqa: E402
 import torch  # noqa: E402
 from contract import (  # noqa: E402
     EXPECTED,
@@ -252,6 +253,55 @@ def test_overlapped_scheduling() -> None:
         assert [one["text"] for one in found] == [EXPECTED] * 4
     finally:
         made.shutdown()
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_thoughts_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
+    """With the option `reasoning` thoughts of every length end in time, also within a request's budget.
+
+    Without it SGLang wraps the grammar: it begins behind the thoughts, and strict thinking ends those.
+    """
+    plugin.register()
+    folder = thinker.write(tmp_path)
+    monkeypatch.setenv("SGLANG_STRUCTGEN", json.dumps({"reasoning": "qwen3"} if inside else {}))
+    strict = {"reasoning_parser": "qwen3", "enable_strict_thinking": True}
+    made = engine_with(model_path=str(folder), **({"reasoning_parser": "qwen3"} if inside else strict))
+    judge = thinker.Judge(folder)
+    begun = thinker.PROMPT + thinker.THINKS.start
+    asked = [
+        (prompt, most, budget)
+        for prompt in ((thinker.PROMPT, begun) if inside else (begun,))
+        for most, budget in ((14, None), (30, None), (90, None), (90, 5))
+        for _ in range(20)
+    ]
+    try:
+        found = made.generate(
+            prompt=[prompt for prompt, *_ in asked],
+            sampling_params=[
+                {"temperature": 1.0, "max_new_tokens": most, "json_schema": json.dumps(thinker.SCHEMA),
+                 "skip_special_tokens": False,
+                 "custom_params": {"thinking_budget": budget} if budget else None}
+                for _, most, budget in asked
+            ],
+            require_reasoning=True,
+        )  # fmt: skip
+    finally:
+        made.shutdown()
+    ended = 0
+    for (prompt, most, budget), one in zip(asked, found, strict=True):
+        tokens = one["output_ids"]
+        if not inside and budget is None and one["meta_info"]["finish_reason"]["type"] == "length":
+            continue  # the host's own way: thoughts that never end are cut off
+        ended += 1
+        judge.ids(tokens, most, prefilled=prompt is begun)
+        if budget and thinker.THINKS.end in (text := judge.text(tokens)):
+            thoughts = text.partition(thinker.THINKS.end)[0].removeprefix(thinker.THINKS.start)
+            assert len(judge.vocabulary.encode(thoughts)) <= 3 * budget, (
+                "words of the model are 1 to 3 tokens"
+            )
+    assert ended == len(asked) if inside else ended >= 20
+    if inside:
+        judge.complete()
 
 
 def test_an_operator_of_the_server_sees_the_counters(tmp_path: Path) -> None:

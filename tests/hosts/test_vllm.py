@@ -30,6 +30,7 @@ os.environ.update(ENVIRONMENT)
 sys.path.append(str(Path(__file__).parent))
 
 import jsonschema  # noqa: E402
+import thinker  # noqa: E402
 from contract import (  # noqa: E402
     EXPECTED,
     HARD,
@@ -251,6 +252,85 @@ def test_drafts_and_preemption_in_processes(tmp_path: Path) -> None:
     assert {text for text, _ in found[0::3]} == {EXPECTED}
     assert {reason for _, reason in found} == {"stop"}
     assert len({text for text, _ in found[1::3]}) == 1
+
+
+THOUGHTS = """
+import json, sys
+
+from vllm import LLM, SamplingParams
+from vllm.sampling_params import StructuredOutputsParams
+
+if __name__ == "__main__":
+    folder, prompts, schema, drafts, inside = sys.argv[1], *map(json.loads, sys.argv[2:])
+    llm = LLM(
+        model=folder, dtype="float32", enforce_eager=True, max_model_len=640, max_num_seqs=8,
+        structured_outputs_config={
+            "backend": "structgen", "reasoning_parser": "qwen3", "enable_in_reasoning": inside,
+        },
+        additional_config={"structgen": {"reasoning": "qwen3"} if inside else {}},
+        speculative_config={"method": "ngram", "num_speculative_tokens": drafts, "prompt_lookup_max": 3,
+                            "prompt_lookup_min": 1} if drafts else None,
+    )
+    asked = [
+        SamplingParams(
+            temperature=1, seed=seed, max_tokens=most, structured_outputs=StructuredOutputsParams(json=schema)
+        )
+        for seed in range(40) for most in (14, 30, 90)
+    ]
+    for prompt in prompts:
+        found = llm.generate([prompt] * len(asked), asked, use_tqdm=False)
+        print("FOUND", json.dumps([
+            [list(o.outputs[0].token_ids), a.max_tokens, o.outputs[0].finish_reason]
+            for o, a in zip(found, asked)
+        ]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return thinker.write(tmp_path_factory.mktemp("thinker"))
+
+
+def thoughts_of(tmp_path: Path, folder: Path, drafts: int, inside: bool) -> list[list[Any]]:
+    """Texts of a model that thinks at random: for each prompt tokens, limit and why the text ended."""
+    script = tmp_path / "thoughts.py"
+    script.write_text(THOUGHTS)
+    prompts = [thinker.PROMPT, thinker.PROMPT + thinker.THINKS.start]
+    done = subprocess.run(
+        [sys.executable, script, folder, *map(json.dumps, (prompts, thinker.SCHEMA, drafts, inside))],
+        capture_output=True, text=True, timeout=600,
+        env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [
+        json.loads(line.removeprefix("FOUND "))
+        for line in done.stdout.splitlines()
+        if line.startswith("FOUND ")
+    ]
+
+
+@pytest.mark.parametrize("drafts", [0, 4])
+def test_thoughts_and_answer_in_one_grammar_end_in_time(tmp_path: Path, folder: Path, drafts: int) -> None:
+    """`enable_in_reasoning` and the option `reasoning`: thoughts of every length, drafts over the border."""
+    free, begun = thoughts_of(tmp_path, folder, drafts, inside=True)
+    judge = thinker.Judge(folder)
+    for tokens, most, reason in free:
+        judge.ids(tokens, most)
+        assert reason == "stop"
+    judge.complete()
+    for tokens, most, reason in begun:
+        judge.ids(tokens, most, prefilled=True)
+        assert reason == "stop"
+
+
+def test_without_the_option_the_grammar_begins_behind_the_thoughts(tmp_path: Path, folder: Path) -> None:
+    """vLLM's own way: thoughts that never end are cut off, and every text that ends is right."""
+    _, begun = thoughts_of(tmp_path, folder, 0, inside=False)
+    judge = thinker.Judge(folder)
+    for tokens, most, reason in begun:
+        if reason == "stop":
+            judge.ids(tokens, most, prefilled=True)
+    assert set(judge.seen) == {"long", "short"} and {r for *_, r in begun} == {"stop", "length"}
 
 
 # The command `vllm serve`: it asks for its version by a name that the CPU's distribution does not have.
