@@ -215,16 +215,29 @@ def test_a_rewrite_is_taken_and_equal(provider: str, given: Any, written: Any) -
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_difference_is_one(provider: str, seed: int) -> None:
-    """A value that is valid, too, is not valid in the schema itself; one that no longer is, is."""
+    """A value that is valid, too, is not valid in the schema itself; one that no longer is, is. What is to be
+    written takes the same values."""
     given = schema(Seeded(seed), Features(depth=2))
-    oracle = JsonOracle(given)
+    oracle, values = JsonOracle(given), [json.dumps(v) for v in itertools.islice(small_values(given), 150)]
     for finding in lint_for(given, provider):
         too = re.search(r"(?:without it|so read,) (.*) is valid, too$", finding.message, re.DOTALL)
         longer = re.search(r"(?:without it|so read,) (.*) is no longer valid$", finding.message, re.DOTALL)
+        equal = re.search(r"write (\{.*\}): it is proved equal$", finding.message, re.DOTALL)
         if too is not None:
             assert not oracle.accepts(too[1]), finding
         if longer is not None:
             assert oracle.accepts(longer[1]), finding
+        if equal is not None:
+            written = {"": copy.deepcopy(given)}
+            node: Any = written
+            *steps, last = finding.pointer.split("/")
+            for step in steps:
+                node = node[
+                    int(step) if isinstance(node, list) else step.replace("~1", "/").replace("~0", "~")
+                ]
+            node[int(last) if isinstance(node, list) else last] = json.loads(equal[1])
+            other = JsonOracle(written[""])
+            assert all(oracle.accepts(text) == other.accepts(text) for text in values), finding
 
 
 def levels(provider: str, given: Any) -> set[tuple[str, str, str]]:
@@ -251,6 +264,9 @@ def test_rules_depend_on_values_and_neighbours() -> None:
         assert levels(provider, closed(a={**looks, "pattern": r"^\(?!a$"})) <= {
             ("warning", "/properties/a", "pattern")
         }
+    both = closed(a={"oneOf": [{"type": "integer"}, {"type": "number"}]})
+    (finding,) = lint_for(both, "openai")
+    assert finding.message.endswith('without it {"a":0} is valid, too')  # and anyOf would take it, too
     assert levels("openai", {"type": "string"}) == {("error", "", "type")}
     assert levels("openai", {**closed(a=date), "required": []}) == {("error", "", "required")}
     few = {"type": "array", "items": date, "minItems": 1}

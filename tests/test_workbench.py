@@ -85,6 +85,10 @@ def test_boundaries_behind_references_branches_patterns_and_other_keys() -> None
     assert [key[0] for key in held] == ["x"] and [*held.values()] == [7]
     held = json.loads(texts["boundary", "/anyOf/1/additionalProperties/maxLength"])
     assert not any(key.startswith("x") for key in held) and [len(value) for value in held.values()] == [2]
+    two = {"anyOf": [{"type": "integer", "minimum": 3, "multipleOf": 2}, {"type": "integer", "maximum": 99}]}
+    assert [
+        e.text for e in sg.examples(two, 0) if (e.kind, e.pointer) == ("boundary", "/anyOf/0/minimum")
+    ] == ["4"]
     named = sg.examples({"$id": "http://x.test/s", **document}, 0)
     assert [(e.text, e.pointer) for e in named] == [(e.text, e.pointer) for e in found]
     validator = jsonschema.Draft202012Validator(document)
@@ -152,6 +156,11 @@ def test_a_parameter_by_content_and_what_references_lead_to() -> None:
     assert [
         (row.witness, row.pointer.rpartition("/")[2]) for row in sg.diff(asked(9), asked(8)) if row.breaks
     ] == [('{"query:page":{"size":9}}', "maximum")]
+    old, new = api(ORDER), api(ORDER)
+    old, new = (api({"properties": {"of": {"$ref": "#/components/schemas/Size"}}}) for _ in range(2))
+    for document, most in ((old, 9), (new, 8)):
+        document["components"]["schemas"]["Size"] = {"type": "integer", "maximum": most}
+    assert [row.witness for row in sg.diff(old, new) if row.breaks] == ['{"of":9}']
     old, new = api(ORDER), api(ORDER)
     body = {"schema": {"$ref": "#/paths/~1orders/post/responses/200/content/application~1json/schema"}}
     for document, most in ((old, 9), (new, 8)):
