@@ -707,7 +707,11 @@ def lint_for(schema: Any, provider: str, **options: Any) -> list[Finding]:
     """
     one_of("provider", provider, tuple(PROVIDERS))
     row, search = PROVIDERS[provider], _Search(operand(schema, **options).document, provider, options)
-    found = [finding for path, node in search.document.nodes for finding in search.findings(path, node)]
+    try:
+        nodes = search.document.nodes
+    except RecursionError:
+        raise GrammarError("the schema is nested too deeply") from None
+    found = [finding for path, node in nodes for finding in search.findings(path, node)]
     for limit in row.limits:
         count = limit.measure(search.document)
         if count > limit.most:

@@ -40,6 +40,7 @@ from .operands import ROOT, SPELLING, Operand, operand, together
 __all__ = ["Example", "examples"]
 
 _PROBES = 600  # schemas that are compiled for one call
+_WORK = 10_000_000  # characters of schemas that are compiled for one call
 _SITES = 200
 _ROOM = 16  # bytes beyond a shortest text, in which texts of an infinite grammar are drawn
 _LARGE = 2_000  # a length whose boundary is shown at most
@@ -114,7 +115,8 @@ def examples(
 class _Search:
     def __init__(self, side: Operand) -> None:
         self.side: Operand = side
-        self.probes: int = 0
+        size = len(repr(side.document))  # a large schema costs more a compile: it has fewer
+        self.probes: int = max(0, _PROBES - max(10, _WORK // (size + 1)))
 
     def first(self, *parts: tuple[Any, bool]) -> str | None:
         """A shortest value that satisfies each schema, or does not, as its flag says; None: none found."""

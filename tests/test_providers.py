@@ -326,6 +326,11 @@ def test_hostile_schemas_are_bounded() -> None:
     assert len(json.dumps(wide)) > 500_000
     found = lint_for(wide, "anthropic")  # five seconds of containments at most, then findings without
     assert len(found) > 18_000 and "was not asked" in found[-2].message
+    deep: dict[str, Any] = {}
+    for _ in range(50_000):
+        deep = {"items": deep}
+    with pytest.raises(sg.GrammarError, match="nested too deeply"):
+        lint_for(deep, "openai")
     ring = {f"n{i}": {"allOf": [{"$ref": f"#/$defs/n{(i + 1) % 3000}"}]} for i in range(3000)}
     assert len(lint_for({**closed(), "$defs": ring}, "anthropic")) >= 3000
     for odd in (
