@@ -369,6 +369,23 @@ def test_an_engine_has_its_readers_when_it_starts() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_draft_beyond_the_budget_ends_nothing() -> None:
+    """Engines fill the rows of a whole draft before they know which of its tokens are drawn."""
+    grammar = ENGINE.compile("regex", "a*[0-9]{2}")
+    batch = [ENGINE.request(grammar, max_tokens=4) for _ in range(2)]
+    mask = torch.zeros((2, WORDS), dtype=torch.int32)
+    for request in batch:
+        assert request.accept(list(b"aaa"))
+    batch[0].fill(mask, 0)
+    fill_rows(batch[1:], mask, rows=[1])
+    for row, request in enumerate(batch):
+        assert bits(mask[row]) == {EOS} and "cannot be completed" in str(request.error)
+        request.rollback(2)
+        assert request.accept(list(b"12")) and not request.ended and request.error is None
+        request.fill(mask, row)
+        assert bits(mask[row]) == {EOS} and request.accept([EOS]) and request.is_terminated()
+
+
 def test_thoughts_and_answer_in_one_grammar() -> None:
     """Thoughts are free and end in time where a host hands their tokens over; drafts cross the border."""
     engine = HostEngine(ENGINE.vocabulary, reasoning={"end": "</t>", "gap": ""})

@@ -23,6 +23,7 @@ Invariants, which tests/test_hosts.py checks for each adapter:
 - A rollback takes back exactly what was accepted, the end included.
 - A request whose mask cannot be made ends by itself: its row allows end tokens alone, its `error` says why,
   and `accept` then answers False. A token that the grammar refuses also sets `error`, but it ends nothing.
+- A draft may run over the budget: its row allows end tokens alone, and after a rollback the request goes on.
 - A row is written whole, whatever stood there.
 - What an operator should know is counted and logged (telemetry.py).
 - A constraint that has a keyword with a value of a wrong kind is refused, with the keyword and its place.
@@ -277,13 +278,20 @@ class HostRequest:
             try:
                 self.matcher.fill_bitmask(mask, row)
             except StructgenError as error:
-                self.fail(error)
+                self.without_mask(error)
             else:
                 if self.telemetry is not None:
                     inexact = not self.matcher.mask_exact
                     self.telemetry.filled(1, time.perf_counter() - begun, inexact)
                 return
         self.end_alone(mask, row)
+
+    def without_mask(self, error: Exception) -> None:
+        """Notes why there is no mask. A draft beyond the budget ends nothing, because it is rolled back."""
+        if isinstance(error, UnsatisfiableBudget):
+            self.error = error
+        else:
+            self.fail(error)
 
     def fail(self, error: Exception) -> None:
         """Ends the request with an error."""
@@ -349,7 +357,7 @@ def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[
     inexact = 0
     for request, row, error in zip(going, where, errors, strict=True):
         if error is not None:
-            request.fail(error)
+            request.without_mask(error)
             request.end_alone(mask, row)
         else:
             inexact += not request.matcher.mask_exact
