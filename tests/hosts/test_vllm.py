@@ -348,11 +348,11 @@ if __name__ == "__main__":
 
 
 def vllm_serves(
-    folder: Path, *options: str, **environment: str
+    folder: Path, *options: str, model: str | Path = MODEL, **environment: str
 ) -> contextlib.AbstractContextManager[tuple[str, Path]]:
     """`vllm serve`. The counters must be at `/metrics` without any option for them."""
     return serving(
-        folder, "-c", SERVE, "serve", MODEL, "--dtype", "float32", "--enforce-eager",
+        folder, "-c", SERVE, "serve", str(model), "--dtype", "float32", "--enforce-eager",
         "--max-model-len", "1024", "--max-num-seqs", "8", "--served-model-name", "m",
         "--structured-outputs-config", '{"backend": "structgen"}',
         "--additional-config", '{"structgen": {"whitespace": "compact"}}', *options,
@@ -399,6 +399,32 @@ def test_an_operator_of_several_api_servers_sees_the_counters(tmp_path: Path) ->
     with vllm_serves(tmp_path, "--api-server-count", "2") as (base, log):
         operator_sees(base, log)
         assert log.read_text().count("Started server process") == 2
+
+
+def test_the_server_tells_thoughts_and_answer_apart(tmp_path: Path, folder: Path) -> None:
+    """vLLM's own parser of thoughts reads what the grammar of thoughts and answer let the model write."""
+    import openai
+
+    options = (
+        "--reasoning-parser", "qwen3",
+        "--structured-outputs-config", '{"backend": "structgen", "enable_in_reasoning": true}',
+        "--additional-config", '{"structgen": {"reasoning": "qwen3"}}',
+    )  # fmt: skip
+    judge = thinker.Judge(folder)
+    asked: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": thinker.SCHEMA}}
+    with vllm_serves(tmp_path, *options, model=folder) as (base, _):
+        client = openai.OpenAI(base_url=base + "/v1", api_key="none")
+        for seed in range(30):
+            made = client.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": "how many?"}], temperature=1, seed=seed,
+                max_tokens=(14, 30, 90)[seed % 3],
+                response_format=asked,
+                extra_body={"skip_special_tokens": False, "chat_template_kwargs": {"prefilled": True}},
+            )  # fmt: skip
+            (choice,) = made.choices
+            assert choice.finish_reason == "stop"
+            judge.parts(choice.message.reasoning, (choice.message.content or "").removesuffix("<|end|>"))
+    assert set(judge.seen) == {"long", "short", "endless"}
 
 
 def test_the_server_with_openais_client(server: str) -> None:
