@@ -62,9 +62,10 @@ def assert_equal(found: dict[Any, float], wanted: dict[Any, float], tolerance: f
         assert found[key] == pytest.approx(value, abs=tolerance), key
 
 
-def one_walk(law: Any, trie: Trie, mode: Mode) -> Any:
+def one_walk(law: Any, trie: Trie, mode: Mode, guess: Any = None) -> Any:
     def run(chance: Any) -> list[Walk]:
         walker = Walker(law, copy.deepcopy(trie), 1)
+        walker.guess = guess
         walk = walker.start(chance, mode)
         walker.run([walk], mode)
         return [walk]
@@ -76,10 +77,10 @@ def proper(law: Any, trie: Trie, mode: Mode, wanted: dict[tuple[int, ...], float
     assert_equal(weighted_sums(every_outcome(one_walk(law, trie, mode))), wanted)
 
 
-def cars_is_exact(law: Any, trie: Trie, wanted: dict[tuple[int, ...], float]) -> None:
+def cars_is_exact(law: Any, trie: Trie, wanted: dict[tuple[int, ...], float], guess: Any = None) -> None:
     """P(accepted and s) = P(s) / upper(root), for every s: accepted texts are exact, acceptance is Z / U."""
     found: dict[tuple[int, ...], float] = defaultdict(float)
-    for probability, (walk,) in every_outcome(one_walk(law, trie, cars.MODE)):
+    for probability, (walk,) in every_outcome(one_walk(law, trie, cars.MODE, guess)):
         if walk.alive:
             found[tuple(walk.tokens)] += probability
     bound = math.exp(trie.theta)

@@ -173,6 +173,6 @@ def __getattr__(name: str) -> Any:
         from . import sampling
 
         return getattr(sampling, name)
-    if name in ("generation", "integrations", "lm", "sampling", "speculation"):
+    if name in ("generation", "integrations", "lm", "rl", "sampling", "speculation"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'structgen' has no attribute {name!r}")

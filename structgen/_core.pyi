@@ -252,6 +252,9 @@ class Matcher:
 
     def fill_bitmask(self, mask: object, row: int = 0) -> None: ...
 
+    def replay(self, ids: object, most: int) -> tuple[int, bytes]:
+        """Ids become numbers of rows; the number that was read, and the rows."""
+
     def fill_known(self, mask: object, row: int = 0) -> bool: ...
 
     def fill_within(self, mask: object, row: int, budget: int) -> bool: ...

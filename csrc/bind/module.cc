@@ -256,6 +256,21 @@ void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   }
 }
 
+// A fork reads, so that a call which begins again finds the matcher as it was.
+std::pair<std::size_t, nb::bytes> replay(BoundMatcher& m, nb::handle ids, std::size_t most) {
+  const Use use(m);
+  const std::size_t count = nb::len(ids);
+  Rows held(ids, static_cast<uint32_t>(count));
+  uint32_t* const first = held.row(0);
+  const std::vector<TokenId> tokens(first, first + count);
+  const Matcher::Replay read = released([&] {
+    Matcher fork(m);
+    return fork.replay(tokens, most);
+  });
+  std::copy(read.of.begin(), read.of.end(), first);
+  return {read.of.size(), nb::bytes(read.rows.data(), read.rows.size() * sizeof(uint32_t))};
+}
+
 // The mask if it is known; else False, and it has to be made. Never waits and never works.
 bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
   const Use use(m);
@@ -672,6 +687,8 @@ NB_MODULE(_core, m) {
              return out;
            })
       .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0)
+      .def("replay", &replay, "ids"_a, "most"_a,
+           "Ids become numbers of rows; the number that was read, and the rows.")
       .def("fill_known", &fill_known, "mask"_a, "row"_a = 0)
       .def("fill_within", &fill_within, "mask"_a, "row"_a, "budget"_a)
       .def(

@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -284,6 +285,62 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
   }
   if (own_ends_) own_ends_->relabel(row);
   return true;
+}
+
+Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t most) {
+  const std::size_t words = grammar_->vocabulary().words();
+  Replay out;
+  out.of.reserve(tokens.size());
+  // Where nothing but the state decides the mask, the state's row is found again without a mask.
+  std::unordered_map<uint32_t, int32_t> rows_of_states;
+  std::shared_ptr<Epoch> since = sequence_.epoch();
+  std::unordered_multimap<std::size_t, int32_t> rows_by_hash;
+  std::vector<uint32_t> row(words);
+  const std::string_view bytes(reinterpret_cast<const char*>(row.data()), words * 4);
+
+  const auto place = [&] {
+    const std::size_t hash = std::hash<std::string_view>{}(bytes);
+    const auto [first, last] = rows_by_hash.equal_range(hash);
+    for (auto it = first; it != last; ++it)
+      if (std::memcmp(&out.rows[static_cast<std::size_t>(it->second) * words], row.data(), bytes.size()) == 0)
+        return it->second;
+    if ((out.rows.size() + words) * 4 > most)
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "the distinct masks of the text take more than " + std::to_string(most) + " bytes");
+    const int32_t made = static_cast<int32_t>(out.rows.size() / words);
+    out.rows.insert(out.rows.end(), row.begin(), row.end());
+    rows_by_hash.emplace(hash, made);
+    return made;
+  };
+  const auto by_state = [&] {
+    return !is_terminated() && request_tokens_ == Request::kAny && !grammar_->limited() &&
+           !grammar_->partial();
+  };
+  for (TokenId t : tokens) {
+    if (since != sequence_.epoch()) {
+      since = sequence_.epoch();
+      rows_of_states.clear();
+    }
+    const auto seen = by_state() ? rows_of_states.find(current().v) : rows_of_states.end();
+    int32_t at;
+    if (seen != rows_of_states.end()) {
+      at = seen->second;
+    } else {
+      const bool known = fill_row_fast(row.data());
+      if (!known) fill_row(row.data());
+      at = place();
+      // A row that is made here may have moved the sequence to another epoch.
+      if (known && by_state()) rows_of_states.emplace(current().v, at);
+    }
+    // A mask and a step are held to agree: a token that the mask lacks is refused, whatever reads it.
+    if (t < 0 || static_cast<std::size_t>(t) / 32 >= words ||
+        !(out.rows[static_cast<std::size_t>(at) * words + static_cast<std::size_t>(t) / 32] >> (t % 32) &
+          1) ||
+        !accept_token(t))
+      break;
+    out.of.push_back(at);
+  }
+  return out;
 }
 
 ByteSet Matcher::live(bool inside) {

@@ -70,6 +70,16 @@ class Matcher {
   std::string shortest_completion();
   // Fills the row only if the mask is known, and takes no lock.
   bool fill_row_fast(uint32_t* row);
+  // Reads a text from here on and tells the mask in front of each token: row of[i] of `rows`, words()
+  // words each. Equal masks are one row. It ends in front of the first token that is refused, so that
+  // of.size() is its place. Cost: a new state makes a mask and hashes it; any other token takes a step
+  // and a look into a table. Throws the errors of fill_row(), and kBudgetExceeded where the rows would
+  // take more than `most` bytes; history() is the place.
+  struct Replay {
+    std::vector<uint32_t> rows;
+    std::vector<int32_t> of;
+  };
+  Replay replay(std::span<const TokenId> tokens, std::size_t most);
   // False if tokens may be missing from the mask filled last, because it took too much work to judge
   // some of them.
   bool mask_exact() const { return exact_ && !grammar_->partial(); }

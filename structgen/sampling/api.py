@@ -60,6 +60,10 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
         trie: what an earlier call with the same target learned (`Samples.trie`, `load_trie`).
         trie_bytes: memory of a new trie.
         batch: walks that share a forward.
+        guess: a function of the answer's token ids so far, which drafts ids that follow. Their vectors come
+            with the forward that is due, so that walks which go there need no forward of their own. The law,
+            the texts of a seed and the bounds stay those without it: a walk draws by frozen vectors and
+            by bounds, and neither depends on what was fetched ahead.
         check: share of refused prefixes for which the promise "every extension is refused too" is tested
             with random completions; PotentialError names the text that breaks it.
 
@@ -121,6 +125,7 @@ class _Run:
         self.seeds = Seeds(asked.seed)
         self.target, self.asked = asked.target()
         self.walker = asked.walker(self.target)
+        self.walker.guess = asked.guess
         if asked.check:
             self.walker.watch = contract.Probe(self.target, asked.check, self.seeds).refused
 

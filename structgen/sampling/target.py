@@ -366,6 +366,13 @@ class Target:
             found.lost = ((lost[0], lost[1] - shift),)
         return found
 
+    def allows(self, cursor: Cursor, token: int) -> bool:
+        """Whether a token that is no end may follow, as far as the grammar tells; a budget may refuse it."""
+        self._sync(cursor)
+        if token in self.ends or not 0 <= token < self.vocabulary.vocab_size:
+            return False
+        return isinstance(self.grammar, AnyText) or cursor.matcher.validate_tokens([token]) == 1
+
     def _sync(self, cursor: Cursor) -> None:
         """Bring the context and the matcher, which known prefixes leave behind, up to the tokens."""
         behind = cursor.tokens[cursor.synced :]

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import StructgenError
+from ..errors import BudgetExceeded, StructgenError
 from .awrs import estimate
 from .chance import Chance, Source
 from .logspace import NEVER
@@ -207,6 +207,8 @@ class Walker:
         self.batch = batch
         self.diary: Diary = Diary()
         self.watch: Callable[[Prefix], None] | None = None  # told of prefixes that a condition refused
+        # Tokens that probably follow an answer's tokens: their vectors come with the forward that is due.
+        self.guess: Callable[[Sequence[int]], Sequence[int]] | None = None
         self._whole: OrderedDict[Node, Vector] = OrderedDict()
 
     def claim(self) -> None:
@@ -244,9 +246,11 @@ class Walker:
         """Give every walk's last node its vector: one batch for the prefixes that have none."""
         wanted = list({id(walk.node): walk for walk in walks if self.lacks(walk.node)}.values())
         fresh = [walk for walk in wanted if not walk.node.known]
-        for walk, found in zip(fresh, self.target.expand(fresh), strict=True):
-            walk.node.vector = found
-            self.trie.touch(walk.node)
+        own = {tuple(walk.tokens) for walk in fresh}
+        ahead = {tuple(place.tokens): place for walk in fresh for place in self._drafted(walk)}
+        drafts = [place for tokens, place in ahead.items() if tokens not in own]
+        for place, found in zip(drafts, self._expanded(fresh, drafts), strict=False):
+            self._learn_ahead(place, found)
         for walk in wanted:
             if self.lacks(walk.node):
                 if self.target.thin:
@@ -256,6 +260,45 @@ class Walker:
                     self.trie.touch(walk.node)
                 else:
                     self.trie.replace(walk.node, self.whole(walk))
+
+    def _expanded(self, fresh: Sequence[Walk], drafts: Sequence[Walk]) -> list[Vector]:
+        """Give the walks their vectors, in one batch with the drafts', whose vectors are returned."""
+        try:
+            found = self.target.expand([*fresh, *drafts])
+        except BudgetExceeded:  # of a draft, perhaps, where no walk may ever come
+            if not drafts:
+                raise
+            found = self.target.expand(fresh)
+        for walk, vector in zip(fresh, found, strict=False):
+            walk.node.vector = vector
+            self.trie.touch(walk.node)
+        return found[len(fresh) :]
+
+    def _drafted(self, walk: Walk) -> list[Walk]:
+        """Places behind a walk along its draft, as far as the grammar allows it."""
+        draft = [] if self.guess is None else list(self.guess(walk.tokens))
+        room = self.target.max_tokens - 1 - len(walk.tokens)
+        here, places = walk, []
+        for token in draft[: max(0, room)]:
+            if not self.target.allows(here, token):
+                break
+            here = here.fork(walk.chance)
+            here.tokens.append(token)
+            here.data += self.target.vocabulary.token_bytes(token)
+            places.append(here)
+        return places
+
+    def _learn_ahead(self, place: Walk, found: Vector) -> None:
+        """Keep a drafted vector at its node, unless its path has left what the trie knows."""
+        node = self.trie.root
+        for token in place.tokens:
+            slot = node.row.slot(token) if node.vector is not None else None
+            if slot is None:
+                return
+            node = node.child(token, slot)
+        if not node.known:
+            node.vector = found
+            self.trie.touch(node)
 
     def lacks(self, node: Node) -> bool:
         """Whether a node has no vector, or a thin one where a whole one is needed."""

@@ -1,0 +1,93 @@
+"""Log-probabilities of texts under their grammar, for training.
+
+Enters: logits with or without a gradient, token ids, masks (`masks.py`). Leaves: for each token the log of
+its probability among those that were allowed; certified bounds on the log of a whole text's normaliser.
+Cost: forward one pass over the logits in chunks, of which only a chunk is ever copied; backward the gradient
+itself, which is as large as the logits, and again a chunk.
+
+Two laws. A sampler that masks each step draws from the *local* law, whose log is the sum of
+`constrained_logprobs`. The *aligned* law is the model's own, given that the text is in the grammar:
+
+    log P(text | grammar) = sum of log p(token | what precedes it) - log Z,    Z = P(a text is in the grammar)
+
+`log_normaliser` brackets log Z by the trie of ASAp (Park et al. 2024, "Grammar-Aligned Decoding"). Z depends
+on the model, the prompt and the grammar, so a trainer needs it once for each prompt and not for each text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .masks import Masks
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..grammar import CompiledGrammar
+
+__all__ = ["constrained_logprobs", "log_normaliser"]
+
+
+def constrained_logprobs(
+    logits: torch.Tensor,
+    token_ids: Any,
+    masks: Masks,
+    *,
+    temperature: float = 1.0,
+    chunk: int = 64,
+) -> torch.Tensor:
+    """log softmax over what was allowed, at the tokens that were drawn; differentiable in the logits.
+
+    Args:
+        logits: float32, float16, bfloat16 or float64, shape (n, width), on any device; width may exceed V.
+            Row i is what the model said in front of token i.
+        token_ids: n ids, as `replay` takes them.
+        masks: `replay` of these ids, or that `merged` with what a sampler kept.
+        temperature: divides the logits.
+        chunk: rows worked on at once.
+
+    Returns:
+        Shape (n,), in nats: float32, or float64 for float64 logits.
+
+    Raises:
+        ValueError: shapes that do not fit; a temperature or a chunk that is not positive; a token that its
+            mask lacks, which is named with its place.
+    """
+    from ._torch import allowed_logprobs, tokens_of
+
+    if logits.ndim != 2 or logits.shape[0] != len(masks) or logits.shape[1] < masks.vocab_size:
+        raise ValueError(
+            f"the logits have the shape {tuple(logits.shape)}, not ({len(masks)}, {masks.vocab_size} or more)"
+        )
+    if not temperature > 0 or chunk < 1:
+        raise ValueError(f"temperature and chunk are positive, not {temperature!r} and {chunk!r}")
+    return allowed_logprobs(logits, tokens_of(token_ids, masks, logits.device), masks, temperature, chunk)
+
+
+def log_normaliser(
+    model: Any,
+    prompt: Any,
+    grammar: CompiledGrammar,
+    *,
+    draws: int = 1000,
+    tolerance: float = 1e-3,
+    **options: Any,
+) -> tuple[float, float]:
+    """Certified bounds (low, high) on log Z, the log-probability that a text of the model is in the grammar.
+
+    They are equal (to rounding) once all of the grammar's probability was met. -inf below: no text was found.
+
+    Args:
+        model, prompt: as in `sg.sample`. draws: texts drawn at most.
+        tolerance: the draws end once 1 - exp(low - high) is no larger.
+        options: others of `sg.sample`, such as `max_tokens`, `temperature`, `seed`, `trie_bytes`.
+
+    Raises:
+        ValueError: a potential without a bound. Else what `sg.sample` raises.
+    """
+    from ..sampling import sample
+
+    found = sample(model, prompt, grammar=grammar, method="asap", n=draws, until_tv=tolerance, **options)
+    if found.log_bracket is None:
+        raise ValueError("a potential that is not bounded by 1 leaves the normaliser without a bound")
+    return found.log_bracket
