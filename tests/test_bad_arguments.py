@@ -93,6 +93,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, list[Any]]]] = {
             "proposal": ["x", None],
             "smc_options": [3, {}],
             "check": SHARES,
+            "guess": [3, [1, 2], "ab"],
         },
     ),
     "prepare": (lambda **how: s.prepare(LM, [], choice(LM, ["a", "ab"]), **how), TARGET),
