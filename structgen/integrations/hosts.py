@@ -288,7 +288,7 @@ class HostRequest:
 
     def without_mask(self, error: Exception) -> None:
         """Notes why there is no mask. A draft beyond the budget ends nothing, because it is rolled back."""
-        if isinstance(error, UnsatisfiableBudget):
+        if isinstance(error, UnsatisfiableBudget) and self.matcher.num_steps:
             self.error = error
         else:
             self.fail(error)
