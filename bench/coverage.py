@@ -192,12 +192,7 @@ def main(arguments: list[str] | None = None) -> None:
     if records.reported(options, report):
         return
     data.require("json-schema-test-suite")
-    names = options.engines.split(",")
-    for name in names:
-        try:
-            engines.check(name)
-        except ValueError as error:
-            parser.error(str(error))
+    names = records.engine_names(parser, options.engines)
     with records.out(options) as out:
         run(names, options.optional, options.limit, out)
 

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from structgen.maskbench import engines
+
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", help="write records here (default: standard output)")
@@ -25,6 +27,22 @@ def reported(options: argparse.Namespace, report: Callable[[list[dict[str, Any]]
         with open(options.report, encoding="utf-8") as stream:
             report([json.loads(line) for line in stream])
     return bool(options.report)
+
+
+def engine_names(parser: argparse.ArgumentParser, names: str) -> list[str]:
+    """The engines of a list with commas; a name that is none ends the program."""
+    out = names.split(",")
+    for name in out:
+        try:
+            engines.check(name)
+        except ValueError as error:
+            parser.error(str(error))
+    return out
+
+
+def print_versions(rows: list[dict[str, Any]]) -> None:
+    versions = {row["engine"]: row["version"] for row in rows if "version" in row}
+    print("\n" + ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
 def out(options: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:

@@ -275,8 +275,7 @@ def report(rows: list[dict[str, Any]]) -> None:
             f"{row['memory']:7.0f}{row['memory_after']:11.0f}{row['over']:9} of {half}"
             f"{row['under']:7} of {half}" + (f"  {row['broke']} broke: {row['said']}" if row["broke"] else "")
         )
-    versions = {row["engine"]: row["version"] for row in rows if "version" in row}
-    print("\n" + ", ".join(f"{name} {version}" for name, version in versions.items()))
+    records.print_versions(rows)
 
 
 def main(arguments: list[str] | None = None) -> None:

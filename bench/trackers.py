@@ -113,8 +113,7 @@ def report(rows: list[dict[str, Any]]) -> None:
             + " |"
         )
     print(f"| | right of {len(cases)} | " + " | ".join(str(rights[name]) for name in names) + " |")
-    versions = {row["engine"]: row["version"] for row in rows if "version" in row}
-    print("\n" + ", ".join(f"{name} {version}" for name, version in versions.items()))
+    records.print_versions(rows)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -125,12 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if records.reported(options, report):
         return
-    names = options.engines.split(",")
-    for name in names:
-        try:
-            engines.check(name)
-        except ValueError as error:
-            parser.error(str(error))
+    names = records.engine_names(parser, options.engines)
     with records.out(options) as out:
         run(names, options.limit, out)
 

@@ -27,10 +27,10 @@ from .errors import BudgetExceeded
 from .grammar import CompiledGrammar
 from .operands import operand
 
-__all__ = ["States", "Texts", "count"]
+__all__ = ["States", "RankedTexts", "count"]
 
 _STATES = 100_000
-_CELLS = 2_000_000  # of the tables of `Texts`
+_CELLS = 2_000_000  # of the tables of `RankedTexts`
 
 
 class States:
@@ -104,7 +104,7 @@ def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
     return total
 
 
-class Texts:
+class RankedTexts:
     """The texts of a grammar of at most `max_bytes` bytes, to draw from.
 
     Raises:

@@ -95,7 +95,7 @@ def _reached(leads: dict[Path, set[Path]], first: set[Path]) -> set[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Subschema:
     """A schema in a document: where a rule looks."""
 
     document: Document
@@ -112,10 +112,10 @@ class Place:
         return "object" in self.types or "properties" in self.node
 
 
-Where = Callable[[Place, str], bool]
+Where = Callable[[Subschema, str], bool]
 
 
-def _present(place: Place, keyword: str) -> bool:
+def _present(place: Subschema, keyword: str) -> bool:
     return keyword in place.node
 
 
@@ -135,7 +135,7 @@ class Rule:
     where: Where = _present
     says: str = ""
     source: str = ""
-    becomes: Callable[[Place], Node] | None = None
+    becomes: Callable[[Subschema], Node] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,15 +206,15 @@ def _matches(part: str) -> Where:
     )
 
 
-def _at_root(place: Place, _: str) -> bool:
+def _at_root(place: Subschema, _: str) -> bool:
     return place.path == ()
 
 
-def _root_is_no_object(place: Place, _: str) -> bool:
+def _root_is_no_object(place: Subschema, _: str) -> bool:
     return place.path == () and place.types != {"object"}
 
 
-def _optional(place: Place, _: str) -> bool:
+def _optional(place: Subschema, _: str) -> bool:
     return bool(_optional_names(place.node))
 
 
@@ -224,32 +224,32 @@ def _optional_names(node: Node) -> list[str]:
     return [name for name in names if name not in needed] if isinstance(names, dict) else []
 
 
-def _open(place: Place, keyword: str) -> bool:
+def _open(place: Subschema, keyword: str) -> bool:
     return place.is_object and place.node.get(keyword) is not False
 
 
-def _unsaid(place: Place, keyword: str) -> bool:
+def _unsaid(place: Subschema, keyword: str) -> bool:
     return place.is_object and keyword not in place.node
 
 
-def _ref_has_siblings(place: Place, _: str) -> bool:
+def _ref_has_siblings(place: Subschema, _: str) -> bool:
     return "$ref" in place.node and any(name[0:1] != "$" for name in place.node)
 
 
-def _is_recursive(place: Place, _: str) -> bool:
+def _is_recursive(place: Subschema, _: str) -> bool:
     reference = place.node.get("$ref")
     target = () if reference == "#" else _target(place.document.schema, reference)
     return target in place.document.recursive
 
 
-def _is_remote(place: Place, _: str) -> bool:
+def _is_remote(place: Subschema, _: str) -> bool:
     return isinstance(place.node.get("$ref"), str) and not place.node["$ref"].startswith("#")
 
 
 def _values(*kinds: type) -> Where:
     """`enum` or `const` with a value of another type."""
 
-    def where(place: Place, keyword: str) -> bool:
+    def where(place: Subschema, keyword: str) -> bool:
         held = place.node[keyword]
         values = [held] if keyword == "const" else held if isinstance(held, list) else []
         return any(type(value) not in kinds for value in values)
@@ -257,12 +257,12 @@ def _values(*kinds: type) -> Where:
     return where
 
 
-def _holds_ref(place: Place, keyword: str) -> bool:
+def _holds_ref(place: Subschema, keyword: str) -> bool:
     held = place.node[keyword]
     return isinstance(held, list) and any(isinstance(inner, dict) and "$ref" in inner for inner in held)
 
 
-def _needed_recursion(place: Place, _: str) -> bool:
+def _needed_recursion(place: Subschema, _: str) -> bool:
     """A recursive reference under a required key of its object."""
     above = place.document.at.get(place.path[:-2], {}) if place.path[-2:-1] == ("properties",) else {}
     needed = above.get("required")
@@ -272,23 +272,23 @@ def _needed_recursion(place: Place, _: str) -> bool:
 # ---- what is read in place of a schema ----
 
 
-def _closed(place: Place) -> Node:
+def _closed(place: Subschema) -> Node:
     return {**place.node, "additionalProperties": False}
 
 
-def _all_required(place: Place) -> Node:
+def _all_required(place: Subschema) -> Node:
     return {**place.node, "required": list(place.node.get("properties") or ())}
 
 
-def _as_any_of(place: Place) -> Node:
+def _as_any_of(place: Subschema) -> Node:
     return {"anyOf" if keyword == "oneOf" else keyword: held for keyword, held in place.node.items()}
 
 
-def _only_branch(place: Place) -> Node:
+def _only_branch(place: Subschema) -> Node:
     return {**_dropped(place.node, "allOf"), **place.node["allOf"][0]}
 
 
-def _inlined(place: Place) -> Node:
+def _inlined(place: Subschema) -> Node:
     """What stands beside a reference goes before what it refers to."""
     held: Any = place.document.schema
     for step in _target(held, place.node["$ref"]) or ():
@@ -367,7 +367,7 @@ def _literal(node: Node) -> bool:
     return listed or ("const" in node and isinstance(node["const"], _PRIMITIVES))
 
 
-def _transform_drops(place: Place, keyword: str) -> bool:
+def _transform_drops(place: Subschema, keyword: str) -> bool:
     node = place.node
     if "$ref" in node:
         return keyword not in ("$ref", "$defs")
@@ -386,7 +386,7 @@ def _transform_drops(place: Place, keyword: str) -> bool:
     return keyword not in kept and keyword != "$defs"
 
 
-def _transform_refuses(place: Place, _: str) -> bool:
+def _transform_refuses(place: Subschema, _: str) -> bool:
     node = place.node
     if "$ref" in node or _literal(node):
         return False
@@ -401,7 +401,7 @@ _SCHEMA_FIELDS = (  # of types.Schema
 )  # fmt: skip
 
 
-def _is_field(place: Place) -> bool:
+def _is_field(place: Subschema) -> bool:
     """Whether the package validates what stands here: it takes anything as `additionalProperties`."""
     steps = itertools.pairwise((None, *place.path))
     return not any(step == "additionalProperties" and above != "properties" for above, step in steps)
@@ -677,16 +677,16 @@ _REWRITES: dict[str, tuple[Callable[[Node], Node | None], ...]] = {
 }  # fmt: skip
 
 
-def _broken(rules: tuple[Rule, ...], place: Place) -> Iterator[tuple[str, Rule]]:
+def _broken(rules: tuple[Rule, ...], place: Subschema) -> Iterator[tuple[str, Rule]]:
     """The rules that are about a place, each with its keyword."""
     for rule in rules:
         names = [name for name in ASSERTING if name in place.node] if rule.keyword == "*" else [rule.keyword]
         yield from ((name, rule) for name in names if rule.where(place, name))
 
 
-def _counted(rules: tuple[Rule, ...], place: Place) -> collections.Counter[str]:
+def _counted(rules: tuple[Rule, ...], place: Subschema) -> collections.Counter[str]:
     """How often rules are about a schema, or about one in it, by keyword."""
-    inner = (Place(place.document, path, node) for path, node in _schemas(place.node, place.path))
+    inner = (Subschema(place.document, path, node) for path, node in _schemas(place.node, place.path))
     return collections.Counter(name for held in inner for name, _ in _broken(rules, held))
 
 
@@ -729,7 +729,7 @@ class _Search:
         self.end: float = time.monotonic() + _SECONDS
 
     def findings(self, path: Path, node: Node) -> Iterator[Finding]:
-        place, told = Place(self.document, path, node), set()
+        place, told = Subschema(self.document, path, node), set()
         sdk = self.row.sdk
         changed = list(_broken(sdk.rules, place)) if sdk is not None else []
         for keyword, rule in _broken(self.row.rules, place):
@@ -748,14 +748,14 @@ class _Search:
                 )
                 yield self.finding(place, keyword, rule, words)
 
-    def finding(self, place: Place, keyword: str, rule: Rule, words: str) -> Finding:
+    def finding(self, place: Subschema, keyword: str, rule: Rule, words: str) -> Finding:
         change, equal = self.change(place, keyword, rule)
         level: Literal["error", "warning", "hint"] = "error" if rule.effect == "refuses" else "warning"
         if equal and level == "warning":
             level = "hint"
         return Finding(pointer_of(place.path), keyword, level, words + (change and f"; {change}"))
 
-    def change(self, place: Place, keyword: str, rule: Rule) -> tuple[str, bool]:
+    def change(self, place: Subschema, keyword: str, rule: Rule) -> tuple[str, bool]:
         """What to write, and whether that is proved equal to what stands there."""
         if time.monotonic() > self.end:
             return f"what that changes was not asked: {_SECONDS:.0f} s were used", False
@@ -770,7 +770,7 @@ class _Search:
             node = make(place.node)
             if node is None:
                 continue
-            after = _counted(rules, Place(Document(self.put(place.path, node)), place.path, node))
+            after = _counted(rules, Subschema(Document(self.put(place.path, node)), place.path, node))
             fits = after < before if rule in rules else after <= before
             if fits and self.apart(place, node) == ("", ""):
                 return f"write {json.dumps(node, ensure_ascii=False)[:400]}: it is proved equal", True
@@ -793,7 +793,7 @@ class _Search:
             holder[path[-1]] = node
         return copy
 
-    def apart(self, place: Place, node: Node) -> tuple[str | None, str | None]:
+    def apart(self, place: Subschema, node: Node) -> tuple[str | None, str | None]:
         """A shortest value that only the other schema takes, and one that only this one takes; "": proved
         that there is none; None: not known."""
         other = self.put(place.path, node)

@@ -32,7 +32,7 @@ from ._json_scan import pointer_of
 from ._stack import roomy
 from .checking import bytes_compiler
 from .comparing import shortest
-from .counting import Texts
+from .counting import RankedTexts
 from .errors import BudgetExceeded, StructgenError
 from .keywords import ASSERTING, inner_schemas
 from .operands import ROOT, SPELLING, Operand, operand, together
@@ -101,7 +101,7 @@ def examples(
     if n:
         most = len(found[0].text.encode()) + _ROOM if max_bytes is None else max_bytes
         whole("max_bytes", most, 0)
-        texts, chance = Texts(grammar, most), random.Random(seed)
+        texts, chance = RankedTexts(grammar, most), random.Random(seed)
         if not texts.total:
             raise BudgetExceeded(f"no text has at most {most} bytes: the shortest has {len(found[0].text)}")
         drawn = (texts.draw(chance) for _ in range(n))

@@ -16,15 +16,9 @@ from starlette.testclient import TestClient
 
 from structgen.serve.app import create_app
 from tests.test_serve import CHAT, RESPONSES, junk
+from tests.test_serve_reasoning import SCHEMA, TEXT
 
 MESSAGES = "/v1/messages"
-TEXT = "Ana ordered 2 lamps, ship to Porto"
-SCHEMA = {
-    "type": "object",
-    "properties": {"customer": {"type": "string"}, "city": {"type": "string"}},
-    "required": ["customer", "city"],
-    "additionalProperties": False,
-}
 ORDER = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
 WEATHER = {
     "name": "get_weather",

@@ -18,7 +18,7 @@ from oracles.oracle import JsonOracle
 from oracles.strategies import Features, Seeded, schema
 from structgen.checking import bytes_compiler
 from structgen.cli.main import main
-from structgen.counting import Texts
+from structgen.counting import RankedTexts
 
 ORDER: dict[str, Any] = {
     "type": "object",
@@ -96,7 +96,7 @@ def test_boundaries_behind_references_branches_patterns_and_other_keys() -> None
 
 
 def test_draws_are_uniform_and_repeat_by_seed() -> None:
-    texts, chance = Texts(bytes_compiler().regex("a|b[xy]{0,2}"), 3), random.Random(1)
+    texts, chance = RankedTexts(bytes_compiler().regex("a|b[xy]{0,2}"), 3), random.Random(1)
     assert texts.total == 8
     seen = collections.Counter(texts.draw(chance) for _ in range(8000))
     assert len(seen) == 8 and sum((n - 1000) ** 2 / 1000 for n in seen.values()) < 26  # chi2(7) at 0.0005

@@ -46,7 +46,7 @@ from ..errors import BudgetExceeded, SchemaTooComplex
 from ..lm.base import check_logprobs
 from ..logits import apply_bitmask
 from .errors import ApiError, busy, late, of_constraint
-from .masks import Masks
+from .masks import MaskThreads
 from .sequence import Answer, Job, Piece, entry_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class ModelThread:
         self.options = options
         self.metrics = metrics
         self._ends = frozenset(lm.eos_token_ids)
-        self._masks = Masks()
+        self._masks = MaskThreads()
         self._wake = threading.Condition()
         self._waiting: deque[Job] = deque()
         self._reading: deque[Job] = deque()

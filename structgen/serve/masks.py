@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from ..matcher import cpu_count
 from .sequence import Answer
 
-__all__ = ["Masks"]
+__all__ = ["MaskThreads"]
 
 _QUICK_THREADS = 8  # those that hang in a first slow mask included
 _SLOW = 0.003  # seconds of a mask
@@ -95,7 +95,7 @@ class _Fair(_Line):
         return chosen
 
 
-class Masks:
+class MaskThreads:
     """The threads that fill masks."""
 
     def __init__(self) -> None:

@@ -309,10 +309,7 @@ def thoughts_of(tmp_path: Path, folder: Path, drafts: int, inside: bool) -> list
     ]
 
 
-_DRAFTED = pytest.mark.xfail(strict=False, reason="0 to 6 of 80 sampled texts with drafts leave the budget")
-
-
-@pytest.mark.parametrize("drafts", [0, pytest.param(4, marks=_DRAFTED)])
+@pytest.mark.parametrize("drafts", [0, 4])  # with 4 some texts leave the budget: docs/hosts.md
 def test_thoughts_and_answer_in_one_grammar_end_in_time(tmp_path: Path, folder: Path, drafts: int) -> None:
     """`enable_in_reasoning` and the option `reasoning`: thoughts of every length, drafts over the border."""
     free, begun = thoughts_of(tmp_path, folder, drafts, inside=True)

@@ -8,7 +8,6 @@
 
 #include "base/depth.h"
 #include "base/undo.h"
-#include "base/utf8.h"
 #include "base/work.h"
 #include "numbers/decimal.h"
 #include "schema/lower/lower.h"

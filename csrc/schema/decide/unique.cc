@@ -44,7 +44,6 @@
 #include "base/error.h"
 #include "base/undo.h"
 #include "base/utf8.h"
-#include "numbers/decimal.h"
 #include "schema/decide/object.h"
 #include "strings/json_spelling.h"
 
