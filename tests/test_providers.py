@@ -22,7 +22,7 @@ from oracles.differential.instances import small_values
 from oracles.oracle import JsonOracle
 from oracles.strategies import Features, Seeded, schema
 from structgen.keywords import ASSERTING, rewritten
-from structgen.providers import PROVIDERS, Document, Place, _broken, lint_for
+from structgen.providers import PROVIDERS, Document, Subschema, _broken, lint_for
 
 PAIRS = {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True}
 SEEDS = 200
@@ -51,7 +51,7 @@ def rules(provider: str, package: str) -> tuple[Any, ...]:
     return sdk.rules
 
 
-def effects(rules: tuple[Any, ...], place: Place) -> dict[str, str]:
+def effects(rules: tuple[Any, ...], place: Subschema) -> dict[str, str]:
     """The first rule of each keyword."""
     return {name: rule.effect for name, rule in reversed(list(_broken(rules, place)))}
 
@@ -88,12 +88,12 @@ def test_anthropic_package_does_what_the_table_says() -> None:
             out = transform_schema(copy.deepcopy(given))
         except (ValueError, AssertionError, TypeError):
             assert any(
-                "refuses" in effects(sdk, Place(document, p, node)).values() for p, node in document.nodes
+                "refuses" in effects(sdk, Subschema(document, p, node)).values() for p, node in document.nodes
             )
             seen["refuses"] += 1
             continue
         for before, after in visited(given, out, {"anyOf": "anyOf", "oneOf": "anyOf", "allOf": "allOf"}):
-            told = effects(sdk, Place(document, (), before))
+            told = effects(sdk, Subschema(document, (), before))
             assert "refuses" not in told.values()
             for keyword in ASSERTING:
                 if keyword in before or keyword == "additionalProperties":
@@ -126,7 +126,7 @@ def test_openai_package_does_what_the_table_says() -> None:
             continue  # what it refers to is put in, and its own rules with it
         _ensure_strict_json_schema(out, path=(), root=out)
         for before, after in visited(given, out, {"anyOf": "anyOf", "allOf": "allOf"}):
-            told = effects(sdk, Place(document, (), before))
+            told = effects(sdk, Subschema(document, (), before))
             if told.get("allOf") == "rewrites":
                 assert "allOf" not in after
                 seen["allOf"] += 1
@@ -153,7 +153,7 @@ def test_google_package_refuses_what_the_table_says() -> None:
             continue
         document = Document(given)
         told = [
-            (node, effects(sdk, Place(document, path, node)))
+            (node, effects(sdk, Subschema(document, path, node)))
             for path, node in document.nodes
             if "$defs" not in path  # left out where no reference leads there
         ]
@@ -177,7 +177,7 @@ def test_mistral_package_does_what_the_table_says() -> None:
         given = random_schema(seed)
         document, out = Document(given), rec_strict_json_schema(copy.deepcopy(given))
         for before, after in visited(given, out, {"anyOf": "anyOf", "allOf": "allOf"}):
-            told = effects(sdk, Place(document, (), before))
+            told = effects(sdk, Subschema(document, (), before))
             changed = before.get("additionalProperties") != after.get("additionalProperties")
             if changed and not isinstance(before.get("additionalProperties"), dict):
                 assert after["additionalProperties"] is False
