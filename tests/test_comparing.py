@@ -21,7 +21,7 @@ from oracles.differential.instances import small_values
 from oracles.oracle import JsonOracle, mask_of
 from oracles.strategies import Features, Seeded, pattern, schema
 from structgen.checking import bytes_compiler
-from structgen.counting import Texts
+from structgen.counting import RankedTexts
 from structgen.operands import operand
 
 LONG = int(float(os.environ.get("STRUCTGEN_LONG", "0")))
@@ -185,5 +185,5 @@ def test_counts_of_schemas_and_grammars() -> None:
 
 
 def test_ranks_are_all_texts_once() -> None:
-    texts = Texts(operand({"enum": [1, "ab", None, [True, {}]]}).grammar(), 20)
+    texts = RankedTexts(operand({"enum": [1, "ab", None, [True, {}]]}).grammar(), 20)
     assert {texts.at(i) for i in range(texts.total)} == {b"1", b'"ab"', b"null", b"[true,{}]"}
