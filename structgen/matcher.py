@@ -102,14 +102,12 @@ class Matcher:
             max_tokens: tokens left, this one included. When given, only tokens are allowed after which the
                 text can still be completed (end-of-sequence token included) within what is left, however its
                 rest is cut into tokens. After such a token the next mask is never empty, and with enough to
-                spare the mask is the one without a budget. With 8 tokens left or fewer the mask is exact, but
-                where its search is too large (`mask_exact` is False then) or a rule limits tokens. With more,
-                a token is refused if a completion that is shortest in bytes does not fit, though one that is
-                longer in bytes and shorter in tokens would. Where what was read in a key or an item decides
+                spare the mask is the one without a budget. A token is refused if a completion that is
+                shortest in bytes does not fit, though one that is longer in bytes and shorter in tokens
+                would; then `mask_exact` is False. Where what was read in a key or an item decides
                 how the text can be finished, tokens are tried as they are: three of those alike, 2,000 in
                 all. It costs one comparison while the budget is larger than what any allowed token could make
-                necessary; near the end a look at the tokens in doubt, and from 8 tokens down a search of a
-                millisecond or two.
+                necessary, and a look at the tokens in doubt near the end.
 
         What raises here leaves the row all zero, which allows no token, unless it is the mask or the row
         that is wrong: then nothing is touched.
@@ -238,8 +236,8 @@ class Matcher:
 
         So it is where the grammar was compiled with ``on_limit="subset"`` and something was too much to tell:
         of the mask filled last, or of the grammar before (then it stays so). So is a mask near the end of a
-        budget whose search was too large (`fill_bitmask`). Every token of such a mask is allowed, and the
-        text can be completed after it.
+        budget that refused a token for the tokens left (`fill_bitmask`). Every token of such a mask is
+        allowed, and the text can be completed after it.
         """
         return self._core.mask_exact
 

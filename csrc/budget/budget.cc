@@ -21,11 +21,12 @@
 //     planned()     the next state may have another completion, equally short, that takes more tokens. Then
 //                   the plan that the text has followed so far is followed on
 //
-// The count is an upper bound: another text may be longer and take fewer tokens. If the count exceeds
-// the budget, a search looks for fewer tokens (budget/reach.h) where few are left (kExact) or where the
-// mask would be empty; it also looks for tokens where the vocabulary cannot spell the shortest text.
-// Two bounds spare most searches: the bytes that complete the state (parse/lengths.h), at one token a
-// byte, show that the budget suffices; budget/outline.h shows that it does not.
+// The count is an upper bound: another text may be longer and take fewer tokens. So a mask is a part of
+// what a search over all texts would allow. An example: behind a token, `ab` is the shortest rest and takes
+// two tokens; the rest `xyz` takes one. With 3 tokens left the token is refused (itself, `a`, `b`, the end:
+// 4), though `xyz` would fit. A search (budget/reach.h) looks for fewer tokens only where no token is known
+// to fit, and where the vocabulary cannot spell the shortest text. The bytes that complete a state
+// (parse/lengths.h), at one token a byte, spare most counts.
 //
 // The same answer for the same text. needed() and plan() are functions of a state, planned() is a
 // function of the text and the budget: it looks back to the last place where needed() was no more than
@@ -80,7 +81,9 @@ bool more_than(std::span<const uint32_t> row, std::size_t n) {
   return found > n;
 }
 
-[[noreturn]] void unknown(std::size_t budget) {
+// Whether a search found a way; throws where it found none and ruled none out.
+bool certain(Reach::Answer found, std::size_t budget) {
+  if (found != Reach::Answer::kUnknown) return found == Reach::Answer::kYes;
   throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
                                               " tokens was found, and none was ruled out; tokens_needed() "
                                               "tokens are known to suffice");
@@ -238,19 +241,12 @@ bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
   return s != Parser::dead() && parser().state(s).accepting;
 }
 
-// A search that ends at states whose shortest text fits. An outline serves graphs without captured text
-// only.
-Reach Budget::search(TokenGraph& graph, bool outlined) {
-  return Reach(
-      graph, [this](StateId s) { return shortest(s); }, outlined && all_.fast ? &all_.outline : nullptr);
+// A search that ends at states whose shortest text fits.
+Reach Budget::search(TokenGraph& graph) {
+  return Reach(graph, [this](StateId s) { return shortest(s); });
 }
 
-// The searches of one question. The outline begins anew, so that the answer does not depend on earlier
-// calls.
-Budget::Asked Budget::asked() {
-  all_.outline.begin();
-  return {search(all_.graph, true), search(all_.exact_graph, false)};
-}
+Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
 
 // Whether any tokens can be found that complete s, a state whose shortest text cannot be spelled. `out`
 // takes the tokens.
@@ -260,7 +256,7 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
     return text && text->tokens < kTooMany && text->from != Finish::kBytes;
   };
   StateId at = graph.begin(s);
-  const Reach::Answer found = search(graph, false).find(at, ends, out, work);
+  const Reach::Answer found = search(graph).find(at, ends, out, work);
   if (found != Reach::Answer::kYes) return found;
   const std::vector<TokenId> rest = plan(at);
   out.insert(out.end(), rest.begin(), rest.end());
@@ -291,7 +287,6 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
 
 // The same question with more work, as a user's call may spend it.
 Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
-  allow_outline(kAskedReach);
   uint64_t work = kAskedReach, exact_work = kTextReach;
   if (!all_.limits) {
     const Reach::Answer found = within(search.reach, all_.graph, s, budget, work, way);
@@ -354,7 +349,7 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   };
   std::vector<TokenId> tokens;
   StateId to = all_.masks.blind(s);
-  Reach down = search(all_.graph, false);
+  Reach down = search(all_.graph);
   if (down.descend(to, budget, bytes, rest, next, tokens, work) != Reach::Answer::kYes) return kTooMany;
   const std::vector<TokenId> last = plan(to);
   tokens.insert(tokens.end(), last.begin(), last.end());
@@ -482,25 +477,7 @@ std::optional<bool> Budget::fits(std::size_t budget) {
   if (needed(here()) <= budget) return true;
   // planned() may have allowed the token.
   if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;
-  if (budget >= kExact || all_.limits) return false;
-  // A mask spends this work on all its tokens, so a single token may be found here and not there; only
-  // a no is certain.
-  uint64_t work = kMaskReach;
-  Asked searches = asked();
-  allow_outline(kMaskOutline);
-  const Reach::Answer few = within(searches.reach, all_.graph, here(), budget, work, nullptr);
-  return few == Reach::Answer::kNo ? std::optional(false) : std::nullopt;
-}
-
-// Where something was left out of a grammar, the outline's larger language may lack a part of the
-// state's, so nothing is proved by it.
-void Budget::allow_outline(uint64_t work) { all_.outline.allow(partial_ ? 0 : work); }
-
-// For a state inside a string: the tokens that can be the first of `budget` tokens. False where that is
-// not known.
-bool Budget::leaving(StateId s, std::size_t budget, std::vector<TokenId>& out) {
-  if (all_.parser.state(s).accepting) return false;
-  return all_.outline.leaving(s, budget, out);
+  return false;
 }
 
 void Budget::set_only(uint32_t* row, TokenId t) const {
@@ -560,8 +537,8 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
 // Where tokens are limited, a budget counts the ways out of the limits.
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   if (needed(here()) > budget) {
-    if (sought_within(here(), budget, nullptr) != Reach::Answer::kNo) unknown(budget);
-    return false;
+    const Reach::Answer found = sought_within(here(), budget, nullptr);
+    return certain(found == Reach::Answer::kNo ? found : Reach::Answer::kUnknown, budget);
   }
   const Vocabulary& v = vocabulary();
   if (budget == 1) {
@@ -666,14 +643,10 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   // A token that certainly leaves enough.
   TokenId next = -1;
   const bool enough = needed(here()) <= budget;
-  // Near the end each token is searched for, so the plan is wanted only where no token is found.
-  const bool exact = !enough && budget <= kExact;
   if (enough) {
     next = finish(here()).next;
-  } else if (!exact) {
-    const Reach::Answer found = planned(budget, next);
-    if (found == Reach::Answer::kUnknown) unknown(budget);
-    if (found == Reach::Answer::kNo) return false;
+  } else if (!certain(planned(budget, next), budget)) {
+    return false;
   }
   // With tokens to spare, tokens that stay inside a run of characters need no look: they leave the rest
   // as it is, whatever was captured, and a character that is begun takes at most kSpare more bytes.
@@ -693,38 +666,24 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   const bool listed = m && !m->dense && all_.fast && !partial_;
   std::vector<uint32_t> open;
   Trial trial(*this, budget);
-  // Near the end of a budget no token that stays inside a string can be the next one; only those that
-  // leave it are judged.
   std::vector<TokenId> tokens;
-  const bool leaves = !listed && all_.fast && budget <= kExact && leaving(from, budget, tokens);
   if (listed) {
     tokens.assign(m->added, m->added + m->n_added);
     tokens.insert(tokens.end(), m->shared, m->shared + m->n_shared);
     // Facts learnt from one token help the next, so the order is always the same.
     std::sort(tokens.begin(), tokens.end());
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-  } else if (leaves) {
-    open.assign(v.words(), 0);
-    for (const TokenId t : tokens)
-      if (has_bit(row, t)) set_bit(open.data(), t);
   } else {
     open.assign(row, row + v.words());
     for (TokenId t : v.eos()) clear_bit(open.data(), t);
     if (skip)
       for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~skip[w];
-  }
-  if (!listed) {
     trial.open = open.data();
     trial.keep.assign(v.words(), 0);
   }
   const auto judge = [&] {
     if (listed) {
       for (const TokenId t : tokens) trial.judge_one(t, from);
-    } else if (leaves) {
-      for (const TokenId t : tokens)
-        if (trial.asks(t)) trial.judge_one(t, from);
-      // Other tokens were not looked at, so no bound holds.
-      trial.most = kTooMany;
     } else if (more_than(open, kFew)) {
       if (!trial.judge_strings(from)) trial.judge_all(from);
     } else {
@@ -735,33 +694,33 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     if (trial.alike.empty() && trial.alone.empty()) {
       // For every budget from here on, no token needs more than the worst of these.
       most = std::max(trial.most, most);
-      if (!trial.tired && !trial.sought && most < kTooMany) set_loose(from, row, most);
+      if (!trial.tired && most < kTooMany) set_loose(from, row, most);
     } else {
       trial.judge_texts();
     }
     // A token that was not found in time is refused.
-    if (trial.cut || trial.tired || unproved_) exact_ = false;
+    if (trial.tired || unproved_) exact_ = false;
   };
   // A token that was not judged yet is refused.
   if (!told(judge)) exact_ = false;
+  bool refused = false;
   if (listed) {
+    refused = trial.taken.size() < tokens.size();
     std::fill(row, row + v.words(), 0u);
     for (const TokenId t : trial.taken) set_bit(row, t);
     if (m->accepting) set_ends(v, row);
   } else {
-    if (leaves) {
-      std::fill(row, row + v.words(), 0u);
-      if (all_.parser.state(here()).accepting) set_ends(v, row);
+    for (uint32_t w = 0; w < v.words(); ++w) {
+      refused = refused || (open[w] & ~trial.keep[w]);
+      row[w] = (row[w] & ~open[w]) | trial.keep[w];
     }
-    for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
   }
+  // With two tokens left a token fits exactly where the text may end behind it.
+  if (refused && budget > 2) exact_ = false;
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
-    const bool bytes = enough && finish(here()).from == Finish::kBytes;
-    if (bytes) next = nearest();
-    const Reach::Answer found = bytes && next >= 0 ? Reach::Answer::kYes : planned(budget, next);
-    if (found == Reach::Answer::kUnknown) unknown(budget);
-    if (found == Reach::Answer::kNo) return false;
+    if (finish(here()).from == Finish::kBytes) next = nearest();
+    if (next < 0 && !certain(planned(budget, next), budget)) return false;
   }
   // The certain token is set, whatever part of the row was judged.
   if (next >= 0) row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);

@@ -10,7 +10,6 @@
 //     limits.h      ways out of what a grammar limits in tokens
 //     spellable.h   what a vocabulary without all bytes can spell
 //     reach.h       searches for fewer tokens than a shortest text takes, in token_graph.h
-//     outline.h     proofs that tokens are too few, in a smaller graph
 //     targets.h     the states that one token inside a string leads to
 //     trial.h       the tokens of one mask that are in doubt
 #pragma once
@@ -26,7 +25,6 @@
 #include <vector>
 
 #include "budget/limits.h"
-#include "budget/outline.h"
 #include "budget/reach.h"
 #include "budget/spellable.h"
 #include "budget/targets.h"
@@ -79,7 +77,6 @@ struct Budgets {
         lengths(bounds_in_bytes),
         fast(fast_rows),
         targets(parser, masks, world.slices, *world.vocabulary),
-        outline(world, parser, masks),
         graph(parser, masks, targets, *world.vocabulary, limited, false, world.policy.reach()),
         exact_graph(parser, masks, targets, *world.vocabulary, limited, true, world.policy.reach()) {
     if (limited)
@@ -89,7 +86,7 @@ struct Budgets {
           std::make_unique<Spellable>(world, parser, productions, masks, completion, graph, exact_graph);
   }
   std::size_t byte_size() const {
-    return outline.byte_size() + graph.byte_size() + exact_graph.byte_size() + shortest.size() * 56 +
+    return graph.byte_size() + exact_graph.byte_size() + shortest.size() * 56 +
            (found.size() + sought.size()) * 200 + bounds.size() * 56 + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
@@ -116,7 +113,6 @@ struct Budgets {
   // Keyed by state: the bounds that were asked for.
   std::unordered_map<uint32_t, TokenBounds> bounds;
   Targets targets;
-  Outline outline;
   // The second graph keeps captured text.
   TokenGraph graph, exact_graph;
   // Null where the grammar limits no tokens.
@@ -165,12 +161,6 @@ class Budget {
  private:
   struct Trial;
   static constexpr std::size_t kTooMany = Reach::kFar;
-  // With at most so many tokens left a mask is exact: each token in doubt is searched for.
-  static constexpr std::size_t kExact = 8;
-  // Work of one mask's searches, about a millisecond.
-  static constexpr uint64_t kMaskReach = 100'000;
-  // Work of the proofs that spare searches (budget/outline.h).
-  static constexpr uint64_t kMaskOutline = 100'000;
   // The searches of one question that may take long: without and with captured text.
   struct Asked {
     Reach reach, exact_reach;
@@ -179,11 +169,9 @@ class Budget {
   Parser& parser() const { return all_.parser; }
   const Vocabulary& vocabulary() const { return *all_.world.vocabulary; }
   bool omits() const { return all_.world.regexes.effort().omits(); }
-  Reach search(TokenGraph& graph, bool outlined);
+  Reach search(TokenGraph& graph);
   Asked asked();
-  void allow_outline(uint64_t work);
   bool any_text(StateId s);
-  bool leaving(StateId s, std::size_t budget, std::vector<TokenId>& out);
   Finish cut(std::string_view text, Finish::From from) const;
   bool completes(StateId s, std::string_view text);
   Finish spelled(StateId s);

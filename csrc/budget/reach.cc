@@ -64,47 +64,16 @@ std::vector<TokenId> Reach::way(StateId& s) {
   return out;
 }
 
-// within() for a state inside a string where only the tokens that leave the string can serve. False:
-// that is not known, and the caller looks at all edges.
-bool Reach::leave(StateId s, std::size_t k, uint64_t& work, Answer& out) {
-  std::vector<TokenId> tokens;
-  if (!outline_->leaving(s, k, tokens)) return false;
-  out = Answer::kNo;
-  const ByteSet live = graph_.parser().live(s);
-  work -= std::min<uint64_t>(work, tokens.size());
-  charge(static_cast<int64_t>(tokens.size() / 8));
-  std::unordered_set<uint32_t> seen;
-  for (const TokenId t : tokens) {
-    if (!live.has(static_cast<uint8_t>(graph_.vocabulary().bytes(t)[0]))) continue;
-    const StateId to = graph_.step(s, t);
-    if (to == Parser::dead() || !seen.insert(to.v).second) continue;
-    const Answer a = within(to, k - 1, work);
-    if (a == Answer::kYes) {
-      take(s, to, t);
-      out = a;
-      return true;
-    }
-    if (a == Answer::kUnknown) out = a;
-  }
-  if (out == Answer::kNo) raise(s, k + 1);
-  return true;
-}
-
 // Iterates over depth by recursion: at most k levels. Facts come first, from the cheapest to the
-// dearest: bounds that are known, the outline, an earlier search that told nothing, and then the edges.
+// dearest: bounds that are known, an earlier search that told nothing, and then the edges.
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (least(s) > k) return Answer::kNo;
   if (known(s) <= k) return Answer::kYes;
-  if (outline_ && outline_->too_few(s, k)) {
-    raise(s, k + 1);
-    return Answer::kNo;
-  }
   const uint64_t before = work;
   if (const auto met = tried_.find(s.v);
       met != tried_.end() && k <= met->second.tokens && before <= met->second.work)
     return Answer::kUnknown;
-  if (Answer told; outline_ && leave(s, k, work, told)) return told;
   const TokenGraph::Edges* e = edges(s, work);
   if (!e) return Answer::kUnknown;
   work -= std::min<uint64_t>(work, kPerEdge * e->to.size());

@@ -30,11 +30,13 @@
 #include <unordered_set>
 #include <vector>
 
-#include "budget/outline.h"
 #include "budget/token_graph.h"
 #include "parse/state.h"
 
 namespace structgen {
+
+// Fewer tokens are looked for only up to this number.
+constexpr std::size_t kDeep = 64;
 
 class Reach {
  public:
@@ -43,9 +45,7 @@ class Reach {
   // The number of tokens of a state's shortest text, the end token included; kFar if none is known. It
   // must be a function of the state.
   using Shortest = std::function<std::size_t(StateId)>;
-  // `outline`: proves cheaply that tokens are too few; null: there is no such proof.
-  Reach(TokenGraph& graph, Shortest shortest, Outline* outline)
-      : graph_(graph), shortest_(std::move(shortest)), outline_(outline) {}
+  Reach(TokenGraph& graph, Shortest shortest) : graph_(graph), shortest_(std::move(shortest)) {}
 
   // Every call needs a state that TokenGraph::begin() gave.
   //
@@ -74,7 +74,6 @@ class Reach {
 
  private:
   const TokenGraph::Edges* edges(StateId s, uint64_t& work);
-  bool leave(StateId s, std::size_t k, uint64_t& work, Answer& out);
   // The number of tokens that suffice; kFar if none is known.
   std::size_t known(StateId s) const;
   void take(StateId s, StateId to, TokenId token);
@@ -82,7 +81,6 @@ class Reach {
 
   TokenGraph& graph_;
   const Shortest shortest_;
-  Outline* const outline_;
   struct Step {
     std::size_t tokens;
     TokenId next;

@@ -31,14 +31,6 @@ bool differs(std::string_view token, std::string_view text) {
 }
 }  // namespace
 
-// Whether so many tokens are shown to complete s, with the rest of this mask's work.
-Reach::Answer Budget::Trial::few(StateId s, std::size_t left, std::vector<TokenId>* way) {
-  if (left >= kExact || of.all_.limits) return Reach::Answer::kNo;
-  const Reach::Answer found = of.within(searches.reach, of.all_.graph, s, left, reach, way);
-  cut = cut || found == Reach::Answer::kUnknown;
-  return found;
-}
-
 // The tokens that a token into s needs, itself included. The last state is remembered apart, because
 // neighbours in the trie often lead to the same state.
 std::size_t Budget::Trial::judged(StateId s) {
@@ -58,8 +50,7 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// An upper bound where the budget suffices; after a search that succeeded, the budget itself. Bounds
-// come first, from the cheapest to the dearest.
+// An upper bound. Bounds come first, from the cheapest to the dearest.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;
@@ -67,13 +58,8 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   if (epoch.fast && !of.partial_) {
     if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
     if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
-    if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
   }
-  const std::size_t out = of.needed(s) + 1;
-  if (out <= budget) return out;
-  const Reach::Answer found = few(s, budget - 1, nullptr);
-  sought = sought || found == Reach::Answer::kYes;
-  return found == Reach::Answer::kYes ? budget : out;
+  return of.needed(s) + 1;
 }
 
 // The same bound for s inside a character of the run that was looked at: the rest of the character byte
@@ -94,7 +80,6 @@ std::size_t Budget::Trial::by_way_of_run(StateId s) const {
 // so the text matters only if it decides what comes next.
 bool Budget::Trial::matters(StateId s) const {
   if (budget == 2) return of.all_.parser.state(s).poisoned;
-  if (of.all_.fast && of.all_.outline.known_too_few(s, budget - 1)) return false;
   return of.all_.completion.text_matters(s);
 }
 
@@ -178,7 +163,7 @@ void Budget::Trial::judge_all(StateId from) {
         judge(tokens, now.state, now.blind);
         if (last_needed <= budget)
           met[to].verdict = kTake;
-        else if (!now.blind && searches.reach.least(now.state) >= budget)
+        else if (!now.blind)
           met[to].verdict = kRefuse;
       }
     }
@@ -251,11 +236,9 @@ void Budget::Trial::judge_texts() {
     if (s == Parser::dead()) return false;
     way.clear();
     if (budget == 2) return of.parser().state(s).accepting;
-    if (of.needed(s) + 1 <= budget) {
-      way = of.plan(s);
-      return true;
-    }
-    return few(s, budget - 1, &way) == Reach::Answer::kYes;
+    if (of.needed(s) + 1 > budget) return false;
+    way = of.plan(s);
+    return true;
   };
   // In the order of tokens, because the numbers of states depend on the order in which they were met.
   std::vector<const std::vector<TokenId>*> groups;

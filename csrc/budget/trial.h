@@ -28,10 +28,7 @@ namespace structgen {
 // The tokens of one mask that are looked at, and the verdicts.
 struct Budget::Trial {
   Budget& of;
-  Trial(Budget& asking, std::size_t tokens) : of(asking), searches(asking.asked()), budget(tokens) {
-    of.allow_outline(kMaskOutline);
-  }
-  Asked searches;
+  Trial(Budget& asking, std::size_t tokens) : of(asking), budget(tokens) {}
   const std::size_t budget;
   // A row of the tokens that are asked for; null: all tokens that are shown.
   const uint32_t* open = nullptr;
@@ -43,11 +40,6 @@ struct Budget::Trial {
   std::size_t most = 0;
   // More states were met than one mask looks at.
   bool tired = false;
-  // For some token a search did not end, because that was too much work.
-  bool cut = false;
-  // For some token a search found that it fits; only masks near the end search.
-  bool sought = false;
-  uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
   // Keyed by state: the tokens that a token into it needs.
@@ -71,7 +63,6 @@ struct Budget::Trial {
       set_bit(keep.data(), t);
   }
 
-  Reach::Answer few(StateId s, std::size_t left, std::vector<TokenId>* way);
   std::size_t judged(StateId s);
   std::size_t tokens_into(StateId s);
   std::size_t by_way_of_run(StateId s) const;

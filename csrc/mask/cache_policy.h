@@ -25,8 +25,8 @@
 // more, and a mask that would try some is inexact.
 //
 // What budgets, canvases and middles keep beside states. Each of these stops growing or begins anew at
-// a limit of its own, and its answers say so where that makes them less exact: edges and outlines of
-// searches for fewer tokens (budget/token_graph.h, budget/outline.h), what tokens can spell
+// a limit of its own, and its answers say so where that makes them less exact: edges of searches
+// for fewer tokens (budget/token_graph.h), what tokens can spell
 // (budget/spellable.h), what any token does to a regex (holes/strides.h), the states that read a middle
 // (holes/quotient.h), clouds (engine/canvas.h).
 //
@@ -59,7 +59,6 @@ struct CachePolicy {
   // What is left of the worlds after some grammars were dropped.
   std::size_t kept() const { return bytes / 4 * 3; }
   std::size_t tried() const { return bytes + (16u << 20); }
-  std::size_t outline() const { return bytes / 16 + kOneSearch; }
   std::size_t reach() const { return bytes / 8 + kOneSearch; }
   std::size_t spelling() const { return bytes / 4 + kOneSearch; }
   std::size_t strides() const { return bytes / 4; }

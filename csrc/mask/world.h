@@ -7,12 +7,10 @@
 
 #include <atomic>
 #include <memory>
-#include <optional>
 
 #include "base/fork.h"
 #include "mask/cache_policy.h"
 #include "mask/slices.h"
-#include "mask/suffixes.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
 #include "strings/json_spelling.h"
@@ -46,28 +44,6 @@ struct World {
     return published.load(std::memory_order_relaxed) + grammars.load(std::memory_order_relaxed);
   }
 
-  // The bytes that tokens hold behind their quotes, and the tokens that end with a quote; under the
-  // lock. A token with two quotes, such as `":"`, has an entry for each.
-  struct Tails {
-    Suffixes texts;
-    std::vector<TokenId> ends;
-  };
-  const Tails& tails() {
-    if (tails_) return *tails_;
-    Tails out;
-    std::vector<SuffixText> texts;
-    for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t) {
-      const std::string_view bytes = vocabulary->bytes(t);
-      for (std::size_t at = bytes.find('"'); at != bytes.npos; at = bytes.find('"', at + 1))
-        if (at + 1 < bytes.size())
-          texts.push_back({bytes.substr(at + 1), {t, 0}});
-        else
-          out.ends.push_back(t);
-    }
-    build_suffixes(std::move(texts), out.texts);
-    return tails_.emplace(std::move(out));
-  }
-
   // A row: the tokens with a byte that may end a key or an item of JSON; under the lock.
   const Words& ends_of_items() {
     if (!ends_of_items_.empty()) return ends_of_items_;
@@ -94,7 +70,6 @@ struct World {
   std::atomic<std::size_t> kept{0};
 
  private:
-  std::optional<Tails> tails_;
   Words ends_of_items_;
 };
 

@@ -215,9 +215,9 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
             "forbid" forbids the refused value where it stood; "tell" adds the error to the prompt.
         speculate: "auto", a list of drafters or a `structgen.speculation.Speculation`: several tokens a
             forward, and the same ones as without, under the same seed too. Two things may change a text:
-            floating point, where a near tie falls the other way in a wider forward, and masks that are not
-            exact (`mask_exact`: near the end of a budget, and with on_limit="subset"). "auto" does nothing
-            for a model that cannot take drafts back; drafters raise LanguageModelError there.
+            floating point, where a near tie falls the other way in a wider forward, and masks that met a
+            limit of work (with on_limit="subset"). "auto" does nothing for a model that cannot take drafts
+            back; drafters raise LanguageModelError there.
         logprobs: False leaves `Result.logprobs` empty, which saves work when speculating.
         top_logprobs: the k most probable tokens of each place, before and after the mask.
         compiler: compiles the constraint; by default one per model, kept with its caches.

@@ -14,7 +14,7 @@ The law is  P_L(s) = P(s) * 1[s in L] * phi(s) / Z  over token strings s that en
   double precision.
 - L holds the texts of the grammar that end within `max_tokens`, end-of-sequence included. With
   budget="mask" tokens are allowed only while a completion is known to fit (no dead ends; L loses the texts
-  with a beginning that the engine cannot promise to complete, rarely one with 8 tokens left or fewer); with
+  with a beginning that the engine cannot promise to complete, see `Matcher.fill_bitmask`); with
   budget="reject" L is every text that fits, and beginnings that run out of room have weight 0.
 """
 
