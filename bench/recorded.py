@@ -84,15 +84,16 @@ def kinds() -> dict[str, Callable[[int], Any]]:
         "budget-grammar": least.of_grammar,
         "reasoning": lambda seed: reasoning.means_what_it_says(Seeded(seed)),
         "drafts": lambda seed: reasoning.thinks_and_answers(Seeded(seed)),
+        "host-drafts": lambda seed: reasoning.a_host_drafts(Seeded(seed)),
         "samplers": sampler,
     }
 
 
 # Chunks of each kind in a turn of 40. What is quick, and finds the most, comes most often.
 TURN = {
-    "contextual": 6, "dynamic": 6, "scannerless": 3, "gbnf": 3, "tokens": 2, "tokens-ebnf": 2,
+    "contextual": 5, "dynamic": 6, "scannerless": 3, "gbnf": 3, "tokens": 2, "tokens-ebnf": 2,
     "tokens-lark": 2, "limits": 2, "captures": 1, "styles": 4, "budget": 3, "budget-schema": 1,
-    "budget-grammar": 1, "reasoning": 1, "drafts": 1, "samplers": 2,
+    "budget-grammar": 1, "reasoning": 1, "drafts": 1, "host-drafts": 1, "samplers": 2,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 A case is a seed: marks, a grammar of answers, limits, and a model that draws at random. `means_what_it_says`
 compares verdicts on random tokens with `valid`, which cuts a text in another way than the engine does.
 `thinks_and_answers` writes a text under a budget with drafts of 1 to 8 tokens, and takes some of it back.
+`a_host_drafts` does so by the calls that a serving engine makes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import structgen as sg
 from oracles import oracle
 from oracles.strategies import Source
+from structgen.integrations.hosts import HostRequest, request_of
 
 # Tokens that end, begin and cross the marks; special tokens are named and have no text.
 _TEXTS = [
@@ -172,21 +174,74 @@ def thinks_and_answers(source: Source) -> None:
     assert reasoning.required <= (thoughts is not None)
 
 
+def a_host_drafts(source: Source) -> None:
+    """The calls of a serving engine that drafts, as vLLM makes them, over a batch of texts.
+
+    A draft is cut by `validate`. Rows of all its places are filled and tokens accepted in between, then all
+    is rolled back. The engine takes some of the draft and one token of the row behind. A row is left out of
+    a step at times. Every draft token has to be in its row, and each text ends in time, whole.
+    """
+    going = []
+    for _ in range(source.integer(1, 3)):
+        answer, grammar, reasoning = case(source)
+        room = grammar.matcher().tokens_needed() + source.pick([0, 0, 1, 2, 5, 20])
+        request = request_of(grammar, max_tokens=room)
+        going.append((request, grammar.matcher(), room, [], answer, reasoning))
+    while going:
+        place = source.integer(0, len(going) - 1)
+        request, free, room, tokens, answer, reasoning = going[place]
+        taken = _engine_step(source, request, free)[: room - len(tokens)]
+        taken = taken[: taken.index(EOS) + 1] if EOS in taken else taken
+        tokens += taken
+        assert free.accept_tokens(taken)
+        assert request.accept(taken) and request.error is None, (tokens, request.error)
+        if request.is_terminated():
+            assert tokens[-1] == EOS and valid(answer, reasoning, tokens[:-1]), tokens
+            del going[place]
+        else:
+            assert len(tokens) < room, ("cut off", tokens)
+
+
+def _engine_step(source: Source, request: HostRequest, free: sg.Matcher) -> list[int]:
+    """The tokens of one step: some of a draft and one more. `free` is at the same place without a budget."""
+    draft = _guesses(source, free.fork(), source.integer(0, 8))
+    draft = draft[: request.validate(draft)]
+    assert EOS not in draft[:-1]
+    rows, mask = [], oracle.fresh_mask(SIZE)
+    for token in [*draft, None]:
+        if not request.is_terminated():
+            request.fill(mask, 0)
+            rows.append(oracle.bits(mask, SIZE).copy())
+            assert token is None or rows[-1][token], ("a draft token that its row forbids", draft)
+        assert token is None or request.accept([token])
+    request.rollback(len(draft))
+    for i, row in enumerate(rows):
+        others = [int(t) for t in np.flatnonzero(row) if t not in draft[i : i + 1]]
+        if i == len(draft) or (others and source.chance(30)):
+            return [*draft[:i], int(source.pick(others))]
+    return draft
+
+
+def _guesses(source: Source, at: sg.Matcher, length: int) -> list[int]:
+    """A draft, mostly of what the grammar allows, so that drafts are long; it may run over an end."""
+    draft: list[int] = []
+    while len(draft) < length:
+        allowed = [] if at.is_terminated() else np.flatnonzero(oracle.mask_of(at, SIZE))
+        guided = len(allowed) and source.chance(90)
+        draft.append(int(source.pick(allowed)) if guided else source.integer(0, SIZE - 1))
+        if not at.accept_token(draft[-1]) and not at.is_terminated():
+            break
+    return draft
+
+
 def _mask(matcher: sg.Matcher, left: int) -> Any:
     return oracle.mask_of(matcher, SIZE, left)
 
 
 def _draft(source: Source, matcher: sg.Matcher, left: int) -> list[int]:
     """The tokens of a draft up to the first that a mask under the budget forbids, and one of that mask."""
-    length, at, taken = source.integer(1, 8), matcher.fork(), []
-    draft: list[int] = []
-    guess = matcher.fork()
-    for _ in range(length):  # mostly what the grammar allows, so that drafts are long
-        allowed = np.flatnonzero(oracle.mask_of(guess, SIZE))
-        token = int(source.pick(allowed)) if source.chance(90) else source.integer(0, SIZE - 1)
-        draft.append(token)
-        if not guess.accept_token(token) or guess.is_terminated():
-            break
+    at, taken = matcher.fork(), []
+    draft = _guesses(source, matcher.fork(), source.integer(1, 8))
     fits = matcher.validate_tokens(draft)
     fork = matcher.fork()
     assert all(fork.accept_token(t) for t in draft[:fits])

@@ -137,8 +137,9 @@ class CompiledGrammar:
                 where the text may not end, even those that are ordinary text.
             max_tokens: tokens of the whole text, its end included. `fill_bitmask` and `fill_bitmasks` then
                 allow only tokens after which the text can be completed within what is left; steps of
-                `accept_bytes` count as one token each, and `rollback` gives tokens back. Only masks know
-                of it: `accept_token` and `validate_tokens` take what the grammar takes.
+                `accept_bytes` count as one token each, and `rollback` gives tokens back. Masks and
+                `validate_tokens` know of it; `accept_token` takes what the grammar takes, because the host
+                has chosen that token already.
             after_end: "ignore" takes any tokens after the end as steps that change nothing, for hosts that
                 hand them over; "refuse" takes end tokens and tokens without text alone.
 

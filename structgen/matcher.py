@@ -196,7 +196,11 @@ class Matcher:
         return self._core.accept_bytes(utf8(text))
 
     def validate_tokens(self, tokens: Sequence[int]) -> int:
-        """Length of the longest prefix that would be accepted; the state does not change."""
+        """Length of the longest prefix of a draft that the masks allow; the state does not change.
+
+        Without `max_tokens` of the matcher the masks allow what `accept_token` takes. With it they also keep
+        room for the rest of the text. Cost: a step a token; near the end of the room that of a mask.
+        """
         return _with_ids(self._core.validate_tokens, tokens)
 
     def validate_bytes(self, text: bytes | str) -> int:

@@ -82,8 +82,9 @@ def test_any_order_of_calls_is_a_replay(seed: int) -> None:
                     or good == replayed(grammar, text).validate_tokens(draft)
                     or (EOS in draft[:good])
                 )
-                assert request.accept(draft) == (good == len(draft))
-                if good == len(draft):
+                over = EOS in draft[:good] or ended is not None  # tokens after the end are taken
+                assert request.accept(draft) == (over or good == len(draft))
+                if over or good == len(draft):
                     if ended is None and EOS in draft:
                         ended = len(taken) + draft.index(EOS) + 1
                     taken += draft
@@ -375,6 +376,7 @@ def test_a_draft_beyond_the_budget_ends_nothing() -> None:
     batch = [ENGINE.request(grammar, max_tokens=4) for _ in range(2)]
     mask = torch.zeros((2, WORDS), dtype=torch.int32)
     for request in batch:
+        assert request.validate(list(b"aaa")) == 2 and request.validate([*b"12", EOS, PAD]) == 3
         assert request.accept(list(b"aaa"))
     batch[0].fill(mask, 0)
     fill_rows(batch[1:], mask, rows=[1])

@@ -40,6 +40,10 @@ def test_drafts_over_the_border() -> None:
     harness.seeded(reasoning.thinks_and_answers, 300)
 
 
+def test_a_host_drafts_within_the_budget() -> None:
+    harness.seeded(reasoning.a_host_drafts, 200)
+
+
 def test_thoughts_end_mark_gap_answer() -> None:
     grammar = BYTES.with_reasoning(RECORD, sg.Reasoning())
     for text in (

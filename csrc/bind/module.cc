@@ -654,8 +654,9 @@ NB_MODULE(_core, m) {
           [](BoundMatcher& self, nb::handle t) {
             const Use use(self);
             const std::vector<TokenId> tokens = to_tokens(t);
-            return reading(self, std::span<const TokenId>(tokens),
-                           [&] { return self.validate_tokens(tokens); });
+            const auto validate = [&] { return self.validate_tokens(tokens); };
+            return self.has_budget() ? released(validate)
+                                     : reading(self, std::span<const TokenId>(tokens), validate);
           },
           "tokens"_a)
       .def(

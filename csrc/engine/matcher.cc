@@ -178,10 +178,29 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   return true;
 }
 
+// A draft that leaves the budget is cut where the mask forbids it. Where fits() cannot tell, the mask is
+// made.
+bool Matcher::accept_in_time(TokenId t) {
+  if (!has_budget() || is_terminated() || (!grammar_->limited() && loose_within(sequence_, left())))
+    return accept_token(t);
+  const std::size_t most = left();
+  if (most == 0 || !accept_token(t)) return false;
+  if (is_terminated()) return true;
+  const std::optional<bool> fit = told([&] { return fits(most - 1); }).value_or(std::nullopt);
+  if (fit == true) return true;
+  rollback(1);
+  if (fit) return false;
+  std::vector<uint32_t> row(grammar_->vocabulary().words());
+  const bool exact = std::exchange(exact_, true);
+  const bool made = static_cast<bool>(told([&] { fill_row(row.data()); }));
+  exact_ = exact;
+  return made && (row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1) && accept_token(t);
+}
+
 std::size_t Matcher::validate_tokens(std::span<const TokenId> tokens) {
   const Attempt attempt(*this);
   std::size_t n = 0;
-  while (n < tokens.size() && accept_token(tokens[n])) ++n;
+  while (n < tokens.size() && accept_in_time(tokens[n])) ++n;
   return n;
 }
 

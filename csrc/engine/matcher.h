@@ -35,7 +35,7 @@ class Matcher {
   bool accept_tokens(std::span<const TokenId> tokens);
   // One entry of the history.
   bool accept_bytes(std::string_view bytes);
-  // How many of the tokens could be accepted, without accepting them.
+  // How many of the tokens the masks of fill_row() allow one after the other; nothing changes.
   std::size_t validate_tokens(std::span<const TokenId> tokens);
   // The length of the longest prefix of `bytes` that could be accepted.
   std::size_t validate_bytes(std::string_view bytes);
@@ -48,6 +48,8 @@ class Matcher {
   std::size_t history() const { return sequence_.size(); }
   bool is_accepting() const;
   bool is_terminated() const { return terminated_ > 0; }
+  // Whether the request limits its tokens; validate_tokens() may then take a lock where all steps are known.
+  bool has_budget() const { return request_tokens_ != Request::kAny; }
   // Writes words() int32 words, within the rest of the request's tokens. Throws kUnsatisfiableBudget
   // where it is proved that nothing fits, and kBudgetExceeded where nothing is found and nothing is
   // proved.
@@ -116,6 +118,8 @@ class Matcher {
   StateId current() const { return sequence_.current(); }
   Epoch& epoch() const { return *sequence_.epoch(); }
   void ended_row(uint32_t* row) const;
+  // accept_token(), for the tokens of fill_row() alone.
+  bool accept_in_time(TokenId t);
   StateId walk_text(StateId s, std::string_view bytes);
   // Whether the text can be completed within the limits on tokens, if there are any.
   bool completable(StateId s);

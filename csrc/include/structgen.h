@@ -233,7 +233,8 @@ STRUCTGEN_API structgen_status structgen_matcher_accept_tokens(structgen_matcher
                                                                structgen_error** error);
 STRUCTGEN_API structgen_status structgen_matcher_accept_bytes(structgen_matcher* matcher,
                                                               structgen_bytes text, structgen_error** error);
-/* How many tokens of a draft, or bytes, would be taken; nothing changes. */
+/* How many tokens of a draft, or bytes, would be taken; nothing changes. Tokens count as far as the masks
+ * within the request's max_tokens allow them. */
 STRUCTGEN_API structgen_status structgen_matcher_validate_tokens(structgen_matcher* matcher,
                                                                  const int32_t* tokens, size_t n, size_t* out,
                                                                  structgen_error** error);

@@ -250,7 +250,8 @@ class HostRequest:
 
     def _refusal(self, tokens: Sequence[int]) -> StructgenError:
         """Names the first token that is refused."""
-        token = int(tokens[self.matcher.validate_tokens(tokens)])
+        at = self.matcher.fork()
+        token = next(int(token) for token in tokens if not at.accept_token(token))
         known = 0 <= token < self.matcher.grammar.vocabulary.vocab_size
         text = f" ({self.matcher.grammar.vocabulary.decode([token])!r:.60})" if known else ""
         return StructgenError(
@@ -258,13 +259,17 @@ class HostRequest:
         )
 
     def validate(self, draft: Sequence[int]) -> int:
-        """The number of tokens of a draft that the grammar takes. Changes nothing. 0 after a failure."""
+        """The number of tokens of a draft that the masks allow, up to an end token. Changes nothing.
+
+        0 after a failure.
+        """
         if self.ended:
             return 0
         try:
-            return self.matcher.validate_tokens(draft)
+            count = self.matcher.validate_tokens(draft)
         except StructgenError:
             return 0  # a dropped draft costs only time; an error is told when a token is accepted
+        return next((i for i, token in enumerate(draft[:count], 1) if token in self.end_token_ids), count)
 
     def rollback(self, n: int) -> None:
         """Takes back the last n tokens, the end included. A request that failed stays failed."""

@@ -162,10 +162,10 @@ class _Track:
         if not self.dead:
             rest = text[self.taken :]
             try:
-                count = len(rest) if self.matcher.accept_tokens(rest) else self.matcher.validate_tokens(rest)
-                if count < len(rest):
-                    self.matcher.accept_tokens(rest[:count])
-                self.taken += count
+                for token in rest:
+                    if not self.matcher.accept_token(token):
+                        break
+                    self.taken += 1
             except (StructgenError, MemoryError) as error:
                 self.error = error
         self.seen = text

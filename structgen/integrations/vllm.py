@@ -131,7 +131,7 @@ def register() -> None:
         return
     _wrap_validation(SamplingParams, backend_xgrammar)
     _wrap_manager(StructuredOutputManager)
-    for extra in (_wrap_beam_search, _wrap_arguments):
+    for extra in (_wrap_beam_search, _wrap_arguments, _mend_drafts_on_cpu):
         with contextlib.suppress(ImportError, AttributeError):  # all else works without it
             extra()
 
@@ -273,6 +273,61 @@ def _wrap_arguments() -> None:
         return config
 
     EngineArgs.create_engine_config = wrapped
+
+
+def _mend_drafts_on_cpu() -> None:
+    """Makes vLLM's CPU kernels draw behind drafts from the masked distribution (broken in 0.32.0).
+
+    - `_expand_kernel_impl` writes into a copy, so the temperatures of draft rows are whatever memory held. A
+      negative one turns the mask's -inf into +inf, and a forbidden token is drawn.
+    - `rejection_random_sample_kernel_impl` reads the probability of a draft token -1, which stands where
+      there is no draft, from the row before, and may take it. What is drawn next has no mask. Here a token of
+      probability 0 stands in its place, which is always rejected.
+
+    Kernels of other platforms do both right, and are left alone.
+    """
+    from vllm.platforms import current_platform
+
+    if not current_platform.is_cpu():
+        return
+    from vllm.v1.sample import rejection_sampler
+
+    reject = rejection_sampler.rejection_sample
+
+    @functools.wraps(rejection_sampler.expand_batch_to_tokens)
+    def expand(
+        x: torch.Tensor,
+        cu_num_tokens: torch.Tensor,
+        num_tokens: int,
+        replace_from: int = 0,
+        replace_to: int = 0,
+    ) -> torch.Tensor:
+        counts = torch.diff(cu_num_tokens, prepend=cu_num_tokens.new_zeros(1))
+        found = x.masked_fill(x == replace_from, replace_to)
+        return found.repeat_interleave(counts, output_size=num_tokens)
+
+    @functools.wraps(reject)
+    def without_padding(
+        draft_token_ids: torch.Tensor,
+        num_draft_tokens: Any,
+        max_spec_len: int,
+        cu_num_draft_tokens: torch.Tensor,
+        draft_probs: torch.Tensor | None,
+        target_logits: torch.Tensor,
+        *others: Any,
+        **named: Any,
+    ) -> torch.Tensor:
+        rows = (draft_token_ids < 0).nonzero().squeeze(1)
+        if len(rows):
+            least = target_logits[rows].argmin(dim=-1)
+            draft_token_ids = draft_token_ids.index_copy(0, rows, least.to(draft_token_ids.dtype))
+            target_logits[rows, least] = -torch.inf
+        of_drafts = draft_token_ids, num_draft_tokens, max_spec_len, cu_num_draft_tokens, draft_probs
+        drawn: torch.Tensor = reject(*of_drafts, target_logits, *others, **named)
+        return drawn
+
+    rejection_sampler.expand_batch_to_tokens = expand
+    rejection_sampler.rejection_sample = without_padding
 
 
 def _made(vllm_config: Any, tokenizer: Any) -> Any:
