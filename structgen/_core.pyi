@@ -165,6 +165,9 @@ class GrammarBuilder:
 
     def json(self, schema: str, registry: Sequence[tuple[str, str]], whitespace: str, any_order: bool, numbers: str, plain_strings: bool, enforce_formats: bool, draft: int, excludes: Sequence[str] = [], python: bool = False) -> int: ...
 
+    def require(self, part: int, condition: int) -> int:
+        """Leaves those values of a schema whose text matches a regular node."""
+
     def elements(self, part: int, before: int, middle: int, after: Sequence[int], ends: Sequence[int], close: int, item: int, item_close: int, blank: int, between: int, middle_text: str, close_text: str, key_never: Sequence[str], entities: str, newlines: bool, quoted: bool, key_pattern: str, nested: bool, named_end: bool, bare: bool) -> int:
         """
         Makes the members of a schema's objects elements: before KEY middle after VALUE ends close. `after` and `ends` have a node for texts, null, booleans, numbers, arrays and objects each. `middle_text` and `close_text` are what ends keys and strings. `entities` has the characters of keys that are written as entities: none, &" or &<>". For the others see csrc/schema/write/elements.h.

@@ -459,8 +459,8 @@ class Compiler:
 
         Raises:
             GrammarError: the border would be ambiguous, because an answer may begin with the start mark and
-                thoughts may be left out; the grammar is one of middles or has a condition; `max_tokens` of
-                the reasoning leaves no thoughts that tokens can write.
+                thoughts may be left out; the grammar is one of middles, or of rules with a condition;
+                `max_tokens` of the reasoning leaves no thoughts that tokens can write.
             ValueError: an unknown family. VocabularyError: the grammar is of another vocabulary.
         """
         from .reasoning import compose, reasoning_of
@@ -482,7 +482,14 @@ class Compiler:
             return known
         builder, rule, effective = compose(self, grammar, thinks)
         recipe: _Recipe = ("with_reasoning", (grammar, thinks), {})
-        made = self._built(builder, rule, None if grammar is None else grammar.source, subset, recipe)
+        try:
+            made = self._built(builder, rule, None if grammar is None else grammar.source, subset, recipe)
+        except GrammarError as error:
+            if grammar is None or grammar._condition is None or "apply to terminals" not in str(error):
+                raise
+            raise GrammarError(
+                "a condition on rules goes with no reasoning: give a schema, a pattern or a choice"
+            ) from error
         made._reasoned = (grammar, effective)
         made._parse = made._answer_value
         kept = grammar is None or grammar._core in self._keys

@@ -9,7 +9,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._core import GrammarBuilder
 
 __all__ = ["Condition", "Regex", "containing", "max_bytes", "min_bytes", "without"]
 
@@ -53,6 +56,24 @@ class Condition:
 
     def _core(self) -> list[Step]:
         return [(kind, list(texts), lo, hi) for kind, texts, lo, hi in self._steps]
+
+    def _node(self, b: GrammarBuilder) -> int:
+        """The regular node of the texts that meet it."""
+        byte, stack = b.byte(bytes(range(256))), list[int]()
+        any_bytes = b.repeat(byte, 0)
+        for kind, texts, lo, hi in self._steps:
+            if kind == _REGEX:
+                stack.append(b.pattern(texts[0].decode(), True))
+            elif kind == _CONTAINS:
+                stack.append(b.sequence([any_bytes, b.choice([b.literal(t) for t in texts]), any_bytes]))
+            elif kind == _BYTES:
+                stack.append(b.repeat(byte, lo, -1 if hi == _ENDLESS else hi))
+            elif kind == _NOT:
+                stack.append(b.negate(stack.pop()))
+            else:
+                right, left = stack.pop(), stack.pop()
+                stack.append((b.both if kind == _AND else b.choice)([left, right]))
+        return stack[0]
 
 
 def Regex(pattern: str) -> Condition:  # noqa: N802, a kind of value and no action

@@ -84,12 +84,14 @@ class Constraint:
             GrammarError: it cannot be compiled; the message begins with the file's name where there is one.
             UnsatisfiableCondition: no text of it meets the condition.
         """
-        if reasoning is not None and self.condition is not None:
-            raise GrammarError("condition= goes with no reasoning=: it would judge the thoughts, too")
-        grammar = self._compiled(compiler, options or {}, style, reasoning)
+        grammar = self._compiled(
+            compiler, options or {}, style, None if self.condition is not None else reasoning
+        )
+        if self.condition is not None:
+            grammar = grammar & self.condition
         if reasoning is not None and grammar.reasoning is None:
             return compiler.with_reasoning(grammar, reasoning)
-        return grammar if self.condition is None else grammar & self.condition
+        return grammar
 
     def _compiled(
         self, compiler: Compiler, options: Mapping[str, Any], style: str, reasoning: Reasoning | None

@@ -137,19 +137,23 @@ class Reasoning:
             return replace(self, prefilled=False, required=False)
         return self
 
-    def within(self, room: int, answer_tokens: int, vocabulary: Vocabulary, any_text: bool = False) -> Self:
+    def within(
+        self, room: int, answer_tokens: int | None, vocabulary: Vocabulary, any_text: bool = False
+    ) -> Self:
         """The same with thoughts that leave an answer so many tokens.
 
         Args:
             room: tokens of the whole text.
-            answer_tokens: those that are kept for the answer, its end included; 0 keeps what masks keep.
+            answer_tokens: those that are kept for the answer, its end included; None: a quarter of the room;
+                0: what masks keep, which a shortest answer needs.
             any_text: whether the answer is any text. Masks keep nothing for such an answer, which may be cut
                 off anywhere, so a token is kept for it where the room suffices.
 
         Raises:
             UnsatisfiableBudget: nothing is left for thoughts and their marks.
         """
-        kept = answer_tokens or int(any_text)
+        kept = room // 4 if answer_tokens is None else answer_tokens
+        kept = max(kept, int(any_text))
         marks = self.end + self.gap + ("" if self.prefilled else self.start)
         taken = sum(1 if i is not None else len(t.encode()) for t, i in _pieces(marks, vocabulary))
         most = room - kept - taken
@@ -423,18 +427,21 @@ def _node(b: _core.GrammarBuilder, compiler: Compiler, answer: CompiledGrammar |
     """The node of the answers."""
     if answer is None:
         return source.any_text(b)
+    if answer._condition is not None:
+        answer, condition = answer._condition
+        found, asked = _node(b, compiler, answer), condition._node(b)
+        return b.require(found, asked) if answer._options is not None else b.both([found, asked])
     if answer._written is not None:
         return b.call(compiler._core.include_grammar(b, answer._written))
-    if answer._options is not None and answer._condition is None:
+    if answer._options is not None:
         return compiler._json_node(b, *answer._options)
     method, given = ("", ()) if answer._recipe is None else answer._recipe[1:3]
     if method == "regex":
         return b.pattern(given[0], True)
     if method == "choice":
         return b.choice([b.literal(text.encode()) for text in given[0]])
-    kind = "with a condition" if answer._condition is not None else "of middles"
     raise GrammarError(
-        f"reasoning= goes with no grammar {kind}: it has no form that thoughts can stand before"
+        "reasoning= goes with no grammar of middles: it has no form that thoughts can stand before"
     )
 
 

@@ -7,6 +7,7 @@ import json
 import pickle
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 import structgen as sg
@@ -210,8 +211,11 @@ def test_what_would_be_ambiguous_or_unknown() -> None:
         sg.Reasoning.of("qwen4")
     with pytest.raises(sg.GrammarError, match="thoughts already"):
         BYTES.with_reasoning(BYTES.with_reasoning(RECORD, "qwen3"), "qwen3")
-    with pytest.raises(sg.GrammarError, match="no grammar with a condition"):
-        BYTES.with_reasoning(RECORD & sg.max_bytes(90), "qwen3")
+    rules = BYTES.gbnf('root ::= "(" root ")" | "b"') & sg.max_bytes(9)
+    with pytest.raises(sg.GrammarError, match="a condition on rules"):
+        BYTES.with_reasoning(rules, "qwen3")
+    with pytest.raises(sg.GrammarError, match="no grammar of middles"):
+        BYTES.with_reasoning(RECORD.infill('{"n"', "}"), "qwen3")
     with pytest.raises(sg.VocabularyError, match="another vocabulary"):
         COMPILER.with_reasoning(RECORD, "qwen3")
 
@@ -308,6 +312,73 @@ def test_answer_tokens_are_kept_back() -> None:
         sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=60, answer_tokens=50)
     with pytest.raises(ValueError, match="answer_tokens= goes with reasoning="):
         sg.generate(MODEL, PROMPT, Order, answer_tokens=5)
+
+
+def test_a_usual_answer_has_its_room() -> None:
+    """A quarter of the room is kept where nothing is said; with 0 a shortest answer may be all there is."""
+    poor = sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=64, answer_tokens=0)
+    usual = sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=64)
+    assert usual.value == ORDER and usual.reasoning_tokens <= 48 < poor.reasoning_tokens
+    assert poor.value != ORDER and poor.finish_reason == "stop"
+    small = sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=12)
+    assert isinstance(small.value, Order) and small.reasoning is None
+
+
+CONDITIONS = [
+    (sg.without("12", "3"), "12"),
+    (sg.max_bytes(7) & ~sg.containing("9"), "9"),
+    (sg.Regex(r"\D*[24]+\D*") | sg.containing("55"), "3"),
+    (sg.min_bytes(8), "1"),
+]
+
+
+@pytest.mark.parametrize("condition, refused", CONDITIONS)
+@pytest.mark.parametrize("limit", [None, 3])
+@pytest.mark.parametrize("marks", [("<th>", "</th>"), ("[T]", "[/T]")])
+def test_a_condition_is_about_the_answer(condition, refused, limit, marks) -> None:
+    """Behind thoughts that hold what it refuses; by special tokens, limits and budgets."""
+    number = {"type": "integer", "minimum": 1, "maximum": 99}
+    schema = {**SCHEMA, "properties": {"n": number}}
+    tokens = [*(bytes([i]) for i in range(256)), b"[T]", b"[/T]", b""]
+    compiler = sg.Compiler(
+        sg.Vocabulary.from_bytes(tokens, eos_token_ids=[258], special_token_ids=[256, 257])
+    )
+    special = marks[0] == "[T]"
+    before = [256, *b"12", 257] if special else list(b"<th>12</th>")
+    answers = [compiler.json_schema(schema, whitespace="compact"), compiler.regex("[0-9]{1,2}")]
+    answers.append(compiler.choice([str(i) for i in range(1, 100)]))
+    for answer in answers:
+        texts = [f'{{"n":{i}}}' if answer is answers[0] else str(i) for i in range(1, 100)]
+        try:
+            plain = answer & condition
+        except sg.UnsatisfiableCondition:
+            continue
+        grammar = compiler.with_reasoning(plain, sg.Reasoning(*marks, limit, gap=""))
+        for text in texts:
+            for front in ([], before):
+                matcher = grammar.matcher()
+                found = matcher.accept_tokens([*front, *text.encode()]) and matcher.is_accepting()
+                assert found == accepts(plain, text), (text, front)
+        for room in (plain.matcher().tokens_needed() + len(before), 40):
+            matcher, taken = grammar.matcher(max_tokens=room), before[:1]
+            assert matcher.accept_tokens(taken)
+            mask = sg.allocate_bitmask(1, len(tokens))
+            while not matcher.is_terminated():
+                matcher.fill_bitmask(mask)
+                allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+                taken.append(int(allowed[0 if len(taken) > 3 else -1]))
+                assert matcher.accept_token(taken[-1])
+            assert len(taken) <= room
+        again = pickle.loads(pickle.dumps(grammar)).matcher()
+        assert not again.accept_tokens([*before, *refused.encode()]) or not again.is_accepting()
+
+
+def test_a_condition_in_a_call() -> None:
+    condition = sg.without("oak")
+    result = sg.generate(MODEL, PROMPT, Order, reasoning=True, condition=condition)
+    assert "oak" in (result.reasoning or "") and "oak" not in result.text and isinstance(result.value, Order)
+    with pytest.raises(sg.UnsatisfiableCondition):
+        sg.generate(MODEL, PROMPT, Order, reasoning=True, condition=sg.max_bytes(3))
 
 
 def test_a_limit_of_thoughts_alone() -> None:
@@ -419,5 +490,3 @@ def test_reasoning_of_a_call() -> None:
         sg.generate(MODEL, PROMPT, Order, reasoning=3)
     with pytest.raises(ValueError, match="the chat template tells no marks"):
         sg.generate(None, PROMPT, Order, reasoning=True)
-    with pytest.raises(sg.GrammarError, match="condition"):
-        sg.generate(MODEL, PROMPT, Order, reasoning=True, condition=sg.max_bytes(90))

@@ -117,6 +117,27 @@ def test_the_answer_has_its_room(client) -> None:
     assert error["code"] == "max_tokens_too_small" and error["least_tokens"] == 8
 
 
+def test_completions_think_where_a_request_asks(client) -> None:
+    prompt = f"<|text|>{TEXT}<|schema|>{json.dumps(SCHEMA)}<|answer|>"
+    body = {"prompt": prompt, "structured_outputs": {"json": SCHEMA}}
+    path = "/v1/completions"
+    plain = client.post(path, json=body).json()["choices"][0]
+    assert json.loads(plain["text"]).keys() == ANSWER.keys() and "reasoning_content" not in plain
+    asked = {**body, "reasoning": {"enabled": True}}
+    found = client.post(path, json=asked).json()
+    choice = found["choices"][0]
+    assert json.loads(choice["text"]).keys() == ANSWER.keys() and choice["reasoning_content"]
+    assert found["usage"]["completion_tokens_details"]["reasoning_tokens"] > 0
+    parts = [choice for chunk in events(client, path, asked) for choice in chunk["choices"]]
+    assert "".join(part["text"] for part in parts) == choice["text"]
+    assert "".join(part.get("reasoning_content", "") for part in parts) == choice["reasoning_content"]
+    whole = client.post(path, json={**asked, "separate_reasoning": False, "logprobs": 1}).json()["choices"][0]
+    assert whole["text"].endswith(choice["text"]) and choice["reasoning_content"] in whole["text"]
+    for more, param in (({"logprobs": 1}, "logprobs"), ({"prompt": [prompt, prompt]}, "prompt")):
+        refused = client.post(path, json={**asked, **more})
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == param
+
+
 def test_thoughts_end_before_an_answer_of_any_text_is_cut(client) -> None:
     choice = chat(client, response_format=None, max_tokens=40)["choices"][0]
     assert choice["message"]["reasoning_content"] and choice["message"]["content"]

@@ -302,6 +302,16 @@ void bind_grammar(nb::module_& m) {
           "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "numbers"_a, "plain_strings"_a,
           "enforce_formats"_a, "draft"_a, "excludes"_a = std::vector<std::string>(), "python"_a = false)
       .def(
+          "require",
+          [](BoundGrammar& self, uint32_t part, uint32_t condition) {
+            if (part >= self.source.nodes.size() || self.source.nodes[part].op != NodeOp::kPart)
+              throw Error(ErrorKind::kValue, "not a schema");
+            checked(self, {condition});
+            self.schemas[self.source.nodes[part].a].condition = condition;
+            return part;
+          },
+          "part"_a, "condition"_a, "Leaves those values of a schema whose text matches a regular node.")
+      .def(
           "elements",
           [](BoundGrammar& self, uint32_t part, uint32_t before, uint32_t middle,
              const std::vector<uint32_t>& after, const std::vector<uint32_t>& ends, uint32_t close,

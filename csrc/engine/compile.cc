@@ -1,6 +1,7 @@
 #include "engine/compile.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string_view>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "engine/compose.h"
 #include "grammar/lower.h"
 #include "grammar/table.h"
+#include "holes/product.h"
 #include "regex/choice.h"
 #include "regex/syntax.h"
 
@@ -204,6 +206,31 @@ static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource&
   return out;
 }
 
+// The values of a schema whose texts match a regex, with the productions that they are made of.
+class ConditionedJson : public Product {
+ public:
+  ConditionedJson(RegexArena& regexes, std::unique_ptr<JsonProductions> values, RegexId whole)
+      : Product(regexes, *values, values->root(), false, whole), values_(std::move(values)) {}
+
+ private:
+  std::unique_ptr<JsonProductions> values_;
+};
+
+// The conditions of all schemas that have one, by the schema's place.
+static std::map<std::size_t, RegexId> conditions(RegexArena& regexes, const GrammarSource& source,
+                                                 const std::vector<JsonPart>& parts) {
+  std::vector<uint32_t> nodes;
+  for (const JsonPart& part : parts)
+    if (part.condition) nodes.push_back(*part.condition);
+  std::map<std::size_t, RegexId> out;
+  if (nodes.empty()) return out;
+  const std::vector<RegexId> lowered = lower_regular(regexes, source, nodes);
+  auto next = lowered.begin();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].condition) out[i] = *next++;
+  return out;
+}
+
 // The steps: check the named tokens, parse the schemas, lower the rules to a context-free grammar, join
 // rules and schemas into one numbering, and check that limits on tokens can be kept.
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
@@ -245,11 +272,21 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
     all->set_edged();
   }
   std::vector<JsonLayout> written = layouts(w->regexes, source, schemas);
+  const std::map<std::size_t, RegexId> conditioned = conditions(w->regexes, source, schemas);
   for (std::size_t i = 0; i < schemas.size(); ++i) {
     const JsonOptions& o = schemas[i].options;
     report_of.push_back(sets[i].get());
     auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]), std::move(written[i]),
                                                   o.order, o.numbers);
+    if (const auto condition = conditioned.find(i); condition != conditioned.end()) {
+      auto values = std::make_unique<ConditionedJson>(w->regexes, std::move(part), condition->second);
+      if (bool unsure = false; !values->possible(unsure) && !unsure)
+        throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
+            .in("condition");
+      const RuleId root = values->rule();
+      all->add(std::move(values), root);
+      continue;
+    }
     const RuleId root = part->root();
     all->add(std::move(part), root);
   }

@@ -49,6 +49,8 @@ struct JsonPart {
   // holds the other texts.
   std::optional<ElementMarks<uint32_t>> marks;
   ElementText text;
+  // A regular node of the grammar that the whole text of the value has to match.
+  std::optional<uint32_t> condition;
 };
 
 // Compiles grammars over one vocabulary, and keeps the worlds in which they live.

@@ -100,6 +100,9 @@ class ComposedProductions : public Productions {
   bool asks_alike() const override {
     return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_alike(); });
   }
+  bool unproven() const override {
+    return std::ranges::any_of(parts_, [](const auto& part) { return part->unproven(); });
+  }
   uint64_t omitted() const override {
     uint64_t out = 0;
     for (const auto& p : parts_) out += p->omitted();

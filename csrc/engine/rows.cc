@@ -374,8 +374,9 @@ class LimitedRow final : public RowSource {
   // Whether no limit counts from here on: behind thoughts, an answer is read as by itself.
   static bool free(const Sequence& s) {
     Epoch& epoch = *s.epoch();
-    return epoch.world.cache && s.vocabulary().complete() && !s.grammar().omits() && !s.grammar().partial() &&
-           !epoch.parser.edged() && !epoch.parser.may_limit(s.current());
+    return !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() &&
+           !s.grammar().omits() && !s.grammar().partial() && !epoch.parser.edged() &&
+           !epoch.parser.may_limit(s.current());
   }
   // So many tokens suffice for any token of the mask and a way to the end (State::loose).
   static std::size_t spare(const Sequence& s) {

@@ -32,7 +32,7 @@ namespace structgen {
 namespace {
 
 constexpr std::string_view kMagic = "structgenG";
-constexpr uint8_t kVersion = 4;
+constexpr uint8_t kVersion = 5;
 constexpr std::size_t kSum = 8;
 constexpr uint32_t kMostRepeats = 1u << 30;
 
@@ -198,6 +198,12 @@ void schema(Form& form, JsonPart& p) {
   choice(form, o.numbers, NumberSpelling::kCanonical);
   flag(form, o.plain_strings);
   flag(form, o.layout.python);
+  bool conditioned = p.condition.has_value();
+  flag(form, conditioned);
+  if (conditioned) {
+    if (Form::kReads) p.condition.emplace();
+    form.field(*p.condition);
+  }
   bool marked = p.marks.has_value();
   flag(form, marked);
   if (!marked) return;
@@ -334,6 +340,7 @@ void check(WrittenGrammar& g) {
     if (!valid_utf8(p.schema) || !valid_utf8(p.options.layout.pattern)) broken("a text that is not UTF-8");
     for (const auto& [uri, text] : p.registry)
       if (!valid_utf8(uri) || !valid_utf8(text)) broken("a text that is not UTF-8");
+    if (p.condition) below(*p.condition, s.nodes.size());
     if (!p.marks) continue;
     for (const uint32_t mark : {p.marks->before, p.marks->middle, p.marks->close, p.marks->item,
                                 p.marks->item_close, p.marks->blank, p.marks->between})
@@ -429,6 +436,7 @@ uint32_t include_grammar(GrammarSource& source, std::vector<JsonPart>& schemas, 
   }
   for (std::string& text : s.warnings) source.warnings.push_back(std::move(text));
   for (JsonPart& p : part.schemas) {
+    if (p.condition) *p.condition += nodes;
     if (p.marks) {
       for (uint32_t* mark : {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->item,
                              &p.marks->item_close, &p.marks->blank, &p.marks->between})

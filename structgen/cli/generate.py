@@ -81,7 +81,10 @@ def add_parser(commands: common.Commands) -> None:
         help="the model thinks before it answers: qwen3, gpt-oss, ..., or auto, by its chat template",
     )
     parser.add_argument(
-        "--answer-tokens", type=int, default=0, metavar="N", help="tokens that thoughts leave to the answer"
+        "--answer-tokens",
+        type=int,
+        metavar="N",
+        help="tokens that thoughts leave to the answer (default: a quarter of --max-tokens)",
     )
     parser.add_argument("-n", type=int, default=1, help="documents a prompt (default: 1)")
     parser.add_argument(

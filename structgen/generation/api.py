@@ -203,7 +203,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
         reasoning: how the model thinks before it answers: a `Reasoning`, the name of a family
             (`Reasoning.of`), or True or "auto" for what the model's chat template tells. The constraint is
             about the answer; `Result.reasoning` has the thoughts. Masks keep room for an answer.
-        answer_tokens: tokens that thoughts leave to the answer at least, beside what `max_tokens` needs.
+        answer_tokens: tokens that thoughts leave to the answer at least. None: a quarter of `max_tokens`; 0:
+            what a shortest answer needs.
 
     What else:
         whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: of JSON,

@@ -110,7 +110,7 @@ class Settings(WrittenOptions):
     complete: bool = True
     speculate: Speculate = None
     reasoning: Reasoning | str | bool | None = None
-    answer_tokens: int = 0
+    answer_tokens: int | None = None
     n: int = 1
     stops: tuple[str, ...] = field(default=(), init=False)
 

@@ -32,7 +32,7 @@ class AskOptions(JsonArguments, total=False):
     format: Format
     condition: Condition | None
     reasoning: Reasoning | str | bool | None
-    answer_tokens: int
+    answer_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def ask(
     *,
     reasoning: Any = None,
     max_tokens: int = 0,
-    answer_tokens: int = 0,
+    answer_tokens: int | None = None,
     complete: bool = True,
 ) -> Asked:
     """Compiles the constraint and reads the prompt.

@@ -9,14 +9,14 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
-from .chat import Written, collect, take
+from .chat import Written, collect, counts_of, take
 from .errors import ApiError
 from .logprobs import of_completion
 from .prompts import plain_prompt
 from .requests import PROMPTS, CompletionRequest
 from .sequence import AnswerPlan, Entry
 from .service import MakePrompt, RequestRun, Service, Wanted
-from .usage import usage
+from .thinking import Thinking, thinking_of
 
 __all__ = ["answer", "chunks", "wanted"]
 
@@ -32,6 +32,13 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
     if not given:
         raise ApiError(f"a request has 1 to {PROMPTS} prompts, not 0", param="prompt")
     constraint = service.constraint(request)
+    thinking = thinking_of(service.reasoning, request) if request.thinks else Thinking()
+    if thinking.reasoning is not None and len(given) > 1:
+        raise ApiError("thoughts go with one prompt: send a request for each", param="prompt")
+    if thinking.reasoning is not None and thinking.apart and request.logprobs is not None:
+        raise ApiError(
+            "'logprobs' count in the whole text: give 'separate_reasoning': false", param="logprobs"
+        )
     plan = AnswerPlan(
         service.drawing(request),
         room=0,
@@ -49,6 +56,7 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
         plan,
         complete=request.structgen.complete,
         prompt_param="prompt",
+        thinking=thinking,
     )
 
 
@@ -90,6 +98,11 @@ def _logprobs(
     return of_completion(entries, service.lm.vocabulary, offset)
 
 
+def _thoughts(run: RequestRun, thoughts: str) -> dict[str, str]:
+    """The field of a choice that has thoughts, as in a chat's message."""
+    return {"reasoning_content": thoughts} if thoughts and run.thinking.shown else {}
+
+
 def _first(run: RequestRun, index: int) -> list[Entry]:
     """The entry of the prompt's first token, which nothing precedes."""
     return [Entry(run.jobs[index // (run.count // len(run.jobs))].prompt[0], None, [])]
@@ -109,6 +122,7 @@ async def answer(service: Service, request: CompletionRequest, run: RequestRun) 
             {
                 "index": index,
                 "text": before + written.text,
+                **_thoughts(run, written.reasoning),
                 "logprobs": _logprobs(service, request, run, index, entries, offset),
                 "finish_reason": written.finish,
                 **({} if written.stopped_by is None else {"stop_reason": written.stopped_by}),
@@ -118,7 +132,7 @@ async def answer(service: Service, request: CompletionRequest, run: RequestRun) 
     return {
         **_head(service, run),
         "choices": choices,
-        "usage": usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens),
+        "usage": counts_of(run, found),
         **run.note(),
     }
 
@@ -157,14 +171,16 @@ async def chunks(
                 entries = _first(run, index) + piece.prompt + entries
             else:
                 offsets[index] = len(before)
-        if not text and not entries and piece.finish is None:
+        thoughts = _thoughts(run, piece.reasoning)
+        if not text and not thoughts and not entries and piece.finish is None:
             continue
         logprobs = None
         if entries:
             logprobs = _logprobs(service, request, run, index, entries, offsets[index])
             assert logprobs is not None
             offsets[index] += sum(len(t) for t in logprobs["tokens"])
-        choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": piece.finish}
+        choice = {"index": index, "text": text, **thoughts, "logprobs": logprobs}
+        choice["finish_reason"] = piece.finish
         if piece.finish is not None and written.stopped_by is not None:
             choice["stop_reason"] = written.stopped_by
         if piece.finish is not None:
@@ -172,5 +188,4 @@ async def chunks(
             left -= 1
         yield {**top, "choices": [choice], **(run.note() if not left and not asked else {})}
     if asked:
-        counts = usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens)
-        yield {**top, "choices": [], "usage": counts, **run.note()}
+        yield {**top, "choices": [], "usage": counts_of(run, found), **run.note()}

@@ -281,7 +281,7 @@ class OwnOptions(_JsonFields):
     speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
     masked_logprobs: bool = False
     complete: bool = True
-    answer_tokens: Annotated[Whole, Field(ge=0)] = 0
+    answer_tokens: Annotated[Whole, Field(ge=0)] | None = None
     tool_strictness: Strictness | None = None
 
     def json_options(self, **others: Any) -> dict[str, Any]:
@@ -442,6 +442,17 @@ class CompletionRequest(Generation):
     echo: bool | None = None
     best_of: Annotated[int, Field(ge=1)] | None = None
     add_special_tokens: bool = True
+    reasoning_effort: Effort | None = None
+    reasoning: ReasoningOptions | None = None
+    thinking_token_budget: Annotated[Whole, Field(ge=0)] | None = None
+    include_reasoning: bool = True
+    separate_reasoning: bool = True
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the request speaks of thoughts. Without that the text begins with the answer."""
+        asked = (self.reasoning_effort, self.reasoning, self.thinking_token_budget)
+        return any(field is not None for field in asked)
 
     @field_validator("logprobs", mode="before")
     @classmethod

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..reasoning import Reasoning
 from .errors import ApiError
-from .requests import ChatRequest, ResponsesRequest
+from .requests import ChatRequest, CompletionRequest, ResponsesRequest
 
 __all__ = ["Thinking", "thinking_of"]
 
@@ -34,20 +34,22 @@ class Thinking:
 
     Attributes:
         reasoning: None: the model does not think.
-        answer_tokens: those that thoughts leave to the answer.
+        answer_tokens: those that thoughts leave to the answer; None: a quarter of the limit.
         apart: whether thoughts are told apart from the content.
         shown: whether the answer tells the thoughts.
         template: arguments of the chat template.
     """
 
     reasoning: Reasoning | None = None
-    answer_tokens: int = 0
+    answer_tokens: int | None = None
     apart: bool = True
     shown: bool = True
     template: Mapping[str, Any] = field(default_factory=dict)
 
 
-def thinking_of(model: Reasoning | None, request: ChatRequest | ResponsesRequest) -> Thinking:
+def thinking_of(
+    model: Reasoning | None, request: ChatRequest | ResponsesRequest | CompletionRequest
+) -> Thinking:
     """ApiError: a field of the chat template has another type than it takes."""
 
     def said(name: str, usual: Any = None) -> Any:
