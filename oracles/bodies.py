@@ -225,7 +225,11 @@ class Bodies:
 
     def request(self) -> Request:
         c = self.chance
-        path, body = c.choice([self.chat, self.chat, self.completion, self.response, self.typed])()
+        path, body = c.choice(
+            [self.chat, self.chat, self.completion, self.response, self.message, self.typed]
+        )()
+        if not path.startswith("/playground") and c.random() < 0.2:
+            body |= self.thoughts()
         for _ in range(c.choice([0, 0, 0, 0, 1, 2, 4])):
             self.break_one(body)
         data = json.dumps(body).encode()
@@ -477,6 +481,60 @@ class Bodies:
             **tools,
             **{name: more[name] for name in c.sample(sorted(more), c.randrange(4))},
         }
+
+    def message(self) -> tuple[str, dict[str, Any]]:
+        """What Anthropic's clients ask for."""
+        c = self.chance
+        blocks: list[Any] = [
+            {"type": "text", "text": self.text()},
+            {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": self.text()}},
+            {"type": "tool_result", "tool_use_id": c.choice(["t1", "", "t9"]), "content": self.text()},
+            {"type": "thinking", "thinking": self.text(), "signature": self.text()},
+            {"type": "image", "source": {"type": "base64", "data": self.text()}},
+            {},
+        ]
+        said = [self.text(), c.sample(blocks, c.randrange(4))]
+        tools: list[Any] = [
+            {"name": c.choice(["f", "", "a b", "f" * 200]), "input_schema": self.schema()},
+            {"name": "f", "inputSchema": self.schema(), "outputSchema": self.schema()},
+            {"type": "custom", "name": "g", "input_schema": self.schema(), "strict": True},
+            {"type": "mcp_toolset", "mcp_server_name": self.text()},
+            {"type": "web_search_20250305", "name": "web_search"},
+        ]
+        more: dict[str, Any] = {
+            "system": c.choice([self.text(), [{"type": "text", "text": self.text()}], [{}]]),
+            "tools": c.choices(tools, k=c.randrange(1, 4)),
+            "tool_choice": c.choice(
+                [{"type": "auto"}, {"type": "any"}, {"type": "tool", "name": "f"}, {}, "any"]
+            ),
+            "output_config": {"format": {"type": "json_schema", "schema": self.schema()}},
+            "stop_sequences": c.choice([[], [self.text()], ["x"] * 70]),
+            "temperature": c.choice([0, 2, -1]),
+        }
+        return c.choice(["/v1/messages", "/v1/messages", "/v1/messages/count_tokens"]), {
+            "max_tokens": c.choice([1, 5, 30, 30, 0, 10**9]),
+            "messages": [
+                {"role": c.choice(["user", "user", "assistant", "system"]), "content": c.choice(said)}
+                for _ in range(c.randrange(1, 4))
+            ],
+            "stream": c.choice([True, False]),
+            **{name: more[name] for name in c.sample(sorted(more), c.randrange(4))},
+        }
+
+    def thoughts(self) -> dict[str, Any]:
+        """What requests say of thoughts, of every endpoint's kind."""
+        c = self.chance
+        number = c.choice([0, 1, 7, -1, 10**30, "3"])
+        fields: list[dict[str, Any]] = [
+            {"reasoning_effort": c.choice(["none", "low", "max", self.text()])},
+            {"reasoning": {"effort": "low", "max_tokens": number, "enabled": c.choice([True, False, None])}},
+            {"thinking": {"type": c.choice(["enabled", "disabled", "x"]), "budget_tokens": number}},
+            {"thinking_token_budget": number},
+            {"chat_template_kwargs": {"enable_thinking": c.choice([True, "x"]), "thinking_budget": number}},
+            {"include_reasoning": False, "separate_reasoning": c.choice([True, False])},
+            {"structgen": {"answer_tokens": number}},
+        ]
+        return c.choice(fields)
 
     def typed(self) -> tuple[str, dict[str, Any]]:
         """What the playground asks for."""

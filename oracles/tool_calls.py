@@ -1,6 +1,8 @@
 """Random tools whose calls are written in every style: the engine takes what the style's reader reads.
 
-`one` takes a family of schemas and a source of choices. Cost: tens of milliseconds a case.
+`one` takes a family of schemas and a source of choices. `called` lets a model that draws at random call
+tools, under every choice, strictness and budget, with thoughts or without; jsonschema judges the calls.
+Cost: tens of milliseconds a case.
 """
 
 from __future__ import annotations
@@ -8,13 +10,20 @@ from __future__ import annotations
 import collections
 import json
 import re
+from typing import Any
 
+import jsonschema
+import numpy as np
+
+import structgen as sg
 from oracles import oracle, strategies
 from oracles.differential import check, instances
 from oracles.differential.judge import DRAFTS, METASCHEMAS, Judge
 from oracles.strategies import Source
 from oracles.tool_styles import STYLE_READERS
 from structgen import errors
+from structgen.frontend.tools import STYLES
+from structgen.reasoning import FAMILIES
 
 MARKS = ("</parameter>", "</parameter", "\n", "\nab", "a</arg_value>", "<|close|>", '"a', "&quot;", "a>b")
 
@@ -108,3 +117,80 @@ def one(family: str, source: Source, tally: collections.Counter[str]) -> None:
             tally["jsonschema agrees"] += any(map(second.accepts_value, style.readings(text))) == expected
         except (TypeError, RecursionError, LookupError, AttributeError):
             continue
+
+
+_NAMES = ("f", "get_weather", "a-b", "read.file", "x1")
+_VALUES: tuple[dict[str, Any], ...] = (
+    {"type": "string", "maxLength": 3},
+    {"type": "integer", "minimum": -2, "maximum": 30},
+    {"type": "boolean"},
+    {"enum": ["a", "b c", 3, None]},
+    {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}, "maxItems": 2},
+    {"type": "object", "properties": {"k": {"type": "boolean"}}, "additionalProperties": False},
+    {"anyOf": [{"type": "null"}, {"const": "z"}]},
+    {"$ref": "#/$defs/node"},
+)
+
+
+def tool(source: Source, name: str) -> dict[str, Any]:
+    """One tool, as OpenAI's clients or as an MCP server list it."""
+    keys = source.some(("a", "city", "n", "key_2"), 0, 3)
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: source.pick(_VALUES) for key in keys},
+        "required": source.some(keys, 0, len(keys)),
+        "additionalProperties": False,
+        "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}},
+                           "additionalProperties": False}},
+    }  # fmt: skip
+    if source.chance(40):
+        return {"name": name, "description": "d", "inputSchema": schema}
+    return {"type": "function", "function": {"name": name, "parameters": schema, "strict": source.chance(50)}}
+
+
+def called(source: Source, tally: collections.Counter[str]) -> None:
+    """A text of calls by a model that draws at random: in time, read back, and as its strictness says."""
+    names = source.some(_NAMES, 1, 3)
+    tools = [tool(source, name) for name in names]
+    choice = source.pick(
+        ("auto", "required", "required", {"type": "function", "function": {"name": names[0]}})
+    )
+    style, strictness = source.pick(list(STYLES)), source.pick(("auto", "function", "parameter", "parameter"))
+    thinks = None
+    if source.chance(30):
+        family = FAMILIES[STYLES[style].family]
+        thinks = sg.Reasoning(family.start, family.end, source.pick((None, 3)), required=True, gap=family.gap)
+    try:
+        grammar = COMPILER.tools(
+            tools, choice, style=style, strictness=strictness, reasoning=thinks, parallel=source.chance(50)
+        )
+    except errors.GrammarError as error:
+        assert "name" in str(error) or "may also begin" in str(error), (style, names, error)
+        tally["refused"] += 1
+        return
+    room = grammar.matcher().tokens_needed() + source.pick((0, 1, 5, 60))
+    matcher, tokens = grammar.matcher(max_tokens=room), list[int]()
+    mask = oracle.fresh_mask(COMPILER.vocabulary.vocab_size)
+    while not matcher.is_terminated():
+        assert len(tokens) < room, (style, strictness, tools, tokens)
+        matcher.fill_bitmask(mask, 0)
+        allowed = np.flatnonzero(oracle.bits(mask, COMPILER.vocabulary.vocab_size))
+        tokens.append(int(source.pick(allowed)))
+        assert matcher.accept_token(tokens[-1])
+    text = COMPILER.vocabulary.decode(tokens).decode()
+    answer = text if thinks is None else thinks.split(text)[1]
+    found = sg.parse_tool_calls(answer, style=style, tools=tools)
+    schemas = {
+        name: each.get("inputSchema") or each["function"]["parameters"]
+        for name, each in zip(names, tools, strict=True)
+    }
+    strict = {name: "function" in each and each["function"]["strict"] for name, each in zip(names, tools)}
+    assert found.calls or choice == "auto", (style, strictness, tools, text)
+    for call in found.calls:
+        tally["calls"] += 1
+        assert call.name in schemas, (style, call.name, text)
+        if strictness == "parameter" or strict[call.name]:
+            if strictness == "auto" and choice == "auto" and not any(strict.values()):
+                continue
+            jsonschema.Draft202012Validator(schemas[call.name]).validate(call.arguments)
+            tally["judged"] += 1

@@ -57,7 +57,7 @@ _M3 = "]<]minimax[>["
 def _delimited(mark: str) -> ElementStyle:
     """``{city:MARKPortoMARK,days:[1,2]}``: nothing is quoted, and a mark stands around texts."""
     kinds, ends = (mark, "", "", "", "[", "{"), (mark, "", "", "", "]", "}")
-    names = r"^[^\s:,{}\[\]<]+$"
+    names = r"^[^\s\x00-\x1f\x85:,{}\[\]<]+$"  # Python's \s, with which hosts read, has more than ECMA's
     return ElementStyle(
         "", ":", "{kind}", "", kinds, ends, between=",", stop=mark, nested=True, key_pattern=names
     )

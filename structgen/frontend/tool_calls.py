@@ -204,8 +204,8 @@ class CallReader:
         row = self._style
         end = self._text.find(row.close, len(row.open))
         body = self._text[len(row.open) : end]
-        if row.separator == "\n":
-            body = ", ".join(line for line in body.splitlines() if line.strip())
+        if row.separator == "\n":  # a line that ends a call; line breaks may stand inside of a call, too
+            body = re.sub(r"\)[ \t\r]*\n\s*(?=\S)", "), ", body)
         found = calls_of(f"[{body}]", self._names) if end >= 0 else None
         if found is None:
             return None
