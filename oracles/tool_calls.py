@@ -184,7 +184,8 @@ def called(source: Source, tally: collections.Counter[str]) -> None:
         name: each.get("inputSchema") or each["function"]["parameters"]
         for name, each in zip(names, tools, strict=True)
     }
-    strict = {name: "function" in each and each["function"]["strict"] for name, each in zip(names, tools)}
+    of_function = [each.get("function", {}) for each in tools]
+    strict = {name: bool(each.get("strict")) for name, each in zip(names, of_function, strict=True)}
     assert found.calls or choice == "auto", (style, strictness, tools, text)
     for call in found.calls:
         tally["calls"] += 1
