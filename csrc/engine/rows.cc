@@ -363,11 +363,17 @@ class LimitedRow final : public RowSource {
     return by_budget(s, row, [&](Budget& now) { return now.fill_limited(row.words, budget); });
   }
 
+  // Where the world omits, a mask may vouch for a token that the parser does not read (PartRow::read).
   StateId read(Sequence& s, TokenId t) const override {
-    const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
-    s.refresh();
-    if (free(s)) return s.steps(s.current(), s.vocabulary().bytes(t));
-    return s.epoch()->budgets.limits->accept(s.current(), t);
+    {
+      const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
+      s.refresh();
+      if (free(s)) return s.steps(s.current(), s.vocabulary().bytes(t));
+      if (!s.grammar().omits() || s.epoch()->parser.may_limit(s.current()))
+        return s.epoch()->budgets.limits->accept(s.current(), t);
+    }
+    static const PartRow part;
+    return part.read(s, t);
   }
 
  private:
