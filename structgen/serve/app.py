@@ -248,7 +248,8 @@ async def _start(service: Service, wanted: Wanted, extension: OwnOptions, reques
             piece.reasoning = sample.reasoning or ""
             job.pieces.put_nowait(piece)
             logprob, log_weight = alone.finite(sample.logprob), alone.finite(sample.log_weight)
-            run.choice_notes.append({"weight": weight, "log_weight": log_weight, "logprob": logprob})
+            note = {"weight": weight, "log_weight": log_weight, "logprob": logprob}
+            run.choice_notes.append({**note, "tv_bound": sample.tv_bound})
         run.notes.append(alone.told(found))
     return run
 
