@@ -16,6 +16,8 @@ import pytest
 
 import structgen as sg
 from oracles.sampling_oracle import TableModel
+from oracles.strategies import Features, Seeded
+from oracles.strategies import schema as random_schema
 from structgen.generation.confidence import FieldProbability, field_probabilities
 
 TOKENS = [b"", *(bytes([c]) for c in b'{}":,abxn12.0-'), b"ab", b'":', b'":"', b'{"x"', b'a"', b'",', b"12",
@@ -161,7 +163,7 @@ def test_answers_that_are_no_json_are_one_leaf() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "-0", "1", "10", "1.0", "1e2", "100", "-5", "0.5", "12345678901234567890"]
+    "text", ["0", "-0", "1", "10", "1.0", "1e2", "100", "-5", "0.5", "12345678901234567890", "9" * 60]
 )
 def test_a_number_that_may_still_become_another_is_not_given_up(text: str) -> None:
     """Whatever is equal to a number: each beginning of its spellings may still become it."""
@@ -227,3 +229,43 @@ def test_the_server_gives_each_choice_its_fields() -> None:
         assert fields and all(0 <= one["low"] <= one["high"] <= 1 for one in fields)
         assert json.loads(found["message"]["content"]) and fields[0]["pointer"].startswith("/")
         assert http.post("/v1/chat/completions", json={**asked, "stream": True}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("1" * 60, "1" * 59 + "2"), ("1e400", "1e401"), ("0.1", "0.10000001")]
+)
+def test_numbers_that_differ_are_two_values(one: str, other: str) -> None:
+    from structgen.generation.confidence import _Json
+
+    assert _Json(one).decided(other.encode(), True) != _Json(one).text
+    assert _Json("1e999999999").text == _Json("10e999999998").text
+
+
+def test_random_schemas_and_spellings() -> None:
+    """Each leaf is the value at its pointer, and no law has more than 1."""
+    for seed in range(400 if os.environ.get("STRUCTGEN_LONG") else 60):
+        try:
+            result = sg.generate(
+                None,
+                "two hats",
+                random_schema(Seeded(seed), Features(depth=2)),
+                max_tokens=60,
+                temperature=1.0,
+                seed=seed,
+                confidence=12,
+                numbers="plain" if seed % 3 else "any",
+                strings="plain" if seed % 4 else "any",
+                whitespace="compact" if seed % 5 else "flexible",
+            )
+        except sg.UnsatisfiableSchema:
+            continue
+        for leaf in result.field_probabilities:
+            assert 0 <= leaf.low <= leaf.high <= 1 + 1e-9
+            assert leaf.low + sum(low for _, low, _ in leaf.alternatives) <= 1 + 1e-9
+            value = result.value
+            for part in leaf.pointer.split("/")[1:]:
+                name = part.replace("~1", "/").replace("~0", "~")
+                value = value[int(name)] if isinstance(value, list) else value[name]
+            assert json.loads(leaf.text) == (
+                value if isinstance(value, str | bool | None) else pytest.approx(value)
+            )

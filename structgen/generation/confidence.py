@@ -152,7 +152,11 @@ def _canonical(text: str) -> str:
     except ValueError:
         return text
     if isinstance(value, Decimal):
-        number = value.normalize() if value else Decimal(0)
+        sign, digits, exponent = value.as_tuple()
+        kept = len("".join(map(str, digits)).rstrip("0")) or 1
+        # By hand: `normalize` rounds to the precision of a context.
+        scaled = (sign, digits[:kept], int(exponent) + len(digits) - kept)
+        number = Decimal(scaled) if value else Decimal(0)
         plain = abs(number.adjusted()) < 30
         return f"{number:f}" if plain else str(number)
     return json.dumps(value, ensure_ascii=False)
