@@ -5,13 +5,23 @@ masks), a *known* one on one thread, and many texts over threads; beside them `f
 `accept_token` in a loop, whose masks must be equal. Cost: half a minute.
 
     python -m bench.replay [--count 40] [--tokens 10000] [--threads 1,2]
+    python -m bench.replay --rows 4000 [--workers 2]
+
+With --rows: a folder of so many rows of JSONL, each with its own schema, over Ray Data (`ray_data.replayed`).
+One run is killed once a part is written, another goes on; rows a second are those of a whole run, with the
+start of Ray's workers and without.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +36,19 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--tokens", type=int, default=10_000)
     parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rows", type=int, default=0, help="rows of a folder of JSONL, over Ray Data")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--replay", nargs=2, help=argparse.SUPPRESS)  # the run that is killed
     asked = parser.parse_args(argv)
     tokens = data.tekken()
     vocabulary = sg.Vocabulary.from_bytes(
         tokens.text, eos_token_ids=[tokens.eos], special_token_ids=tokens.special
     )
+    if asked.replay:
+        return _replayed(*asked.replay, vocabulary, asked.workers)
     compiler = sg.Compiler(vocabulary)
+    if asked.rows:
+        return over_ray(vocabulary, tokens, asked)
     grammars = [  # a valid text that the grammar writes in another way counts up to that place
         (grammar, np.array(ids[: grammar.matcher().validate_tokens(ids)], np.int64))
         for grammar, ids in walked(compiler, tokens, asked.count)
@@ -72,6 +89,65 @@ def main(argv: list[str]) -> int:
     dense = many[0].bitmask()
     rate = len(dense) / (time.perf_counter() - begin)
     print(f"bitmask()         {rate:12,.0f} rows/s, {dense.nbytes / 1e6:,.0f} MB")
+    return 0
+
+
+def _replayed(source: str, out: str, vocabulary: sg.Vocabulary, workers: int) -> int:
+    """Prints rows and seconds of a run over Ray Data."""
+    import ray
+
+    from structgen.integrations.ray_data import replayed
+
+    environment = {"env_vars": {"PYTHONPATH": str(Path(sg.__file__).parents[1]), "OMP_NUM_THREADS": "1"}}
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, runtime_env=environment)
+    begin = time.perf_counter()
+    count = replayed(source, out, vocabulary, workers=workers)
+    print(f"rows {count} in {time.perf_counter() - begin:.1f} s", flush=True)
+    return 0
+
+
+def over_ray(vocabulary: sg.Vocabulary, tokens: Any, asked: Any) -> int:
+    """A killed run, one that goes on, and a whole one."""
+    import pyarrow.parquet
+
+    cases = (data.maskbench_case(name) for name in data.sample(data.maskbench_names(), 4 * asked.count))
+    valid = ((case.schema, [i.text for i in case.instances if i.valid]) for case in cases)
+    texts = [(schema, tokens.encode(found[0])) for schema, found in valid if found][: asked.count]
+    with tempfile.TemporaryDirectory() as folder:
+        source, parts, whole = (Path(folder) / name for name in ("rows", "parts", "whole"))
+        source.mkdir()
+        with open(source / "rows.jsonl", "w", encoding="utf-8") as file:
+            for i in range(asked.rows):
+                schema, ids = texts[i % len(texts)]
+                row = {"id": f"r{i}", "kind": "json_schema", "constraint": schema, "tokens": ids}
+                file.write(json.dumps(row) + "\n")
+        command = [
+            sys.executable,
+            "-m",
+            "bench.replay",
+            "--workers",
+            str(asked.workers),
+            "--replay",
+            str(source),
+        ]
+        quiet = subprocess.DEVNULL
+        first = subprocess.Popen([*command, str(parts)], stdout=quiet, stderr=quiet)
+        while first.poll() is None and not any(parts.glob("*.parquet")):
+            time.sleep(0.05)
+        first.kill()
+        written = len(list(parts.glob("*.parquet")))
+        print(f"{asked.rows} rows of {len(texts)} schemas; killed with {written} parts written", flush=True)
+        for name, out in (("goes on", parts), ("whole", whole)):
+            begin = time.perf_counter()
+            done = subprocess.run([*command, str(out)], capture_output=True, text=True, check=True).stdout
+            said = next(line for line in done.splitlines() if line.startswith("rows "))
+            print(f"{name:8} {said}; {time.perf_counter() - begin:.1f} s with the start of Ray", flush=True)
+        read = pyarrow.parquet.read_table
+        tables = [read(out, columns=["id", "error"]).to_pylist() for out in (parts, whole)]
+        for rows in tables:
+            if {row["id"] for row in rows} != {f"r{i}" for i in range(asked.rows)}:
+                raise AssertionError("rows are missing")
+        print(f"refused  {sum(bool(row['error']) for row in tables[1])} rows")
     return 0
 
 

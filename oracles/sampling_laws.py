@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import structgen as sg
 from oracles.sampling_oracle import (
     TableModel,
     brute_force,
@@ -21,14 +22,17 @@ from oracles.sampling_oracle import (
     every_outcome,
     random_cfg_language,
     random_language,
+    random_rules,
+    recognises,
     target,
 )
 from structgen.sampling import cars, mcmc, smc
 from structgen.sampling.chance import Seeds
+from structgen.sampling.drafting import drafts_of
 from structgen.sampling.trie import Trie
 from structgen.sampling.walk import Mode, Walk, Walker
 
-EXACT = 1e-9
+EXACT = 1e-12
 
 
 IMPORTANCE = Mode()
@@ -44,6 +48,20 @@ def case(seed: int, sharp: float = 1.5, **how: Any) -> tuple[Any, dict[tuple[int
     found = target(lm, choice(lm, texts), **how)
     inside = {t.encode() for t in texts}
     return found, brute_force(lm, inside.__contains__, found.max_tokens)
+
+
+def grammar_case(seed: int) -> tuple[Any, dict[tuple[int, ...], float]]:
+    """The same of a random context-free grammar, compiled as one: recursion, empty rules, ambiguity. L is
+    infinite, and the limit of tokens cuts it."""
+    rules, lm = random_rules(seed), TableModel(seed)
+    lines = [f"{name} ::= " + " | ".join(_spelled(body) for body in bodies) for name, bodies in rules.items()]
+    text = "\n".join(lines).replace("S ::=", "root ::=", 1).replace(" S", " root")
+    law = target(lm, sg.Compiler(lm.vocabulary).gbnf(text), max_tokens=4)
+    return law, brute_force(lm, lambda text: recognises(rules, text.decode()), 4)
+
+
+def _spelled(body: str) -> str:
+    return " ".join(c if c in "ST" else f'"{c}"' for c in body) or '""'
 
 
 def weighted_sums(outcomes: Any) -> dict[tuple[int, ...], float]:
@@ -65,7 +83,7 @@ def assert_equal(found: dict[Any, float], wanted: dict[Any, float], tolerance: f
 def one_walk(law: Any, trie: Trie, mode: Mode, guess: Any = None) -> Any:
     def run(chance: Any) -> list[Walk]:
         walker = Walker(law, copy.deepcopy(trie), 1)
-        walker.guess = guess
+        walker.drafts = drafts_of(guess, law)
         walk = walker.start(chance, mode)
         walker.run([walk], mode)
         return [walk]

@@ -35,6 +35,8 @@ EXTRAS = {
     "lmformatenforcer": "bench",
     "grid": "bench",
     "ray": "ray",
+    "trl": "trl",
+    "datasets": "trl",
     "fastapi": "serve",
     "starlette": "serve",
     "uvicorn": "serve",

@@ -45,10 +45,22 @@ class States:
         self.matchers: list[_core.Matcher] = [grammar.matcher()._core]
         self._numbers: dict[int, int] = {self.matchers[0].state: 0}
         self._next: dict[int, list[tuple[bytes, int]]] = {}
+        self._least: dict[int, int] = {}
 
     def accepts(self, state: int) -> bool:
         """Whether a text may end here."""
         return self.matchers[state].is_accepting()
+
+    def least(self, state: int) -> int:
+        """Bytes that the shortest text has from here on; 0 where a limit of work leaves that unknown."""
+        found = self._least.get(state)
+        if found is None:
+            try:
+                found = len(self.matchers[state].shortest_completion())
+            except BudgetExceeded:
+                found = 0
+            self._least[state] = found
+        return found
 
     def next(self, state: int) -> list[tuple[bytes, int]]:
         """The states behind one byte more, each with the bytes that lead there."""
@@ -116,7 +128,10 @@ class RankedTexts:
         levels: list[set[int]] = [{0}]
         cells = 1
         while len(levels) <= max_bytes and levels[-1]:
-            levels.append({there for state in levels[-1] for _, there in self.states.next(state)})
+            left = max_bytes - len(levels)
+            behind = {there for state in levels[-1] for _, there in self.states.next(state)}
+            # A state that no text ends from in time has no ways; the states behind it are not made.
+            levels.append({there for there in behind if self.states.least(there) <= left})
             cells += len(levels[-1])
             if cells > _CELLS:
                 raise BudgetExceeded("too many states within the bound: take a smaller max_bytes")
@@ -127,7 +142,7 @@ class RankedTexts:
                 ways = int(self.states.accepts(state))
                 if k + 1 < len(levels):
                     further = self.ways[k + 1]
-                    ways += sum(len(b) * further[there] for b, there in self.states.next(state))
+                    ways += sum(len(b) * further.get(there, 0) for b, there in self.states.next(state))
                 self.ways[k][state] = ways
 
     @property
@@ -148,7 +163,7 @@ class RankedTexts:
                     break
                 rank -= 1
             for letters, there in self.states.next(state):
-                ways = self.ways[k + 1][there]
+                ways = self.ways[k + 1].get(there, 0)
                 if rank < ways * len(letters):
                     text.append(letters[rank // ways])
                     state, rank = there, rank % ways

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,20 +35,26 @@ from .checking import bytes_compiler
 from .comparing import shortest
 from .counting import RankedTexts
 from .errors import BudgetExceeded, StructgenError
+from .grammar import CompiledGrammar
 from .keywords import ASSERTING, inner_schemas
+from .linting import outside
 from .operands import ROOT, SPELLING, Operand, operand, together
 
-__all__ = ["Example", "examples"]
+__all__ = ["Example", "ExamplesLeftOut", "examples"]
 
 _PROBES = 600  # schemas that are compiled for one call
 _WORK = 10_000_000  # characters of schemas that are compiled for one call
 _SITES = 200
-_ROOM = 16  # bytes beyond a shortest text, in which texts of an infinite grammar are drawn
+_ROOMS = (16, 8, 4, 2, 1, 0)  # bytes beyond a shortest text, within which texts are drawn
 _LARGE = 2_000  # a length whose boundary is shown at most
 
 Kind = Literal["shortest", "typical", "drawn", "boundary", "near miss"]
 Path = tuple[str | int, ...]
 Wrap = Callable[[Any], Any]  # a condition on the value at a place, as one on the whole value
+
+
+class ExamplesLeftOut(UserWarning):
+    """Examples that a limit of work left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,9 @@ def examples(
     Args:
         schema: what `contains` takes. Boundaries and near misses are those of a JSON Schema or Python type.
         n: how many are drawn, each text of at most `max_bytes` bytes with the same probability.
-        seed: of the draws. max_bytes: None is 16 more than the shortest text has.
+        seed: of the draws.
+        max_bytes: None is 16 more than the shortest text has, or fewer where texts meet too many states then
+            (open objects); a warning tells the bound.
         options: `draft`, `registry` and `formats` of a schema.
 
     Returns:
@@ -90,6 +99,9 @@ def examples(
     Raises:
         UnsatisfiableSchema: there is no value. BudgetExceeded: texts within `max_bytes` meet too many states
         (open objects: close them, take less, or `n=0`). GrammarError: a schema that is malformed.
+
+    Warns:
+        ExamplesLeftOut: the schema is large and not all of it was looked at, or draws are of fewer bytes.
     """
     whole("n", n, 0)
     side = operand(schema, **options)
@@ -98,29 +110,60 @@ def examples(
     search = _Search(side)
     if side.is_json:
         found.append(Example(search.typical(), "typical"))
+    told: list[str] = []
     if n:
-        most = len(found[0].text.encode()) + _ROOM if max_bytes is None else max_bytes
-        whole("max_bytes", most, 0)
-        texts, chance = RankedTexts(grammar, most), random.Random(seed)
+        shortest_bytes = len(found[0].text.encode())
+        texts, chance = _ranked(grammar, shortest_bytes, max_bytes, told), random.Random(seed)
         if not texts.total:
-            raise BudgetExceeded(f"no text has at most {most} bytes: the shortest has {len(found[0].text)}")
+            raise BudgetExceeded(f"no text has at most {max_bytes} bytes: the shortest has {shortest_bytes}")
         drawn = (texts.draw(chance) for _ in range(n))
         found += [Example(text.decode("utf-8", "backslashreplace"), "drawn") for text in drawn]
     if side.is_json:
         found += search.boundaries()
         found += search.near_misses()
+    if search.stopped:
+        told.append(
+            f"the schema is large, so the search ended after {search.limit} compiles: boundaries and near "
+            "misses are left out; ask for parts of the schema"
+        )
+    for text in told:
+        warnings.warn(text, ExamplesLeftOut, stacklevel=outside())
     return list(dict.fromkeys(found))
+
+
+def _ranked(grammar: CompiledGrammar, least: int, max_bytes: int | None, told: list[str]) -> RankedTexts:
+    """The texts to draw from. Without `max_bytes`, fewer bytes where open objects meet too many states."""
+    if max_bytes is not None:
+        whole("max_bytes", max_bytes, 0)
+        return RankedTexts(grammar, max_bytes)
+    for room in _ROOMS:
+        try:
+            found = RankedTexts(grammar, least + room)
+        except BudgetExceeded:
+            if not room:
+                raise
+            continue
+        if room < _ROOMS[0]:
+            told.append(
+                f"texts are drawn from those of at most {least + room} bytes: longer ones meet too many "
+                "states (open objects: close them, or give max_bytes)"
+            )
+        return found
+    raise AssertionError("the last room is 0")
 
 
 class _Search:
     def __init__(self, side: Operand) -> None:
         self.side: Operand = side
         size = len(repr(side.document))  # a large schema costs more a compile: it has fewer
-        self.probes: int = max(0, _PROBES - max(10, _WORK // (size + 1)))
+        self.limit: int = min(_PROBES, max(10, _WORK // (size + 1)))
+        self.probes: int = 0
+        self.stopped: bool = False  # something was not looked for
 
     def first(self, *parts: tuple[Any, bool]) -> str | None:
         """A shortest value that satisfies each schema, or does not, as its flag says; None: none found."""
-        if self.probes >= _PROBES:
+        if self.probes >= self.limit:
+            self.stopped = True
             return None
         self.probes += 1
         sides = [(Operand(part, self.side.registry), wanted) for part, wanted in parts]
@@ -151,6 +194,7 @@ class _Search:
     def boundaries(self) -> Iterator[Example]:
         for count, (path, node, wrap) in enumerate(_sites(self.side.document)):
             if count >= _SITES:
+                self.stopped = True
                 return
             for step, tries in _edges(path, node):
                 for condition in tries:

@@ -20,6 +20,7 @@ from oracles.sampling_laws import (
     cars_is_exact,
     case,
     chain_is_invariant,
+    grammar_case,
     proper,
     small,
     smc_is_proper,
@@ -30,8 +31,6 @@ from oracles.sampling_oracle import (
     brute_force,
     choice,
     every_outcome,
-    random_rules,
-    recognises,
     target,
     trained,
 )
@@ -48,14 +47,7 @@ from structgen.sampling.walk import Mode, Walk, Walker
 @pytest.mark.parametrize("seed", range(8))
 def test_random_grammars_compiled_as_grammars(seed: int) -> None:
     """Recursion, empty rules, ambiguity; L is infinite, and the limit cuts it."""
-    rules = random_rules(seed)
-    lm = TableModel(seed)
-    lines = [f"{name} ::= " + " | ".join(_spelled(body) for body in bodies) for name, bodies in rules.items()]
-    grammar = sg.Compiler(lm.vocabulary).gbnf(
-        "\n".join(lines).replace("S ::=", "root ::=", 1).replace(" S", " root")
-    )
-    wanted = brute_force(lm, lambda text: recognises(rules, text.decode()), 4)
-    law = target(lm, grammar, max_tokens=4)
+    law, wanted = grammar_case(seed)
     for draws in (0, 3):
         trie = trained(law, draws, seed)
         if not wanted:
@@ -63,10 +55,6 @@ def test_random_grammars_compiled_as_grammars(seed: int) -> None:
         proper(law, trie, IMPORTANCE, wanted)
         proper(law, trie, ASAP, wanted)
         cars_is_exact(law, trie, wanted)
-
-
-def _spelled(body: str) -> str:
-    return " ".join(c if c in "ST" else f'"{c}"' for c in body) or '""'
 
 
 def test_a_power_of_the_model_is_a_target_like_any_other() -> None:

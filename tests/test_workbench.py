@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from jsonschema import Draft202012Validator
 
 import structgen as sg
 from oracles.oracle import JsonOracle
@@ -275,3 +276,25 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["examples", str(old), "-n", "2", "--max-bytes", "30", "--json"]) == 0
     assert len([json.loads(line) for line in capsys.readouterr().out.splitlines()]) > 20
+
+
+def test_what_limits_leave_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from structgen.testdata import ExamplesLeftOut
+
+    large = {"type": "object", "properties": {f"key{i:06}": {"enum": [i, "x" * 20]} for i in range(20_000)}}
+    with pytest.warns(
+        ExamplesLeftOut, match="ended after .. compiles: boundaries and near misses are left out"
+    ):
+        assert len(sg.examples(large, 0)) == 2
+    (tmp_path / "open.json").write_text('{"type": "object", "properties": {"a": {"type": "integer"}}}')
+    assert main(["examples", str(tmp_path / "open.json"), "-n", "3"]) == 0
+    assert "texts are drawn from those of at most" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("schema", [True, {"type": "object"}, {"type": "array"}, {"required": ["a"]}])
+def test_texts_of_open_schemas_are_drawn_within_fewer_bytes(schema: Any) -> None:
+    with pytest.warns(UserWarning, match="drawn from those of at most"):
+        drawn = [example.text for example in sg.examples(schema, 20, seed=1) if example.kind == "drawn"]
+    assert len(drawn) > 1
+    for text in drawn:
+        Draft202012Validator(schema).validate(json.loads(text))

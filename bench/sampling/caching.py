@@ -1,6 +1,7 @@
 """How much of ASAp's cost is the missing cache, and how much is the method.
 
     python -m bench.sampling.caching [--n 100] [--tasks json toy ...]
+    python -m bench.sampling.caching --drafts [--n 100]
 
 Enters: tasks of `oracles.tasks` whose Z is known or bracketed. Leaves: a table, for n draws of each:
 the forwards of ASAp as published (one for every token), the same with a cache of prefixes (the distinct
@@ -10,6 +11,10 @@ draw the same texts from the same random numbers. Cost: a minute a task.
 
 The step from the first column to the second is caching alone. From the second to the third nothing changes
 but what is fetched ahead. What weights and exact rejection bring is in the distances, and costs no forward.
+
+With --drafts: forwards a text of plain decoding (one a token, locally masked, which is another law) beside
+forwards an exact draw of CARS, one walk at a time, without drafts and with them (`sg.sample(guess=)`). A cell
+has the forwards, and behind a stroke the prefixes that they computed. The texts are the same in each column.
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ from typing import Any
 from bench.sampling import references, run
 from oracles import data, tasks
 from structgen.sampling.chance import Seeds
+from structgen.speculation import Speculation, standard_drafters
+from structgen.speculation.drafters import PromptLookup, TokenRecycling
 
 TASKS = ("toy", "json", *tasks.NAMES)
 
@@ -64,14 +71,47 @@ def row(name: str, n: int, limit: float) -> str:
     )
 
 
+DRAFTS: dict[str, Callable[[], Any]] = {
+    "cars": lambda: None,
+    "lookup": lambda: Speculation([PromptLookup()], nodes=8),
+    "recycling": lambda: Speculation([TokenRecycling()], nodes=8),
+    "five, 8": lambda: Speculation(standard_drafters(), nodes=8),
+    "five, 32": lambda: Speculation(standard_drafters(), nodes=32),
+}
+
+
+def drafted_row(name: str, n: int) -> str:
+    task = run.load(name)
+    plain = run.call(task, "local", n, 0, batch=1)
+    cells = [f"{sum(len(s.tokens) for s in plain) / n:7.1f}"]
+    texts: list[list[int]] | None = None
+    for make in DRAFTS.values():
+        found = run.call(task, "cars", n, 0, batch=1, max_trials=50 * n + 500, guess=make())
+        drawn = [s.tokens for s in found]
+        if texts not in (None, drawn):
+            raise AssertionError("a draft changed the texts")
+        texts = drawn
+        spent, got = found.diagnostics, len(found)
+        cells.append(f"{spent.calls / got:6.2f} / {spent.positions / got:6.1f}" if got else "-")
+    return f"{name:36} {len(texts or []):4} {' '.join(f'{cell:>17}' for cell in cells)}"
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="bench.sampling.caching", description=__doc__.split("\n")[0])
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of the reference (default: 60)")
     parser.add_argument("--tasks", nargs="*", default=TASKS)
+    parser.add_argument(
+        "--drafts", action="store_true", help="forwards an exact draw, with drafts and without"
+    )
     options = parser.parse_args(arguments)
     if any(name not in ("toy", "json") for name in options.tasks):
         data.require("gad")
+    if options.drafts:
+        print(f"{'task':36}  got {' '.join(f'{head:>17}' for head in ('plain', *DRAFTS))}")
+        for name in options.tasks:
+            print(drafted_row(name, options.n), flush=True)
+        return
     print(f"{options.n} draws{'':27} forwards                             KL to the target")
     print(f"{'task':36} asap      +cache    ours    cars (got)  asap    +weights  cars  same texts")
     for name in options.tasks:

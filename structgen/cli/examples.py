@@ -9,10 +9,11 @@ import argparse
 import dataclasses
 import json
 import os
+import warnings
 
 from structgen._siblings import beside
 
-from .common import OK, Commands, Inputs, add_registry_option, registry
+from .common import OK, Commands, Inputs, add_registry_option, note, registry
 
 
 def add_parser(commands: Commands) -> None:
@@ -35,19 +36,23 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from structgen.testdata import examples
+    from structgen.testdata import ExamplesLeftOut, examples
 
     text = Inputs().read(options.file, "schema")
     near = beside(options.file, text) if os.path.exists(options.file) else {}
     documents = {**near, **(registry(options) or {})}
-    found = examples(
-        text,
-        options.n,
-        seed=options.seed,
-        max_bytes=options.max_bytes,
-        draft=options.draft,
-        registry=documents or None,
-    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ExamplesLeftOut)
+        found = examples(
+            text,
+            options.n,
+            seed=options.seed,
+            max_bytes=options.max_bytes,
+            draft=options.draft,
+            registry=documents or None,
+        )
+    for one in told:
+        note(f"structgen: {one.message}")
     for example in found:
         if options.json:
             print(json.dumps(dataclasses.asdict(example), ensure_ascii=False))

@@ -9,6 +9,7 @@ line on standard error and a record with its error; the others are answered.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
@@ -71,6 +72,15 @@ def add_parser(commands: common.Commands) -> None:
     parser.add_argument("--seed", type=int, help="repeats the draws")
     parser.add_argument(
         "--top-logprobs", type=int, default=0, metavar="K", help="alternatives in the records"
+    )
+    parser.add_argument(
+        "--confidence",
+        type=int,
+        nargs="?",
+        const=64,
+        default=0,
+        metavar="N",
+        help="tell how probable the value of each leaf is; N prefixes are read for a leaf (64 without N)",
     )
     parser.add_argument(
         "--retries", type=int, default=0, metavar="N", help="where a validator of --type refuses"
@@ -153,6 +163,7 @@ def run(options: argparse.Namespace) -> int:
             elif not isinstance(outcome, Exception):
                 for result in results:
                     print(result.text, flush=True)
+                    tell_leaves(result)
     if texts:
         drafted = f", {tokens / forwards:.2f} tokens a forward" if forwards else ""
         common.note(f"{common.plural(texts, 'text')} in {time.perf_counter() - start:.1f} s{drafted}")
@@ -200,6 +211,16 @@ def judge(results: list[Result[Any]], line: Line, max_tokens: int) -> int:
     return common.REJECTED if cut else common.OK
 
 
+def tell_leaves(result: Result[Any]) -> None:
+    """How probable the value of each leaf is, a line each, with its nearest alternative."""
+    for leaf in result.field_probabilities:
+        other = leaf.alternatives[:1]
+        beside = "".join(f"; {text:.40} {low:.4f}" for text, low, _ in other)
+        common.note(
+            f"  {leaf.low:.4f} to {leaf.high:.4f}  {leaf.pointer or '(text)'} {leaf.text:.60}{beside}"
+        )
+
+
 def _failed(error: Exception, line: Line) -> int:
     """Tells of a prompt without a text; the exit status."""
     from .main import explain
@@ -232,6 +253,11 @@ def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]
             "seed": result.sampling.seed,
             **({"stopped_by": result.stopped_by} if result.stopped_by is not None else {}),
             **({"top_logprobs": result.top_logprobs} if result.top_logprobs else {}),
+            **(
+                {"field_probabilities": [dataclasses.asdict(leaf) for leaf in result.field_probabilities]}
+                if result.field_probabilities
+                else {}
+            ),
             **({"reasoning": result.reasoning} if result.reasoning is not None else {}),
             **({"warnings": result.warnings} if result.warnings else {}),
             "error": None,

@@ -50,7 +50,7 @@ def _options_of(options: argparse.Namespace) -> dict[str, Any]:
     names = (
         "max_tokens", "temperature", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty",
         "repetition_penalty", "structure_penalty", "stop", "seed", "top_logprobs", "retries", "speculate",
-        "reasoning", "answer_tokens",
+        "reasoning", "answer_tokens", "confidence",
     )  # fmt: skip
     found = {**json_options(options), **taken(options, *names)}
     if options.logit_bias:

@@ -78,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
             "logprob": round(one.logprob, 6),
             "log_weight": round(one.log_weight, 6),
             "tokens": one.tokens,
+            "tv_bound": one.tv_bound,
         }
         print(json.dumps(fields, ensure_ascii=False, default=common.plain))
     if options.summary:
@@ -129,6 +130,9 @@ def tell(found: Samples) -> None:
     if found.log_bracket is not None:
         low, high = found.log_bracket
         common.note(f"  log P(language) between {low:.4g} and {high:.4g}; seed {about.seed}")
+    bounds = [one.tv_bound for one in found if one.tv_bound is not None]
+    if bounds:
+        common.note(f"  total variation from the target: {max(bounds):.3g} at most for each text (certified)")
     common.note(f"  {about.positions} forwards, {about.saved} saved by known prefixes; {about.calls} batches")
     if about.killed:
         common.note(

@@ -221,6 +221,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
             back; drafters raise LanguageModelError there.
         logprobs: False leaves `Result.logprobs` empty, which saves work when speculating.
         top_logprobs: the k most probable tokens of each place, before and after the mask.
+        confidence: above 0, `Result.field_probabilities` says for each leaf of the answer how probable its
+            value is; so many prefixes are read for a leaf at most (64 make most bounds equal).
         compiler: compiles the constraint; by default one per model, kept with its caches.
 
     Returns:

@@ -53,6 +53,7 @@ class Options(AskOptions, total=False):
     stop: str | Sequence[str] | None
     logprobs: bool
     top_logprobs: int
+    confidence: int
     retries: int
     on_invalid: Literal["forbid", "tell"]
     complete: bool
@@ -103,6 +104,7 @@ class Settings(WrittenOptions):
     stop: str | Sequence[str] | None = None
     logprobs: bool = True
     top_logprobs: int = 0
+    confidence: int = 0
     retries: int = 0
     on_invalid: Literal["forbid", "tell"] = "forbid"
     compiler: Compiler | None = None
@@ -120,7 +122,7 @@ class Settings(WrittenOptions):
         whole("n", self.n, 1)
         if self.top_k is not None:
             whole("top_k", self.top_k, 1)
-        for name in ("top_logprobs", "retries", "seed", "answer_tokens"):
+        for name in ("top_logprobs", "confidence", "retries", "seed", "answer_tokens"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 0)
         if self.temperature is not None:

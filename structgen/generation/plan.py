@@ -24,6 +24,7 @@ from ..lm.asked import ask, style_of
 from ..lm.doubt import doubt
 from ..lm.load import room_after
 from ..matcher import can_end_within
+from .confidence import FieldProbability, field_probabilities
 from .options import Settings
 from .partial import IncompleteString, Unknown, partial_arguments, partial_json, plain, typed
 from .results import InvalidValue, Result
@@ -118,6 +119,17 @@ class Plan:
             self._warnings(text),
             text.reasoning,
             text.reasoning_tokens,
+            field_probabilities=self._confidence(text, said),
+        )
+
+    def _confidence(self, text: Text, said: str) -> list[FieldProbability]:
+        if not self.settings.confidence:
+            return []
+        is_json = self.constraint is not None and self.constraint.document() is not None
+        ended = text.finish == "stop"
+        reads = self.settings.confidence
+        return field_probabilities(
+            self.lm, self.start, self.grammar, text.tokens, said, is_json, ended, reads
         )
 
     @property

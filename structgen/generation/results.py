@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from .._drawing import Drawing
 from .._readable import table_html
 from ..errors import StructgenError
+from .confidence import FieldProbability
 
 if TYPE_CHECKING:
     from ..matcher import Capture
@@ -60,6 +61,8 @@ class Result(Generic[T_co]):
         stopped_by: the stop string that ended the text.
         captures: the named parts of the text, for grammars and patterns that have names.
         top_logprobs: the most probable tokens of each place, where `top_logprobs=` asked for them.
+        field_probabilities: the probability of each leaf's value, given the text in front of it, where
+            `confidence=` asked for it.
         attempts: texts that were drawn for this one: above 1 where `retries=` redrew invalid ones.
         warnings: what the caller should hear of: keywords that surely do not mean what they say
             (`SchemaWarning`), and that the request is probably outside what the embedded model knows
@@ -88,6 +91,7 @@ class Result(Generic[T_co]):
     stopped_by: str | None = None
     captures: dict[str, list[Capture]] = field(default_factory=dict)
     top_logprobs: list[TokenLogprobs] = field(default_factory=list)
+    field_probabilities: list[FieldProbability] = field(default_factory=list, kw_only=True)
     attempts: int = 1
     warnings: list[str] = field(default_factory=list)
     reasoning: str | None = None

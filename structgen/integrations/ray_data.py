@@ -1,10 +1,15 @@
-"""Constrained texts for a data set, with Ray Data: a schema a row, workers of one model each.
+"""Constrained texts for a data set, and the masks of texts, with Ray Data: a schema a row, several workers.
 
-Enters: batches of rows, as dictionaries of columns. Leaves: the same with the columns `text` and `error`.
-Cost: that of the model; each worker compiles what its rows ask for, once.
+Enters: batches of rows, as dictionaries of columns. Leaves: the same with more columns: `text` and `error` of
+`Texts`, those of `masks_of` and `error` of `Replays`. Cost: that of the model, or of `structgen.rl.replay`;
+each worker compiles what its rows ask for, once.
 
     rows = ray.data.read_parquet("prompts")  # columns: prompt, kind, constraint
     rows.map_batches(Texts, fn_constructor_kwargs={"model": "target"}, batch_size=16, concurrency=2)
+    replayed("rollouts", "masks", vocabulary)  # a folder of JSONL: id, kind, constraint, tokens
+
+Replays go on where they were stopped. A part is written when it is done, and a part that a kill broke off is
+removed and made again.
 
 A constraint travels as its kind and text, since both are plain data; a compiled grammar would be compiled
 again where it is read. A row whose constraint is refused or whose text fails says so and ends no other.
@@ -12,16 +17,20 @@ again where it is read. A row whose constraint is refused or whose text fails sa
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .. import rl
+from ..compiler import Compiler
 from ..errors import StructgenError
 from ..generation import generate
 from ..lm.load import compiler_of, language_model
+from ..vocabulary import Vocabulary
 from .hosts import compiled
 
-__all__ = ["Texts"]
+__all__ = ["Replays", "Texts", "masks_of", "replayed"]
 
 
 class Texts:
@@ -57,3 +66,80 @@ class Texts:
             self._lm, prompt, grammar=grammar, max_tokens=self._max_tokens, logprobs=False, **self._options
         )
         return str(made.text)
+
+
+class Replays:
+    """What `map_batches` makes in every worker to replay answers (`structgen.rl.replay`).
+
+    Args:
+        vocabulary: of the model that wrote them.
+        options: how JSON is written, as `Compiler.compile` takes them.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, **options: Any) -> None:
+        self._compiler = Compiler(vocabulary)
+        self._options = options
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Masks for the columns `kind`, `constraint` and `tokens` of a batch: see `masks_of`."""
+        found: dict[str, list[Any]] = {"mask_rows": [], "mask_of": [], "vocab_size": [], "error": []}
+        for kind, constraint, tokens in zip(batch["kind"], batch["constraint"], batch["tokens"], strict=True):
+            try:
+                options = self._options if str(kind) == "json_schema" else {}
+                masks = rl.replay(compiled(self._compiler, str(kind), constraint, **options), tokens)
+                row = masks.rows.tobytes(), masks.of.tobytes(), masks.vocab_size, ""
+            except (StructgenError, TypeError, ValueError) as error:
+                row = b"", b"", 0, f"{type(error).__name__}: {error}"
+            for name, value in zip(found, row, strict=True):
+                found[name].append(value)
+        return {**batch, **{name: np.array(values, object) for name, values in found.items()}}
+
+
+def masks_of(row: dict[str, Any]) -> rl.Masks:
+    """The masks of a row that `Replays` made. ValueError: its answer was refused; the row says why."""
+    if row["error"]:
+        raise ValueError(row["error"])
+    words = (int(row["vocab_size"]) + 31) // 32
+    rows = np.frombuffer(row["mask_rows"], np.int32).reshape(-1, words)
+    return rl.Masks(rows, np.frombuffer(row["mask_of"], np.int32), int(row["vocab_size"]))
+
+
+def replayed(
+    source: str | Path,
+    out: str | Path,
+    vocabulary: Vocabulary,
+    *,
+    workers: int = 2,
+    parts: int = 16,
+    **how: Any,
+) -> int:
+    """The masks of a folder of JSONL, as Parquet in the folder `out`; run it again to go on.
+
+    Args:
+        source: rows with the fields id, kind, constraint and tokens (the answer's ids).
+        parts: files that the rows are written to; a kill loses those that are not whole.
+        how: options of `Replays`.
+
+    Returns:
+        How many rows were replayed now: those whose id `out` had not.
+    """
+    import pyarrow
+    import pyarrow.parquet
+    import ray
+
+    done: set[str] = set()
+    for file in sorted(Path(out).glob("*.parquet")):
+        try:
+            done.update(map(str, pyarrow.parquet.read_table(file, columns=["id"])["id"].to_pylist()))
+        except (pyarrow.ArrowException, OSError):  # a kill broke it off
+            file.unlink()
+    rows = ray.data.read_json(str(source), lines=True)
+    rows = rows.filter(lambda row: str(row["id"]) not in done).repartition(parts).materialize()
+    count = int(rows.count())
+    if count:
+        make = {"vocabulary": vocabulary, **how}
+        size = max(1, min(64, count // parts))  # a batch that is larger than a part would join parts
+        rows.map_batches(
+            Replays, fn_constructor_kwargs=make, batch_size=size, concurrency=workers, num_cpus=0.5
+        ).write_parquet(str(out))
+    return count

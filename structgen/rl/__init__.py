@@ -7,6 +7,13 @@ Cost: `replay` takes a step and a look into a table for each token; torch is imp
 """
 
 from .masks import Masks, replay, replay_many
-from .objective import constrained_logprobs, log_normaliser
+from .objective import constrained_entropies, constrained_logprobs, log_normaliser
 
-__all__ = ["Masks", "constrained_logprobs", "log_normaliser", "replay", "replay_many"]
+__all__ = [
+    "Masks",
+    "constrained_entropies",
+    "constrained_logprobs",
+    "log_normaliser",
+    "replay",
+    "replay_many",
+]

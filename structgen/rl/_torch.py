@@ -59,6 +59,19 @@ def allowed_logprobs(
     )
 
 
+@torch.no_grad()
+def allowed_entropies(logits: torch.Tensor, masks: Masks, temperature: float, chunk: int) -> torch.Tensor:
+    """See `structgen.rl.constrained_entropies`."""
+    wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    found = torch.empty(len(masks), dtype=wide, device=logits.device)
+    for at in _chunks(len(masks), chunk):
+        logs = torch.log_softmax(
+            _kernels_torch.where(logits[at].to(wide) / temperature, masks.rows[masks.of[at]]), -1
+        )
+        found[at] = -(logs.exp() * logs.clamp(min=torch.finfo(wide).min)).sum(-1)
+    return found
+
+
 def tokens_of(token_ids: Any, masks: Masks, device: torch.device) -> torch.Tensor:
     """The ids on the device, int64. ValueError: a token that its mask lacks."""
     ids = np.asarray(token_ids.cpu() if isinstance(token_ids, torch.Tensor) else token_ids)

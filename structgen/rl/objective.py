@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..grammar import CompiledGrammar
 
-__all__ = ["constrained_logprobs", "log_normaliser"]
+__all__ = ["constrained_entropies", "constrained_logprobs", "log_normaliser"]
 
 
 def constrained_logprobs(
@@ -55,13 +55,30 @@ def constrained_logprobs(
     """
     from ._torch import allowed_logprobs, tokens_of
 
+    _check(logits, masks, temperature, chunk)
+    return allowed_logprobs(logits, tokens_of(token_ids, masks, logits.device), masks, temperature, chunk)
+
+
+def constrained_entropies(
+    logits: torch.Tensor, masks: Masks, *, temperature: float = 1.0, chunk: int = 64
+) -> torch.Tensor:
+    """The entropy of each draw among what was allowed, in nats, shape (n,); without a gradient.
+
+    Args, Raises: as `constrained_logprobs`.
+    """
+    from ._torch import allowed_entropies
+
+    _check(logits, masks, temperature, chunk)
+    return allowed_entropies(logits, masks, temperature, chunk)
+
+
+def _check(logits: torch.Tensor, masks: Masks, temperature: float, chunk: int) -> None:
     if logits.ndim != 2 or logits.shape[0] != len(masks) or logits.shape[1] < masks.vocab_size:
         raise ValueError(
             f"the logits have the shape {tuple(logits.shape)}, not ({len(masks)}, {masks.vocab_size} or more)"
         )
     if not temperature > 0 or chunk < 1:
         raise ValueError(f"temperature and chunk are positive, not {temperature!r} and {chunk!r}")
-    return allowed_logprobs(logits, tokens_of(token_ids, masks, logits.device), masks, temperature, chunk)
 
 
 def log_normaliser(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import contract
 from .chance import Seeds
+from .drafting import drafts_of
 from .methods import way_of
 from .potential import Potential, Predicate, Product, as_potential
 from .request import Method, Request, SampleOptions, TargetOptions, TargetRequest, checked
@@ -60,10 +61,11 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
         trie: what an earlier call with the same target learned (`Samples.trie`, `load_trie`).
         trie_bytes: memory of a new trie.
         batch: walks that share a forward.
-        guess: a function of the answer's token ids so far, which drafts ids that follow. Their vectors come
-            with the forward that is due, so that walks which go there need no forward of their own. The law,
-            the texts of a seed and the bounds stay those without it: a walk draws by frozen vectors and
-            by bounds, and neither depends on what was fetched ahead.
+        guess: who drafts tokens: a function of the answer's token ids so far, which gives ids that follow; or
+            drafters of `structgen.speculation` ("auto", a list, or a `Speculation` with its `nodes` a walk).
+            Vectors of drafted places come with the forward that is due, so walks which go there need no
+            forward of their own. The law, the texts of a seed and the bounds stay those without it: a walk
+            draws by frozen vectors and by bounds, and neither depends on what was fetched ahead.
         check: share of refused prefixes for which the promise "every extension is refused too" is tested
             with random completions; PotentialError names the text that breaks it.
 
@@ -125,7 +127,7 @@ class _Run:
         self.seeds = Seeds(asked.seed)
         self.target, self.asked = asked.target()
         self.walker = asked.walker(self.target)
-        self.walker.guess = asked.guess
+        self.walker.drafts = drafts_of(asked.guess, self.target)
         if asked.check:
             self.walker.watch = contract.Probe(self.target, asked.check, self.seeds).refused
 

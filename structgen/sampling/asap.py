@@ -38,7 +38,7 @@ def draw(
     tight = until_tv is not None and walker.trie.tv_bound <= until_tv
 
     def make(index: int) -> Walk:
-        return walker.start(seeds.stream(Purpose.DRAW, index))
+        return walker.start(seeds.stream(Purpose.DRAW, index), mode)
 
     def wanted(walk: Walk, index: int) -> bool:
         nonlocal tight
@@ -58,6 +58,7 @@ def draw(
     walker.in_turn(make, mode, wanted, lambda: 1 if tight else n - out.draws)
     out.accepted = len(out.walks)
     out.log_weights = [walk.log_weight for walk in out.walks]
+    out.log_uppers = [walk.theta for walk in out.walks]
     out.log_evidence = evidence.log_mean
     if until_tv is not None:
         out.notes.append(STOPPED_BY_TEXTS)

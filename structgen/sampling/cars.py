@@ -103,6 +103,7 @@ def draw(
     )
     out.accepted = len(out.walks)
     out.log_weights = [0.0] * len(out.walks)
+    out.log_uppers = [NEVER] * len(out.walks)
     out.log_evidence = evidence.log_mean
     if trie.theta > NEVER and (until_tv is not None or len(out.walks) < n):
         out.law = "approximate"

@@ -44,10 +44,13 @@ class Outcome:
     law: "exact": n independent draws from the target. "weighted": properly weighted for the target.
     "approximate": closer the more was spent. "local": token by token; the weights are still proper.
     "search": no distribution at all.
+    log_uppers: for each walk log U with Q(s) >= P(s) / U, where Q is its law given all before it; -inf for a
+    walk that follows the target itself; empty where Q has no such bound (populations, chains).
     """
 
     walks: list[Walk] = field(default_factory=list)
     log_weights: list[float] = field(default_factory=list)
+    log_uppers: list[float] = field(default_factory=list)
     law: str = "weighted"
     log_evidence: float = NEVER
     draws: int = 0

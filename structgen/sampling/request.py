@@ -8,7 +8,7 @@ Enters: keyword arguments. Leaves: a frozen `Request`, or the part of it that de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -20,6 +20,7 @@ from ..lm.asked import Asked, AskOptions, ask
 from ..lm.load import language_model, room_after
 from ..lm.prompts import Format
 from ..reasoning import Reasoning
+from .drafting import Guess, check_guess
 from .mcmc import Proposal
 from .potential import Potential, as_potential
 from .smc import SmcOptions
@@ -30,6 +31,8 @@ from .walk import Walker
 if TYPE_CHECKING:
     from ..compiler import Compiler
     from ..conditions import Condition
+    from ..speculation.base import Drafter
+    from ..speculation.options import Speculation
 
 __all__ = ["Method", "Request", "SampleOptions", "TargetOptions", "TargetRequest", "checked"]
 
@@ -75,7 +78,7 @@ class SampleOptions(TargetOptions, total=False):
     proposal: Proposal
     smc_options: SmcOptions | None
     check: float
-    guess: Callable[[Sequence[int]], Sequence[int]] | None
+    guess: Guess | Literal["auto"] | Sequence[Drafter] | Speculation | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +174,7 @@ class Request(TargetRequest):
     proposal: Proposal = "restart"
     smc_options: SmcOptions | None = None
     check: float = 0.0
-    guess: Callable[[Sequence[int]], Sequence[int]] | None = None
+    guess: Guess | Literal["auto"] | Sequence[Drafter] | Speculation | None = None
     thin: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -186,8 +189,7 @@ class Request(TargetRequest):
         whole("steps", self.steps, 0)
         if self.until_tv is not None:
             number("until_tv", self.until_tv, "between 0 and 1", lambda x: 0 < x < 1)
-        if self.guess is not None and not callable(self.guess):
-            raise TypeError(f"guess is a function of the answer's token ids, not {self.guess!r:.60}")
+        check_guess(self.guess)
         number("check", self.check, "a share from 0 to 1", lambda x: 0 <= x <= 1)
         one_of("proposal", self.proposal, get_args(Proposal))
         if self.smc_options is not None and not isinstance(self.smc_options, SmcOptions):

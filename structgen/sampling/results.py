@@ -16,7 +16,7 @@ import numpy as np
 from .._readable import table_html
 from ..lm.asked import Asked
 from .chance import Seeds
-from .logspace import Doubles, effective_size, normalised
+from .logspace import NEVER, Doubles, effective_size, normalised
 from .outcome import Outcome, Purpose
 from .target import Target
 from .trie import Trie
@@ -36,6 +36,9 @@ class Sample:
         logprob: natural log of P(s): the model after temperature, top-k and top-p, without the grammar.
         log_weight: natural log of the weight with which it counts for the target.
         reasoning: the thoughts in front of the text; None: there are none.
+        tv_bound: a certified bound on the total variation distance between the target and the law that this
+            text was drawn from, given all that was drawn before it. 0: an exact draw. None: the method
+            (smc, mcmc) or a potential that may weigh above 1 leaves it without a bound.
     """
 
     text: str
@@ -44,6 +47,7 @@ class Sample:
     logprob: float
     log_weight: float
     reasoning: str | None = None
+    tv_bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +192,22 @@ def parts_of(tokens: Sequence[int], target: Target, asked: Asked) -> tuple[str |
     return (None, text) if asked.reasoning is None else asked.reasoning.split(text)
 
 
+def _tv_bound(upper: float, lower: float) -> float:
+    """Of a law Q with Q(s) >= P(s) / U: TV(Q, P / Z) = sum of (P(s) / Z - Q(s))+ <= 1 - Z / U."""
+    return 0.0 if upper == NEVER else min(1.0, max(0.0, -math.expm1(min(0.0, lower - upper))))
+
+
 def samples_of(
     outcome: Outcome, method: str, target: Target, trie: Trie, diary: Diary, seed: int, asked: Asked
 ) -> Samples:
     """The user's view of an outcome."""
     found = []
-    for walk, weight in zip(outcome.walks, outcome.log_weights, strict=True):
+    uppers: list[float | None] = [*outcome.log_uppers] if target.bounded else []
+    uppers = uppers or [None] * len(outcome.walks)
+    for walk, weight, upper in zip(outcome.walks, outcome.log_weights, uppers, strict=True):
         thoughts, text = parts_of(walk.tokens, target, asked)
-        found.append(Sample(text, asked.read(text), list(walk.tokens), walk.logp, weight, thoughts))
+        near = None if upper is None else _tv_bound(upper, trie.lower_bound)
+        found.append(Sample(text, asked.read(text), list(walk.tokens), walk.logp, weight, thoughts, near))
     spent = target.spent
     steps = sorted(diary.steps.items())
     most = sorted(diary.lost.items(), key=lambda item: (-item[1], item[0]))[:10]

@@ -256,7 +256,7 @@ class Target:
 
     def _expand(self, cursors: Sequence[Cursor], thin: bool) -> list[Vector]:
         for cursor in cursors:
-            self._sync(cursor)
+            self.sync(cursor)
         resident = getattr(self.lm, "resident", None)
         there = None if resident is None else resident([cursor.context for cursor in cursors])
         if there is not None:
@@ -309,7 +309,7 @@ class Target:
         resident = getattr(self.lm, "resident", None)
         if resident is None:
             return None
-        self._sync(cursor)
+        self.sync(cursor)
         rows: Resident | None = resident([cursor.context])
         if rows is None:
             return None
@@ -368,12 +368,12 @@ class Target:
 
     def allows(self, cursor: Cursor, token: int) -> bool:
         """Whether a token that is no end may follow, as far as the grammar tells; a budget may refuse it."""
-        self._sync(cursor)
+        self.sync(cursor)
         if token in self.ends or not 0 <= token < self.vocabulary.vocab_size:
             return False
         return isinstance(self.grammar, AnyText) or cursor.matcher.validate_tokens([token]) == 1
 
-    def _sync(self, cursor: Cursor) -> None:
+    def sync(self, cursor: Cursor) -> None:
         """Bring the context and the matcher, which known prefixes leave behind, up to the tokens."""
         behind = cursor.tokens[cursor.synced :]
         if cursor.context is None:

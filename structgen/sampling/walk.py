@@ -23,18 +23,22 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import BudgetExceeded, StructgenError
 from .awrs import estimate
 from .chance import Chance, Source
+from .drafting import Drafts
 from .logspace import NEVER
 from .potential import Prefix, weight
 from .target import Target
 from .trie import Edge, Node, Trie
 from .vector import BLOCK, TAIL, Urn, Vector
+
+if TYPE_CHECKING:
+    from ..speculation.base import Session
 
 __all__ = ["Diary", "Mode", "Walk", "Walker", "alike", "telling"]
 
@@ -76,8 +80,8 @@ class Walk:
     """
 
     __slots__ = ("bound", "chance", "context", "data", "ended", "entropies", "log_weight", "logp", "logps",
-                 "masses", "matcher", "origin", "path", "reason", "scores", "steps", "synced", "tokens",
-                 "twist", "value")  # fmt: skip
+                 "masses", "matcher", "origin", "path", "reason", "scores", "sessions", "steps", "synced",
+                 "theta", "told", "tokens", "twist", "value")  # fmt: skip
 
     def __init__(self, root: Node, chance: Chance, bound: float = 0.0) -> None:
         self.tokens: list[int] = []
@@ -92,6 +96,7 @@ class Walk:
         self.log_weight: float = 0.0
         self.value: float = NEVER  # log of P times the potentials of a text that ended; what it adds to Z
         self.bound: float = bound
+        self.theta: float = 0.0  # log of U with Q(s) >= P(s) / U, where Q is the law of this walk
         self.twist: float = 0.0
         self.origin: int = 0
         self.chance: Chance = chance
@@ -100,6 +105,8 @@ class Walk:
         self.synced: int = 0
         self.ended: bool = False
         self.reason: str = ""
+        self.sessions: list[Session] | None = None  # of drafters, which know the first `told` tokens
+        self.told: int = 0
 
     @property
     def node(self) -> Node:
@@ -207,8 +214,7 @@ class Walker:
         self.batch = batch
         self.diary: Diary = Diary()
         self.watch: Callable[[Prefix], None] | None = None  # told of prefixes that a condition refused
-        # Tokens that probably follow an answer's tokens: their vectors come with the forward that is due.
-        self.guess: Callable[[Sequence[int]], Sequence[int]] | None = None
+        self.drafts: Drafts | None = None  # places whose vectors come with the forward that is due
         self._whole: OrderedDict[Node, Vector] = OrderedDict()
 
     def claim(self) -> None:
@@ -240,14 +246,16 @@ class Walker:
         )
 
     def start(self, chance: Chance, mode: Mode = LOCAL) -> Walk:
-        return Walk(self.trie.root, chance, self.trie.theta if mode.coin else 0.0)
+        walk = Walk(self.trie.root, chance, self.trie.theta if mode.coin else 0.0)
+        walk.theta = self.trie.theta if mode.bounds else 0.0
+        return walk
 
     def expand(self, walks: Sequence[Walk]) -> None:
         """Give every walk's last node its vector: one batch for the prefixes that have none."""
         wanted = list({id(walk.node): walk for walk in walks if self.lacks(walk.node)}.values())
         fresh = [walk for walk in wanted if not walk.node.known]
         own = {tuple(walk.tokens) for walk in fresh}
-        ahead = {tuple(place.tokens): place for walk in fresh for place in self._drafted(walk)}
+        ahead = {tuple(place.tokens): place for walk in fresh for place in self._places(walk)}
         drafts = [place for tokens, place in ahead.items() if tokens not in own]
         for place, found in zip(drafts, self._expanded(fresh, drafts), strict=False):
             self._learn_ahead(place, found)
@@ -274,19 +282,8 @@ class Walker:
             self.trie.touch(walk.node)
         return found[len(fresh) :]
 
-    def _drafted(self, walk: Walk) -> list[Walk]:
-        """Places behind a walk along its draft, as far as the grammar allows it."""
-        draft = [] if self.guess is None else list(self.guess(walk.tokens))
-        room = self.target.max_tokens - 1 - len(walk.tokens)
-        here, places = walk, []
-        for token in draft[: max(0, room)]:
-            if not self.target.allows(here, token):
-                break
-            here = here.fork(walk.chance)
-            here.tokens.append(token)
-            here.data += self.target.vocabulary.token_bytes(token)
-            places.append(here)
-        return places
+    def _places(self, walk: Walk) -> list[Walk]:
+        return [] if self.drafts is None else self.drafts.places(walk)
 
     def _learn_ahead(self, place: Walk, found: Vector) -> None:
         """Keep a drafted vector at its node, unless its path has left what the trie knows."""
@@ -490,6 +487,8 @@ class Walker:
 
     def finish(self, walk: Walk, mode: Mode) -> None:
         """Count a walk's end, and teach the trie if the mode does."""
+        if self.drafts is not None:
+            self.drafts.end(walk)
         if walk.reason:
             self.diary.killed[walk.reason] += 1
         if mode.learns:

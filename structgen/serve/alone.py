@@ -14,6 +14,7 @@ the one place, and keeps the engine from releasing vectors meanwhile. In it
     speculate    runs the loop of speculation/engine.py in a thread. `_Teller` turns emitted tokens into
                  the same pieces as the engine's, while they are made.
     trace        reads finished texts again, to tell how each token came about
+    confident    the same, to tell how probable the value of each leaf is
 
 `weights` normalises log-weights: texts with the log-weights -1 and -1 weigh 0.5 each.
 
@@ -28,13 +29,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import threading
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BudgetExceeded, SchemaTooComplex, StructgenError
+from ..generation.confidence import FieldProbability, field_probabilities
 from ..generation.watch import Seen, drafted, seen
 from ..logits import allocate_bitmask
 from .errors import ApiError, busy, late, of_constraint, unexpected
@@ -45,10 +49,11 @@ if TYPE_CHECKING:
     from ..speculation.options import Speculation
     from ..speculation.score import Scores
     from ..speculation.tree import DraftTree
+    from .chat import Written
     from .requests import OwnOptions, SamplingMethod
-    from .service import Service
+    from .service import RequestRun, Service
 
-__all__ = ["check", "finite", "options_of", "sample", "speculate", "told", "trace", "weights"]
+__all__ = ["check", "confident", "finite", "options_of", "sample", "speculate", "told", "trace", "weights"]
 
 _WAITING = 16  # the most requests in line, the running one included
 _TRACED = 32  # contexts of a forward
@@ -157,6 +162,30 @@ def _traced(service: Service, job: Job, tokens: Sequence[int]) -> list[Seen]:
             if matcher is not None:
                 matcher.accept_token(token)
     return found
+
+
+async def confident(service: Service, run: RequestRun, found: Sequence[Written], reads: int) -> None:
+    """Adds a note to each answer: its leaves, with bounds on the probability of each value."""
+    run.choice_notes = run.choice_notes or [{} for _ in found]
+    each = max(1, len(found) // max(1, len(run.jobs)))
+    for index, written in enumerate(found):
+        job = run.jobs[index // each]
+        async with _turn(service, job):
+            leaves = await asyncio.to_thread(_leaves, service, job, written, reads)
+        run.choice_notes[index] = {**run.choice_notes[index], "fields": [asdict(leaf) for leaf in leaves]}
+
+
+def _leaves(service: Service, job: Job, written: Written, reads: int) -> list[FieldProbability]:
+    if written.finish != "stop" or written.stopped_by is not None or written.calls:
+        return []
+    try:
+        json.loads(written.text)
+    except ValueError:
+        is_json = False
+    else:
+        is_json = True
+    context, grammar = job.prefixes[-1], job.plan.grammar
+    return field_probabilities(service.lm, context, grammar, written.ids, written.text, is_json, True, reads)
 
 
 def told(found: Samples) -> dict[str, Any]:
@@ -298,6 +327,7 @@ class _Teller:
         for token in tokens:
             self.position += 1
             piece.tokens += 1
+            piece.ids.append(token)
             if token in self.ends or token in plan.stop_ids:
                 piece.stopped_by = None if token in self.ends else token
                 self.end(piece, "stop")

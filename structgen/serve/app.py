@@ -61,8 +61,8 @@ from .requests import (
     ChatRequest,
     CompletionRequest,
     CountRequest,
+    Generation,
     MessagesRequest,
-    OwnOptions,
     ResponsesRequest,
 )
 from .sequence import Piece
@@ -134,7 +134,7 @@ def _routes(app: FastAPI, service: Service) -> None:
     async def chat_completions(body: ChatRequest, request: Request) -> Response:
         service.check_model(body.model)
         wanted = chat.wanted(service, body)
-        run = await _start(service, wanted, body.structgen, request)
+        run = await _start(service, wanted, body, request)
         if body.stream:
             return events(run, chat.chunks(service, body, run), service)
         return Json(await unless_gone(request, run, chat.answer(service, body, run)))
@@ -142,7 +142,7 @@ def _routes(app: FastAPI, service: Service) -> None:
     async def text_completions(body: CompletionRequest, request: Request) -> Response:
         service.check_model(body.model)
         wanted = completions.wanted(service, body)
-        run = await _start(service, wanted, body.structgen, request)
+        run = await _start(service, wanted, body, request)
         if body.stream:
             return events(run, completions.chunks(service, body, run), service)
         return Json(await unless_gone(request, run, completions.answer(service, body, run)))
@@ -150,7 +150,7 @@ def _routes(app: FastAPI, service: Service) -> None:
     async def create_response(body: ResponsesRequest, request: Request) -> Response:
         service.check_model(body.model)
         wanted = responses.wanted(service, body)
-        run = await _start(service, wanted, body.structgen, request)
+        run = await _start(service, wanted, body, request)
         if body.stream:
             return events(run, responses.events(service, body, run), service, named=True)
         return Json(await unless_gone(request, run, responses.answer(service, body, run)))
@@ -158,7 +158,7 @@ def _routes(app: FastAPI, service: Service) -> None:
     async def create_message(body: MessagesRequest, request: Request) -> Response:
         service.check_model(body.model)
         asked, wanted = messages.wanted(service, body)
-        run = await _start(service, wanted, body.structgen, request)
+        run = await _start(service, wanted, body, request)
         if body.stream:
             return events(run, messages.events(service, asked, run), service, named=True)
         return Json(await unless_gone(request, run, messages.answer(service, asked, run)))
@@ -210,8 +210,16 @@ def _model(service: Service) -> dict[str, Any]:
     }
 
 
-async def _start(service: Service, wanted: Wanted, extension: OwnOptions, request: Request) -> RequestRun:
+async def _start(
+    service: Service, wanted: Wanted, body: Generation | ResponsesRequest | MessagesRequest, request: Request
+) -> RequestRun:
     """Starts the run of a request, in the engine or, with sampling and speculation, beside it."""
+    extension = body.structgen
+    if extension.confidence and (body.stream or not isinstance(body, Generation)):
+        raise ApiError(
+            "'confidence' comes with whole answers of chats and completions: leave 'stream' out",
+            param="structgen.confidence",
+        )
     own = extension.sampling is not None or extension.speculate is not None
     if not own:
         remote = None if wanted.tools is None else wanted.tools.remote
@@ -245,10 +253,11 @@ async def _start(service: Service, wanted: Wanted, extension: OwnOptions, reques
         for i, (sample, weight) in enumerate(zip(found, alone.weights(found), strict=True)):
             ended = bool(sample.tokens) and sample.tokens[-1] in ends
             piece = Piece(i, sample.text, len(sample.tokens), finish="stop" if ended else "length")
-            piece.reasoning = sample.reasoning or ""
+            piece.reasoning, piece.ids = sample.reasoning or "", sample.tokens
             job.pieces.put_nowait(piece)
             logprob, log_weight = alone.finite(sample.logprob), alone.finite(sample.log_weight)
-            run.choice_notes.append({"weight": weight, "log_weight": log_weight, "logprob": logprob})
+            note = {"weight": weight, "log_weight": log_weight, "logprob": logprob}
+            run.choice_notes.append({**note, "tv_bound": sample.tv_bound})
         run.notes.append(alone.told(found))
     return run
 

@@ -14,10 +14,11 @@ from typing import Any
 from ..frontend.tool_calls import Begun, Call, CallReader, Item, Part
 from ..frontend.tool_lists import INPUT
 from ..lm.base import LanguageModel
+from . import alone
 from .errors import ApiError
 from .logprobs import of_chat
 from .prompts import messages_as_prompt
-from .requests import ChatRequest, Message
+from .requests import ChatRequest, Generation, Message
 from .sequence import AnswerPlan, Entry, Finish, Piece
 from .service import RequestRun, Service, Wanted
 from .thinking import thinking_of
@@ -39,6 +40,7 @@ class Written:
     tokens: int = 0
     finish: Finish = "stop"
     stopped_by: str | int | None = None
+    ids: list[int] = field(default_factory=list)
 
     @property
     def reason(self) -> str:
@@ -114,6 +116,7 @@ def omitted_turns(service: Service, messages: Sequence[Message]) -> tuple[str, .
 def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item]:
     """Add a piece to an answer; what it brought: texts and calls, and of those the parts."""
     written.tokens += piece.tokens
+    written.ids += piece.ids
     written.reasoning += piece.reasoning
     written.reasoning_tokens += piece.reasoning_tokens
     written.entries += piece.entries
@@ -132,6 +135,14 @@ def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item
     if piece.finish is not None:
         written.finish, written.stopped_by = piece.finish, piece.stopped_by
     return new
+
+
+async def finished(service: Service, request: Generation, run: RequestRun) -> list[Written]:
+    """`collect`, with the notes that `confidence` asks for."""
+    found = await collect(run)
+    if request.structgen.confidence:
+        await alone.confident(service, run, found, request.structgen.confidence)
+    return found
 
 
 async def collect(run: RequestRun) -> list[Written]:
@@ -165,7 +176,7 @@ def input_of(call: Call) -> str:
 
 async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dict[str, Any]:
     """The whole answer."""
-    found = await collect(run)
+    found = await finished(service, request, run)
     choices = []
     for index, written in enumerate(found):
         message: dict[str, Any] = {"role": "assistant", "content": written.text, "refusal": None}

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
-from .chat import Written, collect, counts_of, take
+from .chat import Written, counts_of, finished, take
 from .errors import ApiError
 from .logprobs import of_completion
 from .prompts import plain_prompt
@@ -110,7 +110,7 @@ def _first(run: RequestRun, index: int) -> list[Entry]:
 
 async def answer(service: Service, request: CompletionRequest, run: RequestRun) -> dict[str, Any]:
     """The whole answer."""
-    found = await collect(run)
+    found = await finished(service, request, run)
     choices = []
     for index, written in enumerate(found):
         entries = written.entries

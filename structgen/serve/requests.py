@@ -282,6 +282,7 @@ class OwnOptions(_JsonFields):
     masked_logprobs: bool = False
     complete: bool = True
     answer_tokens: Annotated[Whole, Field(ge=0)] | None = None
+    confidence: Annotated[Whole, Field(ge=0, le=4096)] = 0
     tool_strictness: Strictness | None = None
 
     def json_options(self, **others: Any) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Piece:
     Attributes:
         index: the answer's number in its job.
         text: text of the answer that may be shown; often empty. reasoning: text of the thoughts.
-        tokens: the number of tokens since the last piece; reasoning_tokens: those of thoughts among them.
+        ids: the tokens of this piece. tokens: their number; reasoning_tokens: those of thoughts among them.
         entries: the log-probabilities of these tokens, if they are asked for.
         finish: why the answer ended; None: it goes on.
         stopped_by: the stop string, or the id of the token, that ended the answer.
@@ -99,6 +99,7 @@ class Piece:
     drafted: Drafted | None = None
     reasoning: str = ""
     reasoning_tokens: int = 0
+    ids: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,7 @@ class Answer:
         self.position += 1
         self.total += float(raw[token])
         self.filled = False
-        piece = Piece(self.index, tokens=1)
+        piece = Piece(self.index, tokens=1, ids=[token])
         if plan.watch:
             left = plan.room - self.position + 1
             mask = None if self.mask is None else self.mask[0]

@@ -129,11 +129,14 @@ def named(
     return Speculation(found)
 
 
-def resolve(speculate: Any, lm: Any) -> Speculation | None:
+def resolve(speculate: Any, lm: Any, *, trees: bool = True) -> Speculation | None:
     """The options behind `speculate=`: None, "auto", a list of drafters or a `Speculation`.
 
     "auto" is one `Speculation` a model, kept as long as the model: its stores grow warm. It is None for a
     model that cannot take drafts back.
+
+    Args:
+        trees: the model itself scores trees of drafts; False: it is asked for vectors of prefixes alone.
 
     Raises:
         TypeError: something else.
@@ -144,7 +147,7 @@ def resolve(speculate: Any, lm: Any) -> Speculation | None:
     if speculate is None or isinstance(speculate, Speculation):
         return speculate
     if speculate == "auto":
-        if hasattr(lm, "check_tree_scoring"):
+        if trees and hasattr(lm, "check_tree_scoring"):
             try:
                 lm.check_tree_scoring()
             except LanguageModelError:
@@ -152,7 +155,7 @@ def resolve(speculate: Any, lm: Any) -> Speculation | None:
         return _kept(lm)
     if isinstance(speculate, str) or not isinstance(speculate, Sequence):
         raise TypeError(f"speculate is None, 'auto', a list of drafters or a Speculation, not {speculate!r}")
-    if hasattr(lm, "check_tree_scoring"):
+    if trees and hasattr(lm, "check_tree_scoring"):
         lm.check_tree_scoring()
     return Speculation(cast("Sequence[Drafter]", speculate))
 

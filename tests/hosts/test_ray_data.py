@@ -21,7 +21,9 @@ sys.path.append(str(Path(__file__).parent))
 from contract import HARD, KINDS, ORDER, OTHERS, ROOT, TEXT  # noqa: E402
 
 import structgen as sg  # noqa: E402
-from structgen.integrations.ray_data import Texts  # noqa: E402
+from structgen import rl  # noqa: E402
+from structgen.integrations.ray_data import Texts, masks_of, replayed  # noqa: E402
+from structgen.lm.load import language_model  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +77,42 @@ def test_the_example_resumes(cluster: None, tmp_path: Path) -> None:
     assert example["run"](str(source), str(out)) == 0
     found = {str(row["id"]) for row in ray.data.read_json(str(out)).take_all()}
     assert found == {row["id"] for row in rows()}
+
+
+def test_answers_are_replayed_and_a_killed_run_goes_on(cluster: None, tmp_path: Path) -> None:
+    vocabulary = language_model(None).vocabulary
+    texts = [json.dumps({"n": i, "s": "x" * (i % 5)}, separators=(",", ":")) for i in range(200)]
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
+    answers: list[dict[str, Any]] = [
+        {
+            "id": str(i),
+            "kind": "json_schema",
+            "constraint": json.dumps({**schema, "title": str(i % 3)}),
+            "tokens": vocabulary.encode(text),
+        }
+        for i, text in enumerate(texts)
+    ]
+    answers[7]["tokens"] = answers[7]["tokens"][:3] + answers[7]["tokens"][:3]
+    source, out = tmp_path / "rows", tmp_path / "masks"
+    source.mkdir()
+    for part in range(2):
+        lines = map(json.dumps, answers[part::2])
+        (source / f"{part}.jsonl").write_text("\n".join(lines))
+    assert replayed(source, out, vocabulary, parts=4, whitespace="compact") == 200
+    assert replayed(source, out, vocabulary, whitespace="compact") == 0
+    first, second, *_ = sorted(out.glob("*.parquet"))
+    first.write_bytes(first.read_bytes()[:100])  # as a kill leaves it
+    second.unlink()
+    assert 0 < replayed(source, out, vocabulary, parts=3, whitespace="compact") < 200
+    found = {str(row["id"]): row for row in ray.data.read_parquet(str(out)).take_all()}
+    assert found.keys() == {row["id"] for row in answers}
+    assert "refuses token 3" in found["7"]["error"]
+    with pytest.raises(ValueError, match="refuses token 3"):
+        masks_of(found["7"])
+    compiler = sg.Compiler(vocabulary)
+    for row in answers[:20]:
+        if row["id"] != "7":
+            masks = rl.replay(
+                compiler.compile("json_schema", row["constraint"], whitespace="compact"), row["tokens"]
+            )
+            assert (masks_of(found[row["id"]]).bitmask() == masks.bitmask()).all()

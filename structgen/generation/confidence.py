@@ -1,0 +1,372 @@
+"""How sure a model is of each leaf of an answer: the probability of its value given what precedes it.
+
+Enters: a model, a grammar, the tokens of a text. Leaves: a `FieldProbability` for each leaf. Cost: at most
+`reads` prefixes a leaf through the model, `_AT_ONCE` of them a forward, and a pass over what each allows.
+
+The problem. The tokens of an answer have probabilities, but a value is not its tokens: `"Porto"` may be one
+token or three, `12` is not certain before the `,` behind it, and `12.0` is the same value.
+
+The idea. Let the text break off at the leaf. From there on the model writes a value, token by token, by the
+law that `sg.generate` draws from at temperature 1: its own among what the mask allows. The tree of these
+tokens is read best first. A path is decided as soon as its bytes say which value it is:
+
+    {"city":  ->  "Porto"          0.6    decided: this value
+              ->  "Po  ->  rto",   0.1    decided: this value
+              ->  "Po  ->  nte"    0.02   another value
+              ->  "Li              0.28   open; it cannot become this value
+
+P(value) is the summed probability of its paths. Paths that are not read yet and may still spell this value
+make the upper bound; where none is left, the bounds are equal and the sum is exact. What is left of the reads
+goes to other values, whose bounds are wider.
+
+Where a token crosses the border of the leaf (`":"Po`), paths begin in front of it, and those that do not
+write what precedes the leaf are left out of the sum and of what it is divided by.
+
+Invariants. low <= P(value) <= high. Bounds do not depend on how the text was drawn; penalties, biases,
+temperature and `max_tokens` are not part of the law.
+
+Rejected. The product of the drawn tokens' probabilities: it is one spelling of several, and its last token
+says what follows the value.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._json_scan import Scan, pointer_of
+from ..errors import BudgetExceeded
+from ..lm.base import LanguageModelError
+from ..sampling.target import Target
+
+if TYPE_CHECKING:
+    from ..grammar import CompiledGrammar
+    from ..lm.base import Context, LanguageModel
+    from ..vocabulary import Vocabulary
+
+__all__ = ["FieldProbability", "field_probabilities"]
+
+_AT_ONCE = 16  # prefixes of a forward
+_SHOWN = 5  # alternatives of a leaf
+_FOLLOWED = 16  # other tokens of a place that may lead to alternatives
+_LEAST = 1e-9  # a path with less is not read
+_FIRST = 1e-3  # paths of the value are read before others that have this much less
+_FAR = 1 << 20  # tokens: no limit
+_WORD = re.compile(rb"[^\s,\]}:]*")
+_BROKEN = re.compile(rb"\\(u[0-9a-fA-F]{0,3})?$|\\u[dD][89abAB][0-9a-fA-F]{2}(\\(u[0-9a-fA-F]{0,3})?)?$")
+_MARKS = {0x7B: "{", 0x5B: "[", 0x5D: "]"}  # all objects, all arrays; no value, where an array ends
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProbability:
+    """A leaf of an answer.
+
+    Attributes:
+        pointer: its place, a JSON pointer; "" for the whole text.
+        text: its value, as JSON; the text itself where the answer is no JSON.
+        low, high: certified bounds on the probability of this value, given the text in front of it.
+        alternatives: other values, each (text, low, high), the most probable first; "{" and "[" stand for
+            all objects and all arrays, "]" for an array that ends there.
+    """
+
+    pointer: str
+    text: str
+    low: float
+    high: float
+    alternatives: list[tuple[str, float, float]] = field(default_factory=list)
+
+    @property
+    def probability(self) -> float:
+        """The middle of the bounds."""
+        return (self.low + self.high) / 2
+
+
+class _Json:
+    """Reads bytes as one JSON value that begins with them."""
+
+    def __init__(self, text: str) -> None:
+        self.text: str = _canonical(text)
+        self._value: Any = json.loads(text, parse_int=Decimal, strict=False)
+
+    def decided(self, data: bytes, ended: bool) -> str | None:
+        """Which value the bytes have begun and ended; None: that is still open."""
+        data = data.lstrip()
+        if not data:
+            return None
+        if data[0] in _MARKS:
+            return _MARKS[data[0]]
+        if data[0] == 0x22:
+            at = 1
+            while (at := data.find(b'"', at)) >= 0:
+                if (at - len(data[:at].rstrip(b"\\"))) % 2 == 0:
+                    return _canonical(data[: at + 1].decode("utf-8", "replace"))
+                at += 1
+            return None
+        word = _WORD.match(data).group()  # type: ignore[union-attr]
+        return _canonical(word.decode()) if ended or len(word) < len(data) else None
+
+    def may(self, data: bytes) -> bool:
+        """Whether bytes that are not decided may still become this value."""
+        data = data.lstrip()
+        if not data:
+            return True
+        if data[0] == 0x22 or isinstance(self._value, str):
+            if data[0] != 0x22 or not isinstance(self._value, str):
+                return False
+            said = _BROKEN.sub(b"", data[1:]).decode("utf-8", "ignore")
+            try:
+                return self._value.startswith(json.loads(f'"{said}"', strict=False))
+            except ValueError:
+                return True
+        if isinstance(self._value, bool) or self._value is None:
+            return self.text.encode().startswith(data)
+        if data[:1].isalpha():
+            return False
+        return _digits_agree(data.decode("ascii", "replace"), self.text)
+
+
+class _Plain:
+    """Reads bytes as a whole text."""
+
+    def __init__(self, text: str) -> None:
+        self.text: str = text
+
+    def decided(self, data: bytes, ended: bool) -> str | None:
+        return data.decode("utf-8", "replace") if ended else None
+
+    def may(self, data: bytes) -> bool:
+        return self.text.encode().startswith(data)
+
+
+def _canonical(text: str) -> str:
+    """One spelling for each JSON scalar; numbers that are equal are one. What is no JSON stays as it is."""
+    try:
+        value = json.loads(text, parse_float=Decimal, parse_int=Decimal, strict=False)
+    except ValueError:
+        return text
+    if isinstance(value, Decimal):
+        sign, digits, exponent = value.as_tuple()
+        kept = len("".join(map(str, digits)).rstrip("0")) or 1
+        # By hand: `normalize` rounds to the precision of a context.
+        scaled = (sign, digits[:kept], int(exponent) + len(digits) - kept)
+        number = Decimal(scaled) if value else Decimal(0)
+        plain = abs(number.adjusted()) < 30
+        return f"{number:f}" if plain else str(number)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _digits_agree(begun: str, whole: str) -> bool:
+    """Whether a number that begins so may be equal to another: its digits are those, but for zeros."""
+    if begun.startswith("-") != whole.startswith("-"):
+        return begun in ("-0", "-") or begun.startswith("-0") and whole == "0"
+    if "e" in begun.lower() or "E" in whole:
+        return True
+    first, second = (text.lstrip("-").replace(".", "").lstrip("0") for text in (begun, whole))
+    return first.startswith(second.rstrip("0")) if len(first) > len(second) else second.startswith(first)
+
+
+@dataclass(slots=True)
+class _Path:
+    """A prefix: the answer's tokens up to a leaf, and those of a value behind them."""
+
+    tokens: list[int]
+    data: bytes = b""  # bytes behind the last whole token in front of the leaf
+    mass: float = 1.0
+    context: Any = None
+    matcher: Any = None
+    synced: int = 0
+
+    def step(self, token: int, data: bytes, mass: float) -> _Path:
+        matcher = None if self.matcher is None else self.matcher.fork()
+        return _Path([*self.tokens, token], self.data + data, mass, self.context, matcher, self.synced)
+
+
+def field_probabilities(
+    lm: LanguageModel,
+    start: Context,
+    grammar: CompiledGrammar | None,
+    tokens: Sequence[int],
+    said: str,
+    is_json: bool,
+    ended: bool,
+    reads: int,
+) -> list[FieldProbability]:
+    """The leaves of a finished answer, in their order.
+
+    Args:
+        start: the prompt. tokens: of the whole text, ids. said: the answer, which ends that text.
+        is_json: whether the answer is JSON; else it is one leaf. ended: whether it is whole.
+        reads: prefixes read for each leaf at most.
+    """
+    target = Target.of(lm, start, grammar, None, max_tokens=_FAR, budget="reject")
+    words = _Words(lm.vocabulary, target)
+    pieces = [words.bytes_of(token) for token in tokens]
+    ends = np.cumsum([0, *map(len, pieces)])
+    offset = b"".join(pieces).rfind(said.encode("utf-8", "surrogatepass"))
+    if offset < 0:  # a stop string cut it, or bytes that are no UTF-8
+        return []
+    found = []
+    here = _Path([])
+    for pointer, begin, text in _leaves(said, is_json, ended):
+        at = offset + len(said[:begin].encode())
+        first = int(np.searchsorted(ends, at, side="right")) - 1
+        here = _Path(list(tokens[:first]), b"", 1.0, here.context, here.matcher, here.synced)
+        target.sync(here)
+        reader = _Json(text) if is_json else _Plain(text)
+        lead = b"".join(pieces)[ends[first] : at]
+        found.append(_Leaf(target, words, reader, lead).read(here, pointer, reads))
+    return found
+
+
+def _leaves(said: str, is_json: bool, ended: bool) -> Iterator[tuple[str, int, str]]:
+    """(pointer, where it begins, text) of each scalar; empty containers are none."""
+    if not is_json:
+        if ended:
+            yield "", 0, said
+        return
+    scan = Scan(said)
+    for span in scan:
+        if span.kind in ("string", "word"):
+            text = said[span.begin : span.end]
+            if not (span.whole or ended):
+                return
+            yield pointer_of(list(scan.path)), span.begin, text
+
+
+class _Words:
+    """The bytes of tokens, and the first byte of each at a glance."""
+
+    def __init__(self, vocabulary: Vocabulary, target: Target) -> None:
+        self._tokens = vocabulary.tokens
+        self.end: int = target.end
+        self._ends = frozenset(target.ends)
+        # 256: tokens without text, and ends
+        self.first: np.ndarray[Any, np.dtype[np.int16]] = np.array(
+            [data[0] if data and i not in self._ends else 256 for i, data in enumerate(self._tokens)],
+            np.int16,
+        )
+
+    def bytes_of(self, token: int) -> bytes:
+        return b"" if token in self._ends else self._tokens[token]
+
+
+class _Leaf:
+    """The tree of what may stand in one leaf's place."""
+
+    def __init__(self, target: Target, words: _Words, reader: _Json | _Plain, lead: bytes) -> None:
+        self._target, self._words, self._reader, self._lead = target, words, reader, lead
+        self._values: dict[str, float] = {}
+        self._own: list[tuple[float, int, _Path]] = []  # paths that may become the value: a heap
+        self._others: list[tuple[float, int, _Path]] = []  # paths that became another: a heap
+        # The probability of paths that are not followed: none may become the value; all may; they are still
+        # in front of the leaf.
+        self._lost = self._dropped = self._before = 0.0
+        self._serial = 0
+
+    def read(self, start: _Path, pointer: str, reads: int) -> FieldProbability:
+        self._push(self._own, start)
+        while reads > 0 and (self._own or self._others):
+            heap = self._own or self._others
+            if self._others and self._own and self._own[0][0] > _FIRST * self._others[0][0]:
+                heap = self._others
+            paths = [heapq.heappop(heap)[2] for _ in range(min(_AT_ONCE, reads, len(heap)))]
+            reads -= len(paths)
+            try:
+                vectors = self._target.expand(paths, thin=False)
+            except (
+                BudgetExceeded,
+                LanguageModelError,
+            ):  # a mask or a context beyond a limit: the rest stays open
+                for path in paths:
+                    self._push(heap, path)
+                break
+            for path, vector in zip(paths, vectors, strict=True):
+                if len(vector):
+                    self._children(path, vector.ids, np.exp(vector.scores() - vector.log_mass) * path.mass)
+        return self._told(pointer)
+
+    def _push(self, heap: list[tuple[float, int, _Path]], path: _Path) -> None:
+        self._serial += 1
+        heapq.heappush(heap, (-path.mass, self._serial, path))
+
+    def _children(self, path: _Path, ids: Any, masses: Any) -> None:
+        words, lead = self._words, self._lead
+        if len(path.data) < len(lead):  # only what goes on as the text does counts
+            firsts = [lead[len(path.data)]]
+            others = np.zeros(len(ids), bool)
+        else:
+            value = path.data[len(lead) :]
+            mine = self._reader.may(value)
+            firsts = [b for b in range(256) if mine and self._near(value + bytes([b]))]
+            others = ~np.isin(words.first[ids], firsts) & (words.first[ids] != 256)
+        for at in np.flatnonzero(np.isin(words.first[ids], firsts)).tolist():
+            self._child(path, int(ids[at]), float(masses[at]))
+        ended = np.flatnonzero(ids == words.end)
+        if ended.size and len(path.data) >= len(lead):
+            text = self._reader.decided(path.data[len(lead) :], True) if self._said(path) else None
+            self._note(text, float(masses[ended[0]]))
+        rest = np.flatnonzero(others)
+        best = rest[np.argsort(-masses[rest], kind="stable")][:_FOLLOWED]
+        self._lost += max(0.0, float(masses[rest].sum() - masses[best].sum()))
+        for at in best.tolist():
+            self._child(path, int(ids[at]), float(masses[at]))
+
+    def _said(self, path: _Path) -> bool:
+        """Whether an end behind this path leaves a value."""
+        return isinstance(self._reader, _Plain) or bool(path.data[len(self._lead) :].strip())
+
+    def _near(self, value: bytes) -> bool:
+        """Whether a value that begins so may be this one."""
+        decided = self._reader.decided(value, False)
+        return self._reader.may(value) if decided is None else decided == self._reader.text
+
+    def _note(self, text: str | None, mass: float) -> None:
+        if text is None:
+            self._lost += mass
+        else:
+            self._values[text] = self._values.get(text, 0.0) + mass
+
+    def _child(self, path: _Path, token: int, mass: float) -> None:
+        data = self._words.bytes_of(token)
+        said, lead = path.data + data, self._lead
+        if not (said.startswith(lead) or lead.startswith(said)):
+            return  # the text in front of the leaf is another
+        inside = len(said) >= len(lead)
+        decided = self._reader.decided(said[len(lead) :], False) if inside else None
+        if decided is not None:
+            self._note(decided, mass)
+            return
+        own = not inside or self._reader.may(said[len(lead) :])
+        if mass < _LEAST:
+            if not inside:
+                self._before += mass
+            elif own:
+                self._dropped += mass
+            else:
+                self._lost += mass
+            return
+        self._push(self._own if own else self._others, path.step(token, data, mass))
+
+    def _told(self, pointer: str) -> FieldProbability:
+        before = sum(path.mass for _, _, path in self._own if len(path.data) < len(self._lead))
+        mine = sum(path.mass for _, _, path in self._own) - before + self._dropped
+        before += self._before
+        open_ = sum(path.mass for _, _, path in self._others) + self._lost
+        text = self._reader.text
+        total = sum(self._values.values()) + mine + open_
+
+        def bounds(low: float, more: float) -> tuple[float, float]:
+            if total + before <= 0.0:
+                return 0.0, 1.0
+            return low / (total + before), min(1.0, (low + more + before) / (total + before))
+
+        others = sorted(((p, v) for v, p in self._values.items() if v != text), reverse=True)[:_SHOWN]
+        low, high = bounds(self._values.get(text, 0.0), mine)
+        return FieldProbability(pointer, text, low, high, [(v, *bounds(p, open_ + mine)) for p, v in others])

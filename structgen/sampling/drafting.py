@@ -1,0 +1,170 @@
+"""Drafts of walks: places whose vectors come with the forward that is due (`sg.sample(guess=)`).
+
+Enters: a walk whose last node has no vector. Leaves: walks that stand on drafted places behind it, parents
+before children. Cost: that of the drafters, and a fork of the matcher a place; each place widens the forward.
+
+A draft changes no law. A walk draws by frozen vectors and by the trie's bounds, and neither depends on what
+was fetched ahead, so a wrong draft costs width and nothing else.
+
+`Chain` asks a function. `Tree` asks the drafters of `structgen.speculation`: each walk is a text of theirs,
+and what they offer grows one tree, best first, that the grammar prunes (`speculation/tree.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..speculation.base import CONTEXT, LIKELY, Likely, Session, Start, Step
+from ..speculation.options import Speculation, resolve
+from ..speculation.tree import build
+from .logspace import NEVER
+from .target import AnyText, Target
+
+if TYPE_CHECKING:
+    from .walk import Walk
+
+__all__ = ["Chain", "Drafts", "Guess", "Tree", "check_guess", "drafts_of"]
+
+Guess = Callable[[Sequence[int]], Sequence[int]]
+
+
+class Drafts(Protocol):
+    """Who drafts."""
+
+    def places(self, walk: Walk) -> list[Walk]:
+        """Places behind a walk, as far as grammar and length allow them."""
+        ...
+
+    def end(self, walk: Walk) -> None:
+        """The walk has ended."""
+        ...
+
+
+def check_guess(guess: Any) -> None:
+    """TypeError: not what `sg.sample(guess=)` takes."""
+    listed = isinstance(guess, Sequence) and all(hasattr(d, "open") and hasattr(d, "name") for d in guess)
+    if guess not in (None, "auto") and not (callable(guess) or listed or isinstance(guess, Speculation)):
+        raise TypeError(
+            "guess is a function of the answer's token ids, 'auto', a list of drafters or a Speculation, "
+            f"not {guess!r:.60}"
+        )
+
+
+def drafts_of(guess: Any, target: Target) -> Drafts | None:
+    """What `sg.sample(guess=)` asks for."""
+    if guess is None:
+        return None
+    if callable(guess):
+        return Chain(target, guess)
+    found = resolve(guess, target.lm, trees=False)
+    assert found is not None
+    return Tree(target, found)
+
+
+class Chain:
+    """Drafts by a function of an answer's ids so far, which gives ids that follow."""
+
+    def __init__(self, target: Target, guess: Guess) -> None:
+        self._target, self._guess = target, guess
+
+    def places(self, walk: Walk) -> list[Walk]:
+        here, found = walk, []
+        for token in list(self._guess(walk.tokens))[: _room(self._target, walk)]:
+            if not self._target.allows(here, token):
+                break
+            here = _behind(here, token, self._target)
+            found.append(here)
+        return found
+
+    def end(self, walk: Walk) -> None:
+        pass
+
+
+class Tree:
+    """Drafts by drafters; `nodes` of the options bounds the places of a walk."""
+
+    def __init__(self, target: Target, options: Speculation) -> None:
+        prompt = list(target.start.tokens)
+        grammar = None if isinstance(target.grammar, AnyText) else target.grammar
+        self._target, self._options, self._prompt = target, options, prompt
+        self._start = Start(prompt, target.vocabulary, grammar, target.law.temperature, None)
+
+    def places(self, walk: Walk) -> list[Walk]:
+        target, room = self._target, _room(self._target, walk)
+        if not room:
+            return []
+        cursors = [(i, session.cursor()) for i, session in enumerate(self._told(walk))]
+        asked = [(i, cursor) for i, cursor in cursors if cursor is not None]
+        target.sync(walk)
+        tree = build(
+            walk.matcher,
+            asked,
+            budget=self._options.nodes,
+            depth=room,
+            ends=frozenset(target.ends),
+            position=len(walk.tokens),
+            calibration=self._options.calibration,
+            goodput=None,
+            vocab_size=target.vocabulary.vocab_size,
+        ).tree
+        places: list[Walk | None] = []
+        for token, parent in zip(tree.tokens, tree.parents, strict=True):
+            above = walk if parent < 0 else places[parent]
+            refused = above is None or not target.allows(above, token)
+            places.append(None if above is None or refused else _behind(above, token, target))
+        return [place for place in places if place is not None]
+
+    def end(self, walk: Walk) -> None:
+        if walk.sessions is not None:
+            for session in self._told(walk):
+                session.close()
+
+    def _told(self, walk: Walk) -> list[Session]:
+        """The walk's sessions, which know all of its tokens. Without a prompt they begin behind the first."""
+        if walk.sessions is None:
+            if not self._prompt and not walk.tokens:
+                return []
+            start = self._start if self._prompt else replace(self._start, prompt=list(walk.tokens))
+            walk.sessions = [drafter.open(start) for drafter in self._options.drafters]
+            walk.told = 0 if self._prompt else len(walk.tokens)
+        new, first = walk.tokens[walk.told :], walk.told
+        if new:
+            for session in walk.sessions:
+                session.accept(Step(new, lambda: self._likely(walk, first)))
+            walk.told = len(walk.tokens)
+        return walk.sessions
+
+    def _likely(self, walk: Walk, first: int) -> Likely | None:
+        """What the vectors of a walk's nodes found likely, from its token `first` on."""
+        ids, logprobs, contexts = [], [], []
+        before = [*self._prompt[-CONTEXT:], *walk.tokens]
+        skipped = len(before) - len(walk.tokens)
+        for at in range(first, min(len(walk.path), len(walk.tokens))):
+            row = walk.path[at].vector
+            if row is None or not len(row):
+                continue
+            best = row.best(LIKELY)
+            gap = LIKELY - len(best)
+            ids.append([*(row.token(slot) for slot in best), *[row.token(best[0])] * gap])
+            logprobs.append([*(row.logp(slot) for slot in best), *[NEVER] * gap])
+            contexts.append(tuple(before[max(0, skipped + at - CONTEXT) : skipped + at]))
+        if not ids:
+            return None
+        return Likely(contexts, np.array(ids, np.int64), np.array(logprobs, np.float32))
+
+
+def _room(target: Target, walk: Walk) -> int:
+    """Tokens that may follow a walk, its end left out."""
+    return max(0, target.max_tokens - 1 - len(walk.tokens))
+
+
+def _behind(walk: Walk, token: int, target: Target) -> Walk:
+    """The place after a token that is no end."""
+    here = walk.fork(walk.chance)
+    here.tokens.append(token)
+    here.data += target.vocabulary.token_bytes(token)
+    return here
