@@ -68,6 +68,8 @@ constexpr uint64_t kAskedReach = 20'000'000;
 constexpr uint64_t kTextReach = 100'000;
 // Work of the search for one state whose shortest text cannot be spelled.
 constexpr uint64_t kSpellReach = 200'000;
+// Work of trying the tokens of one mask with their own text, where something was omitted: 5 milliseconds.
+constexpr int64_t kTextWork = 50'000;
 
 void set_ends(const Vocabulary& v, uint32_t* row) {
   for (TokenId t : v.eos()) set_bit(row, t);
@@ -359,6 +361,13 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   return out;
 }
 
+// A bound of the bytes that complete the text behind a token; kFar where the token leads nowhere else.
+uint32_t Budget::bytes_behind(TokenId t) {
+  StateId s = here();
+  for (char b : vocabulary().bytes(t)) s = all_.parser.step(s, static_cast<uint8_t>(b));
+  return s == Parser::dead() || s == here() ? Lengths::kFar : all_.lengths.of(all_.masks.blind(s));
+}
+
 // Of a mask with few tokens, the token that leaves the fewest bytes by their bound; -1 if the mask has
 // many. A plain comparison with the state's own bound would not do: with a name begun, the bound counts
 // the dearest value that any name allows, so it may rise after a token.
@@ -369,17 +378,12 @@ TokenId Budget::nearest() {
   if (more_than(row, kFew)) return -1;
   TokenId out = -1;
   uint32_t least = Lengths::kFar;
-  for (uint32_t w = 0; w < row.size(); ++w)
-    for (uint32_t bits = row[w]; bits; bits &= bits - 1) {
-      const auto t = static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits)));
-      StateId s = here();
-      for (char b : v.bytes(t)) s = all_.parser.step(s, static_cast<uint8_t>(b));
-      if (s == Parser::dead() || s == here()) continue;
-      if (const uint32_t bytes = all_.lengths.of(all_.masks.blind(s)); bytes < least) {
-        least = bytes;
-        out = t;
-      }
+  for_each_token(row, [&](TokenId t) {
+    if (const uint32_t bytes = bytes_behind(t); bytes < least) {
+      least = bytes;
+      out = t;
     }
+  });
   return out;
 }
 
@@ -519,17 +523,12 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
   std::fill(row, row + v.words(), 0u);
   bool any = false;
   told([&] {
-    for (uint32_t w = 0; w < v.words(); ++w)
-      for (uint32_t bits = plain[w]; bits; bits &= bits - 1) {
-        const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
-        StateId s = here();
-        for (char b : v.bytes(static_cast<TokenId>(t))) s = all_.parser.step(s, static_cast<uint8_t>(b));
-        if (s == Parser::dead() || s == here()) continue;
-        const std::size_t bytes = all_.lengths.of(all_.masks.blind(s));
-        if (bytes >= Lengths::kFar || bytes + 2 > budget) continue;  // this token, the bytes, the end
-        row[w] |= 1u << (t & 31);
-        any = true;
-      }
+    for_each_token(plain, [&](TokenId t) {
+      const std::size_t bytes = bytes_behind(t);
+      if (bytes >= Lengths::kFar || bytes + 2 > budget) return;  // this token, the bytes, the end
+      set_bit(row, t);
+      any = true;
+    });
   });
   return any;
 }
@@ -593,29 +592,22 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
   const bool capturing = all_.masks.blind(here()) != here();
   const Mask* m = all_.world.cache && !capturing ? all_.masks.peek(here()) : nullptr;
-  const uint32_t* inside = m && m->inside_run && !all_.spelling ? m->dense : nullptr;
-  const auto fits = [&](std::string_view bytes) {
+  std::vector<uint32_t> asked(row, row + v.words());
+  for (TokenId t : v.eos()) clear_bit(asked.data(), t);
+  if (m && m->inside_run && !all_.spelling)
+    for (uint32_t w = 0; w < v.words(); ++w) asked[w] &= ~m->dense[w];
+  const WorkScope part(Task::kBudget, std::min(kTextWork, share_of_work()));
+  const std::vector<uint32_t> before(row, row + v.words());
+  keep_tokens(row, asked, [&](TokenId t) {
     StateId s = here();
     bool text = capturing;
-    for (char b : bytes) {
+    for (char b : v.bytes(t)) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       text = text || all_.masks.blind(s) != s;
     }
     return s != Parser::dead() && (!text || needed(s) + 1 <= budget);
-  };
-  bool tired = false;
-  for (uint32_t w = 0; w < v.words(); ++w)
-    for (uint32_t bits = row[w] & (inside ? ~inside[w] : ~0u); bits; bits &= bits - 1) {
-      const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
-      if (v.is_eos(static_cast<TokenId>(t))) continue;
-      if (!tired) {
-        Told<bool> answer = told([&] { return fits(v.bytes(static_cast<TokenId>(t))); });
-        tired = !answer && meter.exhausted();
-        if (std::move(answer).value_or(false)) continue;
-      }
-      row[w] &= ~(1u << (t & 31));
-      exact_ = false;
-    }
+  });
+  exact_ = exact_ && std::equal(before.begin(), before.end(), row);
 }
 
 // Leaves the tokens of a mask after which enough of the budget is left.
@@ -687,9 +679,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     } else if (more_than(open, kFew)) {
       if (!trial.judge_strings(from)) trial.judge_all(from);
     } else {
-      for (uint32_t w = 0; w < v.words(); ++w)
-        for (uint32_t bits = open[w]; bits; bits &= bits - 1)
-          trial.judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from);
+      for_each_token(open, [&](TokenId t) { trial.judge_one(t, from); });
     }
     if (trial.alike.empty() && trial.alone.empty()) {
       // For every budget from here on, no token needs more than the worst of these.

@@ -187,6 +187,7 @@ class Budget {
   Reach::Answer find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);
   Reach::Answer within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                        std::vector<TokenId>* way);
+  uint32_t bytes_behind(TokenId t);
   TokenId nearest();
   Reach::Answer asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way);
   Reach::Answer sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way);

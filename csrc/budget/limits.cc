@@ -52,12 +52,6 @@ namespace {
 constexpr uint32_t kStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
-template <class F>
-void for_each_token(const std::vector<uint32_t>& row, F&& f) {
-  for (uint32_t w = 0; w < row.size(); ++w)
-    for (uint32_t bits = row[w]; bits; bits &= bits - 1)
-      f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
-}
 }  // namespace
 
 // The state after the bytes; with `blind` the captured text is dropped after each of them.

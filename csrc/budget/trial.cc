@@ -202,10 +202,9 @@ bool Budget::Trial::judge_strings(StateId from) {
       if (trial.run_needed <= trial.budget) {
         for (uint32_t w = 0; w < row.size(); ++w) trial.keep[w] |= trial.word(w) & row[w];
       } else if (trial.matters(inside)) {
-        for (uint32_t w = 0; w < row.size(); ++w)
-          for (uint32_t bits = trial.word(w) & row[w]; bits; bits &= bits - 1)
-            trial.alike[inside.v].push_back(
-                static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+        for_each_token(row, [&](TokenId t) {
+          if (trial.word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1) trial.alike[inside.v].push_back(t);
+        });
       }
     }
   } judge{*this};

@@ -146,23 +146,19 @@ class PlainRow : public RowSource {
   // Takes out the tokens that lead nowhere behind a captured text. If the question takes too much work
   // for a token, a row that may be a part of the mask loses the token; for other rows it is an error.
   static void keep_read(const Sequence& s, Row& row) {
-    const auto steps = [&](std::string_view bytes) {
+    const Vocabulary& v = s.vocabulary();
+    const auto reads = [&](TokenId t) {
       StateId at = s.current();
-      for (char b : bytes) at = s.epoch()->parser.step(at, static_cast<uint8_t>(b));
+      for (char b : v.bytes(t)) at = s.epoch()->parser.step(at, static_cast<uint8_t>(b));
       return at != Parser::dead();
     };
-    const auto reads = [&](std::string_view bytes) {
-      return s.grammar().partial() ? told([&] { return steps(bytes); }).value_or(false) : steps(bytes);
-    };
-    const Vocabulary& v = s.vocabulary();
     const Words& ends = s.grammar().world().ends_of_items();
-    for (uint32_t w = 0; w < v.words(); ++w)
-      for (uint32_t bits = row.words[w] & ends[w]; bits; bits &= bits - 1) {
-        const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
-        if (reads(v.bytes(static_cast<TokenId>(t)))) continue;
-        clear_bit(row.words, static_cast<TokenId>(t));
-        if (s.grammar().partial()) row.exact = false;
-      }
+    if (s.grammar().partial())
+      row.exact = keep_tokens(row.words, ends, reads) && row.exact;
+    else
+      for_each_token(ends, [&](TokenId t) {
+        if (has_bit(row.words, t) && !reads(t)) clear_bit(row.words, t);
+      });
   }
 
   void mask(Sequence& s, Row& row) const {
@@ -190,7 +186,7 @@ class PartRow : public PlainRow {
     const std::vector<uint32_t> plain = copy_of(s, row);
     const Allowance once = s.grammar().mask_work();
     if (Told<bool> found = told([&] { return narrow(s, row, budget, once); })) return *found;
-    if (keep_promise(s, row, budget)) return true;
+    if (keep_promise(s, row, budget) || bounded(s, plain, row, budget)) return true;
     const auto by_one_way = [&](StateId way) {
       const auto part = [&] {
         some_of(s, way, row);
@@ -203,7 +199,6 @@ class PartRow : public PlainRow {
       row.exact = false;
       return true;
     }
-    if (bounded(s, plain, row, budget)) return true;
     std::copy(plain.begin(), plain.end(), row.words);
     return narrow(s, row, budget, s.grammar().ending_work());
   }

@@ -103,9 +103,7 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
     bytes_ += 4ull * vocabulary_.words();
     return;
   }
-  for (uint32_t w = 0; w < inside->size(); ++w)
-    for (uint32_t bits = (*inside)[w]; bits; bits &= bits - 1)
-      out.few.push_back(static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits))));
+  for_each_token(*inside, [&](TokenId t) { out.few.push_back(t); });
 }
 
 // regex = base & not(some words), as the name less the keywords: walks both regexes at once and goes

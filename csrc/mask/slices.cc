@@ -304,9 +304,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   for (uint32_t i = 1; i < table.size() && out.slack != TerminalMask::kUnknown; ++i)
     out.slack = std::max(out.slack, slack(table.regex(i)));
   if (count <= kSparseLimit) {
-    for (uint32_t w = 0; w < row->size(); ++w)
-      for (uint32_t bits = (*row)[w]; bits; bits &= bits - 1)
-        out.added.push_back(static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits))));
+    for_each_token(*row, [&](TokenId t) { out.added.push_back(t); });
     return;
   }
   bytes_ += row->size() * 4;

@@ -12,6 +12,7 @@
 // never allowed either, because each walk of the trie would read them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,6 +21,8 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/told.h"
+#include "base/work.h"
 #include "mask/token_trie.h"
 
 namespace structgen {
@@ -30,6 +33,30 @@ inline bool has_bit(const uint32_t* row, TokenId t) {
 }
 inline void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 inline void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
+// f(token) for the tokens of a row, in their order. `f` may take the token out of the row.
+template <class F>
+void for_each_token(std::span<const uint32_t> row, F&& f) {
+  for (uint32_t w = 0; w < row.size(); ++w)
+    for (uint32_t bits = row[w]; bits; bits &= bits - 1)
+      f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+}
+// Takes the tokens among `asked` out of the row for which fits(token) is false or too much to tell; after
+// the limit of the call was met, all that were not asked about. Returns whether every token was judged.
+template <class F>
+bool keep_tokens(uint32_t* row, std::span<const uint32_t> asked, F&& fits) {
+  bool all = true, tired = false;
+  for_each_token(asked, [&](TokenId t) {
+    if (!has_bit(row, t)) return;
+    if (!tired) {
+      Told<bool> answer = told([&] { return fits(t); });
+      tired = !answer && meter.exhausted();
+      all = all && answer;
+      if (std::move(answer).value_or(false)) return;
+    }
+    clear_bit(row, t);
+  });
+  return all;
+}
 
 class Runs;
 
