@@ -291,6 +291,7 @@ void bind_grammar(nb::module_& m) {
                  std::move(registry),
                  json_options(whitespace, any_order, numbers, plain_strings, enforce_formats, draft),
                  {},
+                 {},
                  {}});
             self.schemas.back().options.layout.excludes = std::move(excludes);
             self.schemas.back().options.layout.python = python;
