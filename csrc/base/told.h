@@ -19,8 +19,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/work.h"
 
 namespace structgen {
+
+// Work of an exception that passes through the frames of a search: 20 microseconds.
+constexpr int64_t kLimitWork = 200;
 
 // An answer or a limit, never both.
 template <class T>
@@ -61,6 +65,7 @@ auto told(F&& f, Passes&& passes) {
     }
   } catch (const Error& e) {
     if (!e.is_limit() && !passes(e)) throw;
+    meter.spend(kLimitWork);
     return Told<T>(std::current_exception());
   }
 }

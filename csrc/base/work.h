@@ -49,6 +49,8 @@ class Meter {
     if ((slice_ -= units) < 0) [[unlikely]]
       checkpoint();
   }
+  // Counts work without looking at the limit, where nothing may be thrown; the next charge looks.
+  void spend(int64_t units) { slice_ -= units; }
   int64_t left() const { return slice_ + after_; }
   bool exhausted() const { return left() < 0; }
   Task task() const { return task_; }

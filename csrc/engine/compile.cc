@@ -1,6 +1,7 @@
 #include "engine/compile.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "base/work.h"
 #include "engine/compose.h"
+#include "engine/reaper.h"
 #include "grammar/lower.h"
 #include "grammar/table.h"
 #include "holes/product.h"
@@ -99,7 +101,7 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
   while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
   // Nothing more is dropped while earlier grammars are still being freed, which takes tens of
   // milliseconds: until then total() counts their bytes.
-  std::size_t bytes = reaper_.pending() == 0 ? total() : 0;
+  std::size_t bytes = Reaper::get().pending() == 0 ? total() : 0;
   if (bytes <= policy_.bytes) return gone;
   while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());
   return gone;
@@ -119,14 +121,10 @@ bool Compiler::found(Grammar& grammar) {
 }
 
 void Compiler::reap(Grammars gone) {
-  std::lock_guard hold(lock_);
-  if (!gone.empty()) reaper_.take(std::move(gone));
+  if (!gone.empty()) Reaper::get().take({std::move_iterator(gone.begin()), std::move_iterator(gone.end())});
 }
 
-std::size_t Compiler::retiring() {
-  std::lock_guard hold(lock_);
-  return reaper_.pending();
-}
+std::size_t Compiler::retiring() const { return Reaper::get().pending(); }
 
 // The order of the next calls: the schema set is parsed before a world is entered, because parsing
 // needs no world.

@@ -15,7 +15,6 @@
 #include "base/fork.h"
 #include "base/work.h"
 #include "engine/grammar.h"
-#include "engine/reaper.h"
 #include "engine/recent.h"
 #include "grammar/source.h"
 #include "mask/cache_policy.h"
@@ -85,8 +84,8 @@ class Compiler {
   bool found(Grammar& grammar);
   // Frees the grammars on another thread, unless somebody else still holds them.
   void reap(Grammars gone);
-  // The number of grammars that reap() has not freed yet.
-  std::size_t retiring();
+  // The number of grammars and epochs of all compilers that wait to be freed.
+  std::size_t retiring() const;
 
  private:
   // A world that no other thread is in, with its lock held: a compile of one thread need not wait for a
@@ -116,8 +115,6 @@ class Compiler {
   // Worlds that were full, as long as some grammar needs them.
   std::vector<std::weak_ptr<World>> worlds_;
   Recent recent_;
-  // The last member, so that its thread ends before the others go.
-  Reaper reaper_;
 };
 
 }  // namespace structgen

@@ -1,15 +1,23 @@
 #include "engine/sequence.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
+#include "engine/reaper.h"
 
 namespace structgen {
+
+namespace {
+// Bytes of an epoch that a call frees by itself, in less than a millisecond.
+constexpr std::size_t kFreedHere = 256 << 10;
+}  // namespace
 
 Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
   std::lock_guard hold(grammar_->world().lock);
@@ -42,7 +50,7 @@ void Sequence::migrate() {
     take(u.before);
     take(u.after);
   }
-  const std::shared_ptr<Epoch> before = std::exchange(epoch_, next);
+  std::shared_ptr<Epoch> before = std::exchange(epoch_, next);
   states_.swap(states);
   undone_.swap(undone);
   // A promise is taken along, or nothing is.
@@ -55,6 +63,10 @@ void Sequence::migrate() {
   if (!way.empty() && next->budgets.spelling) next->budgets.spelling->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
   back.keep();
+  // The epoch goes before its world. A small one is freed here.
+  if (before->published > kFreedHere)
+    Reaper::get().take({std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
+        grammar_->shared_world(), std::move(before))});
 }
 
 void Sequence::refresh() {

@@ -253,7 +253,7 @@ void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Fro
     }
   }
   const DepthGuard guard(depth_);
-  charge();
+  charge(4);
   look_at_size();
   if (stacks_.has_end(stack)) out.accepting = true;
   for (const StackEntry& e : stacks_.entries(stack)) follow(e.top, e.rest, capture, reading, out);
@@ -572,7 +572,7 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
 // all that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
-  charge(2 + 2 * static_cast<int64_t>(from.size()));
+  charge(6 + 4 * static_cast<int64_t>(from.size()));
   Frontier f = borrow();
   const Omissions omissions(omitted_);
   SmallVector<StackId, 4> starved;
