@@ -28,57 +28,58 @@ __all__ = ["Method", "prepare", "sample", "sample_async"]
 
 
 def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[SampleOptions]) -> Samples:
-    """Draw n texts from P(text | text in the grammar), or weighted so that they count as such.
+    """Draws n texts from P(text | text in the grammar), or texts with weights for that law.
 
     Args:
         model, prompt, compiler, format: as in `sg.generate`.
         schema, regex, choice, gbnf, lark, grammar, tools, tool_choice, tool_style, parallel_tool_calls,
             tool_strictness, response_format, condition: what the text must be, as in `sg.generate`; `schema`
             takes compiled grammars too.
-        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: of JSON,
-            as there.
-            By default each value is written in one way, which is the language that P is restricted to.
+        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: options of
+            JSON, as in `sg.generate`. By default the grammar writes each value in one way, and P is
+            restricted to these texts.
         method: "cars": exact independent draws by rejection that learns. "smc": a population of n weighted
-            particles. "awrs": the same, named for what matters with a `potential`: tokens are tested
-            during the draw. "asap": approximate draws that learn, with their weights. "importance": local
-            draws with weights. "mcmc": last states of n chains of `steps` steps. "local" or "gcd": token
-            by token, as `generate` does. "auto" measures and chooses; `diagnostics.reasons` says why.
-        n: texts wanted (draws, particles or chains), and at most so many come. CARS may give fewer after
-            `max_trials`; draws that end without weight give none. Where "auto" runs a population of 16
+            particles. "awrs": the same; with a `potential`, tokens are tested during the draw. "asap":
+            approximate draws that learn, with their weights. "importance": local draws with weights. "mcmc":
+            last states of n chains of `steps` steps. "local" or "gcd": token by token, as `generate` does.
+            "auto" measures and chooses; `diagnostics.reasons` says why.
+        n: the number of texts (draws, particles or chains); no more come. CARS may give fewer after
+            `max_trials`, and a draw that ends without weight gives none. Where "auto" runs a population of 16
             particles for fewer texts, n of them are drawn by their weights.
-        seed: repeats the result; it does not depend on `batch`.
-        max_tokens: tokens of a text at most, end-of-sequence included; part of the target.
-        temperature, top_k, top_p: of the raw logits, before the mask; part of the target.
-        budget: "mask" allows only what can still end in time; "reject" gives texts that run out of room
-            weight 0. Part of the target.
+        seed: the same seed gives the same result, with any `batch`.
+        max_tokens: the most tokens of a text, end-of-sequence included; part of the target.
+        temperature, top_k, top_p: applied to the raw logits, before the mask; part of the target.
+        budget: "mask" allows only tokens after which the text can still end in time; "reject" gives weight 0
+            to texts that run out of tokens. Part of the target.
         potential: a `Potential`, a function of the text (True or False), or a list of these.
         extra: K of AWRS, for Boolean potentials with at="token" or "unit" (methods smc and awrs).
         until_tv: stop early, with the first draw that begins with a certified bracket on Z this tight; not
-            for smc and mcmc. How many texts there are then depends on them, so the law is "approximate".
-        max_trials: of CARS; 100 n, at least 1000, by default. A run that they end is "approximate" too.
-        steps, proposal: of MCMC; "restart", "uniform" or "priority".
-        smc_options: see `smc.SmcOptions`; its `extra` then counts, not the one here.
+            for smc and mcmc. The number of texts then depends on the texts, so the law is "approximate".
+        max_trials: the most trials of CARS; by default 100 n, at least 1000. The law of a run that ends so is
+            "approximate", too.
+        steps, proposal: options of MCMC; the proposal is "restart", "uniform" or "priority".
+        smc_options: see `smc.SmcOptions`; its `extra` replaces the argument `extra`.
         trie: what an earlier call with the same target learned (`Samples.trie`, `load_trie`).
-        trie_bytes: memory of a new trie.
-        batch: walks that share a forward.
-        guess: who drafts tokens: a function of the answer's token ids so far, which gives ids that follow; or
+        trie_bytes: the most memory of a new trie.
+        batch: the number of walks that share a forward.
+        guess: drafts tokens: a function from the answer's token ids so far to the ids that may follow; or
             drafters of `structgen.speculation` ("auto", a list, or a `Speculation` with its `nodes` a walk).
-            Vectors of drafted places come with the forward that is due, so walks which go there need no
-            forward of their own. The law, the texts of a seed and the bounds stay those without it: a walk
-            draws by frozen vectors and by bounds, and neither depends on what was fetched ahead.
+            The next forward also computes the vectors of drafted places, so a walk that comes there needs no
+            forward. A guess changes neither the law, the texts of a seed nor the bounds: a walk draws by
+            frozen vectors and by bounds, and a fetch ahead of time changes neither.
         check: share of refused prefixes for which the promise "every extension is refused too" is tested
             with random completions; PotentialError names the text that breaks it.
 
     Raises:
-        ValueError: arguments that make no sense together.
-        StructgenError: the trie belongs to another target; a potential breaks its contract.
-        Else what `sg.generate` raises.
+        ValueError: arguments contradict each other.
+        StructgenError: the trie belongs to another target; a potential breaks its contract. Other errors are
+            those of `sg.generate`.
     """
     return _Run(_request(model, prompt, schema, options)).draw()
 
 
 def prepare(model: Any, prompt: Any, schema: Any = None, **options: Unpack[TargetOptions]) -> Walker:
-    """The target and trie that `sample` would work on, for the searches of this package."""
+    """The target and the trie of a call of `sample`, for the searches of this package."""
     named = checked(TargetRequest, {"model": model, "prompt": prompt, "schema": schema, **options})
     asked = TargetRequest(**named)
     return asked.walker(asked.target()[0])

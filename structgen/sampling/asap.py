@@ -1,12 +1,13 @@
 """ASAp: local masking corrected by what earlier draws learned (Park et al. 2024).
 
-Enters: a walker whose trie may know something already. Leaves: an `Outcome`. Cost: one walk a draw, whose
-known prefixes need no forward, and a backup along its path.
+Enters: a walker; earlier calls may have filled its trie. Leaves: an `Outcome`. Cost: one walk for each draw,
+and a backup along its path. Known prefixes need no forward.
 
-Tokens are drawn in proportion to P(b|u) * upper(ub): the probability that a prefix can still be completed
-replaces 1. Every draw is a text of the language; its law Q approaches the target as bounds tighten, and
-TV(Q, P_L) <= 1 - Z/upper(root) <= 1 - lower/upper, both known at any time. Unlike the original, each draw
-comes with its proper weight P(s)/Q(s), so draws can be used before Q has converged.
+A token b is drawn after a prefix u in proportion to P(b|u) * upper(ub), where upper bounds the probability
+that the model completes the prefix. Local masking has 1 in its place. Every draw is a text of the language;
+its law Q approaches the target as bounds tighten, and TV(Q, P_L) <= 1 - Z/upper(root) <= 1 - lower/upper,
+where both bounds are known at any time. Unlike the original, each draw comes with its proper weight
+P(s)/Q(s), so draws can be used before Q has converged.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ MODE = Mode(bounds=True, learns=True)
 def draw(
     walker: Walker, seeds: Seeds, n: int, *, until_tv: float | None = None, extra: int | None = None
 ) -> Outcome:
-    """n draws in turn, each from what the ones before it learned.
+    """n draws, one after another. Each uses the bounds that earlier draws learned.
 
     Args:
         until_tv: stop after the first draw made at a certified distance of at most this.
 
-    The evidence is the mean of the weights, with shares (`evidence.py`) because a run may stop early: its
-    last draw carries what is left, and has nearly the weight Z by then.
+    The evidence is the mean of the weights. A run may stop early, so the mean has shares (`evidence.py`): the
+    last draw gets the rest of the shares, and its weight is nearly Z by then.
     """
     mode = Mode(bounds=True, learns=True, extra=extra)
     out = Outcome(law="approximate")

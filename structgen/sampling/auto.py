@@ -1,12 +1,13 @@
-"""method="auto": measure, choose, and say why.
+"""method="auto": measures, chooses a sampler, and gives the reasons.
 
 Enters: a walker, seeds, n. Leaves: an `Outcome` of the chosen sampler, its notes first. Cost: a pilot of at
-most 32 CARS trials; what it learned (vectors and bounds) stays in the trie, so its forwards are not lost.
+most 32 CARS trials. Its vectors and bounds stay in the trie, so no forward is lost.
 
-Exact draws where trials are accepted often enough, or weights say that they will be; weighted particles,
-twisted by the learned bounds, where they are not but weights are even enough; else ASAp, whose law is named
-approximate. The texts of the pilot are thrown away: whether it ends in CARS depends on which texts it met, so
-keeping them would bias the result, while CARS is exact whatever the trie holds when it starts.
+The choice is CARS, for exact draws, if trials are accepted often enough or weights predict that. Otherwise it
+is weighted particles, twisted by the learned bounds, if weights are even enough. Otherwise it is ASAp, whose
+law is named approximate. The texts of the pilot are thrown away: whether it ends in CARS depends on which
+texts it met, so keeping them would bias the result, while CARS is exact whatever the trie holds when it
+starts.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from .walk import Walk, Walker
 __all__ = ["ACCEPTED", "EVEN", "TRIALS", "draw"]
 
 TRIALS = 32
-ENOUGH = 8  # accepted texts that end the pilot early
-ACCEPTED = 0.05  # acceptance from which exact draws are worth their trials
-RISING = 0.02  # the same for an acceptance that weights predict: it rises with every trial
-EVEN = 0.1  # share of effective draws from which weights are worth keeping
-PARTICLES = 16  # a population smaller than this is not worth its name
-UNLIKELY = -20.0  # log Z below which no sampler helps much
+ENOUGH = 8  # the pilot ends after so many accepted texts
+ACCEPTED = 0.05  # with at least this acceptance, exact draws are worth their trials
+RISING = 0.02  # the same for an acceptance predicted by weights, because it rises with every trial
+EVEN = 0.1  # with at least this share of effective draws, weights are even enough
+PARTICLES = 16  # the smallest population
+UNLIKELY = -20.0  # if log Z is below this, no sampler helps much
 _PROBES = 16
 
 
@@ -41,7 +42,7 @@ def draw(
     extra: int | None,
     until_tv: float | None = None,
 ) -> Outcome:
-    """n texts by whichever sampler the pilot favours; of a population of PARTICLES, n by their weights."""
+    """n texts of the sampler that the pilot chooses. From PARTICLES particles, n are drawn by weight."""
     if not walker.target.bounded:
         out = _population(walker, seeds, n, extra)
         out.notes.insert(0, "smc: a potential is not bounded by 1, so texts cannot be accepted or rejected")
@@ -78,8 +79,8 @@ def draw(
 
 
 def _population(walker: Walker, seeds: Seeds, n: int, extra: int | None) -> Outcome:
-    """n weighted texts. A smaller population than PARTICLES is run with so many, and n of them are drawn in
-    proportion to their weights; each then has an equal share of the summed weight."""
+    """n weighted texts. If n is below PARTICLES, the population has PARTICLES texts, and n of them are drawn
+    in proportion to their weights. Each then has an equal share of the summed weight."""
     out = smc.draw(walker, seeds, max(n, PARTICLES), smc.SmcOptions(extra=extra))
     if n < PARTICLES and out.walks:
         weights = out.log_weights
@@ -99,7 +100,7 @@ def _warn(out: Outcome) -> None:
 
 
 def _pilot(walker: Walker, seeds: Seeds) -> tuple[float, int]:
-    """The acceptance to expect: of the later half of the trials, or what the bracket certifies."""
+    """The expected acceptance: the rate of the later half of the trials, or the bracket's certified bound."""
     accepted: list[bool] = []
 
     def make(index: int) -> Walk:

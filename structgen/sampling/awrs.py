@@ -1,9 +1,9 @@
-"""AWRS: a token drawn from what a condition leaves, and an unbiased estimate of how much that is.
+"""AWRS: draws a token that a condition allows, and estimates the allowed mass without bias.
 
-Enters: a walk on a known node, whose allowed tokens have weights but whose condition was not asked.
-Leaves: a slot and the log of the estimated normaliser, properly weighted. Cost: as many evaluations of the
-condition as tokens are refused, one for the token taken, and at most K for the normaliser; a verdict is
-remembered at its edge, and no token is asked about twice.
+Enters: a walk on a known node. The node's tokens have weights; the condition was not asked about them.
+Leaves: a slot and the log of the estimated normaliser, properly weighted. Cost: one evaluation of the
+condition for each refused token, one for the accepted token, and at most K for the normaliser. A verdict is
+kept at its edge, so each token is asked about once.
 
 Adaptive weighted rejection sampling (Lipkin et al. 2025), in the form that needs no second draw of the
 token itself. Tokens are drawn without replacement in proportion to their weight p. The first that is
@@ -34,11 +34,11 @@ __all__ = ["estimate"]
 def estimate(
     walker: Walker, walk: Walk, total: float, lot: Vector | Urn, extra: int
 ) -> tuple[int, float] | None:
-    """The slot drawn and the log normaliser; None where the condition refuses every token.
+    """The drawn slot and the log normaliser; None: the condition refuses every token.
 
     Args:
         total: log of the normaliser without the condition.
-        lot: what tokens are drawn from.
+        lot: the tokens with their weights.
         extra: K, at least 1.
     """
     node = walk.node

@@ -1,10 +1,10 @@
-"""Search for probable texts of the language. These follow no distribution and are no samplers.
+"""Beam search for probable texts of the language. The texts follow no distribution.
 
-Enters: a walker, a width. Leaves: `Found` texts, best first. Cost: a batch of forwards a position; prefixes
-that the trie knows need none.
+Enters: a walker, a width. Leaves: `Found` texts, best first. Cost: a batch of forwards for each position;
+prefixes that the trie knows need no forward.
 
-- beam search, over what the mask allows; with groups, diverse beam search (Vijayakumar et al. 2018): a
-  token costs `diversity` for each earlier group that took it at the same step.
+- beam search over the tokens that the mask allows; with groups, diverse beam search (Vijayakumar et al.
+  2018): a token costs `diversity` for each earlier group that took it at the same step.
 - goals: clauses of phrases that a text should have or not have, with grouping, pruning and looks ahead
   (`lexical.py`: NeuroLogic, Lu et al. 2021, and its A*esque form, 2022).
 - value: candidates are ranked by log-probability plus `value_weight` times a function of the text so far.
@@ -32,17 +32,19 @@ __all__ = ["Guide", "beam_search"]
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What ranks candidates beside their log-probability.
+    """Ranks candidates by goals and values beside their log-probability.
 
     Attributes:
-        goals: clauses. A clause is a phrase that the text should have, a `Without`, or a list of these of
-            which one is enough (inflections). A text that can no longer meet a clause is dropped.
-        words: phrases count as whole words alone.
-        goal_weight: weight of what is looked ahead, for each clause still missing. look: how.
-        begun: nats for a phrase that the text ends with, in proportion to how much of it there is.
-        tolerance: clauses that a candidate may keep less than the best candidate does; None: any number.
-        value: a function of the text so far; larger is better. value_weight: its weight.
-        seed: of looks ahead that are drawn.
+        goals: clauses. A clause is a phrase that the text should have, a `Without`, or a list of these
+            (inflections); one of a list is enough. A text that can no longer meet a clause is dropped.
+        words: phrases count only as whole words.
+        goal_weight: the weight of the look ahead, for each missing clause. look: how far and where to look
+            ahead.
+        begun: nats for the beginning of a phrase at the end of the text, in proportion to the part that is
+            there.
+        tolerance: a candidate may keep this many clauses fewer than the best candidate; None: any number.
+        value: a function of the text so far; larger values are better. value_weight: the weight of the value.
+        seed: the seed of drawn continuations.
     """
 
     goals: Sequence[Clause] = ()
@@ -72,9 +74,9 @@ class Guide:
 @dataclass(slots=True)
 class _Beam:
     walk: Walk
-    score: float  # what it is ranked by among live beams
-    extra: float = 0.0  # what the guide added
-    kept: frozenset[int] = frozenset()  # clauses
+    score: float  # the rank among live beams
+    extra: float = 0.0  # the guide's part of the score
+    kept: frozenset[int] = frozenset()  # the clauses that the text keeps
 
 
 def beam_search(
@@ -89,7 +91,7 @@ def beam_search(
     """Up to `width` texts, most probable first.
 
     Args:
-        groups: of diverse beam search; divides `width`.
+        groups: the number of groups of diverse beam search; it divides `width`.
         diversity: the penalty in nats.
         length_power: scores are log-probability / length ** length_power; 0 ranks by probability.
         guide: goals and values. Texts that meet more clauses come first.
@@ -142,7 +144,7 @@ def _extend(
 ) -> list[_Beam]:
     """The best `size` one-token extensions of a group that the condition allows."""
     pool: dict[tuple[int, int], float] = {}  # (beam, slot) -> ranked by
-    # A guide may prefer what is not among the most probable: it sees four times as many.
+    # A guide may prefer tokens that are not among the most probable, so it gets four times as many.
     wanted = size if guide is None else 4 * size
     for at, beam in enumerate(group):
         row = beam.walk.node.row
@@ -173,7 +175,7 @@ def _extend(
 
 
 def _towards(walker: Walker, beam: _Beam, clauses: Clauses | None) -> list[int]:
-    """Slots of the tokens that begin a missing phrase, or go on with one."""
+    """Slots of the tokens that begin or continue a missing phrase."""
     found: list[int] = []
     if clauses is not None:
         for phrases in clauses.missing(beam.kept):
@@ -189,7 +191,7 @@ def _towards(walker: Walker, beam: _Beam, clauses: Clauses | None) -> list[int]:
 def _guided(
     walker: Walker, beams: list[_Beam], size: int, guide: Guide, clauses: Clauses | None
 ) -> list[_Beam]:
-    """The candidates that stay, by what the guide says of them."""
+    """The candidates that the guide keeps."""
     if clauses is not None:
         states = [clauses.state(beam.walk.data, beam.walk.ended) for beam in beams]
         alive = []
@@ -213,7 +215,7 @@ def _guided(
     beams.sort(key=lambda beam: -beam.score)
     if clauses is None:
         return beams[:size]
-    # A text that ended without its goals takes no place from one that goes on.
+    # An ended text that misses goals must not displace a live text.
     live = [beam for beam in beams if not beam.walk.ended]
     return [beam for beam in beams if beam.walk.ended] + kept_apart(live, size, lambda beam: beam.kept)
 

@@ -1,24 +1,28 @@
-"""One search over the trie: a frontier or a descent, with scores and limits that are plugged in.
+"""One search over the trie, by a frontier or a descent. The caller gives scores and limits.
 
 Enters: a walker, settings (`SearchPlan`), scores, limits. Leaves: a tree of places and texts, best first.
-Cost: a forward for each prefix that the trie does not know; a place of the tree takes about half a kilobyte.
-A search follows no law.
+Cost: a forward for each prefix that the trie does not know, and about half a kilobyte for each place of the
+tree. The texts follow no law.
 
-A step opens one place: it makes its next children and ranks them by f = g + h. g is log P of the text so far,
-potentials included, or a score of the caller's; h is an estimate of the rest. Which place is next:
+A place is a prefix in the tree. A step opens one place: it makes the place's next children and ranks them by
+f = g + h. g is log P of the text so far, potentials included, or the caller's score; h estimates the rest.
+The settings choose the next place:
 
-- `select="best"`: the one with the largest f. With h = 0 this is uniform-cost search (Dijkstra 1959), with
-  an h that is never too low A* (Hart, Nilsson and Raphael 1968): texts then leave the frontier in order, best
-  first. Children are made `branch` at a time. Those not yet made stand in the frontier as one entry, by the
-  best of them (partial expansion, Yoshizumi, Miura and Ishida 2000), so nothing is pruned.
-- `commit=True`: the deepest first. The search goes on from the best child and comes back only from dead ends.
-- `select="descent"`: Monte-Carlo tree search. From the root on, the child with the largest
-  Q + explore * p * sqrt(N) / (1 + n): p is the model's probability of the child among the allowed ones, N and
-  n are the visits of the place and the child, Q is the largest or the mean reward below it, 0 before its
-  first visit. The place reached is opened, a text is completed from it, and its reward goes up to the root.
+- `select="best"` takes the place with the largest f. With h = 0 this is uniform-cost search (Dijkstra 1959),
+  with an h that is never too low A* (Hart, Nilsson and Raphael 1968): texts then leave the frontier in order,
+  best first. A step makes `branch` children. One entry in the frontier, ranked by the best of them, stands
+  for the children that are not made yet (partial expansion, Yoshizumi, Miura and Ishida 2000), so nothing is
+  pruned.
+- `commit=True` takes the deepest place. The search continues from the best child and returns only from dead
+  ends.
+- `select="descent"` is Monte-Carlo tree search. From the root on it takes the child with the largest Q +
+  explore * p * sqrt(N) / (1 + n): p is the model's probability of the child among the allowed ones, N and n
+  are the visits of the place and the child, Q is the largest or the mean reward below it, 0 before its first
+  visit. The place reached is opened, a text is completed from it, and its reward goes up to the root.
 
-A step changes the tree at its end only. One that runs into a limit leaves the tree as it was, and is done
-anew when the search goes on; what it fetched is in the trie. So a search in parts is the search in one go.
+A step changes the tree only at its end. A step that meets a limit leaves the tree as it was and is repeated
+when the search continues; its vectors stay in the trie. So a search in parts gives the same result as one
+run.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ __all__ = [
     "Written",
 ]
 
-_DRAWS = 1 << 20  # streams that one place may use
+_DRAWS = 1 << 20  # the most random streams of one place
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +62,14 @@ class SearchPlan:
     Attributes:
         select, commit: which place is opened next; see above.
         branch: children made at once; None makes all.
-        siblings: the other children come when it is their turn. They are dropped where a score of the
-            caller's ranks places, because nothing bounds what they would get.
-        decisive: entropy in nats below which a place gets its most probable child alone.
-        lookahead: tokens of a greedy continuation whose log-probability is added to h.
+        siblings: True: the other children come later, in order of rank. A caller's score drops them, because
+            nothing bounds the scores that they would get.
+        decisive: a place whose entropy is below this, in nats, gets only its most probable child.
+        lookahead: the length of a greedy continuation, in tokens; its log-probability is added to h.
         block: texts that close a piece. Children are then `branch` pieces drawn from the local law, of `span`
-            tokens at most; without any, children are single tokens.
-        explore, backup, rollout: of "descent": the weight of p, what Q is, and how a text is completed.
+            tokens at most. Without such texts, children are single tokens.
+        explore, backup, rollout: options of "descent": the weight of p, the kind of Q, and the way to
+            complete a text.
     """
 
     select: Literal["best", "descent"] = "best"
@@ -100,7 +105,7 @@ class SearchPlan:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What scores are told: a text that goes on, or that ended."""
+    """The argument of score functions: an unfinished or an ended text."""
 
     text: str
     tokens: tuple[int, ...]
@@ -113,7 +118,7 @@ Score = Callable[[Partial], float]
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What ranks places: g (None: log P with potentials), h (None: 0), and the rank of whole texts (None:
+    """Score functions: g (None: log P with potentials), h (None: 0), and the rank of whole texts (None:
     g)."""
 
     score: Score | None = None
@@ -123,7 +128,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """What one run may spend: steps, tokens, forwards, seconds. None: without limit."""
+    """Limits of one run: steps, tokens, forwards, seconds. None: no limit."""
 
     steps: int | None = None
     tokens: int | None = None
@@ -140,7 +145,7 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a search is; what a progress callback is told after each step."""
+    """The state of a search. A progress callback gets it after each step."""
 
     steps: int
     tokens: int
@@ -162,7 +167,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """What a place gets at the end of a step."""
+    """The children and ranks that a place gets at the end of a step."""
 
     children: list[SearchPlace]
     opened: int
@@ -176,10 +181,11 @@ class SearchPlace:
     Attributes:
         tokens: from the parent to here.
         logprob, score: of the whole prefix: log P, and log P with potentials.
-        prior: log of the probability among what the parent allows. rank: f.
-        opened: how many of the row's best tokens are children; rest: the log-probability of the next one,
-            with which the others stand in the frontier; -inf where there is none.
-        visits, total, best: of the rewards below. closed: nothing is left to find here.
+        prior: log of the probability among the tokens that the parent allows. rank: f.
+        opened: how many of the row's best tokens are children; rest: the log-probability of the best other
+            token, which ranks the other children in the frontier; -inf: there are none.
+        visits, total, best: the number, sum and maximum of the rewards below. closed: every text below was
+            found.
     """
 
     number: int
@@ -216,15 +222,16 @@ class _SpentUp(Exception):
 
 
 class BestFirst:
-    """A search that can be stopped and gone on with.
+    """A search that can be stopped and continued.
 
     Attributes:
-        root: of the tree. texts: found so far, by their ids. left: texts that left the frontier, in order,
-            each once.
-        ordered: texts leave the frontier best first: no child was dropped, and ranks are log-probabilities
-            plus an h that is never too low and never above 0 (which is for the caller to know).
-        steps, tokens, forwards, seconds: spent so far. Tokens are those of the tree, of looks ahead and of
-            completions.
+        root: the root of the tree. texts: the texts found so far, by their ids. left: the texts that left the
+            frontier, in order, each once.
+        ordered: whether texts leave the frontier best first. It needs that no child was dropped, that ranks
+            are log-probabilities plus h, and that h is never too low and never above 0 (the caller must know
+            that).
+        steps, tokens, forwards, seconds: spent so far. Tokens of the tree, of looks ahead and of completions
+            count.
     """
 
     def __init__(self, walker: Walker, plan: SearchPlan, scores: Scores, seed: int) -> None:
@@ -247,12 +254,12 @@ class BestFirst:
         self.forwards: int = 0
         self.seconds: float = 0.0
         self.frontier: list[tuple[float, float, int, int]] = []  # depth or 0, -f, place, 1 for siblings
-        self.paid: set[tuple[int, ...]] = set()  # prefixes of a saved search: counted once already
+        self.paid: set[tuple[int, ...]] = set()  # prefixes whose forwards a saved search has counted
         self._until = math.inf  # forwards
         self._clock = math.inf
         self._token_limit = math.inf
         self._begin = 0.0
-        self._written = 0  # tokens of the step under way
+        self._written = 0  # tokens of the present step
         self._push(self.root, 0.0, 0)
 
     # Running
@@ -264,7 +271,8 @@ class BestFirst:
         enough: float | None = None,
         progress: Callable[[Standing], Any] | None = None,
     ) -> str:
-        """Steps until `wanted` texts left the frontier or one has the rank `enough`; says why it stopped."""
+        """Makes steps until `wanted` texts left the frontier or one ranks `enough`. Returns why it
+        stopped."""
         self._begin = time.monotonic()
         before = self.seconds
         self._until = math.inf if limits.forwards is None else self.forwards + limits.forwards
@@ -295,8 +303,7 @@ class BestFirst:
 
     @property
     def bound(self) -> float:
-        """No text still to be found ranks above this, if h is never too low; inf where nothing is
-        promised."""
+        """A bound on the ranks of all texts not found yet, if h is never too low; inf: no bound is known."""
         if not self.ordered:
             return math.inf
         return -self.frontier[0][1] if self.frontier else NEVER
@@ -307,7 +314,7 @@ class BestFirst:
         return self.plan.select == "best" and len(self.left) >= wanted
 
     def _step(self) -> bool:
-        """One step; False: there is nothing left to open."""
+        """Makes one step. False: no place is left to open."""
         self._written = 0
         done = self._descend() if self.plan.select == "descent" else self._pop()
         if done:
@@ -316,14 +323,14 @@ class BestFirst:
         return done
 
     def found(self, wanted: int) -> list[Written]:
-        """The best texts so far, each once: in the tokens of its best rank."""
+        """The best texts so far, each once, in the tokens that rank best."""
         best: dict[Any, Written] = {}
         for text in order(list(self.texts.values())):
             best.setdefault(self.spelling(text), text)
         return list(best.values())[:wanted]
 
     def spelling(self, text: Written) -> tuple[bytes, tuple[int, ...]]:
-        """What two cuts of one text into tokens share: its bytes, and its special tokens."""
+        """A key that all tokenizations of one text share: its bytes and its special tokens."""
         target = self.walker.target
         special = (t for t in text.tokens if t not in target.ends and not target.vocabulary.tokens[t])
         return target.text(text.tokens), tuple(special)
@@ -344,7 +351,8 @@ class BestFirst:
         if place.ended:
             heapq.heappop(self.frontier)
             text = self.texts[place.path]
-            # Its tokens may spell one that was more probable in others.
+            # Another tokenization of the same text may have left the frontier before, with more
+            # probability.
             if self.spelling(text) not in map(self.spelling, self.left):
                 self.left.append(text)
             return True
@@ -360,7 +368,8 @@ class BestFirst:
         return True
 
     def _fetch(self) -> None:
-        """The vectors of the next places in one forward; which is opened does not depend on it."""
+        """Fetches the vectors of the next places in one forward. The order of places does not depend on
+        it."""
         ahead = heapq.nsmallest(self.walker.batch, self.frontier)
         walks = [
             self._walk(self.places[number]) for _, _, number, _ in ahead if not self.places[number].ended
@@ -394,7 +403,7 @@ class BestFirst:
         return True
 
     def _favourite(self, place: SearchPlace) -> SearchPlace:
-        """The child to go to; the first made where several are equal."""
+        """The child to visit; of equal ones the first that was made."""
         root = math.sqrt(place.visits)
 
         def appeal(child: SearchPlace) -> float:
@@ -404,7 +413,7 @@ class BestFirst:
         return max((child for child in place.children if not child.closed), key=appeal)
 
     def _complete(self, place: SearchPlace) -> Written | None:
-        """A text from a place to its end; None where it lost its weight."""
+        """Completes a text from a place; None: the text lost its weight."""
         at = place.number * _DRAWS + place.visits
         walk = self._walk(place).fork(self.seeds.stream(Purpose.SEARCH, at))
         greedy = self.plan.rollout == "greedy"
@@ -416,7 +425,7 @@ class BestFirst:
     # Places
 
     def _check(self) -> None:
-        """The step under way fits the limit of tokens, or is taken back."""
+        """Raises _SpentUp if the present step exceeds the limit of tokens."""
         if self.tokens + self._written > self._token_limit:
             raise _SpentUp("tokens")
 
@@ -538,7 +547,7 @@ class BestFirst:
     # Walks and forwards
 
     def _go(self, walk: Walk, slot: int | None) -> None:
-        """One token more: that of a slot, or one drawn from the local law."""
+        """Adds one token to a walk: the token of a slot, or one drawn from the local law."""
         self._written += 1
         if slot is None:
             self.walker.step(walk, LOCAL)
@@ -546,7 +555,7 @@ class BestFirst:
         self.walker.follow(walk, slot)
 
     def _walk(self, place: SearchPlace) -> Walk:
-        """The walk that stands on a place; made from its parent's where it is not there (a saved search)."""
+        """The walk at a place. After a saved search it is made from the parent's walk."""
         below: list[SearchPlace] = []
         at = place
         while at.walk is None and at.parent is not None:
@@ -567,7 +576,8 @@ class BestFirst:
         return walk
 
     def _know(self, walks: Sequence[Walk]) -> None:
-        """Vectors for the last nodes of walks. _SpentUp: a limit is reached; what fits it was fetched."""
+        """Fetches the vectors of the walks' last nodes. _SpentUp: a limit stopped it; vectors within it are
+        kept."""
         unknown = list({id(walk.node): walk for walk in walks if self.walker.lacks(walk.node)}.values())
         if not unknown:
             return

@@ -1,14 +1,15 @@
 """CARS: exact independent draws by rejection that learns (Parys et al. 2025).
 
-Enters: a walker whose trie may know something already. Leaves: an `Outcome`. Cost: trials, each a walk that
-stops early when it loses; accepted with probability Z / upper(root), which rises with every trial.
+Enters: a walker; earlier calls may have filled its trie. Leaves: an `Outcome`. Cost: one walk for each trial;
+a rejected walk stops early. A trial is accepted with probability Z / upper(root), which rises with every
+trial.
 
-The walk starts at log theta = log upper(root). At each prefix it goes on with probability
-exp(lZ - lt) <= 1, where lZ is what the present bounds leave there. The product over a whole text s is
-P(s) / upper(root): whatever was learned before, an accepted text is a draw from the target, and the trials
-are independent given the trie they began with. Trials run one after the other over vectors that are
-fetched for a batch of them at once, and results are taken in that order: taking whichever trial finishes
-first would favour short texts.
+The walk starts at lt = log upper(root). At each prefix it continues with probability exp(lZ - lt) <= 1, where
+lt is the log bound of the prefix and lZ is the log of the sum of P(b|u) * upper(ub) over the allowed tokens
+b. The product over a whole text s is P(s) / upper(root): whatever was learned before, an accepted text is a
+draw from the target, and the trials are independent given the trie they began with. Trials run one after the
+other over vectors that are fetched for a batch of them at once, and results are taken in that order: taking
+whichever trial finishes first would favour short texts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .walk import Mode, Walk, Walker
 
 __all__ = ["MODE", "draw"]
 
-_REMEMBERED = 10_000  # texts of a trie that was handed in whose weights need no draws
+_REMEMBERED = 10_000  # the most texts of a given trie whose weights are known without draws
 
 _CUT = "approximate: trials ran out, and how many of them end in a text depends on what earlier texts taught"
 
@@ -41,9 +42,9 @@ def draw(
 ) -> Outcome:
     """n accepted texts, or fewer after `max_trials`.
 
-    Each text, given that there is one and given those before it, is a draw from the target. How many there
-    are depends on the texts wherever a run ends before the n-th, because bounds are learned from them; the
-    law is then named approximate, and with `until_tv` in any case.
+    Given the earlier texts, each text is a draw from the target. If a run ends before the n-th text, the
+    number of texts depends on the texts, because bounds are learned from them; the law is then named
+    approximate. With `until_tv` it always is.
 
     The evidence is a mean with shares (`evidence.py`) of estimates X, each unbiased given what was known
     before its trial: with l the summed weight of the distinct texts met so far, X = l + upper(root) *
@@ -59,7 +60,7 @@ def draw(
     tight = until_tv is not None and trie.tv_bound <= until_tv
 
     def plan() -> None:
-        """Before a trial: its bound, and its share of the evidence."""
+        """Fixes the bound of the next trial and its share of the evidence."""
         nonlocal bound
         bound = trie.theta
         wanting, trials = n - len(out.walks), max_trials - out.draws

@@ -1,10 +1,11 @@
-"""Cautious next-token prediction: try several ways on where the model is unsure, keep the likeliest.
+"""Cautious next-token prediction: where the model is unsure, try several continuations and keep the
+likeliest.
 
-Enters: a walker, seeds. Leaves: one text. Cost: up to ten short walks at an unsure position. No sampler: the
-text with the lowest perplexity wins, so it follows no distribution.
+Enters: a walker, seeds. Leaves: one text. Cost: up to ten short walks at an unsure position. The continuation
+with the lowest perplexity wins, so the text follows no distribution.
 
 At a prefix with entropy H (nats, of the masked distribution) run 1 + 9 * clip((H - 0.01) / 1.49, 0, 1)
-trials, rounded, each to the next of `stops` or to the end; go on from the one with the lowest perplexity
+trials, rounded, each to the next of `stops` or to the end. Continue from the trial with the lowest perplexity
 (Wang et al. 2025, CNTP).
 """
 
@@ -22,7 +23,7 @@ __all__ = ["cautious", "trials"]
 
 
 def trials(entropy: float) -> int:
-    """How many ways on are tried."""
+    """The number of continuations to try."""
     return 1 + round(9 * min(1.0, max(0.0, (entropy - 0.01) / 1.49)))
 
 
@@ -33,11 +34,11 @@ def cautious(
     stops: Sequence[str] = (".", ",", ";", ":", "!", "?", "\n"),
     span: int = 32,
 ) -> Found | None:
-    """One text; None where every way on lost its weight.
+    """One text; None: every continuation lost its weight.
 
     Args:
-        stops: what ends a trial.
-        span: tokens of a trial at most.
+        stops: the texts that end a trial.
+        span: the most tokens of a trial.
     """
     whole("seed", seed, 0)
     if (

@@ -3,9 +3,9 @@
 Enters: a seed and a key (which draw, which purpose). Leaves: indices, coins, uniform numbers.
 Cost: one double of PCG64 a decision.
 
-Two reasons. A draw has a stream of its own, keyed by its number, so results do not depend on how many
-draws share a batch. And a test can put an enumerator in this object's place, which runs a sampler once
-for every outcome with that outcome's probability: expectations are then sums, not estimates.
+Two reasons. Each draw has its own stream, keyed by the draw's number, so results do not depend on the batch.
+And a test can put an enumerator in this object's place, which runs a sampler once for every outcome with that
+outcome's probability: expectations are then sums, not estimates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Chance", "Source", "Seeds", "fresh_seed"]
 
 
 class Chance(Protocol):
-    """What samplers ask of randomness."""
+    """The random decisions of samplers."""
 
     def choose(self, sums: Doubles) -> int:
         """An index with probability in proportion to the steps of `sums`, ascending cumulated weights."""
@@ -32,7 +32,7 @@ class Chance(Protocol):
         ...
 
     def uniform(self, breaks: Callable[[], Doubles]) -> float:
-        """A number of [0, 1). What depends on it may change only at `breaks` (asked for by tests alone)."""
+        """A number of [0, 1). The caller's decision changes only at `breaks`, which only tests ask for."""
         ...
 
 
@@ -46,7 +46,7 @@ class Source:
 
     def choose(self, sums: Doubles) -> int:
         at = int(np.searchsorted(sums, self._generator.random() * sums[-1], side="right"))
-        # Rounding can land on the total; the last index that carries weight is meant then.
+        # Rounding can give the total itself, which belongs to the last index with weight.
         return at if at < len(sums) else int(np.searchsorted(sums, sums[-1], side="left"))
 
     def coin(self, probability: float) -> bool:
@@ -57,7 +57,7 @@ class Source:
 
 
 class Seeds:
-    """Streams by number: the same seed, purpose and index give the same stream, in whatever order."""
+    """Streams by number. The same seed, purpose and index give the same stream, in any order of calls."""
 
     __slots__ = ("seed",)
 

@@ -1,8 +1,8 @@
 """The promise of potentials, tested: "prefix false" must mean "every extension false".
 
-Enters: a target, refused prefixes as they happen. Leaves: nothing, or `PotentialError` with the text that
-breaks the promise. Cost: for a share of refused prefixes, a few random completions under the grammar
-(masks, no forwards) and as many evaluations.
+Enters: a target, and prefixes when they are refused. Leaves: nothing, or `PotentialError` with the text that
+breaks the promise. Cost: for a share of refused prefixes, a few random completions under the grammar (masks,
+no forwards) and as many evaluations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PotentialError", "Probe", "check_laws"]
 
 _COMPLETIONS = 4
-_FREE_TOKENS = 24  # random tokens before the shortest completion takes over
+_FREE_TOKENS = 24  # the most random tokens of a completion; the shortest way to the end follows
 
 
 class Probe:
@@ -47,7 +47,7 @@ class Probe:
         self._random = np.random.default_rng([seeds.seed, Purpose.SEARCH])
 
     def refused(self, text: Prefix) -> None:
-        """Called with a prefix for which the condition said -inf. PotentialError: a completion is fine."""
+        """Takes a prefix with the value -inf. PotentialError: the condition allows a completion of it."""
         if self._random.random() >= self.share:
             return
         condition = self.target.condition
@@ -101,11 +101,11 @@ def check_laws(
 ) -> None:
     """Test the laws of a potential on whole texts, given as ids without end-of-sequence.
 
-    prefix never falls to -inf before an extension rises from it; logw_next adds up to prefix and complete;
-    batches equal single calls.
+    If prefix is -inf, every extension is -inf; logw_next is the difference between the values of prefix and
+    complete; batches equal single calls.
 
     Raises:
-        PotentialError: a law that does not hold, and where.
+        PotentialError: a law does not hold; the message gives the text.
     """
     end = vocabulary.eos_token_ids[0]
     wholes = []

@@ -3,28 +3,28 @@
 Enters: a second model over the same vocabulary, a power; or a reward of texts. Leaves: potentials for
 `sg.sample` and the searches. Cost: a row of the second model a prefix; a call of the reward a text.
 
-Contrast. For a prefix u and a token x let q(x|u) be the second model, clipped from below by `floor`. The law
-is
+Contrast. For a prefix u and a token x let q(x|u) be the second model's probability, clipped from below by
+`floor`. The law is
 
     P(s) 1[s in L] product over t of w(x_t | u_t) / Z,    w(x|u) = (floor / q(x|u)) ** power    if u is
     selected
                                                            w(x|u) = 1                              else
 
-A prefix is selected where the entropy of the second model, all ends as one token, lies in `entropy`: contrast
-that acts only where the second model is sure, or only where it is not. Because of the floor, w lies between
-floor ** power and 1. So the normaliser of a step lies between floor ** power and 1 times that of plain
-masking, CARS and the certified bracket work, and texts that the second model calls impossible weigh 1 and no
-more. The price is that each selected token that the second model expects costs its whole factor, so among
-texts of unlike length the law prefers the shorter. `bounded=False` leaves `floor` out of the numerator: w
-then lies between 1 and floor ** -power, longer texts gain, and only methods without an upper bound take it.
+A prefix is selected if the entropy of the second model, with all ends as one token, lies in `entropy`. So
+contrast can act only where the second model is sure, or only where it is unsure. Because of the floor, w lies
+between floor ** power and 1. So the normaliser of a step lies between floor ** power and 1 times the
+normaliser of plain masking. CARS and the certified bracket work, and a text that is impossible under the
+second model weighs 1. The price: each selected token that the second model expects costs its whole factor, so
+the law prefers shorter texts. `bounded=False` leaves `floor` out of the numerator: Then w lies between 1 and
+floor ** -power, longer texts gain, and only methods without an upper bound take the potential.
 
 This is the anti-language-model of Li et al. 2016 and of Sia et al. 2024, and the amateur of contrastive
 decoding (Li et al. 2022), as a law of whole texts. Contrastive decoding itself normalises at each token and
 is a law of steps: `structgen.lm.mixing.Contrasted`.
 
-Reward. `Reward(r, weight)` is P(s) exp(weight * r(s)) 1[s in L] / Z. ARGS (Khanov et al. 2024) adds the
-reward of every beginning to the logits and normalises; its product is no function of the text's reward. Here
-beginnings guide particles (method "smc") and are divided out again.
+Reward. The law of `Reward(r, weight)` is P(s) exp(weight * r(s)) 1[s in L] / Z. ARGS (Khanov et al. 2024)
+adds the reward of every beginning to the logits and normalises, so its law is no function of the text's
+reward. Here rewards of beginnings guide particles (method "smc") and are divided out again.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ __all__ = ["Contrast", "Reward"]
 
 
 class Contrast(LanguageModelPotential):
-    """A second model to a negative power, clipped and selective; the law stands at the head of this file.
+    """A second model to a negative power. The law stands at the head of this file.
 
     Args:
-        power: of the second model, without the sign.
-        floor: probability below which the second model's are taken for this.
-        entropy: nats between which the second model's entropy selects a prefix; by default everywhere.
-        bounded: factors are at most 1.
+        power: the power of the second model, without the sign.
+        floor: the second model's smaller probabilities are raised to this.
+        entropy: (least, most) in nats: prefixes at which the second model's entropy lies between them are
+            selected; by default all.
+        bounded: whether factors are at most 1.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Contrast(LanguageModelPotential):
         factors = -self.power * (np.maximum(rows, self.floor) - (self.floor if self.bounded else 0.0))
         if self.entropy != (0.0, math.inf):
             once = rows.copy()
-            once[:, self._ends[1:]] = -np.inf  # every end carries the sum of all
+            once[:, self._ends[1:]] = -np.inf  # each end has the sum of all ends, so count only one
             nats = entropies(once)
             factors[(nats < self.entropy[0]) | (nats > self.entropy[1])] = 0.0
         return factors
@@ -93,9 +94,10 @@ class Reward(Potential):
     """exp(weight * reward of the text): the law P(s) exp(weight * r(s)) 1[s in L] / Z.
 
     Args:
-        fn: the reward of a text; larger is better.
-        most: no reward is above it. Then weights are at most 1, and every method takes the potential.
-        guides: the reward of beginnings leads particles there; it is divided out again.
+        fn: the reward of a text; larger rewards are better.
+        most: an upper bound of all rewards. With it weights are at most 1, and every method takes the
+            potential.
+        guides: whether the reward of beginnings guides particles; it is divided out again.
     """
 
     def __init__(

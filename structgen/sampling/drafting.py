@@ -1,13 +1,13 @@
-"""Drafts of walks: places whose vectors come with the forward that is due (`sg.sample(guess=)`).
+"""Drafts of walks: places whose vectors the next forward computes, too (`sg.sample(guess=)`).
 
-Enters: a walk whose last node has no vector. Leaves: walks that stand on drafted places behind it, parents
-before children. Cost: that of the drafters, and a fork of the matcher a place; each place widens the forward.
+Enters: a walk whose last node has no vector. Leaves: walks at the drafted places behind it, parents before
+children. Cost: the drafters' work, and a fork of the matcher for each place; each place widens the forward.
 
-A draft changes no law. A walk draws by frozen vectors and by the trie's bounds, and neither depends on what
-was fetched ahead, so a wrong draft costs width and nothing else.
+A draft changes no law. A walk draws by frozen vectors and by the trie's bounds, and fetching ahead changes
+neither. So a wrong draft costs only width.
 
-`Chain` asks a function. `Tree` asks the drafters of `structgen.speculation`: each walk is a text of theirs,
-and what they offer grows one tree, best first, that the grammar prunes (`speculation/tree.py`).
+`Chain` asks a function. `Tree` asks the drafters of `structgen.speculation`: each walk is one of their texts.
+Their offers grow one tree, best first, which the grammar prunes (`speculation/tree.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Guess = Callable[[Sequence[int]], Sequence[int]]
 
 
 class Drafts(Protocol):
-    """Who drafts."""
+    """A source of drafts."""
 
     def places(self, walk: Walk) -> list[Walk]:
         """Places behind a walk, as far as grammar and length allow them."""
@@ -45,7 +45,7 @@ class Drafts(Protocol):
 
 
 def check_guess(guess: Any) -> None:
-    """TypeError: not what `sg.sample(guess=)` takes."""
+    """Raises a TypeError if `sg.sample(guess=)` does not take the value."""
     listed = isinstance(guess, Sequence) and all(hasattr(d, "open") and hasattr(d, "name") for d in guess)
     if guess not in (None, "auto") and not (callable(guess) or listed or isinstance(guess, Speculation)):
         raise TypeError(
@@ -55,7 +55,7 @@ def check_guess(guess: Any) -> None:
 
 
 def drafts_of(guess: Any, target: Target) -> Drafts | None:
-    """What `sg.sample(guess=)` asks for."""
+    """The source of drafts that `sg.sample(guess=)` names; None: no drafts."""
     if guess is None:
         return None
     if callable(guess):
@@ -66,7 +66,7 @@ def drafts_of(guess: Any, target: Target) -> Drafts | None:
 
 
 class Chain:
-    """Drafts by a function of an answer's ids so far, which gives ids that follow."""
+    """Drafts of a function from an answer's ids so far to the ids that may follow."""
 
     def __init__(self, target: Target, guess: Guess) -> None:
         self._target, self._guess = target, guess
@@ -85,7 +85,7 @@ class Chain:
 
 
 class Tree:
-    """Drafts by drafters; `nodes` of the options bounds the places of a walk."""
+    """Drafts of drafters. The option `nodes` bounds the places of a walk."""
 
     def __init__(self, target: Target, options: Speculation) -> None:
         prompt = list(target.start.tokens)
@@ -139,7 +139,7 @@ class Tree:
         return walk.sessions
 
     def _likely(self, walk: Walk, first: int) -> Likely | None:
-        """What the vectors of a walk's nodes found likely, from its token `first` on."""
+        """The tokens that the vectors of a walk's nodes found likely, from its token `first` on."""
         ids, logprobs, contexts = [], [], []
         before = [*self._prompt[-CONTEXT:], *walk.tokens]
         skipped = len(before) - len(walk.tokens)
@@ -158,12 +158,12 @@ class Tree:
 
 
 def _room(target: Target, walk: Walk) -> int:
-    """Tokens that may follow a walk, its end left out."""
+    """The most tokens that may follow a walk, without the end."""
     return max(0, target.max_tokens - 1 - len(walk.tokens))
 
 
 def _behind(walk: Walk, token: int, target: Target) -> Walk:
-    """The place after a token that is no end."""
+    """The place after a token; the token is not an end."""
     here = walk.fork(walk.chance)
     here.tokens.append(token)
     here.data += target.vocabulary.token_bytes(token)

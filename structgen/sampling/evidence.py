@@ -1,12 +1,12 @@
 """An unbiased mean of estimates that decide themselves when the run ends.
 
-Enters: before each draw, how many more are expected; after it, an estimate of Z. Leaves: log of their
-weighted mean. Cost: none.
+Enters: before each draw, the expected number of further draws; after it, an estimate of Z. Leaves: the log of
+the weighted mean of the estimates. Cost: none.
 
 Each draw i gives an estimate X_i with E[X_i | everything before it] = Z. Their plain mean over a random
 number N of draws is biased where N depends on them: a run that ends with its n-th accepted text always ends
-on a large X_i. Here draw i has a share a_i of the whole, fixed before it is made, and a draw that may be
-the last whatever was planned has all that is left. The shares of a run then add up to 1, and
+on a large X_i. Here draw i has a share a_i of the whole, fixed before the draw. A draw that may be the last
+one gets the rest. The shares of a run then add up to 1, and
 
     E[ sum over i <= N of a_i X_i ] = Z E[ sum over i <= N of a_i ] = Z
 
@@ -16,9 +16,9 @@ sampling (Haldane 1945, Biometrika 33; Girshick, Mosteller and Savage 1946 for o
 variance, but it needs that probability to be fixed: here bounds fall with what was learned, and a run may
 end for other reasons.
 
-So a run that can end at its first draw (one accepted text is wanted) rests on that draw alone, and a run
-whose bracket became tight makes one draw more, which carries what is left, and whose estimate is precise by
-then.
+So if a run can end at its first draw (one accepted text is wanted), its estimate rests on that draw alone. A
+run whose bracket became tight makes one draw more, which gets the rest of the shares; its estimate is precise
+by then.
 """
 
 from __future__ import annotations

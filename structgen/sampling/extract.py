@@ -5,8 +5,8 @@ for every token of every start's continuation, at most n * longest of them, equa
 
 An answer that must be a piece of the document is one of O(n^2) texts. For every start i the document's
 tokens i, i + 1, ... are teacher-forced after the prompt; a span i..j scores the sum of their
-log-probabilities plus that of end-of-sequence. The maximum is the exact most probable span: no beam, no
-sampling. It is a search.
+log-probabilities plus that of end-of-sequence. The maximum is exactly the most probable span, because every
+span is scored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def exact_extract(
     Args:
         model, prompt: as in `sg.generate`, the prompt in plain form.
         document: a text, tokenized by the model's vocabulary, or ids.
-        longest: tokens of a span at most.
+        longest: the most tokens of a span.
     """
     for name, value in (("longest", longest), ("batch", batch), ("best", best)):
         whole(name, value, 1)

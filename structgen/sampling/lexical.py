@@ -1,8 +1,8 @@
-"""Lexical goals: which phrases a text should have, or not have, as clauses; for beam search.
+"""Lexical goals for beam search: clauses about phrases that a text should have or should not have.
 
-Enters: clauses, the bytes of a text. Leaves: which clauses are met, which can no longer be, how far a phrase
-has come; and, from continuations that are looked ahead, how probable the missing phrases are. Cost: a search
-of the text's bytes for each phrase; looking ahead costs forwards, none for known prefixes.
+Enters: clauses, the bytes of a text. Leaves: the clauses that are met, those that can no longer be met, and
+the part of a phrase that is written; from a look ahead, the probability of the missing phrases. Cost: a
+search of the text's bytes for each phrase. A look ahead costs a forward for each unknown prefix.
 
 NeuroLogic decoding (Lu et al. 2021): a goal is a conjunction of clauses, a clause a disjunction of literals,
 a literal "has this phrase" or "has it not". Inflections are literals of one clause: ("run", "runs", "ran"). A
@@ -32,7 +32,7 @@ __all__ = ["Clause", "Clauses", "Look", "Without"]
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """A literal: the text has this phrase nowhere."""
+    """A literal: the text does not contain this phrase."""
 
     phrase: str
 
@@ -47,8 +47,8 @@ Clause = str | Without | Sequence[str | Without]
 @dataclass(frozen=True, slots=True)
 class _Phrase:
     data: bytes
-    found: re.Pattern[bytes]  # for good: nothing that follows takes it back
-    ended: re.Pattern[bytes]  # in a whole text
+    found: re.Pattern[bytes]  # finds the phrase, whatever may follow
+    ended: re.Pattern[bytes]  # finds the phrase in a whole text
 
     @staticmethod
     def of(phrase: str, words: bool) -> _Phrase:
@@ -68,8 +68,8 @@ class _Phrase:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Of one text: the clauses that it keeps for good, whether it lost one, how far a phrase of another
-    came."""
+    """The state of one text: the clauses that it has met for good, whether it lost one, and the largest part
+    of a missing phrase."""
 
     kept: frozenset[int]
     lost: bool
@@ -80,8 +80,8 @@ class Clauses:
     """A conjunction of clauses, read.
 
     Args:
-        clauses: each a phrase, a `Without`, or a list of these, of which one is enough.
-        words: phrases count as whole words alone: "cat" is not in "concatenate".
+        clauses: each is a phrase, a `Without`, or a list of these; one of a list is enough.
+        words: phrases count only as whole words: "cat" is not in "concatenate".
     """
 
     def __init__(self, clauses: Sequence[Clause], words: bool = False) -> None:
@@ -123,12 +123,12 @@ class Clauses:
         return tuple(at in kept for at in range(len(self)))
 
     def missing(self, kept: frozenset[int]) -> list[list[bytes]]:
-        """The phrases of each clause that is not kept and that a phrase could meet."""
+        """For each clause that is not met yet, the phrases that would meet it."""
         return [[p.data for p in have] for at, have in enumerate(self.have) if have and at not in kept]
 
 
 def _begun(phrase: bytes, data: bytes) -> int:
-    """How many bytes of a phrase the text ends with."""
+    """The length of the longest beginning of a phrase with which the text ends, in bytes."""
     for size in range(min(len(phrase), len(data)), 0, -1):
         if data.endswith(phrase[:size]):
             return size
@@ -136,20 +136,20 @@ def _begun(phrase: bytes, data: bytes) -> int:
 
 
 def rest(phrase: bytes, data: bytes) -> bytes:
-    """What is missing of a phrase at the end of a text."""
+    """The bytes of a phrase that are missing at the end of a text."""
     return phrase[_begun(phrase, data) :]
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How far and where one looks ahead for missing phrases.
+    """How to look ahead for missing phrases.
 
     Attributes:
         kind: "greedy" follows the most probable tokens, "beam" the `ways` most probable continuations of a
             beam, "sample" draws `ways` of them.
-        depth: tokens of a continuation; 0 does not look.
-        ways: how many; one for "greedy".
-        floor: log-probability of a phrase that fits nowhere.
+        depth: the tokens of a continuation; 0: no look ahead.
+        ways: the number of continuations; 1 for "greedy".
+        floor: the log-probability of a phrase that fits nowhere.
     """
 
     kind: Literal["greedy", "beam", "sample"] = "greedy"
@@ -220,10 +220,10 @@ class Look:
 
 
 def _best(walker: Walker, walk: Walk, way: Walk, phrase: bytes) -> float:
-    """The best log-probability of a phrase after some token of a continuation; 0 where that has it
-    already."""
+    """The best log-probability of a phrase after some token of a continuation; 0: the continuation contains
+    the phrase."""
     begin = len(walk.tokens)
-    # A phrase that the text has begun counts with what is missing of it.
+    # If the text has begun the phrase, only the missing bytes count.
     tail = walk.data[max(0, len(walk.data) - len(phrase) + 1) :]
     if phrase in tail + way.data[len(walk.data) :]:
         return 0.0
@@ -235,7 +235,7 @@ def _best(walker: Walker, walk: Walk, way: Walk, phrase: bytes) -> float:
 
 
 def _spelled(walker: Walker, probe: Walk, tokens: Sequence[int]) -> float:
-    """log-probability of tokens after a walk, where the mask allows them; moves the walk."""
+    """The log-probability of tokens after a walk, if the mask allows them. Moves the walk."""
     total = 0.0
     for token in tokens:
         walker.fetch([probe])
@@ -249,8 +249,8 @@ def _spelled(walker: Walker, probe: Walk, tokens: Sequence[int]) -> float:
 
 
 def kept_apart(items: Sequence[Any], size: int, group: Callable[[Any], Any]) -> list[Any]:
-    """At most `size` items, which come best first: the best of each group, then their second best, and so
-    on."""
+    """At most `size` of the items, which are sorted best first: the best of each group, then the second best
+    of each, and so on."""
     groups: dict[Any, list[Any]] = {}
     for item in items:
         groups.setdefault(group(item), []).append(item)

@@ -1,11 +1,12 @@
-"""Local masking, with the importance weight that it usually throws away.
+"""Local masking, with importance weights.
 
-Enters: a walker, seeds, how many draws. Leaves: an `Outcome`. Cost: a forward for each unknown prefix; the
-draws are independent, so `batch` of them take each step together.
+Enters: a walker, seeds, how many draws. Leaves: an `Outcome`. Cost: a forward for each unknown prefix. The
+draws are independent, so `batch` of them share each step.
 
 Every token follows the model over the tokens allowed there ("grammar-constrained decoding"). A text s then
-has probability Q(s), not P(s | L); its weight P(s) / Q(s), the product of the local normalisers, repairs
-that: E[w 1{s}] = P(s) 1[s in L]. The normalisers are exact, so the weights have no noise of their own.
+has probability Q(s), not P(s | L); its weight w = P(s) / Q(s), the product of the local normalisers, corrects
+the difference: E[w 1{s}] = P(s) 1[s in L]. The normalisers are exact, so the weights have no noise of their
+own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .walk import Mode, Walker
 
 __all__ = ["draw"]
 
-_LOOK = 16  # draws between two looks at the bracket
+_LOOK = 16  # the bracket is checked after so many draws
 
 
 def draw(
@@ -37,7 +38,7 @@ def draw(
     Args:
         extra: K of AWRS for a condition; None asks about drawn tokens only.
         until_tv: stop with the first _LOOK draws that begin with a certified bracket this tight. The evidence
-            stays unbiased (`evidence.py`); weighted sums over the texts do not, and the law says so.
+            stays unbiased (`evidence.py`); weighted sums over the texts do not, so the law is "approximate".
     """
     mode = Mode(learns=walker.target.bounded, extra=extra)
     out = Outcome(law="weighted" if weighted else "local")

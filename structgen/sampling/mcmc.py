@@ -1,7 +1,7 @@
 """MCMC: chains of texts whose law approaches the target with every step (Gonzalez et al. 2025).
 
-Enters: a walker, seeds, how many chains and steps. Leaves: the last state of each chain. Cost: a walk a
-step, of which only the rewritten suffix can need forwards.
+Enters: a walker, seeds, how many chains and steps. Leaves: the last state of each chain. Cost: a walk for
+each step; only its rewritten suffix can need forwards.
 
 From x, choose a position i with probability s_x(i), keep x[:i] and draw the rest by local masking; accept
 with the Metropolis-Hastings ratio for the target. Since Q(y[i:]) is the product of p/Z over the suffix,
@@ -34,8 +34,8 @@ Proposal = Literal["restart", "uniform", "priority"]
 def draw(walker: Walker, seeds: Seeds, n: int, *, steps: int = 10, proposal: Proposal = "restart") -> Outcome:
     """The last states of n chains after `steps` transitions.
 
-    A chain that starts in a text without weight moves to the first proposal that has some; one that finds
-    none within its steps gives no text.
+    A chain that starts in a text without weight moves to the first proposal with weight. If no proposal has
+    weight, the chain gives no text.
     """
     if proposal not in get_args(Proposal):
         raise ValueError(f"proposal is one of {', '.join(get_args(Proposal))}, not {proposal!r}")
@@ -100,7 +100,7 @@ def _suffixes(
 
 
 def propose(walker: Walker, state: Walk, chance: Chance, proposal: Proposal) -> Walk:
-    """The kept prefix of a proposal, to be run to its end; from a state without weight, a fresh start."""
+    """The kept prefix of a proposal, which the caller runs to its end; empty if the state has no weight."""
     if not state.alive:
         return walker.start(chance)
     return state.cut(chance.choose(np.cumsum(np.exp(positions(state, proposal)))), chance, walker.target)

@@ -25,11 +25,11 @@ class Way:
     """A method.
 
     Attributes:
-        name: what results call it; a synonym has the name of the method that it stands for.
-        says: what the playground says of it, in a few words.
+        name: the name in results; a synonym has the name of its method.
+        says: a few words about the method, for the playground.
         draw: from a walker, seeds and a request to an outcome.
-        stops: it can stop at a certified bracket (`until_tv`).
-        bounded: it needs potentials that never weigh above 1.
+        stops: whether the method can stop at a certified bracket (`until_tv`).
+        bounded: whether it needs potentials with weights of at most 1.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a sampler hands back: finished walks, their weights, and what happened on the way.
+"""The result of a sampler: finished walks, their weights, and a record of the run.
 
 Enters: walks. Leaves: `Outcome`, from which `results.py` makes the user's `Samples`. Cost: none.
 """
@@ -21,8 +21,7 @@ STOPPED_BY_TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A text and its log-probability under the model; `score` is what it was ranked by, `met` says which
-    goals it meets."""
+    """A text and its log-probability under the model; `score` is its rank, `met` the goals that it meets."""
 
     text: str
     tokens: list[int]
@@ -32,20 +31,20 @@ class Found:
 
 
 class Purpose:
-    """Numbers that keep the random streams of different uses apart."""
+    """Numbers of the uses of randomness. Each use has its own random streams."""
 
     DRAW, RESAMPLE, PROPOSE, PILOT, REJUVENATE, LOOKAHEAD, FINAL, SEARCH = range(8)
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Finished walks and their log weights; `law` names what the texts follow.
+    """Finished walks and their log weights; `law` names their distribution.
 
     law: "exact": n independent draws from the target. "weighted": properly weighted for the target.
-    "approximate": closer the more was spent. "local": token by token; the weights are still proper.
-    "search": no distribution at all.
-    log_uppers: for each walk log U with Q(s) >= P(s) / U, where Q is its law given all before it; -inf for a
-    walk that follows the target itself; empty where Q has no such bound (populations, chains).
+        "approximate": more draws come closer to the target. "local": token by token; the weights are still
+        proper. "search": no distribution.
+    log_uppers: for each walk a log U with Q(s) >= P(s) / U, where Q is the law of the walk given the earlier
+        walks; -inf: Q is the target; empty: Q has no such bound (populations, chains).
     """
 
     walks: list[Walk] = field(default_factory=list)
@@ -64,7 +63,7 @@ class Outcome:
     _stride: int = 1
 
     def note_bracket(self, at: int, bracket: tuple[float, float]) -> None:
-        """Remember log bounds on Z after `at` draws; a long run keeps every second, fourth, ... of them."""
+        """Records log bounds on Z after `at` draws. A long run keeps every second, fourth, ... record."""
         if at % self._stride:
             return
         self.brackets.append((at, *bracket))

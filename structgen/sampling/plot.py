@@ -23,11 +23,11 @@ __all__ = ["check", "save"]
 
 _KINDS = (".png", ".svg", ".pdf")
 _TEXTS = 12
-_SHOWN = 36  # characters of a text
+_SHOWN = 36  # the most characters of a text in the picture
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Raise before the work is done if the picture cannot be written afterwards.
+    """Raises an error if the picture could not be written, before any work is done.
 
     Raises:
         MissingDependency: matplotlib is not installed.

@@ -1,8 +1,8 @@
-"""A repetition penalty on structure rather than on words, as a search over the trie.
+"""A repetition penalty on structure, not on words, as a search over the trie.
 
-Enters: a walker, seeds, how strong. Leaves: one text. Cost: beside the walk, O(t) a token. No sampler of the
-target: it changes the distribution on purpose, to leave loops that a grammar allows and a model falls into.
-`_structure.py` says what is penalised; `sg.generate(structure_penalty=)` is the same among its other options.
+Enters: a walker, seeds, how strong. Leaves: one text. Cost: the walk, and O(t) for token t. The text does not
+follow the target: the penalty changes the distribution, so that the model leaves a loop that the grammar
+allows. `_structure.py` defines the penalty; `sg.generate(structure_penalty=)` is the same penalty.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["penalised"]
 
 
 def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: int = SHORTEST) -> Found | None:
-    """One text drawn locally under the penalty; None where it lost its weight.
+    """One text drawn locally under the penalty; None: the text lost its weight.
 
     Args:
         decay: the factor of one step, in (0, 1]; 1 is plain local masking.
-        shortest: masks that must repeat before anything is penalised.
+        shortest: the penalty begins after so many repeated masks.
     """
     whole("seed", seed, 0)
     number("decay", decay, "above 0 and at most 1", lambda x: 0 < x <= 1)

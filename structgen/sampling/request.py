@@ -1,9 +1,10 @@
-"""What one call of `sg.sample` asks for: the names, types, defaults and checks of its arguments.
+"""The arguments of `sg.sample`: names, types, defaults and checks.
 
-Enters: keyword arguments. Leaves: a frozen `Request`, or the part of it that defines a law. Cost: nothing.
+Enters: keyword arguments. Leaves: a frozen `Request`, or a `TargetRequest`, its part that defines a law.
+Cost: nothing.
 
-`TargetOptions` and `SampleOptions` have the names and types that type checkers read, `TargetRequest` and
-`Request` those that run; a test compares them.
+Type checkers read `TargetOptions` and `SampleOptions`; the program uses `TargetRequest` and `Request`. A test
+compares their names and types.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "
 
 
 class TargetOptions(AskOptions, total=False):
-    """What defines a law and its trie; `sg.sample` says what each means."""
+    """The options that define a law and its trie; `sg.sample` explains each."""
 
     regex: Any
     choice: Any
@@ -66,7 +67,7 @@ class TargetOptions(AskOptions, total=False):
 
 
 class SampleOptions(TargetOptions, total=False):
-    """The same, and how texts are drawn."""
+    """The options of a law, and those of its draws."""
 
     method: Method
     n: int
@@ -83,7 +84,7 @@ class SampleOptions(TargetOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetRequest(SampledOptions):
-    """A model, a prompt, and the law that texts are to follow."""
+    """A model, a prompt, and the law of the texts."""
 
     model: Any
     prompt: Any
@@ -128,7 +129,7 @@ class TargetRequest(SampledOptions):
         return constraint_of({name: getattr(self, name) for name in NAMED})
 
     def target(self) -> tuple[Target, Asked]:
-        """The law, and what the prompt and the grammar became. Errors: as `sg.generate` raises."""
+        """The law, and the prompt and grammar in their prepared forms. Errors: those of `sg.generate`."""
         lm = language_model(self.model)
         asked = ask(
             lm,
@@ -154,7 +155,8 @@ class TargetRequest(SampledOptions):
         return target, asked
 
     def walker(self, target: Target) -> Walker:
-        """A walker over the request's trie, or over a new one. StructgenError: it is another target's."""
+        """A walker over the request's trie, or over a new one. StructgenError: the trie has another
+        target."""
         walker = Walker(target, Trie(self.trie_bytes) if self.trie is None else self.trie, self.batch)
         walker.claim()
         return walker
@@ -162,7 +164,7 @@ class TargetRequest(SampledOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class Request(TargetRequest):
-    """A law, and how texts are drawn from it."""
+    """A law and the options of its draws."""
 
     method: Method = "auto"
     n: int = 1
@@ -197,12 +199,12 @@ class Request(TargetRequest):
 
     @property
     def trials(self) -> int:
-        """Trials of CARS at most."""
+        """The most trials of CARS."""
         return max(1000, 100 * self.n) if self.max_trials is None else self.max_trials
 
 
 def checked(kind: type[TargetRequest], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments as they are. TypeError: one has no such name; the error names the nearest."""
+    """The arguments, unchanged. TypeError: no option has that name; the error shows the nearest name."""
     names = [field.name for field in fields(kind)]
     for name in given:
         if name not in names:

@@ -1,10 +1,10 @@
-"""Resampling: which particles go on, and how often.
+"""Resampling: chooses the particles that continue, and the number of copies of each.
 
 Enters: normalised weights, shape (N,), and chance. Leaves: N ancestor indices, ascending.
 Cost: O(N). Each scheme is unbiased: particle i has N * w_i copies in expectation.
 
-Systematic and stratified resampling use one number, or one number a stratum, of a grid of N; residual
-resampling keeps floor(N * w_i) copies for certain and draws the rest (Douc and Cappe 2005).
+Systematic resampling shifts a grid of N points by one random number, stratified resampling each point by its
+own. Residual resampling keeps floor(N * w_i) copies and draws the rest (Douc and Cappe 2005).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def resample(weights: Doubles, scheme: Scheme, chance: Chance) -> list[int]:
 
 
 def systematic(weights: Doubles, chance: Chance) -> list[int]:
-    """One uniform number u; the grid (i + u) / N."""
+    """Ancestors at the points (i + u) / N, with one uniform number u."""
     return pick(weights, weights.size, chance)
 
 
@@ -50,7 +50,7 @@ def pick(weights: Doubles, count: int, chance: Chance) -> list[int]:
 
 
 def stratified(weights: Doubles, chance: Chance) -> list[int]:
-    """A uniform number of its own in each of N strata."""
+    """Ancestors at the points (i + u_i) / N, with a uniform number for each stratum."""
     count = weights.size
     sums = _sums(weights)
     points = np.empty(count)
@@ -61,9 +61,9 @@ def stratified(weights: Doubles, chance: Chance) -> list[int]:
 
 
 def residual(weights: Doubles, chance: Chance) -> list[int]:
-    """floor(N w) copies for certain, the rest multinomially."""
+    """floor(N w) copies of each particle; the rest is drawn multinomially."""
     count = weights.size
-    # Weights that are multiples of 1/N but for rounding keep all their copies.
+    # A weight that rounding put just below a multiple of 1/N keeps all its copies.
     sure = np.floor(weights * count * (1 + 1e-12)).astype(np.int64)
     found = [int(i) for i in np.repeat(np.arange(count), sure)]
     rest = count - len(found)
@@ -81,7 +81,7 @@ def multinomial(weights: Doubles, chance: Chance) -> list[int]:
 
 def _sums(weights: Doubles) -> Doubles:
     sums = np.cumsum(weights)
-    sums[-1] = 1.0  # rounding must not leave a gap at the top
+    sums[-1] = 1.0  # rounding could leave a gap at the top
     return sums
 
 

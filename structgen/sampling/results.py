@@ -1,4 +1,4 @@
-"""Samples and what is known about them.
+"""Samples, with weights, bounds and diagnostics.
 
 Enters: an `Outcome`, the target, the trie. Leaves: `Samples`, a sequence of `Sample` with weights, bounds and
 diagnostics. Cost: decoding and parsing each text once.
@@ -30,15 +30,15 @@ class Sample:
     """One text.
 
     Attributes:
-        text: the text; bytes that are no UTF-8 become U+FFFD.
-        value: what the grammar makes of it (parsed JSON, a Python type, the text).
+        text: the text; invalid UTF-8 becomes U+FFFD.
+        value: the grammar's reading of the text (parsed JSON, a Python type, or the text).
         tokens: the ids, end-of-sequence included.
         logprob: natural log of P(s): the model after temperature, top-k and top-p, without the grammar.
-        log_weight: natural log of the weight with which it counts for the target.
-        reasoning: the thoughts in front of the text; None: there are none.
-        tv_bound: a certified bound on the total variation distance between the target and the law that this
-            text was drawn from, given all that was drawn before it. 0: an exact draw. None: the method
-            (smc, mcmc) or a potential that may weigh above 1 leaves it without a bound.
+        log_weight: natural log of the text's weight for the target.
+        reasoning: the thoughts in front of the text; None: no thoughts.
+        tv_bound: a certified bound on the total variation distance between the target and the law that drew
+            this text, given the earlier draws. 0: an exact draw. None: no bound, because of the method (smc,
+            mcmc) or a potential that may weigh above 1.
     """
 
     text: str
@@ -52,23 +52,24 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """What happened.
+    """A record of a run.
 
     Attributes:
-        method: the sampler that ran. reasons: why it was chosen, what it noticed.
-        draws: walks begun (CARS: trials); accepted: those that ended in a text with weight.
-        calls, positions: batched forwards, and prefixes computed in them; saved: visits that needed none.
+        method: the sampler that ran. reasons: why it was chosen, and its remarks.
+        draws: walks begun (CARS: trials); accepted: walks that ended in a text with weight.
+        calls, positions: batched forwards, and the prefixes computed in them; saved: visits without a
+            forward.
         masks, tests, tests_saved: masks computed, potentials evaluated, verdicts remembered.
         ess: effective sample size after each step (SMC), or at the end.
         resampled: the steps after which particles were resampled; unique: distinct ancestors left then.
         killed: reason -> walks that ended without weight.
-        mass_lost: per position, visits and the mean probability that grammar and potentials took away.
-        lost_tokens: the tokens that lost most: (position, id, bytes, mean probability there).
+        mass_lost: for each position the visits, and the mean probability that grammar and potentials forbade.
+        lost_tokens: the forbidden tokens with most probability: (position, id, bytes, mean probability).
         brackets: (draws, log lower, log upper) bounds on Z, over the run.
-        stopped: why the run ended early; empty where it did not.
-        seed: repeats the run.
-        target: what defines the law beside model, prompt and grammar: temperature, top_k, top_p, max_tokens,
-            budget, and the names of the potentials.
+        stopped: why the run ended early; empty: it did not.
+        seed: the same seed repeats the run.
+        target: the other parts of the law beside model, prompt and grammar: temperature, top_k, top_p,
+            max_tokens, budget, and the names of the potentials.
     """
 
     method: str
@@ -100,15 +101,15 @@ class Samples(Sequence[Sample]):
     Attributes:
         samples: the texts.
         law: "exact" (n independent draws from the target, equal weights), "weighted" (properly weighted),
-            "approximate" (equal or proper weights, converging, or a run that its texts ended early:
-            `diagnostics.reasons` says which), "local" (token by token; the weights repair it) or "search"
-            (no distribution).
-        log_evidence: log of an estimate of Z that is unbiased (before the log) whatever ended the run; -inf
-            for MCMC, which has none. With CARS and n=1 it rests on the first trial alone and is often -inf.
-        log_bracket: log of certified bounds on Z; None where a potential is not bounded by 1.
-        tv_bound: certified distance of ASAp's next draw from the target; None likewise.
-        diagnostics: what happened.
-        trie: hand it to the next call with the same target.
+            "approximate" (equal or proper weights; the law converges, or the texts ended the run early:
+            `diagnostics.reasons` says which), "local" (token by token; the weights repair it) or "search" (no
+            distribution).
+        log_evidence: log of an estimate of Z. The estimate is unbiased whatever ended the run. -inf for MCMC,
+            which has no estimate. With CARS and n=1 it rests on the first trial alone and is often -inf.
+        log_bracket: log of certified bounds on Z; None: a potential is not bounded by 1.
+        tv_bound: a certified bound on the distance of ASAp's next draw from the target; None likewise.
+        diagnostics: a record of the run.
+        trie: the trie, for the next call with the same target.
     """
 
     samples: list[Sample]
@@ -146,7 +147,7 @@ class Samples(Sequence[Sample]):
 
     @property
     def acceptance(self) -> float | None:
-        """A certified lower bound on the share of CARS trials that would be accepted from now on."""
+        """A certified lower bound on the acceptance rate of further CARS trials."""
         return None if self.tv_bound is None else self.trie.acceptance
 
     @property
@@ -172,7 +173,7 @@ class Samples(Sequence[Sample]):
         return table_html(about, "", rows)
 
     def resample(self, n: int, seed: int = 0) -> list[Sample]:
-        """n texts in proportion to their weights, systematically: for users who want no weights."""
+        """n texts with equal weights, chosen by systematic resampling."""
         if not self.samples:
             return []
         sums = np.cumsum(self.weights)
@@ -183,7 +184,7 @@ class Samples(Sequence[Sample]):
 
 
 def parts_of(tokens: Sequence[int], target: Target, asked: Asked) -> tuple[str | None, str]:
-    """Thoughts and answer of ids, with the special tokens that the grammar names spelled out."""
+    """The thoughts and the answer of ids. Special tokens that the grammar names are shown as their names."""
     if asked.names:
         pieces = (target.vocabulary.tokens[token] or asked.names.get(token, b"") for token in tokens)
         text = b"".join(pieces).decode("utf-8", "replace")
@@ -193,7 +194,7 @@ def parts_of(tokens: Sequence[int], target: Target, asked: Asked) -> tuple[str |
 
 
 def _tv_bound(upper: float, lower: float) -> float:
-    """Of a law Q with Q(s) >= P(s) / U: TV(Q, P / Z) = sum of (P(s) / Z - Q(s))+ <= 1 - Z / U."""
+    """A bound for a law Q with Q(s) >= P(s) / U: TV(Q, P / Z) = sum of (P(s) / Z - Q(s))+ <= 1 - Z / U."""
     return 0.0 if upper == NEVER else min(1.0, max(0.0, -math.expm1(min(0.0, lower - upper))))
 
 

@@ -1,4 +1,4 @@
-"""Searches in files: what `sg.search(resume=path)` goes on with.
+"""Files of searches, for `sg.search(resume=path)`.
 
 Enters: an engine, a path. Leaves: a JSON file of about 150 bytes a place of the tree, or the engine as it
 was. Cost: one pass; to load, two forwards that recognise the model.

@@ -1,10 +1,10 @@
-"""The tree of a search as people read it.
+"""Shows the tree of a search to people.
 
-Enters: the root of the tree, the vocabulary. Leaves: lines of text, or one HTML page without anything from
-elsewhere. Cost: a line for each place shown, 400 of them at most by default.
+Enters: the root of the tree, the vocabulary. Leaves: lines of text, or one HTML page that loads nothing.
+Cost: a line for each shown place, by default at most 400.
 
-Chains of places with one child that was opened are one line. The best child comes first. Children that wait
-in the frontier are counted, not shown (`waiting=True` shows them), and so is what is cut.
+A chain of places with one opened child each is one line. The best child comes first. Children in the frontier
+are counted and not shown (`waiting=True` shows them). Lines beyond the limit are counted, too.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class _Line:
 
 @dataclass(frozen=True)
 class SearchTree:
-    """What a search opened.
+    """The places that a search opened.
 
     Attributes:
-        root: its places, each with its children.
-        most: lines shown at most. waiting: show places that were not opened, too.
+        root: the first place, which leads to all others.
+        most: the most lines shown. waiting: whether places that were not opened are shown, too.
     """
 
     root: SearchPlace
@@ -77,7 +77,7 @@ class SearchTree:
         return place.ended or place.opened > 0 or place.visits > 0
 
     def _worth(self, place: SearchPlace) -> tuple[float, float]:
-        """Ascending, so that the best is taken first from the end of a list."""
+        """A sort key, ascending, because the caller takes the best from the end of a list."""
         return (place.best if self.select == "descent" and place.visits else place.rank, -place.number)
 
     def _spelled(self, place: SearchPlace) -> str:
@@ -98,7 +98,7 @@ class SearchTree:
         )
 
     def picture(self) -> str:
-        """The tree as HTML: parts that open and close."""
+        """The tree as HTML with parts that open and close."""
         parts: list[str] = []
         level = -1
         for line in self.lines():
@@ -114,7 +114,7 @@ class SearchTree:
         return "<div>" + "".join(parts) + "</div>"
 
     def html(self) -> str:
-        """One page."""
+        """The tree as one HTML page."""
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>structgen search</title>'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'

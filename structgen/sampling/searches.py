@@ -1,20 +1,20 @@
-"""`sg.search`: the best texts of a language, by a search whose scores and limits are the caller's.
+"""`sg.search`: finds the best texts of a language by the caller's scores, within the caller's limits.
 
-Enters: a model, a prompt, a grammar or schema, what ranks texts, what may be spent. Leaves: `Searched`:
-texts, best first, the tree, and why it stopped; it can be gone on with, and kept in a file. Cost: the limits;
-a prefix that was seen costs no forward. No law: texts are found, not drawn.
+Enters: a model, a prompt, a grammar or schema, scores, limits. Leaves: `Searched`: texts, best first, the
+tree, and why the search stopped. The search can be continued, and saved in a file. Cost: the limits; a known
+prefix costs no forward. The texts follow no law.
 
-The methods are settings of one engine (`best_first.py`), a row each in `SEARCHES`:
+The methods are settings of one engine (`best_first.py`). Each is a row of `SEARCHES`:
 
-- "best": most probable texts first. With enough forwards these are exactly the most probable texts of the
-  language; `certified` says so for each.
+- "best": the most probable text first. With enough forwards the result is exact; `certified` says so for each
+  text.
 - "a*": the same with the caller's g or h. A*-decoding (Chatziveroglou 2025, arXiv 2505.13672) samples pieces
   and ranks them by a process reward: `score=` and `block=`.
-- "mcts": tree search with the reward of whole texts, as planning-guided decoding has it with the tests of a
+- "mcts": tree search with the reward of whole texts. Planning-guided decoding does this with the tests of a
   program (Zhang et al. 2023, "Planning with Large Language Models for Code Generation").
-- "value": the caller's value ranks texts in the making, siblings are looked at where the model is unsure
+- "value": the caller's value ranks unfinished texts, and siblings are tried where the model is unsure
   (value-guided search, Wang et al. 2025; the places are chosen by entropy here).
-- "adaptive": greedy, but where the entropy is high a few tokens are compared by what follows them (AdaDec, He
+- "adaptive": greedy; where the entropy is high, a few tokens are compared by their continuations (AdaDec, He
   et al. 2025, arXiv 2506.08980; its threshold is learned for a model, ours is an argument).
 """
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SEARCHES", "Candidate", "SearchMethod", "SearchOptions", "Searched", "search"]
 
-_LOOKED_AT = 1000  # places whose masks are compared to say what max_tokens leaves out
+_LOOKED_AT = 1000  # the most places whose masks are compared to tell whether max_tokens forbade a token
 
 SearchMethod = Literal["best", "a*", "mcts", "value", "adaptive"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A method: the engine's settings, and the scores of which it needs one."""
+    """A method: the engine's settings, and the scores; the call must give at least one of these."""
 
     plan: SearchPlan
     needs: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ SEARCHES: dict[str, _Way] = {
 
 
 class SearchOptions(TargetOptions, total=False):
-    """What `search` takes beside a target."""
+    """The options of `search` beside those of a target."""
 
     method: SearchMethod
     n: int
@@ -95,7 +95,7 @@ class SearchOptions(TargetOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRequest(TargetRequest):
-    """A target, and how it is searched. `plan` holds what the method's settings are replaced by."""
+    """A target and the options of its search. Values in `plan` replace the method's settings."""
 
     batch: int = 1
     method: SearchMethod = "best"
@@ -149,9 +149,9 @@ class Candidate:
     Attributes:
         text, value, tokens, reasoning: as of `sg.sample`.
         logprob: natural log of P(text): the model after temperature, top-k and top-p, without the grammar.
-        score: what it was ranked by.
-        certified: no text that was not found ranks higher. With a `heuristic`, this is as true as its promise
-            never to be too low and never above 0.
+        score: the text's rank.
+        certified: whether no other text of the language ranks higher, unless it was found. With a `heuristic`
+            this holds only if the heuristic is never too low and never above 0.
     """
 
     text: str
@@ -164,19 +164,18 @@ class Candidate:
 
 
 class Searched(Sequence[Candidate]):
-    """Texts, best first, and the search as it stands.
+    """Texts, best first, and the state of the search.
 
     Attributes:
         stopped: "done" (n texts left the frontier, or one is good enough), "exhausted" (nothing is left to
             open), "steps", "tokens", "forwards", "seconds", or "progress".
-        steps, tokens, forwards, seconds: spent since the search began. Tokens are those of the tree, of looks
-            ahead and of completions.
-        bound: no text still to be found ranks above this; inf where nothing is promised.
+        steps, tokens, forwards, seconds: spent since the search began. Tokens of the tree, of looks ahead and
+            of completions count.
+        bound: a bound on the ranks of all texts not found yet; inf: no bound is known.
         law: "search": no distribution.
-        reasons: why there are fewer texts than were asked for, where the limit on tokens is why; and what was
-            decided about that limit.
-        trie: hand it to another call with the same target.
-        tree: what was opened; print it, or `tree.save("tree.html")`.
+        reasons: sentences about `max_tokens`: that it left fewer texts than `n`, and decisions about it.
+        trie: the trie, for another call with the same target.
+        tree: the opened places; print it, or `tree.save("tree.html")`.
     """
 
     law = "search"
@@ -232,10 +231,10 @@ class Searched(Sequence[Candidate]):
         forwards: int | None = 1000,
         seconds: float | None = None,
     ) -> Searched:
-        """Go on where the search stopped, with new limits; this result's search is then the new one's.
+        """Continues the search with new limits. The new result takes over the search of this one.
 
         Args:
-            n: texts wanted in all; by default as many as before.
+            n: the number of texts in all; by default as before.
         """
         limits = SearchLimits(steps, tokens, forwards, seconds)
         wanted = self.n if n is None else n
@@ -247,9 +246,9 @@ class Searched(Sequence[Candidate]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the search to a file, for `sg.search(..., resume=path)` with the same arguments.
 
-        Vectors are not in it. A prefix that is needed again is computed again and not counted again, so what
-        a later run may spend goes to new ones; `sampling.save_trie(found.trie, file)` keeps vectors, and
-        `trie=` hands them in.
+        The file has no vectors. A prefix of this search that is needed again is computed again, but not
+        counted, so a later run's forwards go to new prefixes. `sampling.save_trie(found.trie, file)` keeps
+        vectors, and `trie=` takes them.
         """
         save_search(self._engine, path)
 
@@ -265,36 +264,33 @@ class Searched(Sequence[Candidate]):
 
 
 def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[SearchOptions]) -> Searched:
-    """Search for the best texts of the language.
+    """Searches for the best texts of the language.
 
     Args:
-        model, prompt, schema and what else defines a target: as in `sg.sample`. `batch` is how many vectors
-            are fetched in one forward; with more than 1 some are fetched that are not needed, and no result
-            changes.
+        model, prompt, schema and the other parts of a target: as in `sg.sample`. `batch` is the number of
+            vectors in one forward; above 1 some vectors are not needed, and no result changes.
         method: "best", "a*", "mcts", "value" or "adaptive"; see `structgen.sampling.searches`.
-        n: texts wanted. The best n of those found come, also where a limit ends the search before.
-        seed: of what is drawn (`block`, and `rollout="sample"`); everything else is without chance.
-        score: g of a text in the making, from a `Partial` (text, tokens, logprob, ended); by default its
+        n: the number of texts. If a limit ends the search, the best n of the texts found come.
+        seed: the seed of draws (`block`, and `rollout="sample"`); the rest is deterministic.
+        score: g of an unfinished text, from a `Partial` (text, tokens, logprob, ended); by default its
             log-probability, potentials included.
-        heuristic: h, what is still to come; by default 0.
+        heuristic: h, an estimate of the rest; by default 0.
         reward: the rank of a whole text; by default its g. For "mcts" between 0 and 1.
         enough: stop with the first text that ranks this high.
-        steps, tokens, forwards, seconds: what may be spent, None is no limit; never exceeded, but for the
-            seconds of the forward under way. A step that does not fit is left out, so the tokens of a search
-            may stay below their limit; forwards are spent to the last.
-        progress: is called with a `Standing` after each step; the search ends where it returns False.
-        resume: an earlier result, or a file that `Searched.save` wrote. Target, method and seed must be
-            those, and so must the model: two forwards, which do not count, recognise it. What a file counted
-            once is not counted again where it has to be computed again. Score functions cannot be compared:
-            pass the same.
+        steps, tokens, forwards, seconds: limits; None: no limit. Only `seconds` can be exceeded, by one
+            forward. A step that does not fit is not made, so the tokens of a search may stay below their
+            limit; all forwards are used.
+        progress: a function, called with a `Standing` after each step; False ends the search.
+        resume: an earlier result, or a file that `Searched.save` wrote. Target, method, seed and model must
+            be the same; two forwards, which do not count, recognise the model. Forwards that the file has
+            counted are not counted again. Score functions cannot be compared: pass the same ones.
         branch, siblings, decisive, lookahead, block, span, commit, explore, backup, rollout: settings of the
             engine in place of the method's own; `structgen.sampling.SearchPlan` says what each means.
 
     Raises:
-        ValueError, TypeError: arguments that make no sense; a score that is no number.
-        StructgenError: the file is damaged; the search to go on with has another model, prompt, vocabulary or
-            grammar, or other settings: the error names them.
-        Else what `sg.sample` raises.
+        ValueError, TypeError: arguments make no sense, or a score is no number.
+        StructgenError: the file is damaged, or its search has another model, prompt, vocabulary, grammar or
+            other settings; the error names them. Other errors are those of `sg.sample`.
     """
     given: dict[str, Any] = dict(options)
     names = [f.name for f in dataclasses.fields(SearchPlan) if f.name != "select"]
@@ -328,7 +324,7 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
 
 
 def _reasons(engine: BestFirst, stopped: str, missing: bool) -> list[str]:
-    """What a reader must know of a search that found too few texts."""
+    """Sentences for the user about a search that found too few texts."""
     target = engine.walker.target
     found = [target.remark] if target.remark else []
     if stopped == "exhausted" and missing and not target.remark:

@@ -1,18 +1,19 @@
-"""Sequential Monte Carlo: particles in step, weighted, resampled where their weights drift apart.
+"""Sequential Monte Carlo: weighted particles move in step, and are resampled when their weights differ much.
 
 Enters: a walker, seeds, N. Leaves: an `Outcome` of weighted texts and an unbiased estimate of Z. Cost: a
-batch of forwards a position; equal prefixes share one, and copies of a particle share their vectors.
+batch of forwards for each position. Equal prefixes share a forward, and copies of a particle share their
+vectors.
 
 The walk's incremental weights are those of section 0 of `walk.py`. Twists make intermediate targets look
-ahead: the trie's upper bounds (theta), and the critics' values for unfinished texts. Each is divided out
-again when the next is known, so only the value of the whole text counts. After resampling, all weights are
-their mean. Finished particles stay in the population.
+ahead: the trie's upper bounds (theta), and the critics' values of unfinished texts. Each twist is divided out
+again when the next one is known, so only the value of the whole text counts. Resampling gives all particles
+the mean weight. Finished particles stay in the population.
 
-Rejuvenation rewrites the last tokens of every particle by an independence Metropolis-Hastings move: from a
-fixed position on, propose by the walk itself; then the acceptance ratio is the ratio of the incremental
-weights (and twists) of the two suffixes, and the current target is left invariant. Lookahead (reward
-SMC, arXiv 2604.16453) replaces a critic's value for a prefix by its mean over J walks to the end: any
-positive estimate is sound as long as the same value is divided out.
+Rejuvenation rewrites the last tokens of every particle by an independence Metropolis-Hastings move: the walk
+proposes tokens from a fixed position on, so the acceptance ratio is the ratio of the incremental weights (and
+twists) of the two suffixes. The current target stays invariant. Lookahead (reward SMC, arXiv 2604.16453)
+replaces a critic's value for a prefix by its mean over J walks to the end: any positive estimate is sound as
+long as the same value is divided out.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ __all__ = ["SmcOptions", "draw"]
 
 @dataclass(frozen=True, slots=True)
 class SmcOptions:
-    """How the population is run.
+    """The options of a population.
 
     Attributes:
         ess_threshold: resample when the effective sample size falls below this share of N; 0 never
             (importance sampling), 1 always.
-        scheme: how ancestors are drawn.
-        twist: use the trie's upper bounds.
-        extra: K of AWRS for Boolean conditions; None asks about drawn tokens alone.
-        block: tokens between two looks at the weights.
-        moves: Metropolis-Hastings moves a particle after every block, resampled or not: moves made only
-            where weights asked for resampling would bias the estimate of Z.
-        rewrite: tokens that a move rewrites.
+        scheme: the way to draw ancestors.
+        twist: whether the trie's upper bounds are used.
+        extra: K of AWRS for Boolean conditions; None asks only about drawn tokens.
+        block: the weights are checked after so many tokens.
+        moves: Metropolis-Hastings moves of each particle after every block, resampled or not; moves only
+            after a resampling would bias the estimate of Z.
+        rewrite: the number of tokens that a move rewrites.
         lookahead: J walks to the end for the value of a prefix; 0 asks the critic's `prefix`.
     """
 
@@ -66,7 +67,7 @@ class SmcOptions:
         for name, least in (("block", 1), ("rewrite", 1), ("moves", 0), ("lookahead", 0)):
             whole(name, getattr(self, name), least)
         if self.extra is not None:
-            whole("extra", self.extra, 1)  # an estimate needs one draw more
+            whole("extra", self.extra, 1)  # an estimate needs at least one further draw
 
 
 def draw(walker: Walker, seeds: Seeds, n: int, options: SmcOptions | None = None) -> Outcome:
@@ -106,9 +107,10 @@ class _Population:
         return self.out
 
     def goes_on(self) -> bool:
-        """Whether a particle goes on, or a move can still reach one that ended.
+        """Whether a particle is unfinished, or a move can still reach a finished one.
 
-        Where moves stop must not depend on who has ended: a text could then move to its end and never back.
+        The end of moves must not depend on finished particles: otherwise a text could move to its end and
+        never back.
         """
         reach = self.time + 1 - self.how.rewrite
         return any(
@@ -117,7 +119,7 @@ class _Population:
         )
 
     def advance(self) -> None:
-        """One token for every particle that goes on, then the critics' word on it."""
+        """Gives every unfinished particle a token, then applies the critics' values."""
         going = [walk for walk in self.walks if not walk.ended]
         self.walker.fetch(going)
         for walk in going:
@@ -142,7 +144,8 @@ class _Population:
         return [weight(value, text) for value, text in zip(critic.prefix_batch(texts), texts, strict=True)]
 
     def ahead(self, walks: list[Walk]) -> list[float]:
-        """The critic's expected value of each prefix, by J walks to the end; floored, never -inf."""
+        """The critic's mean value of each prefix over J walks to the end; never -inf, because it has a
+        floor."""
         count = self.how.lookahead
         twins: list[Walk] = []
         places = {id(walk.chance): i for i, walk in enumerate(self.walks)}
@@ -161,23 +164,23 @@ class _Population:
         return values
 
     def balance(self) -> None:
-        """Resample when the weights have drifted apart."""
+        """Resamples if the weights differ too much."""
         weights = [walk.log_weight for walk in self.walks]
         size = effective_size(weights)
         self.out.ess.append(size)
         total = logsumexp(weights)
         share = self.how.ess_threshold
-        # With equal weights, systematic resampling changes nothing; share 1 means always, all the same.
+        # With equal weights systematic resampling changes nothing. Still, a threshold of 1 always resamples.
         if total == NEVER or (share < 1 and size >= share * len(weights)):
             return
         if all(walk.ended for walk in self.walks):
-            return  # the weights say the rest; drawing once more only adds noise
+            return  # the texts have ended, and another draw would only add noise
         stream = self.seeds.stream(Purpose.RESAMPLE, self.time)
         self.replace(resample(normalised(weights), self.how.scheme, stream), total - math.log(len(weights)))
 
     def replace(self, ancestors: list[int], log_weight: float) -> None:
         old = self.walks
-        # A survivor keeps its place, so that its context and matcher need no copy.
+        # A surviving particle keeps its place, so its context and matcher need no copy.
         self.walks = []
         used: set[int] = set()
         for chance, ancestor in zip(self.chances, ancestors, strict=True):
@@ -190,7 +193,7 @@ class _Population:
         self.out.unique.append(len({walk.origin for walk in self.walks}))
 
     def rejuvenate(self, move: int) -> None:
-        """One move of every particle over its last tokens, in step."""
+        """Makes one move of every particle over its last tokens, in step."""
         first = max(0, self.time - self.how.rewrite)
         pairs: list[tuple[int, Walk]] = []
         for i, walk in enumerate(self.walks):

@@ -1,20 +1,19 @@
-"""What is sampled: the law, written down.
+"""The law that samplers draw from.
 
 Enters: a language model at a prompt, a grammar, sampling parameters, a length, potentials.
-Leaves: `Target`, which answers one question for a prefix: which tokens may come next, and with which
-log-probability under the model. Cost of an answer: one row of a forward, one mask, two passes over V.
+Leaves: `Target`, which gives a vector for each prefix: the tokens that may come next, with their
+log-probabilities under the model. Cost of a vector: one row of a forward, one mask, two passes over V.
 
 The law is  P_L(s) = P(s) * 1[s in L] * phi(s) / Z  over token strings s that end with end-of-sequence:
 
 - P is the model *after* temperature, top-k and top-p, applied to its raw logits before any mask, then
-  normalised in double precision, after all ends were merged. They are part of the definition, not of the
-  sampler. Where the valid tokens lie outside the nucleus the support is empty there, and such a prefix has
-  probability 0.
+  normalised in double precision, after all ends were merged. These three are part of the law, not of the
+  sampler. If all valid tokens of a prefix lie outside the nucleus, the prefix has probability 0.
 - All end-of-sequence ids are one event, written as the first of them; its probability is their sum, in
   double precision.
 - L holds the texts of the grammar that end within `max_tokens`, end-of-sequence included. With
-  budget="mask" tokens are allowed only while a completion is known to fit (no dead ends; L loses the texts
-  with a beginning that the engine cannot promise to complete, see `Matcher.fill_bitmask`); with
+  budget="mask" a token is allowed only if a completion behind it is known to fit (no dead ends; L loses the
+  texts with a beginning that the engine cannot promise to complete, see `Matcher.fill_bitmask`); with
   budget="reject" L is every text that fits, and beginnings that run out of room have weight 0.
 """
 
@@ -55,9 +54,9 @@ if TYPE_CHECKING:
 __all__ = ["AnyText", "Law", "Spent", "Target"]
 
 Ids = npt.NDArray[np.int32]
-_ROW_BYTES = 32 << 20  # float32 rows that lie in memory at once
-_DOUBLES = 1 << 20  # how many numbers are held in double precision on the way
-_LOSS = -1e-6  # log mass from which a diagnostic names the token that was lost
+_ROW_BYTES = 32 << 20  # the most memory of float32 rows at one time
+_DOUBLES = 1 << 20  # the most numbers in double precision at one time
+_LOSS = -1e-6  # if the log mass is below this, diagnostics name the most probable forbidden token
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,8 @@ class Law:
 
     Attributes:
         temperature: divides the logits; above 0.
-        top_k: keep the k most probable tokens of the whole vocabulary, lower ids first where equal.
-        top_p: keep the fewest of those whose probabilities sum to at least this.
+        top_k: keeps the k most probable tokens of the whole vocabulary; of equal ones the lower ids.
+        top_p: keeps the fewest of these whose probabilities sum to at least this.
     """
 
     temperature: float = 1.0
@@ -91,9 +90,9 @@ class Law:
         return rows
 
     def scores(self, logprobs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """log P up to a constant a row, in the precision of the model: float32, and what defines P.
+        """Scores that define P: log P up to a constant for each row, float32 as in the model.
 
-        The rows come back as they are where nothing changes them.
+        If no parameter changes the rows, the same rows are returned.
         """
         if self.temperature == 1.0 and self.top_k is None and self.top_p is None:
             return logprobs
@@ -118,7 +117,8 @@ class Law:
 def normaliser(scores: npt.NDArray[np.float32]) -> Doubles:
     """log of the summed exponentials of float32 rows, to double precision.
 
-    By the fused kernel, in a third of numpy's time. It is given doubles: float32 is right to 1e-8 only.
+    The fused kernel takes a third of numpy's time. It gets doubles, because its float32 results are right
+    only to 1e-8.
     """
     everything = allocate_bitmask(1, scores.shape[-1])[0]
     if scores.size <= _DOUBLES or scores.ndim == 1:
@@ -132,20 +132,20 @@ class Spent:
     """Counters of the work done."""
 
     calls: int = 0  # batched calls of the model
-    positions: int = 0  # prefixes whose next-token vector was computed: a forward each, one by one
-    visits: int = 0  # prefixes that walks stood on: the forwards of a sampler without a trie
+    positions: int = 0  # prefixes whose vector was computed: their forwards without batches
+    visits: int = 0  # prefixes that walks visited: the forwards of a sampler without a trie
     masks: int = 0
     tests: int = 0  # evaluations of potentials
     tests_saved: int = 0  # verdicts that were remembered
 
     @property
     def saved(self) -> int:
-        """Forwards that known prefixes saved; what was fetched ahead in vain counts against it."""
+        """Forwards that known prefixes saved, less those that were made ahead in vain."""
         return self.visits - self.positions
 
 
 class AnyText:
-    """Stands in for a grammar where there is none: every token of text, and the end anywhere."""
+    """Replaces a missing grammar: allows every token of text, and the end anywhere."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -158,7 +158,7 @@ class AnyText:
 
 
 class Cursor(Protocol):
-    """A running sequence, as `Target.expand` needs it."""
+    """A sequence in progress: the fields that `Target.expand` reads."""
 
     tokens: list[int]
     context: Any
@@ -168,7 +168,7 @@ class Cursor(Protocol):
 
 @dataclass(slots=True)
 class _Place:
-    """A cursor whose matcher stands on its tokens; nothing asks the model."""
+    """A cursor without a model's context; its matcher has read its tokens."""
 
     tokens: list[int]
     matcher: Any
@@ -189,7 +189,7 @@ class Target:
     shaping: Potential | None = None
     condition: Potential | None = None
     critic: Potential | None = None
-    thin: bool = False  # vectors may be thin (`vector.py`), where nothing shapes or refuses single tokens
+    thin: bool = False  # vectors may be thin, if no potential shapes or refuses single tokens
 
     def __post_init__(self) -> None:
         self.vocabulary: Vocabulary = self.lm.vocabulary
@@ -212,7 +212,8 @@ class Target:
     def of(
         cls, lm: LanguageModel, start: Context, grammar: Any, potential: Potential | None, **how: Any
     ) -> Target:
-        """A target with its potentials sorted: what shapes the proposal, Boolean conditions, critics."""
+        """A target whose potentials are sorted: those that shape the proposal, Boolean conditions,
+        critics."""
         factors = (
             []
             if potential is None
@@ -232,18 +233,18 @@ class Target:
 
     @property
     def bounded(self) -> bool:
-        """Whether no factor is above 1, so that bounds of the trie are bounds."""
+        """Whether no factor is above 1; only then the trie's bounds hold."""
         return all(p is None or p.bounded for p in (self.shaping, self.condition, self.critic))
 
     def text(self, tokens: Sequence[int]) -> bytes:
-        """The bytes of ids, end-of-sequence left out."""
+        """The bytes of ids, without end-of-sequence."""
         return self.vocabulary.decode([t for t in tokens if t not in self.ends])
 
     def expand(self, cursors: Sequence[Cursor], thin: bool | None = None) -> list[Vector]:
-        """The vectors of distinct prefixes: the missing vectors in one batch, the masks in another.
+        """The vectors of distinct prefixes. One batch makes the missing rows, another the masks.
 
         Args:
-            thin: whether they may be thin; by default as the target says.
+            thin: whether vectors may be thin; by default the target's `thin`.
         """
         thin = self.thin if thin is None else thin
         found: list[Vector] = []
@@ -275,7 +276,7 @@ class Target:
         ]
 
     def _expand_there(self, cursors: Sequence[Cursor], rows: Resident, thin: bool) -> list[Vector]:
-        """Vectors of rows that stay on their device: no row is copied, only what a vector has of it."""
+        """Vectors of rows that stay on their device. Only the vectors' parts of the rows are copied."""
         rows.shape_by(self.law)
         self.spent.calls += 1
         self.spent.positions += len(cursors)
@@ -305,7 +306,7 @@ class Target:
         return [found[i] for i in range(len(cursors))]
 
     def rest_there(self, cursor: Cursor, row: Vector) -> Rest | None:
-        """The tokens that a thin vector leaves out, where the model keeps its rows on a device; else None."""
+        """The tokens that a thin vector leaves out; None: the model does not keep its rows on a device."""
         resident = getattr(self.lm, "resident", None)
         if resident is None:
             return None
@@ -319,11 +320,11 @@ class Target:
         self.spent.masks += 1
         mask = self._masks([cursor])
         if len(self.ends) > 1:
-            mask &= ~self._end_words  # a thin vector has the end that stands for all
+            mask &= ~self._end_words  # a thin vector contains the end that stands for all ends
         return rows.rest(mask, row.ids, vectors.BLOCK)
 
     def _thin(self, row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32]) -> Vector | None:
-        """A thin vector in one pass over the row; None where little is allowed."""
+        """A thin vector in one pass over the row; None: too few tokens are allowed."""
         if _count(mask) < vectors.THIN_FROM:
             return None
         if len(self.ends) == 1:
@@ -337,14 +338,15 @@ class Target:
 
     @property
     def _kept(self) -> int:
-        """Tokens of a thin vector, less the end where that is added to them."""
+        """How many tokens a thin vector lists: TOP, or TOP - 1 if the sum of several ends is added as one
+        entry."""
         return max(1, vectors.TOP - (len(self.ends) > 1))
 
     def _of_brief(self, brief: Brief, end: float, mask: npt.NDArray[np.int32]) -> Vector | None:
-        """A thin vector; None where what it would leave out is drawn too often.
+        """A thin vector; None: the tokens that it would leave out are drawn too often.
 
         Args:
-            brief: of a row, without its ends where there are several. end: what these sum to.
+            brief: a row in brief, without its ends if there are several. end: the sum of the ends.
         """
         ids, values, lost = brief.ids, brief.values, brief.lost
         shift, tail, entropy = brief.shift, brief.tail, max(0.0, brief.entropy)
@@ -367,14 +369,14 @@ class Target:
         return found
 
     def allows(self, cursor: Cursor, token: int) -> bool:
-        """Whether a token that is no end may follow, as far as the grammar tells; a budget may refuse it."""
+        """Whether the grammar allows a token, which is no end. The budget may still refuse it."""
         self.sync(cursor)
         if token in self.ends or not 0 <= token < self.vocabulary.vocab_size:
             return False
         return isinstance(self.grammar, AnyText) or cursor.matcher.validate_tokens([token]) == 1
 
     def sync(self, cursor: Cursor) -> None:
-        """Bring the context and the matcher, which known prefixes leave behind, up to the tokens."""
+        """Moves the context and the matcher up to the tokens. Known prefixes do not move them."""
         behind = cursor.tokens[cursor.synced :]
         if cursor.context is None:
             cursor.context = self.start
@@ -397,7 +399,7 @@ class Target:
             for i, cursor in enumerate(cursors):
                 try:
                     cursor.matcher.fill_bitmask(masks, i, max_tokens=self.max_tokens - len(cursor.tokens))
-                except UnsatisfiableBudget:  # the empty text itself does not fit
+                except UnsatisfiableBudget:  # even the shortest text does not fit
                     masks[i] = 0
         for i, cursor in enumerate(cursors):
             if len(cursor.tokens) >= self.max_tokens - 1:  # the last slot: only the end fits
@@ -413,7 +415,7 @@ class Target:
 
     @staticmethod
     def _together(ends: npt.NDArray[Any]) -> float:
-        """What several ends sum to. In double precision: rounded to float32, bounds on Z would miss it."""
+        """The sum of several ends, in double precision: with a float32 sum, bounds on Z would miss Z."""
         return float(np.logaddexp.reduce(ends.astype(np.float64)))
 
     def _vector(
@@ -441,10 +443,10 @@ class Target:
         shift: float,
         refused: Callable[[], tuple[int, float]],
     ) -> Vector:
-        """A whole vector of what a mask allows.
+        """A whole vector of the tokens that a mask allows.
 
         Args:
-            refused: says the most probable token that the mask refuses, and its value.
+            refused: gives the most probable token that the mask refuses, and its value.
         """
         ids, factor = allowed, None
         if self.shaping is not None:
@@ -453,7 +455,7 @@ class Target:
             factor = np.asarray(self.shaping.logw_next(text), np.float64)[ids]
             if ids.size:
                 weight(float(factor.max()), text, self.shaping.bounded)  # NaN is the largest
-        taken = (ids[:0], raw[:0])  # what the mask allows and has no weight
+        taken = (ids[:0], raw[:0])  # tokens that the mask allows and that have no weight
         if ids.size and not (raw.min() > NEVER and (factor is None or factor.min() > NEVER)):
             alive = raw > NEVER if factor is None else (raw > NEVER) & (factor > NEVER)
             taken = (ids[~alive], raw[~alive])
@@ -472,7 +474,7 @@ class Target:
         return found
 
     def _allowed(self, mask: npt.NDArray[np.int32]) -> Ids:
-        """The ids of a mask; equal masks that are in use give one array."""
+        """The ids of a mask. Equal masks that are in use share one array."""
         key = hashlib.blake2b(mask.tobytes(), digest_size=16).digest()
         found = self._ids.get(key)
         if found is None:
@@ -490,7 +492,7 @@ class Target:
         return "probability 0" if self.shaping is None else "potential"
 
     def _check_budget(self) -> None:
-        """Fall back on "reject" where the first mask under the budget is unknown; say where nothing fits."""
+        """Changes the budget to "reject" if the first mask under it is unknown. Warns if no text fits."""
         try:
             if isinstance(self.grammar, AnyText):
                 raise BudgetExceeded
@@ -530,7 +532,7 @@ class Target:
         return False
 
     def definition(self) -> dict[str, Any]:
-        """What defines the law beside model, prompt and grammar, to be kept with results."""
+        """The parts of the law beside model, prompt and grammar, for results."""
         return {
             "temperature": self.law.temperature,
             "top_k": self.law.top_k,
@@ -546,7 +548,7 @@ class Target:
         }
 
     def parts(self) -> dict[str, Any]:
-        """Everything that the numbers of a trie depend on, but for the model's weights: by name, in brief."""
+        """The parts on which a trie's numbers depend, by name, in brief; without the model's weights."""
         return {
             "vocabulary": vocabulary_digest(self.vocabulary),
             "ends": self.ends,
@@ -564,22 +566,22 @@ class Target:
 
 
 def _said(lost: tuple[int, float]) -> tuple[int, float]:
-    """What `_whole` asks for, where it is known already."""
+    """The argument `refused` of `_whole` for a value that is already known."""
     return lost
 
 
 def _count(mask: npt.NDArray[np.int32]) -> int:
-    """How many bits are set."""
+    """The number of set bits."""
     return int.from_bytes(mask.tobytes(), "little").bit_count()
 
 
 def _entropy_of_two(p: float) -> float:
-    """Of a coin, in nats."""
+    """The entropy of a coin, in nats."""
     return sum(-x * math.log(x) for x in (p, 1 - p) if x > 0)
 
 
 def _own(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Rows that may be written to, whatever a model handed out."""
+    """Rows that may be changed: a copy if the model's rows are read-only."""
     mine = rows.base is None and rows.flags.writeable and rows.dtype == np.float32
     return rows if mine else np.array(rows, np.float32)
 

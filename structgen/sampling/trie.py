@@ -11,14 +11,15 @@ token of a node, or 5 kB where its vector is thin (`vector.py`), under a budget.
 
 The upper bounds are those of ASAp (Park et al. 2024, "Grammar-Aligned Decoding"); the lower bound at the
 root is the summed probability of the distinct texts seen, so lower <= Z <= upper is certified at any time.
-Only explored children are stored. Sums of upper bounds are kept by blocks and formed anew where one changed;
-lower bounds only rise, and what is new is added in log space. Neither subtracts, so neither drifts.
+Only explored children are stored. Sums of upper bounds are kept by blocks, and a block is summed again after
+a change. Lower bounds only rise, and the increase is added in log space. Neither way subtracts, so neither
+drifts.
 
 A node may be *known* (its vector is here, so a walk over it costs no forward) without being *visited*: only
-visits count towards bounds, so bounds do not depend on what was fetched ahead. Evicting a node forgets its
-vector, also for walks that hold it, and its upper bound, which becomes 1 again: a bound kept while the
-details below it are forgotten would lie under what a new visit finds there, and a coin with that probability
-would exceed 1. Lower bounds survive, and so does the smallest upper bound ever proved.
+visits change bounds, so fetching ahead does not. Evicting a node forgets its vector, also for walks that hold
+the node, and resets its upper bound to 1. The old bound would be below the sum that a new visit finds there
+without the forgotten details, and the probability of a coin would exceed 1. Lower bounds and the smallest
+proved upper bound on Z are kept.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from .vector import Urn, Vector
 
 __all__ = ["Edge", "Node", "Trie"]
 
-_NODE_BYTES = 900  # Python objects of a node and its vector
+_NODE_BYTES = 900  # memory of the Python objects of a node and its vector
 _EDGE_BYTES = 280
 
 
 class Edge:
     """An explored token of a node. `verdict` remembers what a condition said about it.
 
-    `upper` and `lower` are changed through the node (`Node.bound`, `Node.lift`), which keeps their sums.
+    Only the node changes `upper` and `lower` (`Node.bound`, `Node.lift`), because it keeps their sums.
     """
 
     __slots__ = ("logp", "lower", "node", "score", "slot", "upper", "verdict")
@@ -60,7 +61,7 @@ class Edge:
 
 
 class Node:
-    """A prefix. Known once it has its vector; visited once a walk that learns has passed."""
+    """A prefix. It is known once it has a vector, and visited once a walk that learns has passed it."""
 
     __slots__ = ("__weakref__", "edges", "lower", "parent", "token", "urn", "vector", "visited")
 
@@ -71,7 +72,7 @@ class Node:
         self.visited: bool = False
         self.lower: float = NEVER  # log of the summed P(b|u) * lower(ub) over explored tokens
         self.vector: Vector | None = None
-        self.urn: Urn | None = None  # the vector with the upper bounds as factors, once there are some
+        self.urn: Urn | None = None  # the vector with the upper bounds as factors, if there are any
 
     @property
     def known(self) -> bool:
@@ -84,7 +85,7 @@ class Node:
         return self.vector
 
     def edge(self, token: int, slot: int | None = None) -> Edge:
-        """The explored child by this token, made if need be. KeyError: it is not allowed here."""
+        """The edge of a token, made if it is new. KeyError: the token is not allowed here."""
         found = self.edges.get(token)
         if found is None:
             slot = self.row.slot(token) if slot is None else slot
@@ -101,7 +102,7 @@ class Node:
         return edge.node
 
     def bound(self, edge: Edge, upper: float) -> None:
-        """Set the upper bound of one of this node's edges."""
+        """Sets the upper bound of an edge of this node."""
         if upper != edge.upper:
             edge.upper = upper
             if self.urn is None:
@@ -109,26 +110,26 @@ class Node:
             self.urn.set(edge.slot, upper)
 
     def lift(self, edge: Edge, lower: float) -> None:
-        """Raise the lower bound of one of this node's edges; nothing where it is no higher."""
+        """Raises the lower bound of an edge of this node, if the new bound is higher."""
         if lower <= edge.lower:
             return
-        # log(exp(lower) - exp(edge.lower)): only what is new is added, so nothing cancels.
+        # log(exp(lower) - exp(edge.lower)): only the increase is added, so nothing cancels.
         gain = lower + (0.0 if edge.lower == NEVER else math.log(-math.expm1(edge.lower - lower)))
         self.lower = float(np.logaddexp(self.lower, edge.score + gain))
         edge.lower = lower
 
     def settle(self, edge: Edge, log_weight: float) -> None:
-        """What a text that ended with this edge weighs; -inf for what is out."""
+        """Records the weight of the text that ends with this edge; -inf: the text is outside the language."""
         self.bound(edge, min(edge.upper, log_weight))
         if log_weight > NEVER:
             self.lift(edge, edge.upper)
 
     def replace(self, vector: Vector) -> None:
-        """Put a whole vector in the place of a thin one; bounds stay."""
+        """Replaces a thin vector by a whole one. Bounds stay."""
         self.vector, self.urn = vector, None
         for token, edge in list(self.edges.items()):
             slot = vector.slot(token)
-            if slot is None:  # the model gives another vector than it gave
+            if slot is None:  # the model does not repeat its earlier vector
                 del self.edges[token]
                 continue
             edge.slot, edge.logp, edge.score = slot, vector.logp(slot), vector.score(slot)
@@ -137,13 +138,14 @@ class Node:
                 self.urn.set(slot, edge.upper)
 
     def forget(self) -> None:
-        """Drop everything learned and known here; walks that hold the node keep next to nothing."""
+        """Drops the vector, the bounds and the edges, so walks that hold the node keep little memory."""
         self.vector = self.urn = None
         self.edges = {}
         self.lower, self.visited = NEVER, False
 
     def proposal(self, bounds: bool) -> tuple[float, Vector | Urn]:
-        """The log normaliser of score (plus bounds), and what to draw from."""
+        """The log normaliser of the scores (with bounds, if asked for), and the vector or urn to draw
+        from."""
         row = self.row
         if bounds and self.urn is not None and row.log_mass > NEVER:
             return self.urn.log_total(), self.urn
@@ -155,7 +157,7 @@ class Node:
 
     @property
     def nbytes(self) -> int:
-        """Without the ids, which the trie counts once for all nodes that share them."""
+        """Memory without the ids, which the trie counts once for all nodes that share them."""
         if self.vector is None:
             return _NODE_BYTES
         own = self.vector.nbytes + (0 if self.urn is None else self.urn.nbytes)
@@ -163,17 +165,17 @@ class Node:
 
 
 def _nobody() -> None:
-    """Stands for a model that is not known."""
+    """Replaces the reference to a model that is not known."""
 
 
 class Trie:
     """Prefixes of one target, under a memory budget. Belongs to one thread at a time.
 
     Args:
-        max_bytes: what nodes may hold; beyond it the ones visited longest ago go.
+        max_bytes: the most memory of nodes. Beyond it, the nodes visited longest ago are evicted.
 
-    A trie can be kept and handed to the next call with the same model, prompt, grammar and sampling
-    parameters (`trie_file.py` saves it).
+    The next call with the same model, prompt, grammar and sampling parameters can take the trie;
+    `trie_file.py` saves it.
     """
 
     def __init__(self, max_bytes: int = 256 << 20) -> None:
@@ -182,7 +184,7 @@ class Trie:
         self.root: Node = Node(None, -1)
         self.key: str | None = None
         self.evicted: int = 0
-        self._model: Callable[[], Any] = _nobody  # the model whose vectors these are, while it lives
+        self._model: Callable[[], Any] = _nobody  # the model that gave the vectors, while it lives
         self.lower_bound: float = NEVER  # log of the best certified bounds on Z
         self.upper_bound: float = 0.0
         self._upper = 0.0
@@ -192,17 +194,17 @@ class Trie:
         self.bytes: int = 0
 
     def made_by(self, lm: Any) -> bool:
-        """Whether this very object gave the vectors; a trie from a file was made by nobody known."""
+        """Whether this object gave the vectors. The model of a trie from a file is not known."""
         return self._model() is lm
 
     def adopt(self, lm: Any) -> None:
         try:
             self._model = weakref.ref(lm)
-        except TypeError:  # an object without weak references is looked at anew each time
+        except TypeError:  # without weak references the model is compared each time
             self._model = _nobody
 
     def latest(self, count: int) -> list[Node]:
-        """The root and the nodes touched last that can be reached from it, `count` in all at most."""
+        """The root and the nodes touched last that hang below it, at most `count` in all."""
         found = [self.root]
         for node in reversed(self._nodes):
             if len(found) == count:
@@ -226,7 +228,7 @@ class Trie:
 
     @property
     def theta(self) -> float:
-        """log of the root's present upper bound: what CARS accepts against."""
+        """log of the root's present upper bound. CARS accepts with probability Z / this bound."""
         return self._upper
 
     @property
@@ -259,7 +261,7 @@ class Trie:
             todo += [e.node for _, e in sorted(node.edges.items(), reverse=True) if e.node is not None]
 
     def texts(self, end: int, most: int) -> dict[tuple[int, ...], float]:
-        """Texts met that are still here, at most so many, and log of P times the potentials of each.
+        """At most `most` of the known texts, each with the log of P times the potentials.
 
         Args:
             end: the id of end-of-sequence.
@@ -276,7 +278,7 @@ class Trie:
         return found
 
     def learn(self, path: list[Node]) -> None:
-        """Back the bounds up from the last node of a finished walk to the root, and touch the path.
+        """Backs the bounds up from the last node of a finished walk to the root, and touches the path.
 
         The edge that the walk ended on carries its verdict already (`settle`).
         """
@@ -293,7 +295,7 @@ class Trie:
         upper, lower = node.upper(), node.lower
         if node.parent is None:
             if node is self.root:
-                # Never above what was known: sums in another order differ in the last bit.
+                # Never above the earlier bound: sums in another order differ in the last bit.
                 self._upper = min(self._upper, upper)
                 self.lower_bound = max(self.lower_bound, min(lower, self._upper))
                 self.upper_bound = min(self.upper_bound, self._upper)
@@ -304,7 +306,7 @@ class Trie:
             node.parent.lift(edge, min(lower, edge.upper))
 
     def touch(self, node: Node) -> None:
-        """Note the use of a node and what it weighs now. Called from the leaf to the root."""
+        """Records the use of a node and its present memory. Called from the leaf to the root."""
         if not node.known:
             return  # evicted while a walk stood on it
         now, before = node.nbytes, self._nodes.pop(node, None)
@@ -315,7 +317,7 @@ class Trie:
         self._nodes[node] = now
 
     def replace(self, node: Node, vector: Vector) -> None:
-        """A whole vector for a thin one, in the books too."""
+        """Replaces a thin vector by a whole one, and counts its memory."""
         weight = self._nodes.pop(node, None)
         if weight is not None:
             self.bytes -= weight
@@ -323,7 +325,8 @@ class Trie:
         self.touch(node)
 
     def _share(self, node: Node, change: int) -> None:
-        """Count ids with the first vector that holds them, and discount them with the last."""
+        """Adds the memory of ids with the first vector that holds them, and subtracts it with the last
+        one."""
         if node.row.thin:
             return  # its ids are its own
         ids = node.row.ids
@@ -332,7 +335,7 @@ class Trie:
             self._users[id(ids)] = users
         else:
             del self._users[id(ids)]
-        if users == max(0, change):  # the first came, or the last went
+        if users == max(0, change):  # the first vector came, or the last one went
             self.bytes += change * ids.nbytes
 
     @property
@@ -340,7 +343,7 @@ class Trie:
         return self.bytes > self.max_bytes
 
     def shrink(self) -> None:
-        """Evict until a fifth of the budget is free again, then recompute the bounds above the gaps."""
+        """Evicts nodes until a fifth of the budget is free, then recomputes the bounds above them."""
         if not self.full:
             return
         dirty: dict[Node, None] = {}
@@ -353,7 +356,7 @@ class Trie:
             self._share(node, -1)
             self.evicted += 1
             dirty.pop(node, None)
-            # A walk that stands here fetches the vector again, goes on, and teaches nobody.
+            # A walk at this node fetches the vector again and continues, but changes no bounds.
             parent, node.parent = node.parent, None
             node.forget()
             edge = None if parent is None else parent.edges.get(node.token)
@@ -367,7 +370,7 @@ class Trie:
             self._reset(parent)
 
     def _reset(self, node: Node) -> None:
-        """Recompute upper bounds from a node to the root, where they may rise."""
+        """Recomputes upper bounds from a node to the root. They may rise here."""
         at: Node | None = node
         while at is not None:
             upper = at.upper() if at.visited else 0.0
@@ -382,5 +385,5 @@ class Trie:
             at = at.parent
 
     def restore(self, upper: float, lower: float, best: float) -> None:
-        """Bounds of a saved trie, as they were."""
+        """Sets the bounds of a saved trie."""
         self._upper, self.lower_bound, self.upper_bound = upper, lower, best

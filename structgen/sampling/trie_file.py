@@ -3,8 +3,8 @@
 Enters: a `Trie`, a path. Leaves: a file in numpy's .npz form (no pickles), or the trie back, which gives the
 same draws as before. Cost: one pass over the nodes; a file is about as large as the trie in memory.
 
-The file holds the key of its target (prompt, grammar, sampling parameters, vocabulary), so that the wrong
-target is refused. The model itself is recognised by the vectors of a few prefixes, when the trie is used.
+The file has the key of its target (prompt, grammar, sampling parameters, vocabulary), so another target is
+refused. When the trie is used, the vectors of a few prefixes recognise the model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORMAT = 4
 
 
 def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
-    """Write a trie. The file appears whole or not at all."""
+    """Writes a trie. The file appears whole or not at all."""
     order = {id(node): i for i, node in enumerate(trie._nodes)}
     nodes = list(trie.nodes())
     number = {id(node): i for i, node in enumerate(nodes)}
@@ -69,7 +69,7 @@ def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
 
 
 def load_trie(path: str | os.PathLike[str]) -> Trie:
-    """Read a trie.
+    """Reads a trie.
 
     Raises:
         StructgenError: the file is damaged or of another version.
@@ -140,7 +140,7 @@ def _built(meta: dict[str, Any], found: dict[str, Any]) -> Trie:
 
 
 def _starts(count: Any, which: Any) -> Any:
-    """Where the numbers of each node begin in an array that holds those of some nodes."""
+    """For each node the index of its first number, in an array with the numbers of some nodes."""
     return np.concatenate([[0], np.cumsum(np.where(which, count, 0))])
 
 

@@ -1,17 +1,18 @@
-"""A frozen next-token vector, and draws from it that do not pass over the vocabulary.
+"""A frozen next-token vector, with draws that read only a small part of it.
 
-Enters: the allowed tokens of a prefix with their scores; factors on some of them that change as bounds are
-learned. Leaves: exact normalisers and draws. Cost: making a vector is a pass over its k tokens; a draw
-is one over k / BLOCK totals and one over a block; so is a change of a factor. Memory is 4 bytes a token
-where masks repeat (equal masks share their ids), not the 20 of ids, doubles and cumulated doubles.
+Enters: the allowed tokens of a prefix with their scores; factors on some of these tokens, which change as
+bounds are learned. Leaves: exact normalisers and draws. Cost: one pass over the k tokens to make a vector. A
+draw or a change of a factor takes one pass over k / BLOCK totals and one over a block. Memory is 4 bytes a
+token where masks repeat (equal masks share their ids), not the 20 of ids, doubles and cumulated doubles.
 
 A *thin* vector has the TOP most probable tokens and the exact summed weight of all others, its tail: 5 kB
-whatever the vocabulary. A draw says `TAIL` where it falls there, and whoever draws computes the vector anew
-and draws among those tokens (`walk.py`). Tokens of the tail that were drawn are kept by themselves, with
-slots below 0, so that bounds on them are factors like others. The tail's weight is then the whole less
-theirs: that is exact to 1e-13 until they have half of it. Then the vector is `crowded`, the whole one is
-fetched and kept beside it, and the tail is summed. A bound gets the rounding on top, so it stays a bound. A
-draw goes the same way in each case, so that it depends on the weights alone.
+whatever the vocabulary. A draw that falls into the tail gives `TAIL`; the caller then computes the vector
+again and draws among the tail's tokens (`walk.py`). Drawn tokens of the tail are kept apart, with slots below
+0, so bounds on them are factors like others. The tail's remaining weight is the tail's weight less the
+weights of these tokens. The difference is exact to 1e-13 until these tokens have half of the tail's weight.
+Then the vector is `crowded`: the whole vector is fetched and kept beside it, and the tail is summed. A bound
+gets the rounding on top, so it stays a bound. All cases draw in the same order, so a draw depends only on the
+weights.
 """
 
 from __future__ import annotations
@@ -27,27 +28,28 @@ from .logspace import NEVER, Doubles
 __all__ = ["BLOCK", "TAIL", "THIN_FROM", "THIN_TAIL", "TOP", "Urn", "Vector"]
 
 BLOCK = 512
-TOP = 512  # tokens of a thin vector, a block at most
-THIN_FROM = 2048  # tokens from which a vector is worth thinning
-THIN_TAIL = 0.25  # of the probability of what is allowed: beyond it every fourth draw would cost a forward
-TAIL = -1  # what a draw gives that falls among the others
+TOP = 512  # the tokens of a thin vector; at most a block
+THIN_FROM = 2048  # vectors with fewer tokens stay whole
+THIN_TAIL = 0.25  # the tail's largest share; with more, every fourth draw would cost a forward
+TAIL = -1  # the result of a draw that falls into the tail
 _ROUNDING = 2.0**-50
-_TINY = 1e-200  # totals below this, relative to the largest weight, are formed anew in log space
+_TINY = 1e-200  # totals below this, relative to the largest weight, are summed again in log space
 
 
 class Vector:
-    """What a prefix allows.
+    """The tokens that a prefix allows, with their weights.
 
     Attributes:
-        ids: the tokens with weight, ascending, int32, shape (k,); end-of-sequence as its first id.
-        raw, shift: log P = raw - shift; float32, shape (k,), and a double. float64 where the end is among the
-            tokens and stands for several ids.
-        factor: log weights of the shaping potentials, float64, shape (k,); None where there are none.
+        ids: the tokens with weight, ascending, int32, shape (k,). The first end id stands for all ends.
+        raw, shift: log P = raw - shift; float32, shape (k,), and a double. raw is float64 if an end is among
+            the tokens and stands for several ids.
+        factor: log weights of the shaping potentials, float64, shape (k,); None: no such potentials.
         log_mass: log of the summed exp(score): the exact local normaliser.
         lost: the most probable token that is not allowed, (id, log P); empty if nothing is lost.
-        reason: why nothing is allowed; empty where something is.
-        tail: of a thin vector: summed exp(score - top) of the tokens that are not in `ids`; else 0.
-        more: tokens of the tail that were drawn: token -> raw. whole: kept where it is needed again.
+        reason: why no token is allowed; empty: some token is.
+        tail: summed exp(score - top) of the allowed tokens that are not in `ids`; 0: the vector is not thin.
+        more: drawn tokens of the tail: token -> raw.
+        whole: the whole vector, if it was kept.
     """
 
     __slots__ = ("_entropy", "_sums", "factor", "ids", "log_mass", "lost", "more", "raw", "reason", "shift",
@@ -102,14 +104,14 @@ class Vector:
         return int(self.ids[slot]) if slot >= 0 else -2 - slot
 
     def keep(self, token: int, raw: float) -> int:
-        """The slot of a token of the tail, which has this raw score."""
+        """Keeps a token of the tail with its raw score, and returns its slot."""
         self.more.setdefault(token, raw)
         return -2 - token
 
     def others(self, whole: Vector) -> Doubles:
-        """The scores of a whole vector's tokens, -inf for those that this one has.
+        """The scores of a whole vector's tokens; -inf for the tokens of this vector.
 
-        Where the model did not give the very same row again, the tail keeps the weight that it had.
+        If the model's second row differs a little, the scores are shifted so that the tail keeps its weight.
         """
         scores = whole.scores()
         scores += whole.shift - self.shift if whole.shift != self.shift else 0.0
@@ -162,16 +164,16 @@ class Vector:
         return at * BLOCK + chance.choose(np.cumsum(self.weights(at)))
 
     def slot(self, token: int) -> int | None:
-        """Where a token is; None where it is not allowed."""
+        """The slot of a token; None: it is not allowed."""
         at = int(np.searchsorted(self.ids, token))
         if at < len(self.ids) and self.ids[at] == token:
             return at
         return -2 - token if token in self.more else None
 
     def best(self, count: int) -> list[int]:
-        """The `count` slots with the largest scores, or all, best first; lower ids first where equal.
+        """The `count` slots with the largest scores, or all, best first; of equal scores the lower id first.
 
-        Those of a smaller count are the first of those of a larger one.
+        A smaller count gives the first slots of a larger count.
         """
         scores = self.scores()
         if count < len(scores):
@@ -183,7 +185,7 @@ class Vector:
 
     @property
     def entropy(self) -> float:
-        """Of the local distribution, in nats."""
+        """The entropy of the local distribution, in nats."""
         if self._entropy < 0.0:
             logs = self.scores() - self.log_mass
             self._entropy = max(0.0, float(-(np.exp(logs) * logs).sum()))
@@ -191,15 +193,16 @@ class Vector:
 
     @property
     def nbytes(self) -> int:
-        """Without `ids`, which vectors may share."""
+        """Memory without `ids`, which vectors may share."""
         own = self.raw.nbytes + self.totals.nbytes + (0 if self.factor is None else self.factor.nbytes)
-        own += self.ids.nbytes if self.tail else 0  # a thin vector's are its own
+        own += self.ids.nbytes if self.tail else 0  # a thin vector does not share its ids
         own += 0 if self.whole is None else self.whole.nbytes + self.whole.ids.nbytes
         return own + (0 if self._sums is None else self._sums.nbytes) + 100 * len(self.more)
 
 
 class Urn:
-    """The tokens of a vector with factors on some of them, up to 1; -inf takes one out."""
+    """The tokens of a vector, with factors of at most 1 on some of them; a log factor of -inf removes a
+    token."""
 
     __slots__ = ("_blocks", "_others", "_stale", "_summed", "_totals", "exact", "vector")
 
@@ -207,10 +210,10 @@ class Urn:
         self.vector: Vector = vector
         self._blocks: dict[int, dict[int, float]] = {}  # block -> slot -> log factor
         self._others: dict[int, float] = {}  # token of the tail -> log factor
-        self._summed = -1.0  # the tail's weight, where it is summed; below 0: to be formed anew
-        self.exact: bool = False  # sum the tail of a crowded vector; said once a walk stands on it
+        self._summed = -1.0  # the summed weight of the tail; below 0: it must be summed again
+        self.exact: bool = False  # whether the tail of a crowded vector is summed; set when a walk visits it
         self._totals = vector.totals
-        self._stale: set[int] = set()  # blocks whose totals are to be formed anew
+        self._stale: set[int] = set()  # blocks whose totals must be summed again
 
     def copy(self) -> Urn:
         twin = Urn(self.vector)
@@ -221,7 +224,7 @@ class Urn:
         return twin
 
     def set(self, slot: int, factor: float) -> None:
-        """Give a slot a log factor; 0 gives it back its own weight."""
+        """Gives a slot a log factor; 0 restores its own weight."""
         if slot < 0:
             self._summed = -1.0
             if factor == 0.0:
@@ -264,12 +267,12 @@ class Urn:
         return scores
 
     def _kept(self) -> float:
-        """The plain weights of the tail's tokens with factors, summed in one order whatever came first."""
+        """The sum of the plain weights of the tail's tokens with factors. The order of the sum is fixed."""
         vector = self.vector
         return math.fsum(math.exp(vector.more[t] - vector.shift - vector.top) for t in self._others)
 
     def _tail(self) -> float:
-        """The weight of the tail under the factors; at least what it is, and more by its rounding at most."""
+        """An upper bound on the tail's weight under the factors; too large by the rounding at most."""
         vector = self.vector
         if not self._others:
             return vector.tail
@@ -285,11 +288,11 @@ class Urn:
 
     @property
     def crowded(self) -> bool:
-        """Whether tokens with factors have more than half of the tail, which is then to be summed."""
+        """Whether tokens with factors have more than half of the tail; the tail must then be summed."""
         return bool(self._others) and not self.exact and self._kept() > 0.5 * self.vector.tail
 
     def weight(self, slot: int) -> float:
-        """Of one slot, relative to exp(top) of the vector."""
+        """The weight of a slot, relative to exp(top) of the vector."""
         if slot < 0:
             factor = self._others.get(-2 - slot, 0.0)
         else:

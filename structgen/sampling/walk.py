@@ -1,20 +1,20 @@
 """The one walk that every sampler takes, alone or in step with others.
 
-Enters: a target, a trie, for each walk a source of chance. Leaves: walks: tokens, log P, log weight.
-Cost: a known prefix costs no forward; unknown ones of all walks in step share one.
+Enters: a target, a trie, for each walk a source of chance. Leaves: walks, each with tokens, log P and log
+weight. Cost: a known prefix costs no forward; the unknown prefixes of all walks in step share a forward.
 
     u = empty; lw = 0; lt = 0                                lt: log theta of the prefix the walk stands on
     loop:  lZ = logsumexp over allowed b of (log P(b|u) + log theta(ub))
            lw += lZ - lt                                     incremental weight
            b ~ exp(log P(b|u) + log theta(ub) - lZ);  lt = log theta(ub);  u = ub;  stop at end-of-sequence
 
-E[exp(lw) 1{s}] = P(s) 1[s in L] for any positive theta, as long as the theta of the draw is the one divided
-out next. theta = 1 is local masking with importance weights; theta = the trie's upper bounds is ASAp; with a
-coin of probability exp(lZ - lt) at each prefix, from lt = log theta(root), it is CARS (Parys et al. 2025).
-A condition is asked about the token drawn; a text that it forbids has weight 0.
+E[exp(lw) 1{s}] = P(s) 1[s in L] for any positive theta, if the next step divides by the theta of the draw.
+theta = 1 is local masking with importance weights; theta = the trie's upper bounds is ASAp; with a coin of
+probability exp(lZ - lt) at each prefix, from lt = log theta(root), it is CARS (Parys et al. 2025). A
+condition is asked about the token drawn; a text that it forbids has weight 0.
 
-Walks ahead (`Walker.in_turn`) take the same draws only to learn which vectors will be needed: they ask no
-condition and leave bounds alone, so fetching changes the number of batches and nothing else.
+Walks ahead (`Walker.in_turn`) make the same draws only to find the vectors that will be needed. They ask no
+condition and change no bounds, so fetching changes only the number of batches.
 """
 
 from __future__ import annotations
@@ -42,25 +42,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Diary", "Mode", "Walk", "Walker", "alike", "telling"]
 
-# Between two vectors of one model for one prefix: total variation over what is allowed, and nats of its mass.
-# Other kernels and types differ by less.
+# The largest differences of two vectors of one model for one prefix: total variation over the allowed tokens,
+# # and nats of their mass. Other kernels and types differ by less.
 _SAME_MODEL, _SAME_MASS = 0.1, 0.3
-_PROBES = 4  # prefixes that are compared, of so many:
+_PROBES = 4  # prefixes that are compared, chosen among the _LATEST visited last
 _LATEST = 256
-_WHOLE = 8  # whole vectors of thin nodes that are kept for the next draw
+_WHOLE = 8  # the most whole vectors of thin nodes that are kept for the next draw
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Which walk it is.
+    """The kind of a walk.
 
     Attributes:
-        bounds: theta is the trie's upper bound, else 1.
-        coin: stop with probability 1 - exp(lZ - lt).
-        learns: back bounds up when the walk has ended.
+        bounds: whether theta is the trie's upper bound; otherwise 1.
+        coin: whether a walk stops with probability 1 - exp(lZ - lt).
+        learns: whether the ended walk backs up bounds.
         extra: None asks the condition about the drawn token alone; K asks it during the draw (AWRS), with
             K tokens more for the normaliser.
-        entropies: keep the entropy of each local distribution (a pass over it, once a prefix).
+        entropies: whether the entropy of each local distribution is kept (a pass over it, once for each
+            prefix).
     """
 
     bounds: bool = False
@@ -74,9 +75,9 @@ LOCAL = Mode()
 
 
 class Walk:
-    """One text in the making. `path` holds its nodes, one more than its tokens while it goes on.
+    """An unfinished text. `path` has its nodes, one more than its tokens until the walk ends.
 
-    What was drawn is kept as numbers beside it: a node that the trie evicts meanwhile loses its vector.
+    The walk keeps the numbers of its draws, because a node that the trie evicts loses its vector.
     """
 
     __slots__ = ("bound", "chance", "context", "data", "ended", "entropies", "log_weight", "logp", "logps",
@@ -90,11 +91,11 @@ class Walk:
         self.scores: list[float] = []  # log P, shaped, of each token
         self.logps: list[float] = []  # log P of each token
         self.masses: list[float] = []  # log of the local normaliser of each step
-        self.entropies: list[float] = []  # of the local distributions, where the mode asks for them
+        self.entropies: list[float] = []  # entropies of the local distributions, if the mode asks for them
         self.data: bytes = b""
         self.logp: float = 0.0
         self.log_weight: float = 0.0
-        self.value: float = NEVER  # log of P times the potentials of a text that ended; what it adds to Z
+        self.value: float = NEVER  # log of P times the potentials of an ended text: its part of Z
         self.bound: float = bound
         self.theta: float = 0.0  # log of U with Q(s) >= P(s) / U, where Q is the law of this walk
         self.twist: float = 0.0
@@ -105,7 +106,7 @@ class Walk:
         self.synced: int = 0
         self.ended: bool = False
         self.reason: str = ""
-        self.sessions: list[Session] | None = None  # of drafters, which know the first `told` tokens
+        self.sessions: list[Session] | None = None  # the drafters' sessions, with the first `told` tokens
         self.told: int = 0
 
     @property
@@ -114,11 +115,11 @@ class Walk:
 
     @property
     def alive(self) -> bool:
-        """Whether it has weight: it goes on, or ended inside the language."""
+        """Whether the walk has weight: it is unfinished, or it ended inside the language."""
         return not self.reason
 
     def fork(self, chance: Chance) -> Walk:
-        """A copy that goes on by itself; contexts and vectors are shared, the matcher is made anew."""
+        """An independent copy. It shares contexts and vectors, and makes a matcher of its own."""
         twin = Walk(self.path[0], chance, self.bound)
         twin.tokens, twin.path = list(self.tokens), list(self.path)
         twin.steps, twin.scores = list(self.steps), list(self.scores)
@@ -156,7 +157,7 @@ class Walk:
 
 @dataclass(slots=True)
 class Diary:
-    """What diagnostics are made of.
+    """Counts for the diagnostics.
 
     Attributes:
         killed: reason -> walks.
@@ -177,13 +178,13 @@ class Diary:
 
 
 def alike(found: Vector, old: Vector) -> bool:
-    """Whether two vectors of one prefix are one model's, but for rounding."""
+    """Whether two vectors of one prefix come from one model, up to rounding."""
     same = np.isin(found.ids, old.ids), np.isin(old.ids, found.ids)
     if not (found.thin or old.thin) and not (same[0].all() and same[1].all()):
         return False
     if not len(old):
         return True
-    # Of thin vectors what both hold is compared; what they leave out is in their masses.
+    # Of thin vectors only common tokens are compared; the masses include the others.
     given = found.scores()[same[0]] - found.log_mass, old.scores()[same[1]] - old.log_mass
     if 0.5 * np.abs(np.exp(given[0]) - np.exp(given[1])).sum() >= _SAME_MODEL:
         return False
@@ -194,8 +195,8 @@ def alike(found: Vector, old: Vector) -> bool:
 
 
 def telling(trie: Trie, count: int) -> list[Node]:
-    """The root, and of the prefixes visited last those at which most texts go on: at a key of a schema all
-    models say the same."""
+    """The root, and among the prefixes visited last those with the most possible continuations. At a key of a
+    schema all models agree."""
     root, *others = trie.latest(_LATEST)
     others = [node for node in others if node.known and len(node.row)]
     others.sort(key=lambda node: -node.row.entropy)
@@ -213,12 +214,12 @@ class Walker:
         self.trie: Trie = Trie() if trie is None else trie
         self.batch = batch
         self.diary: Diary = Diary()
-        self.watch: Callable[[Prefix], None] | None = None  # told of prefixes that a condition refused
-        self.drafts: Drafts | None = None  # places whose vectors come with the forward that is due
+        self.watch: Callable[[Prefix], None] | None = None  # called with each prefix that a condition refuses
+        self.drafts: Drafts | None = None  # drafted places, whose vectors the next forward computes, too
         self._whole: OrderedDict[Node, Vector] = OrderedDict()
 
     def claim(self) -> None:
-        """Bind the trie to the target. StructgenError: it belongs to another target or model."""
+        """Binds the trie to the target. StructgenError: the trie belongs to another target or model."""
         key = self.target.key()
         if self.trie.key is None:
             self.trie.key = key
@@ -232,8 +233,8 @@ class Walker:
         self.trie.adopt(self.target.lm)
 
     def _alike(self) -> bool:
-        """Whether the model gives the vectors that the trie holds, but for rounding. A key cannot say which
-        weights (or adapters) a model has."""
+        """Whether the model gives the trie's vectors, up to rounding. A key does not identify a model's
+        weights (or adapters)."""
         nodes = telling(self.trie, _PROBES)
         probes = []
         for node in nodes:
@@ -251,7 +252,7 @@ class Walker:
         return walk
 
     def expand(self, walks: Sequence[Walk]) -> None:
-        """Give every walk's last node its vector: one batch for the prefixes that have none."""
+        """Gives every walk's last node its vector. One batch computes the missing vectors."""
         wanted = list({id(walk.node): walk for walk in walks if self.lacks(walk.node)}.values())
         fresh = [walk for walk in wanted if not walk.node.known]
         own = {tuple(walk.tokens) for walk in fresh}
@@ -270,10 +271,10 @@ class Walker:
                     self.trie.replace(walk.node, self.whole(walk))
 
     def _expanded(self, fresh: Sequence[Walk], drafts: Sequence[Walk]) -> list[Vector]:
-        """Give the walks their vectors, in one batch with the drafts', whose vectors are returned."""
+        """Gives the walks their vectors, and returns the vectors of the drafts. Both are one batch."""
         try:
             found = self.target.expand([*fresh, *drafts])
-        except BudgetExceeded:  # of a draft, perhaps, where no walk may ever come
+        except BudgetExceeded:  # perhaps the error of a draft that no walk will reach
             if not drafts:
                 raise
             found = self.target.expand(fresh)
@@ -286,7 +287,7 @@ class Walker:
         return [] if self.drafts is None else self.drafts.places(walk)
 
     def _learn_ahead(self, place: Walk, found: Vector) -> None:
-        """Keep a drafted vector at its node, unless its path has left what the trie knows."""
+        """Keeps a drafted vector at its node, if the trie still has the path."""
         node = self.trie.root
         for token in place.tokens:
             slot = node.row.slot(token) if node.vector is not None else None
@@ -298,7 +299,7 @@ class Walker:
             self.trie.touch(node)
 
     def lacks(self, node: Node) -> bool:
-        """Whether a node has no vector, or a thin one where a whole one is needed."""
+        """Whether a node has no vector, or only a thin one while a whole one is needed."""
         if node.vector is None:
             return True
         if not node.vector.thin:
@@ -308,7 +309,7 @@ class Walker:
         return node.urn is not None and node.urn.crowded
 
     def whole(self, walk: Walk) -> Vector:
-        """The whole vector of a walk's last node, whose own is thin; kept for a while."""
+        """The whole vector of a walk's last node, which has a thin one. It is kept for the next draws."""
         if walk.node.row.whole is not None:
             return walk.node.row.whole
         found = self._whole.pop(walk.node, None)
@@ -320,11 +321,11 @@ class Walker:
         return found
 
     def _from_tail(self, walk: Walk, lot: Vector | Urn) -> int:
-        """The slot of a draw that fell among the tokens which a thin vector leaves out.
+        """The slot of a draw that fell into the tail of a thin vector.
 
-        All of them are drawn from, in the order of their ids, whichever were drawn before: a draw does not
-        depend on what was learned, but for the factors. First a block of ids is drawn, then a token of it, so
-        that a row which stays on the model's device is not copied.
+        The draw is over all tokens of the tail, in the order of their ids, whether they were drawn before or
+        not. So a draw depends on learned bounds only by the factors. First a block of ids is drawn, then a
+        token of the block, so a row on the model's device need not be copied.
         """
         row = walk.node.row
         rest = None if row.whole is not None else self.target.rest_there(walk, row)
@@ -344,14 +345,15 @@ class Walker:
             blocks, walk.chance.choose(np.cumsum(np.bincount(blocks, weights))) + np.arange(2)
         )
         at = int(begin) + walk.chance.choose(np.cumsum(weights[begin:end]))
-        if row.more and row.whole is None:  # the second time here: it is worth its memory
+        if row.more and row.whole is None:  # the second draw from this tail: the vector is worth its memory
             row.whole = whole
         return row.keep(int(whole.ids[at]), float(plain[at]) + row.shift)
 
     def tidy(self, walks: Sequence[Walk]) -> None:
-        """Keep the trie within its budget while walks go on; to be called before vectors are asked for.
+        """Keeps the trie within its budget between steps of walks. Callers call it before they ask for
+        vectors.
 
-        The paths of these walks count as used just now, so that what goes is old, and leaves go first.
+        The paths of these walks count as just used, so old nodes are evicted, leaves first.
         """
         if self.trie.full:
             for walk in walks:
@@ -365,12 +367,12 @@ class Walker:
         self.expand(walks)
 
     def follow(self, walk: Walk, slot: int) -> None:
-        """Take the token of a slot as searches do: without bounds, and with the condition's word on it."""
+        """Appends the token of a slot for a search: without bounds, and with the condition's verdict."""
         self.take(walk, slot, walk.node.row.log_mass, False)
         self.judge(walk, LOCAL)
 
     def run(self, walks: Sequence[Walk], mode: Mode, ahead: bool = False) -> None:
-        """Take walks to their ends, in step. `ahead`: for their vectors alone."""
+        """Runs walks to their ends, in step. `ahead`: only to fetch their vectors."""
         going = [walk for walk in walks if not walk.ended]
         while going:
             self.fetch(going)
@@ -382,7 +384,7 @@ class Walker:
                 self.finish(walk, mode)
 
     def step(self, walk: Walk, mode: Mode, ahead: bool = False) -> None:
-        """One token of one walk whose last node is known."""
+        """Draws one token of a walk whose last node is known."""
         node = walk.node
         if not ahead:
             self.target.spent.visits += 1
@@ -412,7 +414,7 @@ class Walker:
             self.judge(walk, mode)
 
     def take(self, walk: Walk, slot: int, total: float, bounds: bool) -> None:
-        """Append the token of a slot; `total` is the log normaliser of its draw."""
+        """Appends the token of a slot. `total` is the log normaliser of its draw."""
         node = walk.node
         token = node.row.token(slot)
         edge = node.edge(token, slot)
@@ -431,7 +433,7 @@ class Walker:
             walk.path.append(node.child(token, slot))
 
     def judge(self, walk: Walk, mode: Mode) -> None:
-        """Ask the condition about the token just taken; a text that ended gets the weight of its end."""
+        """Asks the condition about the last token. An ended text gets the weight of its end."""
         node = walk.path[-1] if walk.ended else walk.path[-2]
         edge = node.edges[walk.tokens[-1]]
         if not self.allowed(walk, node, edge):
@@ -446,7 +448,7 @@ class Walker:
             elif mode.coin and value < walk.bound and not walk.chance.coin(math.exp(value - walk.bound)):
                 walk.kill("rejected")
             else:
-                # theta of a whole text is its weight; a twist that led here is taken back.
+                # theta of a whole text is its weight; the twist is divided out.
                 walk.log_weight += value - walk.bound - walk.twist
                 walk.steps[-1] += value - walk.bound
                 walk.twist = 0.0
@@ -470,7 +472,7 @@ class Walker:
         return edge.verdict
 
     def end_weight(self, walk: Walk, node: Node, edge: Edge) -> float:
-        """The critic's weight of a whole text that the condition allows; the trie learns it."""
+        """The critic's weight of a whole text that the condition allows. The trie records it."""
         critic = self.target.critic
         if critic is None:
             node.settle(edge, 0.0)
@@ -486,7 +488,7 @@ class Walker:
         return value
 
     def finish(self, walk: Walk, mode: Mode) -> None:
-        """Count a walk's end, and teach the trie if the mode does."""
+        """Counts the end of a walk, and backs up its bounds if the mode says so."""
         if self.drafts is not None:
             self.drafts.end(walk)
         if walk.reason:
@@ -505,11 +507,11 @@ class Walker:
         wanted: Callable[[Walk, int], bool],
         room: Callable[[], int],
     ) -> None:
-        """Walks 0, 1, 2, ... one after the other, each seeing what the ones before it learned.
+        """Runs walks 0, 1, 2, ... one after another. Each uses the bounds of the earlier ones.
 
-        `wanted(walk, index)` takes each finished walk and says whether to go on; `room()` is how many more
-        are sure to be asked for. Vectors are fetched for up to `batch` of these at a time, while walks
-        still meet unknown prefixes.
+        `wanted(walk, index)` takes each finished walk and returns whether another one is needed; `room()` is
+        the number of walks that will surely be needed. While walks meet unknown prefixes, vectors are fetched
+        for up to `batch` of these walks at a time.
         """
         index, misses, ahead = 0, 1, self.batch
         while True:
@@ -525,5 +527,5 @@ class Walker:
                     return
             index = block.stop
             misses = self.target.spent.positions - before
-            # Where walks do not go where their forerunners went, fetching ahead is waste.
+            # If walks leave the paths of their walks ahead, fetching ahead is waste.
             ahead = max(1, ahead // 4) if 2 * misses > 3 * fetched else min(self.batch, 2 * ahead)
