@@ -277,6 +277,31 @@ def chain(length: int, rule: str) -> str:
 
 
 @pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda b: b.sequence([0, 7]), "outside its list"),
+        (lambda b: b.negate(1), "outside its list"),
+        (lambda b: b.capture("name", 1), "outside its list"),
+        (lambda b: b.call(0), "outside its list"),
+        (lambda b: b.define(b.rule("r"), 1), "node out of range"),
+        (lambda b: b.define(3, 0), "rule out of range"),
+        (lambda b: b.lexeme("NAME", 0, whole=1), "node out of range"),
+        (lambda b: b.gap([0]), "made of lexemes"),
+        (lambda b: b.byte(b""), "no byte"),
+        (lambda b: b.repeat(0, 3, 2), "wrong way round"),
+        (lambda b: b.repeat(0, 0, 1 << 40), "too large"),
+        (lambda b: b.repeat(0, (1 << 30) + 1), "too large"),
+        (lambda b: b.limit(0, (1 << 32) - 1, "r"), "out of range"),
+    ],
+)
+def test_a_builder_refuses_what_lowering_would_trust(make, why) -> None:
+    builder = structgen._core.GrammarBuilder()
+    assert builder.literal(b"a") == 0
+    with pytest.raises(ValueError, match=why):
+        make(builder)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "root ::= " + "(" * 5000 + '"a"' + ")" * 5000,

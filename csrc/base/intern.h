@@ -84,6 +84,16 @@ class InternTable {
     add(tag, hash, id);
     return id;
   }
+  // The number of a value in a list of different values, to which it is added if it is new.
+  template <class List, class Value>
+  uint32_t number(uint64_t hash, List& list, Value&& value) {
+    return find_or_add(
+        hash, [&](uint32_t i) { return list[i] == value; },
+        [&] {
+          list.emplace_back(std::forward<Value>(value));
+          return static_cast<uint32_t>(list.size() - 1);
+        });
+  }
   template <class Equal>
   bool find(uint64_t hash, Equal&& equal, uint32_t& id) const {
     const uint32_t tag = static_cast<uint32_t>(hash >> 32) | 1u;

@@ -9,13 +9,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <utility>
 
-#include "base/error.h"
 #include "bind/released.h"
 #include "bind/rows.h"
 #include "engine/canvas.h"
+#include "engine/sole.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,32 +22,11 @@ using namespace structgen;
 
 namespace {
 
-// A canvas with the mark that it is in use. A copy is not in use.
-class BoundCanvas : public GrammarCanvas {
- public:
-  using GrammarCanvas::GrammarCanvas;
-  BoundCanvas(const BoundCanvas& other) : GrammarCanvas(other) {}
-  std::atomic<bool> used{false};
-};
-
-// Holds the canvas for one call; throws kValue if another thread holds it.
-class CanvasUse {
- public:
-  explicit CanvasUse(BoundCanvas& c) : used_(c.used) {
-    if (used_.exchange(true, std::memory_order_acquire))
-      throw Error(ErrorKind::kValue, "another thread is using this canvas; fork() one for each thread");
-  }
-  ~CanvasUse() { used_.store(false, std::memory_order_release); }
-  CanvasUse(const CanvasUse&) = delete;
-  CanvasUse& operator=(const CanvasUse&) = delete;
-
- private:
-  std::atomic<bool>& used_;
-};
+using BoundCanvas = Sole<GrammarCanvas>;
 
 template <class F>
 auto in_use(BoundCanvas& c, F&& f) {
-  const CanvasUse use(c);
+  const Use use(c, "canvas");
   return released(f);
 }
 

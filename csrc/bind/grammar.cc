@@ -13,6 +13,9 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
 #include "bind/grammar.h"
 #include "bind/released.h"
@@ -26,28 +29,18 @@ using namespace structgen;
 
 namespace {
 
-// The kids, after a check that all of them are nodes of this grammar.
-std::vector<uint32_t> checked(const BoundGrammar& self, std::vector<uint32_t> kids) {
+// Adds a node after a check of what it names.
+uint32_t add(BoundGrammar& self, GrammarNode node) {
+  if (const char* why = fault(self.source, node, self.source.nodes.size()))
+    throw Error(ErrorKind::kValue, why);
+  return self.source.add(std::move(node));
+}
+
+// Nodes of this grammar that something other than a node refers to.
+template <class Kids>
+void check(const BoundGrammar& self, const Kids& kids) {
   for (uint32_t k : kids)
     if (k >= self.source.nodes.size()) throw Error(ErrorKind::kValue, "node out of range");
-  return kids;
-}
-
-// The number of a capture's name; one name has one number.
-uint32_t capture_number(BoundGrammar& self, std::string name) {
-  std::vector<std::string>& names = self.source.captures;
-  const auto at = std::find(names.begin(), names.end(), name);
-  const uint32_t number = static_cast<uint32_t>(at - names.begin());
-  if (at == names.end()) names.push_back(std::move(name));
-  return number;
-}
-
-// A node that consists of kids alone.
-uint32_t with_kids(BoundGrammar& self, NodeOp op, std::vector<uint32_t> kids) {
-  GrammarNode n;
-  n.op = op;
-  n.kids = checked(self, std::move(kids));
-  return self.source.add(std::move(n));
 }
 
 // Methods into which free-threaded Python lets one thread at a time.
@@ -65,29 +58,24 @@ struct Locked {
 void bind_grammar(nb::module_& m) {
   nb::class_<BoundGrammar> builder(m, "GrammarBuilder", "The nodes and rules of a grammar; for front ends.");
   builder.def(nb::init<>());
-  Locked{builder}
+  Locked locked{builder};
+  locked
       .def(
           "warn",
           [](BoundGrammar& self, std::string text) { self.source.warnings.push_back(std::move(text)); },
           "text"_a, "Something that the grammar's warnings are to say.")
-      .def("never", [](BoundGrammar& self) { return with_kids(self, NodeOp::kNever, {}); })
+      .def("never", [](BoundGrammar& self) { return add(self, {.op = NodeOp::kNever}); })
       .def(
           "literal",
           [](BoundGrammar& self, const nb::bytes& text) {
-            GrammarNode n;
-            n.op = text.size() ? NodeOp::kBytes : NodeOp::kEmpty;
-            n.text.assign(text.c_str(), text.size());
-            return self.source.add(std::move(n));
+            return add(self, {.op = text.size() ? NodeOp::kBytes : NodeOp::kEmpty,
+                              .text = {text.c_str(), text.size()}});
           },
           "text"_a)
       .def(
           "byte",
           [](BoundGrammar& self, const nb::bytes& any_of) {
-            if (any_of.size() == 0) throw Error(ErrorKind::kValue, "no byte to choose from");
-            GrammarNode n;
-            n.op = NodeOp::kByte;
-            n.text.assign(any_of.c_str(), any_of.size());
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kByte, .text = {any_of.c_str(), any_of.size()}});
           },
           "any_of"_a)
       .def(
@@ -95,11 +83,8 @@ void bind_grammar(nb::module_& m) {
           [](BoundGrammar& self, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, bool negated) {
             std::vector<CodepointRange> all;
             for (const auto& [lo, hi] : ranges) all.push_back({lo, std::min(hi, kMaxCodepoint)});
-            GrammarNode n;
-            n.op = NodeOp::kChars;
             CodepointSet set(std::move(all));
-            n.ranges = (negated ? set.complement() : set).ranges();
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kChars, .ranges = (negated ? set.complement() : set).ranges()});
           },
           "ranges"_a, "negated"_a = false)
       .def(
@@ -107,79 +92,47 @@ void bind_grammar(nb::module_& m) {
           [](BoundGrammar& self, std::string_view text, bool ascii) {
             // Parsed for the error alone; lowering parses the text again.
             released([&] { parse_pattern(text, Flavor::kPython, ascii); });
-            GrammarNode n;
-            n.op = NodeOp::kPattern;
-            n.text = (ascii ? "(?a)" : "") + std::string(text);
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kPattern, .text = (ascii ? "(?a)" : "") + std::string(text)});
           },
-          "text"_a, "ascii"_a = false)
-      .def(
-          "sequence",
-          [](BoundGrammar& self, std::vector<uint32_t> kids) {
-            return with_kids(self, NodeOp::kSequence, std::move(kids));
-          },
-          "kids"_a)
-      .def(
-          "choice",
-          [](BoundGrammar& self, std::vector<uint32_t> kids) {
-            return with_kids(self, NodeOp::kChoice, std::move(kids));
-          },
-          "kids"_a)
-      .def(
-          "both",
-          [](BoundGrammar& self, std::vector<uint32_t> kids) {
-            return with_kids(self, NodeOp::kBoth, std::move(kids));
-          },
-          "kids"_a)
-      .def(
-          "negate", [](BoundGrammar& self, uint32_t kid) { return with_kids(self, NodeOp::kNot, {kid}); },
-          "kid"_a)
-      .def(
-          "shortest",
-          [](BoundGrammar& self, uint32_t kid) { return with_kids(self, NodeOp::kShortest, {kid}); }, "kid"_a)
+          "text"_a, "ascii"_a = false);
+  for (const auto& [name, op] : {std::pair{"sequence", NodeOp::kSequence},
+                                 std::pair{"choice", NodeOp::kChoice}, std::pair{"both", NodeOp::kBoth}})
+    locked.def(
+        name,
+        [op](BoundGrammar& self, std::vector<uint32_t> kids) {
+          return add(self, {.op = op, .kids = std::move(kids)});
+        },
+        "kids"_a);
+  for (const auto& [name, op] : {std::pair{"negate", NodeOp::kNot}, std::pair{"shortest", NodeOp::kShortest}})
+    locked.def(
+        name, [op](BoundGrammar& self, uint32_t kid) { return add(self, {.op = op, .kids = {kid}}); },
+        "kid"_a);
+  locked
       .def(
           "repeat",
           [](BoundGrammar& self, uint32_t kid, uint32_t least, int64_t most) {
-            if (most >= 0 && most < least)
-              throw Error(ErrorKind::kValue, "a repetition's bounds are the wrong way round");
-            constexpr uint32_t kLargest = 1u << 30;
-            if (least > kLargest || most > kLargest)
-              throw Error(ErrorKind::kValue, "a repetition's bound is too large");
-            GrammarNode n;
-            n.op = NodeOp::kRepeat;
-            n.kids = checked(self, {kid});
-            n.a = least;
-            n.b = most < 0 ? 0xFFFFFFFFu : static_cast<uint32_t>(most);
-            return self.source.add(std::move(n));
+            const auto end = static_cast<uint32_t>(std::min<int64_t>(most, kUnbounded - 1));
+            return add(self,
+                       {.op = NodeOp::kRepeat, .a = least, .b = most < 0 ? kUnbounded : end, .kids = {kid}});
           },
           "kid"_a, "least"_a, "most"_a = -1)
       .def(
           "tokens",
           [](BoundGrammar& self, std::vector<int32_t> ids) {
-            GrammarNode n;
-            n.op = NodeOp::kTokens;
-            n.ids = std::move(ids);
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kTokens, .ids = std::move(ids)});
           },
           "ids"_a)
       .def(
           "edge",
           [](BoundGrammar& self) {
             self.source.edged = true;
-            GrammarNode n;
-            n.op = NodeOp::kBytes;
-            n.text.assign(1, static_cast<char>(kEdge));
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kBytes, .text = {static_cast<char>(kEdge)}});
           },
           "Where a token ends and another begins; the text in between needs a limit.")
       .def(
           "substring",
           [](BoundGrammar& self, std::vector<std::string> units, uint32_t least) {
-            GrammarNode n;
-            n.op = NodeOp::kSubstring;
-            n.units = std::move(units);
-            n.a = least;
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kSubstring, .a = least, .units = std::move(units)});
           },
           "units"_a, "least"_a)
       .def(
@@ -193,34 +146,24 @@ void bind_grammar(nb::module_& m) {
           "define",
           [](BoundGrammar& self, uint32_t rule, uint32_t node) {
             if (rule >= self.source.rules.size()) throw Error(ErrorKind::kValue, "rule out of range");
-            checked(self, {node});
+            check(self, std::array{node});
             self.source.rules[rule].node = node;
             self.source.rules[rule].defined = true;
           },
           "rule"_a, "node"_a)
       .def(
           "call",
-          [](BoundGrammar& self, uint32_t rule) {
-            if (rule >= self.source.rules.size()) throw Error(ErrorKind::kValue, "rule out of range");
-            GrammarNode n;
-            n.op = NodeOp::kRule;
-            n.a = rule;
-            return self.source.add(std::move(n));
-          },
+          [](BoundGrammar& self, uint32_t rule) { return add(self, {.op = NodeOp::kRule, .a = rule}); },
           "rule"_a)
       .def(
           "lexeme",
           [](BoundGrammar& self, std::string name, uint32_t node, int32_t priority, bool literal, bool alone,
              bool lazy, std::optional<uint32_t> whole, bool inside) {
-            checked(self, {node, whole.value_or(node)});
-            Lexeme lexeme{std::move(name), node, priority, literal, alone, lazy};
-            lexeme.inside = inside;
-            if (whole) lexeme.whole = *whole;
-            self.source.lexemes.push_back(std::move(lexeme));
-            GrammarNode n;
-            n.op = NodeOp::kLexeme;
-            n.a = static_cast<uint32_t>(self.source.lexemes.size() - 1);
-            return self.source.add(std::move(n));
+            check(self, std::array{node, whole.value_or(node)});
+            self.source.lexemes.push_back({std::move(name), node, priority, literal, alone, lazy,
+                                           whole ? int64_t{*whole} : -1, inside});
+            return add(self,
+                       {.op = NodeOp::kLexeme, .a = static_cast<uint32_t>(self.source.lexemes.size() - 1)});
           },
           "name"_a, "node"_a, "priority"_a = 0, "literal"_a = false, "alone"_a = false, "lazy"_a = false,
           "whole"_a = nb::none(), "inside"_a = false,
@@ -228,38 +171,30 @@ void bind_grammar(nb::module_& m) {
       .def(
           "gap",
           [](BoundGrammar& self, const std::vector<uint32_t>& lexemes) {
+            check(self, lexemes);
             std::vector<uint32_t> numbers;
-            for (uint32_t l : checked(self, lexemes)) {
+            for (uint32_t l : lexemes) {
               if (self.source.nodes[l].op != NodeOp::kLexeme)
                 throw Error(ErrorKind::kValue, "a gap is made of lexemes");
               numbers.push_back(self.source.nodes[l].a);
             }
             self.source.gaps.push_back(std::move(numbers));
-            GrammarNode n;
-            n.op = NodeOp::kGap;
-            n.a = static_cast<uint32_t>(self.source.gaps.size() - 1);
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kGap, .a = static_cast<uint32_t>(self.source.gaps.size() - 1)});
           },
           "lexemes"_a, "What may stand between lexemes: any number of these.")
       .def(
           "capture",
           [](BoundGrammar& self, std::string name, uint32_t kid) {
-            GrammarNode n;
-            n.op = NodeOp::kCapture;
-            n.a = capture_number(self, std::move(name));
-            n.kids = checked(self, {kid});
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kCapture, .a = self.source.capture(name), .kids = {kid}});
           },
           "name"_a, "kid"_a)
       .def(
           "split",
           [](BoundGrammar& self, std::string name, uint32_t first, std::string end_name, uint32_t end) {
-            GrammarNode n;
-            n.op = NodeOp::kSplit;
-            n.a = capture_number(self, std::move(name));
-            n.b = capture_number(self, std::move(end_name));
-            n.kids = checked(self, {first, end});
-            return self.source.add(std::move(n));
+            return add(self, {.op = NodeOp::kSplit,
+                              .a = self.source.capture(name),
+                              .b = self.source.capture(end_name),
+                              .kids = {first, end}});
           },
           "name"_a, "first"_a, "end_name"_a, "end"_a,
           "Two nodes one behind the other, both captured; where the text can be cut in several ways, the "
@@ -268,14 +203,9 @@ void bind_grammar(nb::module_& m) {
       .def(
           "limit",
           [](BoundGrammar& self, uint32_t kid, uint32_t tokens, std::string name, int64_t place) {
-            if (tokens > kMaxNumber) throw Error(ErrorKind::kValue, "a limit of tokens is out of range");
-            GrammarNode n;
-            n.op = NodeOp::kLimit;
-            n.a = tokens;
-            n.text = std::move(name);
-            n.place = place;
-            n.kids = checked(self, {kid});
-            return self.source.add(std::move(n));
+            return add(
+                self,
+                {.op = NodeOp::kLimit, .a = tokens, .text = std::move(name), .kids = {kid}, .place = place});
           },
           "kid"_a, "tokens"_a, "name"_a, "place"_a = -1,
           "The texts of a node in which at most so many tokens begin. Errors tell the name and the place, a "
@@ -286,19 +216,12 @@ void bind_grammar(nb::module_& m) {
              std::vector<std::pair<std::string, std::string>> registry, const std::string& whitespace,
              bool any_order, const std::string& numbers, bool plain_strings, bool enforce_formats, int draft,
              std::vector<std::string> excludes, bool python) {
-            self.schemas.push_back(
-                {std::move(schema),
-                 std::move(registry),
-                 json_options(whitespace, any_order, numbers, plain_strings, enforce_formats, draft),
-                 {},
-                 {},
-                 {}});
-            self.schemas.back().options.layout.excludes = std::move(excludes);
-            self.schemas.back().options.layout.python = python;
-            GrammarNode n;
-            n.op = NodeOp::kPart;
-            n.a = self.source.parts++;
-            return self.source.add(std::move(n));
+            JsonOptions o =
+                json_options(whitespace, any_order, numbers, plain_strings, enforce_formats, draft);
+            o.layout.excludes = std::move(excludes);
+            o.layout.python = python;
+            self.schemas.push_back({std::move(schema), std::move(registry), std::move(o), {}, {}, {}});
+            return add(self, {.op = NodeOp::kPart, .a = self.source.parts++});
           },
           "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "numbers"_a, "plain_strings"_a,
           "enforce_formats"_a, "draft"_a, "excludes"_a = std::vector<std::string>(), "python"_a = false)
@@ -307,7 +230,7 @@ void bind_grammar(nb::module_& m) {
           [](BoundGrammar& self, uint32_t part, uint32_t condition) {
             if (part >= self.source.nodes.size() || self.source.nodes[part].op != NodeOp::kPart)
               throw Error(ErrorKind::kValue, "not a schema");
-            checked(self, {condition});
+            check(self, std::array{condition});
             self.schemas[self.source.nodes[part].a].condition = condition;
             return part;
           },
@@ -322,15 +245,13 @@ void bind_grammar(nb::module_& m) {
             if (part >= self.source.nodes.size() || self.source.nodes[part].op != NodeOp::kPart ||
                 after.size() != kWritten || ends.size() != kWritten)
               throw Error(ErrorKind::kValue, "not a schema, or not a mark a kind");
-            checked(self, {before, middle, close, item, item_close, blank, between});
-            checked(self, after);
-            checked(self, ends);
             JsonPart& p = self.schemas[self.source.nodes[part].a];
-            ElementMarks<uint32_t>& marks = p.marks.emplace();
-            marks = {before, middle, close, item, item_close, {}, {}, blank, between};
+            ElementMarks<uint32_t> marks{before, middle, close, item, item_close, {}, {}, blank, between};
             // One mark per kind, in the order of `Written`.
             std::ranges::copy(after, marks.after.begin());
             std::ranges::copy(ends, marks.ends.begin());
+            marks.for_each([&](uint32_t mark) { check(self, std::array{mark}); });
+            p.marks = marks;
             p.text = {std::move(middle_text),
                       std::move(close_text),
                       std::move(key_never),
@@ -357,7 +278,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "is_empty",
           [](const BoundGrammar& self, uint32_t node) {
-            checked(self, {node});
+            check(self, std::array{node});
             return released([&] {
               RegexArena regexes;
               return regexes.is_empty(lower_regular(regexes, self.source, {&node, 1})[0]);

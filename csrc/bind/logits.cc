@@ -4,6 +4,8 @@
 // buffers. The GIL is released where the work takes longer than releasing it.
 #include <nanobind/nanobind.h>
 
+#include <utility>
+
 #include "base/error.h"
 #include "mask/apply.h"
 #include "mask/brief.h"
@@ -40,28 +42,19 @@ void bind_logits(nb::module_& m) {
       },
       "out"_a, "out_stride"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a,
       "mask_stride"_a, "words"_a, "indices"_a, "n_indices"_a, "threads"_a);
-  m.def(
-      "masked_logsumexp",
-      [](uintptr_t out, uintptr_t in, int kind, std::size_t rows, std::size_t width, std::ptrdiff_t stride,
-         uintptr_t mask, std::ptrdiff_t mask_stride, std::size_t words, unsigned threads) {
-        const LogitRows logits = logit_rows(in, kind, rows, width, stride);
-        nb::gil_scoped_release release;
-        structgen::masked_logsumexp(reinterpret_cast<void*>(out), logits, mask_rows(mask, mask_stride, words),
-                                    threads);
-      },
-      "out"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a, "mask_stride"_a, "words"_a,
-      "threads"_a);
-  m.def(
-      "masked_log_softmax",
-      [](uintptr_t out, uintptr_t in, int kind, std::size_t rows, std::size_t width, std::ptrdiff_t stride,
-         uintptr_t mask, std::ptrdiff_t mask_stride, std::size_t words, unsigned threads) {
-        const LogitRows logits = logit_rows(in, kind, rows, width, stride);
-        nb::gil_scoped_release release;
-        structgen::masked_log_softmax(reinterpret_cast<void*>(out), logits,
-                                      mask_rows(mask, mask_stride, words), threads);
-      },
-      "out"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a, "mask_stride"_a, "words"_a,
-      "threads"_a);
+  for (const auto& [name, rows_to] : {std::pair{"masked_logsumexp", &structgen::masked_logsumexp},
+                                      std::pair{"masked_log_softmax", &structgen::masked_log_softmax}})
+    m.def(
+        name,
+        [rows_to](uintptr_t out, uintptr_t in, int kind, std::size_t rows, std::size_t width,
+                  std::ptrdiff_t stride, uintptr_t mask, std::ptrdiff_t mask_stride, std::size_t words,
+                  unsigned threads) {
+          const LogitRows logits = logit_rows(in, kind, rows, width, stride);
+          nb::gil_scoped_release release;
+          rows_to(reinterpret_cast<void*>(out), logits, mask_rows(mask, mask_stride, words), threads);
+        },
+        "out"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a, "mask_stride"_a, "words"_a,
+        "threads"_a);
   m.def(
       "brief_row",
       [](uintptr_t row, std::size_t width, uintptr_t mask, std::size_t words, std::size_t most, uintptr_t ids,

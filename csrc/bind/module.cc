@@ -17,7 +17,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <utility>
 
 #include "base/depth.h"
@@ -32,6 +31,7 @@
 #include "engine/compile.h"
 #include "engine/holes.h"
 #include "engine/matcher.h"
+#include "engine/sole.h"
 #include "engine/written_grammar.h"
 #include "mask/artefact.h"
 
@@ -129,17 +129,6 @@ void save(const Vocabulary& vocabulary, const std::string& path, const nb::bytes
   released([&] { save_vocabulary(vocabulary, words, path); });
 }
 
-Draft to_draft(int d) {
-  switch (d) {
-    case 4: return Draft::k4;
-    case 6: return Draft::k6;
-    case 7: return Draft::k7;
-    case 2019: return Draft::k2019;
-    case 2020: return Draft::k2020;
-    default: throw Error(ErrorKind::kValue, "unknown draft " + std::to_string(d));
-  }
-}
-
 // True if a reference in the schema seems to name a schema of the specification. Only then are the
 // texts of those handed over, which are 31 kB. A look at the text suffices: a wrong "yes" costs time
 // alone.
@@ -190,33 +179,10 @@ std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema, 
   return released([&] { return c.json_schema(schema, {}, JsonOptions(), subset); });
 }
 
-// A matcher as Python holds it. It belongs to one thread at a time. A call that meets another one under
-// way is refused, because masks are made without the GIL, and free-threaded Python has none.
-class BoundMatcher : public Matcher {
- public:
-  using Matcher::Matcher;
-  BoundMatcher(const BoundMatcher& other) : Matcher(other) {}
-  BoundMatcher(BoundMatcher&& other) noexcept : Matcher(std::move(other)) {}
-  std::atomic<bool> used{false};
-};
+nb::bytes to_bytes(const std::string& s) { return nb::bytes(s.data(), s.size()); }
+std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; }
 
-// Holds the matcher for one call.
-class Use {
- public:
-  explicit Use(BoundMatcher& m) : used_(&m.used) {
-    if (used_->exchange(true, std::memory_order_acquire))
-      throw Error(
-          ErrorKind::kValue,
-          "another thread is using this matcher, or was when the process forked; fork() one for each thread");
-  }
-  Use(Use&& other) noexcept : used_(std::exchange(other.used_, nullptr)) {}
-  ~Use() {
-    if (used_) used_->store(false, std::memory_order_release);
-  }
-
- private:
-  std::atomic<bool>* used_;
-};
+using BoundMatcher = Sole<Matcher>;
 
 // A method of Matcher that takes no lock, for use by one thread at a time.
 template <class R, class... Args>
@@ -233,13 +199,30 @@ auto sole(R (Matcher::*method)(Args...) const) {
     return (self.*method)(args...);
   };
 }
-
 // f(), which reads `given`. If all steps are known, it runs with the GIL held.
 template <class Given, class F>
 auto reading(const BoundMatcher& m, const Given& given, F&& f) {
   // So many steps take about 50 us.
   constexpr std::size_t kMost = 4096;
   return given.size() <= kMost && m.known(given) ? f() : released(f);
+}
+
+// Methods that read tokens, and methods that read bytes.
+template <class R>
+auto reading_tokens(R (Matcher::*method)(std::span<const TokenId>)) {
+  return [method](BoundMatcher& self, nb::handle t) {
+    const Use use(self);
+    const std::vector<TokenId> tokens = to_tokens(t);
+    const std::span<const TokenId> all(tokens);
+    return reading(self, all, [&] { return (self.*method)(all); });
+  };
+}
+template <class R>
+auto reading_bytes(R (Matcher::*method)(std::string_view)) {
+  return [method](BoundMatcher& self, const nb::bytes& b) {
+    const Use use(self);
+    return reading(self, from_bytes(b), [&] { return (self.*method)(from_bytes(b)); });
+  };
 }
 
 void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
@@ -386,9 +369,6 @@ nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
   return errors;
 }
 
-nb::bytes to_bytes(const std::string& s) { return nb::bytes(s.data(), s.size()); }
-std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; }
-
 }  // namespace
 
 // The names of options in Python; structgen/json_options.py checks them first.
@@ -404,26 +384,13 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, const st
   JsonOptions o;
   o.schema.enforce_formats = enforce_formats;
   if (draft != 0) {
-    o.schema.draft = to_draft(draft);
+    o.schema.draft = draft_of(draft);
     o.schema.force_draft = true;
   }
   o.order = any_order ? PropertyOrder::kAny : PropertyOrder::kSchema;
   o.numbers = number_spelling(numbers);
   o.plain_strings = plain_strings;
-  if (whitespace == "flexible")
-    o.layout.mode = JsonLayout::kFlexible;
-  else if (whitespace == "compact")
-    o.layout.mode = JsonLayout::kCompact;
-  else if (whitespace == "one-blank")
-    o.layout.mode = JsonLayout::kOneBlank;
-  else if (whitespace == "spaced")
-    o.layout.mode = JsonLayout::kSpaced;
-  else if (whitespace == "pretty")
-    o.layout.mode = JsonLayout::kPretty;
-  else {
-    o.layout.mode = JsonLayout::kPattern;
-    o.layout.pattern = whitespace;
-  }
+  o.layout = layout_of(whitespace);
   return o;
 }
 
@@ -633,22 +600,8 @@ NB_MODULE(_core, m) {
             return reading(self, std::span<const TokenId>(&t, 1), [&] { return self.accept_token(t); });
           },
           "token"_a)
-      .def(
-          "accept_tokens",
-          [](BoundMatcher& self, nb::handle t) {
-            const Use use(self);
-            const std::vector<TokenId> tokens = to_tokens(t);
-            return reading(self, std::span<const TokenId>(tokens),
-                           [&] { return self.accept_tokens(tokens); });
-          },
-          "tokens"_a)
-      .def(
-          "accept_bytes",
-          [](BoundMatcher& self, const nb::bytes& b) {
-            const Use use(self);
-            return reading(self, from_bytes(b), [&] { return self.accept_bytes(from_bytes(b)); });
-          },
-          "text"_a)
+      .def("accept_tokens", reading_tokens(&Matcher::accept_tokens), "tokens"_a)
+      .def("accept_bytes", reading_bytes(&Matcher::accept_bytes), "text"_a)
       .def(
           "validate_tokens",
           [](BoundMatcher& self, nb::handle t) {
@@ -659,13 +612,7 @@ NB_MODULE(_core, m) {
                                      : reading(self, std::span<const TokenId>(tokens), validate);
           },
           "tokens"_a)
-      .def(
-          "validate_bytes",
-          [](BoundMatcher& self, const nb::bytes& b) {
-            const Use use(self);
-            return reading(self, from_bytes(b), [&] { return self.validate_bytes(from_bytes(b)); });
-          },
-          "text"_a)
+      .def("validate_bytes", reading_bytes(&Matcher::validate_bytes), "text"_a)
       .def(
           "rollback",
           [](BoundMatcher& self, int64_t n) {

@@ -23,6 +23,8 @@ structgen_status status_of(ErrorKind kind) {
     case ErrorKind::kBudgetExceeded: return STRUCTGEN_ERROR_BUDGET_EXCEEDED;
     case ErrorKind::kUnsatisfiableBudget: return STRUCTGEN_ERROR_UNSATISFIABLE_BUDGET;
     case ErrorKind::kValue: return STRUCTGEN_ERROR_VALUE;
+    // The C interface has no infill.
+    case ErrorKind::kUnsatisfiableInfill: break;
   }
   return STRUCTGEN_ERROR_INTERNAL;
 }
@@ -62,33 +64,8 @@ int64_t limit(int64_t given, int64_t standard) {
 
 // A layout by its name; any other text is a pattern for whitespace.
 JsonLayout layout(const char* whitespace) {
-  static constexpr std::pair<std::string_view, JsonLayout::Mode> kModes[] = {
-      {"flexible", JsonLayout::kFlexible},
-      {"compact", JsonLayout::kCompact},
-      {"one-blank", JsonLayout::kOneBlank},
-      {"spaced", JsonLayout::kSpaced},
-      {"pretty", JsonLayout::kPretty}};
   const std::string_view name = whitespace ? whitespace : "one-blank";
-  JsonLayout out;
-  for (const auto& [known, mode] : kModes)
-    if (name == known) {
-      out.mode = mode;
-      return out;
-    }
-  out.mode = JsonLayout::kPattern;
-  out.pattern = utf8({name.data(), name.size()}, "whitespace");
-  return out;
-}
-
-Draft draft(int32_t number) {
-  switch (number) {
-    case 4: return Draft::k4;
-    case 6: return Draft::k6;
-    case 7: return Draft::k7;
-    case 2019: return Draft::k2019;
-    case 2020: return Draft::k2020;
-    default: throw Error(ErrorKind::kValue, "draft is 4, 6, 7, 2019 or 2020, not " + std::to_string(number));
-  }
+  return layout_of(utf8({name.data(), name.size()}, "whitespace"));
 }
 
 NumberSpelling numbers(int32_t number) {
@@ -120,7 +97,7 @@ structgen_status json(structgen_compiler* compiler, structgen_bytes schema,
     o.plain_strings = !asked.any_strings;
     o.schema.enforce_formats = !asked.annotate_formats;
     if (asked.draft) {
-      o.schema.draft = draft(asked.draft);
+      o.schema.draft = draft_of(asked.draft);
       o.schema.force_draft = true;
     }
     SchemaSet::Documents documents;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -20,6 +19,7 @@
 #include "base/error.h"
 #include "engine/compile.h"
 #include "engine/matcher.h"
+#include "engine/sole.h"
 #include "include/structgen.h"
 
 // The types behind the opaque pointers of the C interface. Each is freed by its own function.
@@ -46,10 +46,8 @@ struct structgen_grammar {
   std::vector<structgen::ReportEntry> report;
 };
 
-// `used`: a call is under way; a second thread is refused and not blocked.
 struct structgen_matcher {
-  structgen::Matcher matcher;
-  std::atomic<bool> used{false};
+  structgen::Sole<structgen::Matcher> matcher;
 };
 
 namespace structgen::capi {
@@ -63,22 +61,17 @@ Handle& given(Handle* handle, const char* what) {
   return *handle;
 }
 
-// Holds the matcher for one call of one thread; throws kValue if another thread holds it.
-class Use {
+// Holds the matcher for one call of one thread; throws kValue if it is NULL or another thread holds it.
+class Held {
  public:
-  explicit Use(structgen_matcher* matcher) : handle_(given(matcher, "the matcher is NULL")) {
-    if (handle_.used.exchange(true, std::memory_order_acquire))
-      bad_argument(
-          "another thread is using this matcher, or was when the process forked; fork one for each thread");
-  }
-  ~Use() { handle_.used.store(false, std::memory_order_release); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-  Matcher* operator->() const { return &handle_.matcher; }
-  Matcher& operator*() const { return handle_.matcher; }
+  explicit Held(structgen_matcher* matcher)
+      : matcher_(given(matcher, "the matcher is NULL").matcher), use_(matcher_) {}
+  Matcher* operator->() const { return &matcher_; }
+  Matcher& operator*() const { return matcher_; }
 
  private:
-  structgen_matcher& handle_;
+  Sole<Matcher>& matcher_;
+  const Use use_;
 };
 
 // Turns the exception under way into a status, and into an error object if the caller wants one and

@@ -48,7 +48,7 @@ void put(std::string_view text, char* buffer, std::size_t capacity, std::size_t*
 template <class F>
 auto asked(structgen_matcher* matcher, F&& f) noexcept -> decltype(f(matcher->matcher)) {
   try {
-    const Use use(matcher);
+    const Held use(matcher);
     return f(*use);
   } catch (...) {
     return -1;
@@ -72,7 +72,7 @@ structgen_status structgen_matcher_new(const structgen_grammar* grammar, const s
     if (wanted.max_tokens < 0) bad_argument("max_tokens is negative; 0: no limit");
     if (wanted.max_tokens > 0) r.tokens = static_cast<std::size_t>(wanted.max_tokens);
     r.goes_on_after_end = wanted.ignore_after_end != 0;
-    *out = new structgen_matcher{Matcher(g.grammar, std::move(r))};
+    *out = new structgen_matcher{Sole<Matcher>(g.grammar, std::move(r))};
   });
 }
 
@@ -80,8 +80,8 @@ structgen_status structgen_matcher_fork(structgen_matcher* matcher, structgen_ma
                                         structgen_error** error) {
   return guarded(error, [&] {
     given(out, "out is NULL");
-    const Use use(matcher);
-    *out = new structgen_matcher{Matcher(*use)};
+    const Held use(matcher);
+    *out = new structgen_matcher{Sole<Matcher>(*use)};
   });
 }
 
@@ -90,7 +90,7 @@ void structgen_matcher_free(structgen_matcher* matcher) { delete matcher; }
 structgen_status structgen_matcher_fill(structgen_matcher* matcher, int32_t* row, size_t words,
                                         structgen_error** error) {
   return guarded(error, [&] {
-    const Use use(matcher);
+    const Held use(matcher);
     check_row(*use, row, words);
     uint32_t* const at = cleared(*use, row, words);
     // A row is empty after an error: a host that ignores the status must not sample from an old mask.
@@ -125,7 +125,7 @@ structgen_status structgen_matcher_fill_batch(structgen_matcher* const* matchers
     for (std::size_t i = 0; i < n; ++i) {
       uint32_t* const row = cleared(matchers[i]->matcher, rows[i], words);
       try {
-        uses[i].emplace(matchers[i]);
+        uses[i].emplace(matchers[i]->matcher);
       } catch (const Error&) {
         failures[i] = std::current_exception();
         std::fill_n(row, words, 0u);
@@ -156,24 +156,24 @@ structgen_status structgen_matcher_fill_batch(structgen_matcher* const* matchers
 
 structgen_status structgen_matcher_accept(structgen_matcher* matcher, int32_t token,
                                           structgen_error** error) {
-  return guarded(error, [&] { return Use(matcher)->accept_token(token); });
+  return guarded(error, [&] { return Held(matcher)->accept_token(token); });
 }
 
 structgen_status structgen_matcher_accept_tokens(structgen_matcher* matcher, const int32_t* tokens, size_t n,
                                                  structgen_error** error) {
-  return guarded(error, [&] { return Use(matcher)->accept_tokens(ids(tokens, n)); });
+  return guarded(error, [&] { return Held(matcher)->accept_tokens(ids(tokens, n)); });
 }
 
 structgen_status structgen_matcher_accept_bytes(structgen_matcher* matcher, structgen_bytes text,
                                                 structgen_error** error) {
-  return guarded(error, [&] { return Use(matcher)->accept_bytes(bytes(text)); });
+  return guarded(error, [&] { return Held(matcher)->accept_bytes(bytes(text)); });
 }
 
 structgen_status structgen_matcher_validate_tokens(structgen_matcher* matcher, const int32_t* tokens,
                                                    size_t n, size_t* out, structgen_error** error) {
   return guarded(error, [&] {
     size_t& taken = given(out, "out is NULL");
-    taken = Use(matcher)->validate_tokens(ids(tokens, n));
+    taken = Held(matcher)->validate_tokens(ids(tokens, n));
   });
 }
 
@@ -181,16 +181,16 @@ structgen_status structgen_matcher_validate_bytes(structgen_matcher* matcher, st
                                                   size_t* out, structgen_error** error) {
   return guarded(error, [&] {
     size_t& taken = given(out, "out is NULL");
-    taken = Use(matcher)->validate_bytes(bytes(text));
+    taken = Held(matcher)->validate_bytes(bytes(text));
   });
 }
 
 structgen_status structgen_matcher_rollback(structgen_matcher* matcher, size_t n, structgen_error** error) {
-  return guarded(error, [&] { Use(matcher)->rollback(n); });
+  return guarded(error, [&] { Held(matcher)->rollback(n); });
 }
 
 structgen_status structgen_matcher_reset(structgen_matcher* matcher, structgen_error** error) {
-  return guarded(error, [&] { Use(matcher)->reset(); });
+  return guarded(error, [&] { Held(matcher)->reset(); });
 }
 
 int structgen_matcher_is_accepting(structgen_matcher* matcher) {
@@ -208,19 +208,19 @@ int64_t structgen_matcher_num_steps(structgen_matcher* matcher) {
 
 structgen_status structgen_matcher_forced_bytes(structgen_matcher* matcher, char* buffer, size_t capacity,
                                                 size_t* size, structgen_error** error) {
-  return guarded(error, [&] { put(Use(matcher)->forced_bytes(), buffer, capacity, size); });
+  return guarded(error, [&] { put(Held(matcher)->forced_bytes(), buffer, capacity, size); });
 }
 
 structgen_status structgen_matcher_shortest_completion(structgen_matcher* matcher, char* buffer,
                                                        size_t capacity, size_t* size,
                                                        structgen_error** error) {
-  return guarded(error, [&] { put(Use(matcher)->shortest_completion(), buffer, capacity, size); });
+  return guarded(error, [&] { put(Held(matcher)->shortest_completion(), buffer, capacity, size); });
 }
 
 structgen_status structgen_matcher_tokens_needed(structgen_matcher* matcher, size_t* least, size_t* enough,
                                                  structgen_error** error) {
   return guarded(error, [&] {
-    const Matcher::Bounds b = Use(matcher)->tokens_needed(true);
+    const Matcher::Bounds b = Held(matcher)->tokens_needed(true);
     if (b.least >= Matcher::kFar)
       throw Error(ErrorKind::kUnsatisfiableBudget, "no tokens of the vocabulary complete the text");
     if (b.enough >= Matcher::kFar)

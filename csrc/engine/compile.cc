@@ -19,6 +19,32 @@
 
 namespace structgen {
 
+JsonLayout layout_of(std::string_view whitespace) {
+  static constexpr std::pair<std::string_view, JsonLayout::Mode> kModes[] = {
+      {"flexible", JsonLayout::kFlexible},
+      {"compact", JsonLayout::kCompact},
+      {"one-blank", JsonLayout::kOneBlank},
+      {"spaced", JsonLayout::kSpaced},
+      {"pretty", JsonLayout::kPretty}};
+  JsonLayout out;
+  const auto known =
+      std::ranges::find(kModes, whitespace, &std::pair<std::string_view, JsonLayout::Mode>::first);
+  out.mode = known == std::end(kModes) ? JsonLayout::kPattern : known->second;
+  if (out.mode == JsonLayout::kPattern) out.pattern = whitespace;
+  return out;
+}
+
+Draft draft_of(int64_t number) {
+  switch (number) {
+    case 4: return Draft::k4;
+    case 6: return Draft::k6;
+    case 7: return Draft::k7;
+    case 2019: return Draft::k2019;
+    case 2020: return Draft::k2020;
+    default: throw Error(ErrorKind::kValue, "draft is 4, 6, 7, 2019 or 2020, not " + std::to_string(number));
+  }
+}
+
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
                    WorkLimits limits)
     : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
@@ -171,15 +197,6 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) 
   return grammar;
 }
 
-// The marks of a layout, in one order for nodes and for regexes.
-template <class Mark>
-static std::vector<Mark*> all_marks(ElementMarks<Mark>& m) {
-  std::vector<Mark*> out{&m.before, &m.middle, &m.close, &m.item, &m.item_close, &m.blank, &m.between};
-  for (Mark& mark : m.after) out.push_back(&mark);
-  for (Mark& mark : m.ends) out.push_back(&mark);
-  return out;
-}
-
 // The layouts of all schemas. Marks of JSON inside a markup are nodes of the grammar; here each becomes a
 // regex, all in one pass: a pass costs as much as the grammar has nodes.
 static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource& source,
@@ -188,7 +205,7 @@ static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource&
   for (const JsonPart& part : parts) {
     if (!part.marks) continue;
     ElementMarks<uint32_t> marks = *part.marks;
-    for (const uint32_t* node : all_marks(marks)) nodes.push_back(*node);
+    marks.for_each([&](uint32_t node) { nodes.push_back(node); });
   }
   const std::vector<RegexId> lowered = lower_regular(regexes, source, nodes);
   auto next = lowered.begin();
@@ -197,7 +214,7 @@ static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource&
     out.push_back(part.options.layout);
     if (!part.marks) continue;
     auto elements = std::make_shared<ElementLayout>();
-    for (RegexId* mark : all_marks(elements->marks)) *mark = *next++;
+    elements->marks.for_each([&](RegexId& mark) { mark = *next++; });
     elements->text = part.text;
     out.back().elements = std::move(elements);
   }

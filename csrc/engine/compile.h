@@ -39,6 +39,11 @@ struct JsonOptions {
   bool plain_strings = false;
 };
 
+// The layout with a name of `whitespace`; any other text is a pattern.
+JsonLayout layout_of(std::string_view whitespace);
+// The draft with a number: 4, 6, 7, 2019 or 2020; throws kValue for another one.
+Draft draft_of(int64_t number);
+
 // One JSON Schema inside a grammar, with its options.
 struct JsonPart {
   std::string schema;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sorted.h"
 #include "mask/vocabulary.h"
 
 namespace structgen {
@@ -24,8 +25,7 @@ class Ends {
  public:
   Ends(const Vocabulary& vocabulary, std::vector<TokenId> ids)
       : vocabulary_(vocabulary), ids_(std::move(ids)) {
-    std::sort(ids_.begin(), ids_.end());
-    ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
+    sort_unique(ids_);
     if (ids_.empty()) throw Error(ErrorKind::kValue, "end_token_ids is empty, so no text could end");
     for (TokenId t : {ids_.front(), ids_.back()})
       if (t < 0 || static_cast<uint32_t>(t) >= vocabulary_.size())

@@ -34,7 +34,6 @@ namespace {
 constexpr std::string_view kMagic = "structgenG";
 constexpr uint8_t kVersion = 5;
 constexpr std::size_t kSum = 8;
-constexpr uint32_t kMostRepeats = 1u << 30;
 
 [[noreturn]] void broken(const char* why) {
   throw Error(ErrorKind::kGrammar, std::string("no grammar that serialize() wrote: ") + why);
@@ -208,11 +207,7 @@ void schema(Form& form, JsonPart& p) {
   flag(form, marked);
   if (!marked) return;
   if (Form::kReads) p.marks.emplace();
-  for (uint32_t* mark : {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->item,
-                         &p.marks->item_close, &p.marks->blank, &p.marks->between})
-    form.field(*mark);
-  for (uint32_t& mark : p.marks->after) form.field(mark);
-  for (uint32_t& mark : p.marks->ends) form.field(mark);
+  p.marks->for_each([&](uint32_t& mark) { form.field(mark); });
   form.field(p.text.middle);
   form.field(p.text.close);
   form.list(p.text.key_never, [&](std::string& text) { form.field(text); });
@@ -259,72 +254,15 @@ void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
   form.field(g.start);
 }
 
-// Checks one node: the conditions that the binding of GrammarBuilder ensures for a grammar built in
-// Python.
-void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
-  GrammarNode& n = source.nodes[i];
-  for (const uint32_t k : n.kids) below(k, i);
-  std::size_t kids = 0;
-  switch (n.op) {
-    case NodeOp::kSequence:
-    case NodeOp::kChoice:
-    case NodeOp::kBoth: kids = n.kids.size(); break;
-    case NodeOp::kRepeat: {
-      kids = 1;
-      const bool endless = n.b == 0xFFFFFFFFu;
-      if (n.a > kMostRepeats || (!endless && (n.b > kMostRepeats || n.b < n.a)))
-        broken("a repetition has bounds out of range");
-      break;
-    }
-    case NodeOp::kNot:
-    case NodeOp::kShortest: kids = 1; break;
-    case NodeOp::kCapture:
-      kids = 1;
-      below(n.a, source.captures.size());
-      break;
-    case NodeOp::kSplit:
-      kids = 2;
-      below(n.a, source.captures.size());
-      below(n.b, source.captures.size());
-      break;
-    case NodeOp::kLimit:
-      kids = 1;
-      if (n.a > kMaxNumber) broken("a limit on tokens is out of range");
-      break;
-    case NodeOp::kByte:
-      if (n.text.empty()) broken("no byte to choose from");
-      break;
-    case NodeOp::kChars: {
-      for (const CodepointRange& r : n.ranges)
-        if (r.lo > r.hi || r.hi > kMaxCodepoint)
-          broken("a class of characters has a range out of order or beyond Unicode");
-      n.ranges = CodepointSet(std::move(n.ranges)).ranges();
-      break;
-    }
-    case NodeOp::kRule: below(n.a, source.rules.size()); break;
-    case NodeOp::kLexeme: {
-      below(n.a, source.lexemes.size());
-      const Lexeme& l = source.lexemes[n.a];
-      below(l.node, i);
-      if (l.whole >= 0) below(static_cast<uint64_t>(l.whole), i);
-      break;
-    }
-    case NodeOp::kGap: below(n.a, source.gaps.size()); break;
-    case NodeOp::kPart: below(n.a, schemas); break;
-    case NodeOp::kPattern:
-      if (!valid_utf8(n.text)) broken("a pattern that is not UTF-8");
-      break;
-    default: break;
-  }
-  if (n.kids.size() != kids) broken("a node has parts that its kind does not allow");
-  if (n.op != NodeOp::kTokens && !n.ids.empty()) broken("a node has parts that its kind does not allow");
-  if (n.op != NodeOp::kSubstring && !n.units.empty()) broken("a node has parts that its kind does not allow");
-}
-
 // Checks every reference of the whole grammar.
 void check(WrittenGrammar& g) {
   GrammarSource& s = g.source;
-  for (uint32_t i = 0; i < s.nodes.size(); ++i) check(s, i, g.schemas.size());
+  s.parts = static_cast<uint32_t>(g.schemas.size());
+  for (std::size_t i = 0; i < s.nodes.size(); ++i) {
+    GrammarNode& n = s.nodes[i];
+    if (const char* why = fault(s, n, i)) broken(why);
+    n.ranges = CodepointSet(std::move(n.ranges)).ranges();
+  }
   for (const GrammarRule& r : s.rules) {
     below(r.node, s.nodes.size());
     if (!r.defined) broken("a rule that is not defined");
@@ -336,20 +274,14 @@ void check(WrittenGrammar& g) {
   }
   for (const std::vector<uint32_t>& gap : s.gaps)
     for (const uint32_t l : gap) below(l, s.lexemes.size());
-  for (const JsonPart& p : g.schemas) {
+  for (JsonPart& p : g.schemas) {
     if (!valid_utf8(p.schema) || !valid_utf8(p.options.layout.pattern)) broken("a text that is not UTF-8");
     for (const auto& [uri, text] : p.registry)
       if (!valid_utf8(uri) || !valid_utf8(text)) broken("a text that is not UTF-8");
     if (p.condition) below(*p.condition, s.nodes.size());
-    if (!p.marks) continue;
-    for (const uint32_t mark : {p.marks->before, p.marks->middle, p.marks->close, p.marks->item,
-                                p.marks->item_close, p.marks->blank, p.marks->between})
-      below(mark, s.nodes.size());
-    for (const uint32_t mark : p.marks->after) below(mark, s.nodes.size());
-    for (const uint32_t mark : p.marks->ends) below(mark, s.nodes.size());
+    if (p.marks) p.marks->for_each([&](uint32_t mark) { below(mark, s.nodes.size()); });
   }
   below(g.start, s.rules.size());
-  s.parts = static_cast<uint32_t>(g.schemas.size());
 }
 
 std::string sum_of(std::string_view text) {
@@ -401,13 +333,7 @@ uint32_t include_grammar(GrammarSource& source, std::vector<JsonPart>& schemas, 
   const auto size = [](const auto& list) { return static_cast<uint32_t>(list.size()); };
   const uint32_t nodes = size(source.nodes), rules = size(source.rules), lexemes = size(source.lexemes),
                  gaps = size(source.gaps), parts = size(schemas);
-  const auto capture = [&](uint32_t number) {
-    std::vector<std::string>& names = source.captures;
-    const auto at = std::ranges::find(names, s.captures[number]);
-    const uint32_t found = static_cast<uint32_t>(at - names.begin());
-    if (at == names.end()) names.push_back(s.captures[number]);
-    return found;
-  };
+  const auto capture = [&](uint32_t number) { return source.capture(s.captures[number]); };
   for (GrammarNode& n : s.nodes) {
     for (uint32_t& k : n.kids) k += nodes;
     switch (n.op) {
@@ -437,13 +363,7 @@ uint32_t include_grammar(GrammarSource& source, std::vector<JsonPart>& schemas, 
   for (std::string& text : s.warnings) source.warnings.push_back(std::move(text));
   for (JsonPart& p : part.schemas) {
     if (p.condition) *p.condition += nodes;
-    if (p.marks) {
-      for (uint32_t* mark : {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->item,
-                             &p.marks->item_close, &p.marks->blank, &p.marks->between})
-        *mark += nodes;
-      for (uint32_t& mark : p.marks->after) mark += nodes;
-      for (uint32_t& mark : p.marks->ends) mark += nodes;
-    }
+    if (p.marks) p.marks->for_each([&](uint32_t& mark) { mark += nodes; });
     schemas.push_back(std::move(p));
   }
   source.parts = size(schemas);

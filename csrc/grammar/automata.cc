@@ -35,6 +35,7 @@
 
 #include "base/components.h"
 #include "base/depth.h"
+#include "base/sorted.h"
 #include "base/work.h"
 #include "regex/regex.h"
 
@@ -315,8 +316,7 @@ bool determinise(const Network& network, Automaton& out) {
     Automaton::State state;
     state.accepting = accepting;
     for (auto& [symbol, to] : next) {
-      std::sort(to.begin(), to.end());
-      to.erase(std::unique(to.begin(), to.end()), to.end());
+      sort_unique(to);
       state.edges.push_back({symbol, number(std::move(to))});
     }
     out.states.push_back(std::move(state));

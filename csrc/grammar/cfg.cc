@@ -35,6 +35,7 @@
 
 #include "base/components.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/work.h"
 #include "grammar/automata.h"
 #include "regex/regex.h"
@@ -402,9 +403,7 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
       continue;
     }
     std::erase_if(rule.alternatives, useless);
-    std::sort(rule.alternatives.begin(), rule.alternatives.end());
-    rule.alternatives.erase(std::unique(rule.alternatives.begin(), rule.alternatives.end()),
-                            rule.alternatives.end());
+    sort_unique(rule.alternatives);
   }
   drop_unreached(cfg);
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });

@@ -175,13 +175,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
 
 // The regex without "is none of these words": words do not make a lexeme end earlier.
 RegexId Lexemes::reach(RegexId r) {
-  const RegexNode n = regexes_.node(r);
-  if (n.kind != RegexKind::kAnd) return r;
-  std::vector<RegexId> kept;
-  for (uint32_t i = 0; i < n.n; ++i) {
-    const RegexNode& k = regexes_.node(RegexId{n.kids[i]});
-    if (k.kind != RegexKind::kNot || !regexes_.node(RegexId{k.a}).finite) kept.push_back(RegexId{n.kids[i]});
-  }
+  const std::vector<RegexId> kept = regexes_.without_words(r);
   return kept.empty() ? r : regexes_.both(std::span<const RegexId>(kept));
 }
 

@@ -62,9 +62,7 @@ Symbol CfgProductions::symbol(CfgSymbol s) const {
 // The symbol of a rule that is made here. Made rules are numbered behind those of the Cfg.
 Symbol CfgProductions::made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c) {
   const Made m{kind, a, b, c};
-  const uint32_t i = made_index_.find_or_add(
-      mix(mix(mix(kind, a), b), c), [&](uint32_t k) { return made_[k] == m; },
-      [&] { return made_.emplace_back(m); });
+  const uint32_t i = made_index_.number(mix(mix(mix(kind, a), b), c), made_, m);
   const uint64_t number = (static_cast<uint64_t>(cfg_.rules.size()) + i) * stride_;
   if (number > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
   return Symbol::rule(RuleId{static_cast<uint32_t>(number)});

@@ -53,11 +53,11 @@ enum class NodeOp : uint8_t {
 struct GrammarNode {
   NodeOp op = NodeOp::kEmpty;
   uint32_t a = 0, b = 0;
-  std::string text;
-  std::vector<uint32_t> kids;
-  std::vector<CodepointRange> ranges;
-  std::vector<int32_t> ids;
-  std::vector<std::string> units;
+  std::string text{};
+  std::vector<uint32_t> kids{};
+  std::vector<CodepointRange> ranges{};
+  std::vector<int32_t> ids{};
+  std::vector<std::string> units{};
   // The byte of the grammar's text at which it stands; -1: not known.
   int64_t place = -1;
 };
@@ -105,6 +105,12 @@ struct GrammarSource {
     nodes.push_back(std::move(node));
     return static_cast<uint32_t>(nodes.size() - 1);
   }
+  // The number of a capture's name; one name has one number.
+  uint32_t capture(const std::string& name);
 };
+
+// What is wrong with a node that stands behind `before` others, as a short fact; null: nothing is. The
+// lexemes, rules, gaps, captures and parts that the node names must be there already.
+const char* fault(const GrammarSource& source, const GrammarNode& node, std::size_t before);
 
 }  // namespace structgen

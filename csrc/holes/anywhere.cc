@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/flat_map.h"
+#include "base/sorted.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -89,8 +90,7 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
       if (regexes.tables().any_allowed(s.subset, i, i + 1))
         out->labels.push_back(regexes.tables().table(s.table).labels[i] + 1);
   }
-  std::sort(out->labels.begin(), out->labels.end());
-  out->labels.erase(std::unique(out->labels.begin(), out->labels.end()), out->labels.end());
+  sort_unique(out->labels);
   out->left.shrink_to_fit();
   slot = std::move(out);
   return *slot;

@@ -132,12 +132,7 @@ bool Product::possible(bool& unsure) {
 }
 
 Symbol Product::own(const Own& o) {
-  const uint32_t n = own_index_.find_or_add(
-      mix(mix(mix(o.kind, o.a), mix(o.from, o.to)), o.label), [&](uint32_t i) { return own_[i] == o; },
-      [&] {
-        own_.push_back(o);
-        return static_cast<uint32_t>(own_.size() - 1);
-      });
+  const uint32_t n = own_index_.number(mix(mix(mix(o.kind, o.a), mix(o.from, o.to)), o.label), own_, o);
   if (n > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
   return o.kind == Own::kReader ? Symbol::reader(RuleId{n}) : Symbol::rule(RuleId{n});
 }

@@ -46,6 +46,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/undo.h"
 #include "base/work.h"
 #include "holes/right.h"
@@ -99,12 +100,7 @@ void Quotient::begin_anew() {
 // The number of a rule of the quotient, new or known.
 Symbol Quotient::own(const Own& o) {
   const uint64_t h = mix(mix(mix(o.kind, o.a), mix(o.b, o.c)), mix(o.d, o.text));
-  const uint32_t n = own_index_.find_or_add(
-      h, [&](uint32_t i) { return own_[i] == o; },
-      [&] {
-        own_.push_back(o);
-        return static_cast<uint32_t>(own_.size() - 1);
-      });
+  const uint32_t n = own_index_.number(h, own_, o);
   // Rule 1 is the start.
   const uint64_t rule = 2 * static_cast<uint64_t>(n + 1) + 1;
   if (rule > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
@@ -363,8 +359,7 @@ bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rul
   std::vector<std::string> some, bad;
   if (shown && shown->items.size() <= kMostItems) {
     some = shown->items;
-    std::sort(some.begin(), some.end());
-    some.erase(std::unique(some.begin(), some.end()), some.end());
+    sort_unique(some);
     if (!base_.compared_with(reader, kMostItems, some)) {
       unknown_ = true;
       return false;

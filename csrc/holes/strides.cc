@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/depth.h"
+#include "base/sorted.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -25,8 +26,7 @@ Strides::Strides(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t 
 }
 
 uint32_t Strides::intern(std::vector<uint32_t>& places) {
-  std::sort(places.begin(), places.end());
-  places.erase(std::unique(places.begin(), places.end()), places.end());
+  sort_unique(places);
   return index_.find_or_add(
       hash_words(places, 7), [&](uint32_t i) { return sets_[i] == places; },
       [&] {

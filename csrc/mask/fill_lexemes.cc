@@ -9,6 +9,7 @@
 // the same way.
 #include <algorithm>
 
+#include "base/sorted.h"
 #include "mask/fill.h"
 
 namespace structgen {
@@ -131,8 +132,7 @@ const Mask* MaskBuilder::gathered(StateId s) {
     if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
   std::vector<TokenId> removed;
   if (!found.row_used) {
-    std::sort(found.sure.begin(), found.sure.end());
-    found.sure.erase(std::unique(found.sure.begin(), found.sure.end()), found.sure.end());
+    sort_unique(found.sure);
     return finish(s, nullptr, nullptr, removed, found.sure);
   }
   for (TokenId t : found.sure) set_bit(row, t);

@@ -110,14 +110,8 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
 // down only where they differ, along the letters of the keywords. False where the regex has another
 // form or the difference is large.
 bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
-  const RegexNode n = regexes_.node(regex);
-  if (n.kind != RegexKind::kAnd) return false;
-  std::vector<RegexId> kept;
-  for (uint32_t i = 0; i < n.n; ++i) {
-    const RegexNode& k = regexes_.node(RegexId{n.kids[i]});
-    if (k.kind != RegexKind::kNot || !regexes_.node(RegexId{k.a}).finite) kept.push_back(RegexId{n.kids[i]});
-  }
-  if (kept.empty() || kept.size() == n.n) return false;
+  const std::vector<RegexId> kept = regexes_.without_words(regex);
+  if (kept.empty()) return false;
   const RegexId base = regexes_.both(std::span<const RegexId>(kept));
   if (base == regex) return false;
   const TokenTrie& trie = vocabulary_.trie();

@@ -118,18 +118,12 @@ void Slices::trim(std::size_t limit) {
 // that is written is taken from the same base.
 bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   check_depth();
-  const RegexNode n = regexes_.node(regex);
-  if (n.kind != RegexKind::kAnd) return false;
-  std::vector<RegexId> kept;
-  for (uint32_t i = 0; i < n.n; ++i) {
-    const RegexNode& k = regexes_.node(RegexId{n.kids[i]});
-    if (k.kind != RegexKind::kNot || !regexes_.node(RegexId{k.a}).finite) kept.push_back(RegexId{n.kids[i]});
-  }
+  const std::vector<RegexId> kept = regexes_.without_words(regex);
   if (kept.empty()) return false;
   RegexId base = regexes_.both(std::span<const RegexId>(kept));
   TerminalMask from;
   if (run_terminal(base, from)) {
-    if (base != regex && less_literals(n, kept, from, out)) return true;
+    if (base != regex && less_literals(regexes_.node(regex), kept, from, out)) return true;
   } else {
     // Nothing is excluded, so a run is looked for among the parts.
     if (base == regex) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sorted.h"
 #include "mask/runs.h"
 #include "parse/productions.h"
 
@@ -28,8 +29,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
     : eos_(std::move(eos)), special_(std::move(special)), runs_(std::make_unique<Runs>(*this)) {
   if (tokens.empty()) throw Error(ErrorKind::kVocabulary, "the vocabulary is empty");
   if (tokens.size() > 100'000'000) throw Error(ErrorKind::kVocabulary, "the vocabulary has too many ids");
-  std::sort(eos_.begin(), eos_.end());
-  eos_.erase(std::unique(eos_.begin(), eos_.end()), eos_.end());
+  sort_unique(eos_);
   std::sort(special_.begin(), special_.end());
   for (const std::vector<TokenId>* ids : {&eos_, &special_})
     for (TokenId t : *ids)

@@ -49,6 +49,7 @@
 #include "base/depth.h"
 #include "base/effort.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
@@ -428,8 +429,7 @@ void Parser::normalise(std::vector<Item>& items) {
 // place that was read. Else each keeps its own stack, so that those can be left out that cannot be read
 // to their end.
 void Parser::normalise(std::vector<Pending>& lexemes) {
-  std::sort(lexemes.begin(), lexemes.end());
-  lexemes.erase(std::unique(lexemes.begin(), lexemes.end()), lexemes.end());
+  sort_unique(lexemes);
   if (lexemes.size() < kManyLexemes) return;
   std::size_t n = 0;
   SmallVector<StackId, 16> stacks;

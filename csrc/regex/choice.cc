@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/sorted.h"
+
 namespace structgen {
 
 namespace {
@@ -39,8 +41,7 @@ RegexId tree(RegexArena& r, std::span<const std::string> texts, std::size_t dept
 }  // namespace
 
 RegexId one_of(RegexArena& regexes, std::vector<std::string> texts) {
-  std::ranges::sort(texts);
-  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  sort_unique(texts);
   return tree(regexes, texts, 0, 0);
 }
 

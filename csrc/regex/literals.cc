@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "base/sorted.h"
 #include "base/utf8.h"
 
 namespace structgen {
 
 uint32_t LiteralTables::add(std::vector<std::string> texts) {
-  std::sort(texts.begin(), texts.end());
-  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  sort_unique(texts);
   std::vector<std::pair<std::string, uint32_t>> entries;
   entries.reserve(texts.size());
   for (std::string& t : texts)

@@ -49,6 +49,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -527,8 +528,7 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   }
   if (has_set) kids.push_back(bytes(set, characters).v);
   charge(1 + static_cast<int64_t>(kids.size() / 2));  // sorted, looked at, hashed
-  std::sort(kids.begin(), kids.end());
-  kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
+  sort_unique(kids);
   if (nullable) std::erase(kids, epsilon().v);
   // If one kid is every text, kids that are some of the texts add nothing. Labelled kids stay, because
   // a label is more than its text.
@@ -602,8 +602,7 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     kids.push_back(bytes(set, characters).v);
   }
   charge(1 + static_cast<int64_t>(kids.size() / 2));
-  std::sort(kids.begin(), kids.end());
-  kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
+  sort_unique(kids);
   for (uint32_t k : kids) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();

@@ -166,6 +166,9 @@ class RegexArena {
   RegexId both(std::span<const RegexId> parts);
   RegexId negate(RegexId a);
   RegexId minus(RegexId a, RegexId b) { return both(a, negate(b)); }
+  // The parts of an intersection but those that say "none of these words" (complements of finite
+  // languages). Of any other regex: none.
+  std::vector<RegexId> without_words(RegexId r) const;
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }

@@ -730,4 +730,14 @@ bool RegexArena::near_witness(RegexId r, std::string& out) {
   return false;
 }
 
+std::vector<RegexId> RegexArena::without_words(RegexId r) const {
+  std::vector<RegexId> kept;
+  const RegexNode& n = nodes_[r.v];
+  for (uint32_t i = 0; n.kind == RegexKind::kAnd && i < n.n; ++i) {
+    const RegexNode& k = nodes_[n.kids[i]];
+    if (k.kind != RegexKind::kNot || !nodes_[k.a].finite) kept.push_back(RegexId{n.kids[i]});
+  }
+  return kept;
+}
+
 }  // namespace structgen

@@ -33,7 +33,7 @@ namespace structgen {
 namespace {
 
 // Groups within each other.
-constexpr int kMaxDepth = 1000;
+constexpr int kMaxGroups = 1000;
 // The largest number of a counter {n}.
 constexpr uint32_t kMaxCount = 1'000'000'000;
 
@@ -217,8 +217,8 @@ uint32_t Parser::line_end() {
 
 // Flags that are set inside of a group end with it.
 uint32_t Parser::group(std::size_t start) {
-  if (++depth_ > kMaxDepth)
-    throw Error(ErrorKind::kSchemaTooComplex, "groups nest deeper than " + std::to_string(kMaxDepth))
+  if (++depth_ > kMaxGroups)
+    throw Error(ErrorKind::kSchemaTooComplex, "groups nest deeper than " + std::to_string(kMaxGroups))
         .at(static_cast<int64_t>(start));
   const PatternFlags outer = in_.flags;
   const uint32_t node = in_.eat("?") ? extended_group(start) : group_body(start);

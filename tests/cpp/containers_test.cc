@@ -95,10 +95,7 @@ TEST_CASE("InternTable gives equal values one id, whatever their hashes and howe
       const bool known = table.find(hash, equal, id);
       REQUIRE(known == model.contains(value));
       if (known) REQUIRE(id == model[value]);
-      const uint32_t added = table.find_or_add(hash, equal, [&] {
-        values.push_back(value);
-        return static_cast<uint32_t>(values.size() - 1);
-      });
+      const uint32_t added = table.number(hash, values, value);
       REQUIRE(model.emplace(value, added).first->second == added);
     }
     REQUIRE(values.size() == model.size());

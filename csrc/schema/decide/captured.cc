@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/depth.h"
+#include "base/sorted.h"
 #include "base/undo.h"
 #include "base/work.h"
 #include "numbers/decimal.h"
@@ -155,8 +156,7 @@ Captured::ChunkId Captured::chunk(Values values) {
           if (!composite(value.text)) simple.push_back(value.text);
           for (const auto& [name, text] : value.parts) c.parts.push_back(name);
         }
-        std::ranges::sort(c.parts);
-        c.parts.erase(std::unique(c.parts.begin(), c.parts.end()), c.parts.end());
+        sort_unique(c.parts);
         c.simple = formula(simple);
         held_ += sizeof(Chunk) + 4 * values.size();
         c.values = std::move(values);

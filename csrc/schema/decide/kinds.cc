@@ -12,6 +12,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/undo.h"
 #include "schema/decide/object.h"
 #include "schema/decide/solve.h"
@@ -130,8 +131,7 @@ bool Solver::simple_array(TypedId p, bool& result) {
       return false;
     }
   }
-  std::sort(bounds.begin(), bounds.end());
-  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  sort_unique(bounds);
   result = true;
   for (uint32_t at : bounds) {
     if (at >= need) break;

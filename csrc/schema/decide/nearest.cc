@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "base/depth.h"
+#include "base/sorted.h"
 #include "schema/decide/object.h"
 #include "schema/decide/solve.h"
 
@@ -37,8 +38,7 @@ uint32_t Objects::least_members(TypedId p) const {
     if (const Region& r = formulas_.region(RegionId{f.a}); r.kind == Region::kNames && r.names.size() == 1)
       names.push_back(r.names[0]);
   }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  sort_unique(names);
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 

@@ -391,12 +391,7 @@ Bits Objects::after(const Plan& plan, const Bits& used, PlanNameId name) const {
 BitsId Objects::intern_bits(const Bits& b) {
   uint64_t h = b.size();
   for (uint64_t w : b) h = mix(h, w);
-  return BitsId{bits_index_.find_or_add(
-      h, [&](uint32_t i) { return bits_[i] == b; },
-      [&] {
-        bits_.push_back(b);
-        return static_cast<uint32_t>(bits_.size() - 1);
-      })};
+  return BitsId{bits_index_.number(h, bits_, b)};
 }
 
 ObjectId Objects::intern(const ObjectState& s) {
@@ -664,12 +659,7 @@ WrittenId Objects::write_key(WrittenId written, const std::string& text) {
     list.pop_back();
   }
   list.push_back(tables.add(std::move(merged)));
-  return WrittenId{written_index_.find_or_add(
-      hash_words(list, 5), [&](uint32_t i) { return written_[i] == list; },
-      [&] {
-        written_.push_back(list);
-        return static_cast<uint32_t>(written_.size() - 1);
-      })};
+  return WrittenId{written_index_.number(hash_words(list, 5), written_, list)};
 }
 
 uint64_t Objects::free_keys(ObjectId s, KeyClassId cls) const {

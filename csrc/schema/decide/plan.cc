@@ -39,6 +39,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/undo.h"
 #include "base/utf8.h"
 #include "base/work.h"
@@ -64,8 +65,7 @@ std::vector<PartId> Parts::touched(PlanNameId name) const {
   std::vector<PartId> out = wide;
   if (const auto it = by_name.find(name); it != by_name.end())
     out.insert(out.end(), it->second.begin(), it->second.end());
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  sort_unique(out);
   return out;
 }
 
@@ -115,15 +115,12 @@ PlanId Plans::plan_of(TypedId p) {
   std::vector<MapId> maps;
   FlatMap<uint32_t, bool> seen;
   collect(p, *plan, maps, seen);
-  std::sort(maps.begin(), maps.end());
-  maps.erase(std::unique(maps.begin(), maps.end()), maps.end());
-  std::sort(plan->leaves.begin(), plan->leaves.end());
-  plan->leaves.erase(std::unique(plan->leaves.begin(), plan->leaves.end()), plan->leaves.end());
+  sort_unique(maps);
+  sort_unique(plan->leaves);
   plan->formula = without_order(p);
   expand_finite(*plan);
   std::vector<NameId>& n = plan->names;
-  std::sort(n.begin(), n.end());
-  n.erase(std::unique(n.begin(), n.end()), n.end());
+  sort_unique(n);
   // A name with a lone surrogate has no spelling, so it can never be written.
   std::erase_if(n, [&](NameId x) { return !valid_utf8(formulas_.text(x)); });
   std::sort(n.begin(), n.end(), [&](NameId x, NameId y) { return formulas_.text(x) < formulas_.text(y); });
@@ -501,8 +498,7 @@ std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
     bool wide = false;
     names_of(*plans_[plan_id.v], out.kids[i.v], names, wide);
     if (wide) out.wide.push_back(i);
-    std::sort(names.begin(), names.end());
-    names.erase(std::unique(names.begin(), names.end()), names.end());
+    sort_unique(names);
     for (PlanNameId n : names) out.by_name[n].push_back(i);
   }
   if (parts_.size() >= kKept) parts_.clear();

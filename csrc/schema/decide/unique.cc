@@ -42,6 +42,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/undo.h"
 #include "base/utf8.h"
 #include "schema/decide/object.h"
@@ -221,8 +222,7 @@ const Unique::Domain& Unique::listed(Index& index, typename Index::key_type key,
   d.cap = rounded;
   enumerate(rounded, d);
   if (d.abundant) d.values.clear();
-  std::sort(d.values.begin(), d.values.end());
-  d.values.erase(std::unique(d.values.begin(), d.values.end()), d.values.end());
+  sort_unique(d.values);
   held_ += bytes_of(d.values);
   return index[key] = std::move(d);
 }
@@ -488,8 +488,7 @@ bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, ui
   }
   const std::vector<TypedId> list(kids.begin(), kids.end());
   bounds.push_back(need);
-  std::sort(bounds.begin(), bounds.end());
-  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  sort_unique(bounds);
   std::map<ValueId, uint32_t> count;
   for (std::size_t i = 0; i < bounds.size() && bounds[i] < need; ++i) {
     std::vector<ValueId> here;

@@ -26,6 +26,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -114,17 +115,11 @@ TypedId FormulaSpace::length(uint32_t min, uint32_t max) {
 }
 
 TypedId FormulaSpace::strings(std::vector<std::string> texts) {
-  std::sort(texts.begin(), texts.end());
-  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  sort_unique(texts);
   if (texts.empty()) return no();
   uint64_t h = texts.size();
   for (const std::string& t : texts) h = hash_bytes(t.data(), t.size(), h);
-  return atom(Op::kStrings, string_set_index_.find_or_add(
-                                h, [&](uint32_t i) { return string_sets_[i] == texts; },
-                                [&] {
-                                  string_sets_.push_back(std::move(texts));
-                                  return static_cast<uint32_t>(string_sets_.size() - 1);
-                                }));
+  return atom(Op::kStrings, string_set_index_.number(h, string_sets_, std::move(texts)));
 }
 
 // The special cases matter: `"required": []`, `"minItems": 0` and `additionalProperties` with nothing
@@ -357,8 +352,7 @@ RegionId FormulaSpace::add_region(Region r) {
 }
 
 RegionId FormulaSpace::names(std::vector<NameId> names) {
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  sort_unique(names);
   return add_region({Region::kNames, {}, names, {}});
 }
 
@@ -378,8 +372,7 @@ RegionId FormulaSpace::region_not(RegionId x) {
 }
 
 RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
-  std::sort(kids.begin(), kids.end());
-  kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
+  sort_unique(kids);
   std::erase(kids, any_key());
   if (kids.empty()) return any_key();
   if (kids.size() == 1) return kids[0];

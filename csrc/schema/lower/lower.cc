@@ -67,13 +67,8 @@ ValueId Lowering::reference(Loc l) {
 
 // The atom of a location; equal Locs have one location. Two dynamic scopes make two.
 ValueId Lowering::node_of(const Loc& l) {
-  return formulas_.schema(LocationId{loc_index_.find_or_add(
-      mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v),
-      [&](uint32_t i) { return locs_[i] == l; },
-      [&] {
-        locs_.push_back(l);
-        return static_cast<uint32_t>(locs_.size() - 1);
-      })});
+  return formulas_.schema(LocationId{
+      loc_index_.number(mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v), locs_, l)});
 }
 
 // The atom of a reference that leads nowhere. Its location is the text of the reference and no schema,

@@ -5,6 +5,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "schema/lower/lower.h"
 
 namespace structgen {
@@ -236,8 +237,7 @@ ValueId Unevaluated::items(ValueId rest) {
   std::vector<uint32_t> ends{kUnbounded};
   for (const Items& i : items_)
     if (i.end > first) ends.push_back(i.end);
-  std::sort(ends.begin(), ends.end());
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  sort_unique(ends);
   if (conditional.size() > 12 || ends.size() << conditional.size() > kMaxGroups)
     throw Error(ErrorKind::kSchemaTooComplex,
                 "too many conditional `contains` to say which items are unevaluated")

@@ -39,6 +39,14 @@ struct ElementMarks {
   Mark blank{};
   // Stands in front of every member and item but the first.
   Mark between{};
+
+  // Calls f(mark) for all of them, in one order for every type of mark.
+  template <class F>
+  void for_each(F&& f) {
+    for (Mark* m : {&before, &middle, &close, &item, &item_close, &blank, &between}) f(*m);
+    for (Mark& m : after) f(m);
+    for (Mark& m : ends) f(m);
+  }
 };
 
 // The form of keys and strings in a layout.

@@ -61,7 +61,7 @@ constexpr std::size_t kApart = 64;
 // Bytes of a pattern that an error quotes.
 constexpr std::size_t kShown = 80;
 // The three constants in JSON and in Python.
-constexpr std::pair<Kind, std::array<std::string_view, 2>> kWords[] = {
+constexpr std::pair<Kind, std::array<std::string_view, 2>> kConstants[] = {
     {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
 }  // namespace
 
@@ -151,9 +151,8 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
 RuleId JsonProductions::rule(Rule r, uint32_t depth) {
   r.depth = depth;
   r.inside = inside_;
-  return RuleId{rule_index_.find_or_add(
-      mix(mix(mix(r.kind, r.a), r.b), depth + (uint64_t{inside_} << 32)),
-      [&](uint32_t i) { return rules_[i] == r; }, [&] { return rules_.emplace_back(r); })};
+  return RuleId{
+      rule_index_.number(mix(mix(mix(r.kind, r.a), r.b), depth + (uint64_t{inside_} << 32)), rules_, r)};
 }
 
 void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
@@ -405,7 +404,7 @@ void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::func
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const ValueId v = r.value();
   std::vector<RegexId> words;
-  for (const auto& [kind, names] : kWords)
+  for (const auto& [kind, names] : kConstants)
     if (restricted(v, kind) == FormulaSpace::yes())
       words.push_back(regexes_.literal(names[layout_.python && inside_ == 0]));
   if (!words.empty()) out.add({Symbol::terminal(regexes_.alt(std::span<const RegexId>(words)))});
@@ -689,7 +688,7 @@ std::string JsonProductions::renamed(std::string_view text, std::size_t from, st
     if (quoted && text[i] == '\\') written = text.substr(i, length = 2);
     if (text[i] == '"') quoted = !quoted;
     if (!quoted)
-      for (const auto& [kind, names] : kWords)
+      for (const auto& [kind, names] : kConstants)
         if (text.substr(i).starts_with(names[from])) {
           length = names[from].size();
           written = names[to];

@@ -1,0 +1,47 @@
+// Objects that belong to one thread at a time, as the two interfaces hand them out.
+//
+// In: a matcher or a canvas. Out: a Use for the duration of one call; a second call that meets the first
+// one under way is refused and not blocked, because the first may be making a mask. Cost: two atomic
+// operations a call.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace structgen {
+
+// A T with the mark that it is in use. A copy is not in use.
+template <class T>
+class Sole : public T {
+ public:
+  using T::T;
+  explicit Sole(const T& of) : T(of) {}
+  Sole(const Sole& other) : T(other) {}
+  Sole(Sole&& other) noexcept : T(std::move(other)) {}
+  std::atomic<bool> used{false};
+};
+
+// Holds an object for one call; throws kValue if another thread holds it. `name`: what it is called in
+// the error.
+class Use {
+ public:
+  template <class T>
+  explicit Use(Sole<T>& of, const char* name = "matcher") : used_(&of.used) {
+    if (used_->exchange(true, std::memory_order_acquire))
+      throw Error(ErrorKind::kValue, std::string("another thread is using this ") + name +
+                                         ", or was when the process forked; fork() one for each thread");
+  }
+  Use(Use&& other) noexcept : used_(std::exchange(other.used_, nullptr)) {}
+  ~Use() {
+    if (used_) used_->store(false, std::memory_order_release);
+  }
+  Use& operator=(Use&&) = delete;
+
+ private:
+  std::atomic<bool>* used_;
+};
+
+}  // namespace structgen
