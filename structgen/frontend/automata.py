@@ -1,7 +1,7 @@
 """Automata that users bring: a table of transitions, or an FSM of the package interegular.
 
-Enters: states, characters, transitions. Leaves: a grammar with a rule a state, which the engine makes an
-automaton again. Cost: linear in the transitions; states that no text passes are left out.
+Enters: states, characters, transitions. Leaves: a grammar with one rule for each state; the engine turns it
+into an automaton again. Cost: linear in the transitions. States that no text passes are left out.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ..errors import GrammarError
 __all__ = ["build", "of_interegular"]
 
 Table = Mapping[Hashable, Mapping[Any, Hashable]]
-_MOST = 100_000  # transitions
+_MOST = 100_000  # the most transitions
 
 
 def of_interegular(fsm: Any) -> tuple[Hashable, list[Hashable], dict[Hashable, dict[Any, Hashable]]]:
     """Initial state, finals and transitions of an `interegular.fsm.FSM`; the key None is any other character.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the object is no FSM.
     """
     if not all(hasattr(fsm, name) for name in ("alphabet", "initial", "finals", "map")):
         raise TypeError(
@@ -55,7 +55,8 @@ def build(
     """The grammar's nodes and the number of its first rule.
 
     Raises:
-        TypeError: no table. GrammarError: two transitions for one character, a state that is not there.
+        TypeError: the transitions are no table. GrammarError: a character has two transitions, or a state is
+        missing.
     """
     if not isinstance(transitions, Mapping) or not all(
         isinstance(row, Mapping) for row in transitions.values()
@@ -105,7 +106,7 @@ def build(
 
 
 def _live(initial: Hashable, ends: set[Hashable], transitions: Table) -> set[Hashable]:
-    """The states that a text of the language passes."""
+    """The states on paths from the initial state to a final one."""
     reached, todo = {initial}, [initial]
     back: dict[Hashable, set[Hashable]] = {}
     while todo:

@@ -1,19 +1,19 @@
-"""A schema whose objects have no members but those that it names.
+"""Closes a schema: its objects get no members but the named ones.
 
-In: a schema document. Out: one whose instances are among its own. Cost: linear in the document.
+In: a schema document. Out: a narrower schema document. Cost: linear in the document.
 
 JSON Schema leaves objects open, and a model may fill the room with keys of its own. Closing adds
 ``additionalProperties: false``, or ``unevaluatedProperties: false`` beside ``allOf`` and its like, wherever
 a schema applies to a value as a whole: at the root, to the value of a member, to an item, to what a string
 holds; not in the branches of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose ``properties`` count
-together. An object is closed if they have ``properties``, also empty ones, or ``patternProperties``; what
-these and ``additionalProperties`` allow stays. Names that ``required`` or ``dependentRequired`` ask for
-count as named.
+together. An object is closed if its schemas have ``properties``, also empty ones, or ``patternProperties``.
+Members that these and ``additionalProperties`` allow stay allowed. Names in ``required`` or
+``dependentRequired`` count as named.
 
-Narrowing one part of a schema narrows the whole, but not under ``not``, ``if``, ``oneOf`` and
-``maxContains``, and a name that counts as named is no longer one that an ``unevaluatedProperties`` of the
-schema's own looks at. Where these stand the result is the conjunction of the schema with its closed copy,
-so that every text of the result is a text of the schema in any case.
+Narrowing a part of a schema narrows the whole, but not under ``not``, ``if``, ``oneOf`` and ``maxContains``.
+Also, the schema's own ``unevaluatedProperties`` does not see names that count as named. In these cases the
+result is the conjunction of the schema with its closed copy, so every text of the result is a text of the
+schema.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Document = dict[str, Any]
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 # Keywords whose schemas apply to the value itself or are referred to: they are closed where they apply.
 _PLACES = (*_BRANCHES, "then", "else", "$defs", "definitions", "dependentSchemas")
-# Keywords whose schemas stay as they are. The schemas of all others are of members and items, and are closed.
+# Keywords whose schemas stay as they are. All other schemas describe members and items, and are closed.
 _KEPT = ("not", "if", "propertyNames", "dependencies")
 _TURNING = {"not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef", "unevaluatedProperties"}
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
@@ -49,7 +49,7 @@ def closed(document: Any, draft: int = 0) -> Any:
         draft: 4, 6, 7, 2019 or 2020; 0: what ``$schema`` says.
 
     Raises:
-        GrammarError: ``unevaluatedProperties`` is needed, and the draft is one before 2019-09.
+        GrammarError: ``unevaluatedProperties`` is needed, and the draft is older than 2019-09.
     """
     if not isinstance(document, dict):
         return document
@@ -67,8 +67,8 @@ def closed(document: Any, draft: int = 0) -> Any:
 
 
 def closed_parameters(document: Any) -> Any:
-    """The parameters of a function with no others than it lists; as they are where their draft cannot say
-    that. A function is called with nothing else."""
+    """The parameters of a function, closed: a function takes only the parameters that it lists. If their
+    draft cannot close them, they stay as they are."""
     try:
         return closed(document)
     except (GrammarError, RecursionError):
@@ -82,7 +82,7 @@ class _Closer:
         self.turning = False
 
     def child(self, schema: Any) -> Any:
-        """A schema of a whole value."""
+        """Closes a schema that applies to a whole value."""
         if not isinstance(schema, dict):
             return schema
         out = self.place(schema)
@@ -100,12 +100,13 @@ class _Closer:
         return out
 
     def place(self, schema: Any) -> Any:
-        """A schema that applies beside others to the same value."""
+        """Closes inside a schema that applies beside others to the same value."""
         if not isinstance(schema, dict):
             return schema
         self.turning = self.turning or not _TURNING.isdisjoint(schema)
         out: Document = rewritten(schema, self._inner)
-        # In a schema of their own: `additionalProperties` beside `properties` still looks at these names.
+        # A schema of their own, because `additionalProperties` beside `properties` must still see these
+        # names.
         listed = schema.get("properties")
         known = listed if isinstance(listed, dict) else {}
         more = {name: True for name in _asked_for(schema) if name not in known}
@@ -131,7 +132,7 @@ class _Closer:
             try:
                 if self._names(_target(self._root, reference), seen):
                     return True
-            except LookupError:  # another document: what it names is not known here
+            except LookupError:  # the reference leads to another document, whose names are not known here
                 pass
         return not _IN_PLACE.isdisjoint(schema) and any(
             self._names(part, seen) for keyword, _, part in inner_schemas(schema) if keyword in _IN_PLACE
@@ -139,7 +140,7 @@ class _Closer:
 
 
 def _target(root: Any, reference: str) -> Any:
-    """What a JSON pointer in a fragment points to. LookupError: nothing in this document."""
+    """The target of a JSON pointer in a fragment. LookupError: this document has none."""
     if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
         raise LookupError(reference)
     found = root
@@ -155,7 +156,7 @@ def _target(root: Any, reference: str) -> Any:
 
 
 def _asked_for(schema: Document) -> list[str]:
-    """The names that a schema may ask for."""
+    """The names that a schema may require."""
     lists = [schema.get("required")]
     dependent = schema.get("dependentRequired")
     lists += dependent.values() if isinstance(dependent, dict) else []
@@ -163,10 +164,10 @@ def _asked_for(schema: Document) -> list[str]:
 
 
 def closed_text(text: str, draft: int = 0) -> str:
-    """The same for a schema's JSON text. What is no JSON comes back as it is, for others to refuse.
+    """`closed` for a schema's JSON text. A text that is no JSON is returned as it is; the compile refuses it.
 
     Raises:
-        GrammarError: also a number that a double does not keep, or too deep a nesting.
+        GrammarError: as `closed`; a double cannot keep a number; the schema is nested too deeply.
     """
     try:
         document = json.loads(text, parse_float=_kept)

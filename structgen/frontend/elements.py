@@ -1,10 +1,10 @@
-"""Arguments as elements: how models write a tool call that is not one JSON object.
+"""Arguments as elements: tool calls of models that do not write them as one JSON object.
 
-In: an object schema. Out: a node of a ``_core.GrammarBuilder``. A style is a row of ``ELEMENT_STYLES``: what
-stands around a key, a value and an item. A string stands as it is up to the mark that closes its element, any
-other value is JSON; in nested styles objects and arrays are elements, too, and in calls of Python strings are
-quoted. The engine writes the schema like that and enforces every keyword of it, as in JSON
-(csrc/schema/write/elements.h). Cost: one node a mark.
+In: an object schema. Out: a node of a ``_core.GrammarBuilder``. A style is a row of ``ELEMENT_STYLES``, with
+the texts around a key, a value and an item. A string is raw text up to the mark that closes its element; any
+other value is JSON. In nested styles objects and arrays are elements, too. In calls of Python strings are
+quoted. The engine writes the schema so and enforces every keyword, as in JSON (csrc/schema/write/elements.h).
+Cost: one node for each mark.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Kinds = tuple[str, str, str, str, str, str]  # of texts, null, Booleans, numbers
 class ElementStyle:
     """A member is ``before KEY middle after VALUE ends close``, an item ``item after VALUE ends item_close``.
 
-    ``{kind}`` in `after` is one of `kinds`: what is written of texts, null, Booleans, numbers, arrays and
-    objects. A line break at its beginning may be left out. `ends` has what stands behind a value of each of
-    these kinds.
+    ``{kind}`` in `after` is one of `kinds`, the words for texts, null, Booleans, numbers, arrays and objects.
+    A line break at its beginning may be left out. `ends` has what stands behind a value of each of these
+    kinds.
     """
 
     before: str
@@ -36,18 +36,18 @@ class ElementStyle:
     close: str
     kinds: Kinds = ("", "", "", "", "", "")
     ends: Kinds = ("", "", "", "", "", "")
-    key_never: tuple[str, ...] = ()  # what no key contains
-    key_pattern: str = ""  # what a key has to match, an ECMA pattern
+    key_never: tuple[str, ...] = ()  # texts that no key contains
+    key_pattern: str = ""  # an ECMA pattern that every key matches
     entities: str = ""  # characters of keys that are written as ``&amp;``, ``&quot;`` and so on
-    newlines: bool = False  # a reader takes one in front of a string and one behind it off
-    between: str = ""  # from the second member or item on, in front of it
+    newlines: bool = False  # a reader removes one in front of a string and one behind it
+    between: str = ""  # in front of each member or item but the first
     python: bool = False  # strings are quoted, and constants are Python's
-    stop: str = ""  # what no string contains; empty: `close`
+    stop: str = ""  # a text that no string contains; empty: `close`
     item: str = ""
     item_close: str = ""
     nested: bool = False  # objects and arrays inside are elements, too
-    named_end: bool = False  # behind `close` the key stands once more, and `middle`
-    bare: bool = False  # blanks stand between elements, and nowhere else
+    named_end: bool = False  # the key and `middle` stand again behind `close`
+    bare: bool = False  # blanks stand only between elements
 
 
 _TEXT_OR_JSON = ("true", "false", "false", "false", "false", "false")
@@ -75,7 +75,7 @@ ELEMENT_STYLES = {
     "glm_xml": ElementStyle(
         "<arg_key>", "</arg_key>", "\n<arg_value>", "</arg_value>", key_never=("</arg_key>",)
     ),
-    # Its readers parse XML: what stands in CDATA is taken as it is.
+    # Its readers parse XML, and take the text in CDATA as it is.
     "minicpm_xml": ElementStyle(
         '<param name="',
         '"><![CDATA[',
@@ -184,9 +184,9 @@ def build(
 
     Args:
         part: the schema's node, as ``b.json`` gives it.
-        key_pattern: what every key has to match, an ECMA pattern; empty: what the style asks for.
-        spell: a mark's node.
-        blanks: at most so many stand between elements, and around a value that is JSON.
+        key_pattern: an ECMA pattern that every key matches; empty: the style's pattern.
+        spell: makes the node of a mark.
+        blanks: the most blanks between elements, and around a value that is JSON.
     """
 
     def after(kind: str) -> int:

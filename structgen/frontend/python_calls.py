@@ -1,7 +1,7 @@
 """Tool calls as Python writes them, of Llama 3.2 and 4 and others: ``[weather(city="Rome"), time()]``.
 
-In: functions with the schemas of their parameters. Out: schemas that can be written as calls; from a text,
-its calls. Cost: linear.
+In: functions with the schemas of their parameters; or a text. Out: schemas that can be written as calls; or
+the calls of the text. Cost: linear.
 
 A whole answer is a list of calls, or it is text that does not begin with ``[``: hosts read it like that. The
 engine writes the parameters (row "python" of elements.py) as members ``name=VALUE`` of an object, and JSON
@@ -22,14 +22,14 @@ from . import text_patterns
 
 __all__ = ["calls_of", "key_pattern", "no_call", "parameters"]
 
-_NAME = 1000  # bytes of a name
+_NAME = 1000  # the most bytes of a name
 
 #: Text that is no list of calls.
 no_call: dict[str, Any] = {"type": "regex", "pattern": r"([^\[](.|\n)*)?"}
 
 
 def parameters(name: str, schema: Any) -> dict[str, Any]:
-    """A function's parameters, the required ones first. UnsupportedSchema: a name that is none of Python."""
+    """A function's parameters, the required ones first. UnsupportedSchema: a name is no name in Python."""
 
     def fail(what: str, place: str = "") -> NoReturn:
         raise UnsupportedSchema(f"pythonic calls of '{name}': {what}", pointer=place)
@@ -54,9 +54,9 @@ def parameters(name: str, schema: Any) -> dict[str, Any]:
 
 
 def key_pattern(schema: Any) -> str:
-    """What a parameter may be called, as an ECMA pattern: those that are listed, and other names in ASCII.
+    """An ECMA pattern of parameters' names: the listed names, and other names in ASCII.
 
-    Empty where the schema says it: a function is called with what it lists.
+    Empty if the schema allows only listed names.
     """
     given = schema.get("properties") if isinstance(schema, dict) else None
     properties: list[str] = [*given] if isinstance(given, dict) else []
@@ -75,11 +75,11 @@ def _is_name(text: str) -> bool:
 def calls_of(text: str, names: tuple[str, ...] | None) -> list[tuple[str, str]] | None:
     """The calls of a whole text with their arguments as JSON; None: it is no list of calls.
 
-    `true`, `false` and `null` are read as well. names: of the functions; None: every name is one.
+    `true`, `false` and `null` are read as well. names: the functions' names; None: any name.
     """
     try:
         lines = [line.encode() for line in text.strip().splitlines(keepends=True)]
-        with warnings.catch_warnings():  # of Python's about escapes that it does not know
+        with warnings.catch_warnings():  # Python warns of unknown escapes
             warnings.simplefilter("ignore")
             tree = ast.parse(text.strip(), mode="eval").body
         if not isinstance(tree, ast.List) or not tree.elts:
@@ -99,7 +99,7 @@ def calls_of(text: str, names: tuple[str, ...] | None) -> list[tuple[str, str]] 
 
 
 def _as_written(node: ast.expr | ast.keyword, name: str, lines: list[bytes]) -> str:
-    """A name as the text has it: Python reads its normal form, `size_μm` for `size_µm`."""
+    """A name as the text has it. Python's parser gives its normal form, `size_μm` for `size_µm`."""
     line = lines[node.lineno - 1]
     if line.isascii():
         return name
@@ -109,7 +109,7 @@ def _as_written(node: ast.expr | ast.keyword, name: str, lines: list[bytes]) -> 
 
 
 def _json_text(value: Any) -> str:
-    """JSON that can be sent. Two escapes of Python that JSON reads as one character, or half of one, stay."""
+    """JSON in valid UTF-8. Halves of surrogate pairs stay escapes."""
     text = json.dumps(value, ensure_ascii=False)
     return json.dumps(value) if any("\ud800" <= char <= "\udfff" for char in text) else text
 

@@ -3,10 +3,10 @@
 In: pydantic's core schema of a number. Out: a schema document whose numbers the validator takes. Cost: a few
 sums in exact fractions.
 
-A JSON number with a point is read into a double first, also where a `Decimal` is made of it. So a bound has
-to hold for the double nearest to the text. Numbers of at most 15 digits come back from a double as they were
-written: where decimals are limited to those, bounds and multiples are those of the written number. Whole
-numbers are read exactly, whatever their size; they are what is written beyond the 15 digits.
+A JSON number with a point is first read into a double, also for a `Decimal`. So a bound has to hold for the
+double nearest to the text. A double keeps the digits of a number of at most 15 digits. Decimals are limited
+to these, so their bounds and multiples hold for the written number. Whole numbers of any size are read
+exactly, so beyond 15 digits only whole numbers are written.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .remarks import VALIDATOR
 Document = dict[str, Any]
 Bound = tuple[Any, bool]  # a number; whether it is excluded
 
-_EXACT_DIGITS = 15  # of a number that a double gives back
+_EXACT_DIGITS = 15  # a double keeps a number of so many digits
 _DIVISIBLE = 10**27  # the largest quotient that Python's decimals, of 28 digits, divide without rounding
-_FAR = 10**10  # quotients from which on a validator's rests are no use: a third of multiples are refused
-_DIVISOR = 10**6  # of a multiple that a grammar writes without much work
-_WIDEST = 10**4000  # a whole number that pydantic reads
+_FAR = 10**10  # from this quotient on a validator's rests are inexact: it refuses a third of the multiples
+_DIVISOR = 10**6  # the largest divisor whose multiples a grammar writes with little work
+_WIDEST = 10**4000  # pydantic reads whole numbers up to this
 _ROUNDED_DOWN = decimal.Context(_EXACT_DIGITS, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX)
 _ROUNDED_UP = decimal.Context(_EXACT_DIGITS, decimal.ROUND_CEILING, decimal.MIN_EMIN, decimal.MAX_EMAX)
 
@@ -46,8 +46,8 @@ def integer(base: Document, schema: Any, digits: int | None) -> Document:
 
 
 def whole(low: int | None, high: int | None, step: int, digits: int | None) -> tuple[int, int]:
-    """The bounds of an `int`: the user's, and in place of one that is missing that of 64 bits, or of so many
-    digits. Where the other bound, or a multiple, lies beyond it, a thousand times that."""
+    """The bounds of an `int`. A missing bound becomes that of 64 bits, or of `digits` digits. If the other
+    bound or a multiple lies beyond that, it becomes a thousand times that value."""
     least, most = (-(2**63), 2**63 - 1) if digits is None else (1 - 10**digits, 10**digits - 1)
     far = max(step, low or 0, -(high or 0))
     if far >= min(-least, most):
@@ -57,10 +57,10 @@ def whole(low: int | None, high: int | None, step: int, digits: int | None) -> t
 
 
 def floating(base: Document, schema: Any) -> Document:
-    """`base` with bounds that hold for the double that is read."""
+    """`base` with bounds that hold for the double nearest to the text."""
     exact = {k: v for k, v in base.items() if k not in _KEYWORDS}
     low, high = _bounds(schema)
-    # A text just below an open bound may be read as the bound: the next double is the bound then.
+    # A text just inside an open bound may be rounded to the bound, so the next double becomes the bound.
     if low is not None:
         low = (math.nextafter(low[0], math.inf), False) if low[1] else low
         low = None if low[0] == -math.inf else low
@@ -107,7 +107,7 @@ def _inside(x: float, low: Bound | None, high: Bound | None) -> bool:
 
 
 def decimals(base: Document, schema: Any) -> Document:
-    """Numbers, and strings where no bound is given: no pattern says the bounds of a number in a string."""
+    """Numbers, and without bounds also strings; no pattern bounds a number in a string."""
     places, digits, step = (schema.get(k) for k in ("decimal_places", "max_digits", "multiple_of"))
     low, high = _bounds(schema)
     limited = not (places is None and digits is None and step is None)
@@ -135,7 +135,7 @@ def decimals(base: Document, schema: Any) -> Document:
             "type": "number",
             **_written(_narrower((-size, True), low, max), _narrower((size, True), high, min)),
         }
-        if digits is not None and places is None:  # so many digits, wherever the point stands
+        if digits is not None and places is None:  # the point may stand anywhere
             most = min(digits, _EXACT_DIGITS)
             number["anyOf"] = [_places(k, most - k) for k in range(most + 1)]
         _divide(
@@ -143,7 +143,7 @@ def decimals(base: Document, schema: Any) -> Document:
             None if "anyOf" in number else behind,
             None if step is None else decimal.Decimal(str(step)),
         )
-        if whole == 0:  # the nought before the point is a digit too many
+        if whole == 0:  # the zero before the point exceeds the digits
             number["not"] = {"const": 0}
     if low is not None or high is not None or step is not None:
         return number
@@ -189,7 +189,7 @@ def _written(low: Bound | None, high: Bound | None) -> Document:
 
 
 def _number(value: Any) -> int | float:
-    """As `json` writes it. Decimals come here only with digits that a double keeps."""
+    """A number for `json`. Decimals have only digits that a double keeps here."""
     if isinstance(value, decimal.Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value  # type: ignore[no-any-return]

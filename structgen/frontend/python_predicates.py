@@ -1,7 +1,7 @@
-"""What validators written in Python ask of a string, where a pattern says it; which of them never refuse.
+"""Validators written in Python: patterns of their strings, and those that never refuse a value.
 
-In: the function of a pydantic validator. Out: a schema of the strings it takes, or None. Cost: the first time
-that a method of `str` is asked about, one call for each of the 1.1 million characters.
+In: the function of a pydantic validator. Out: a schema of the accepted strings, or None. Cost: the first
+question about a method of `str` calls it for each of the 1.1 million characters.
 
 Whether all characters of a text satisfy `str.isalpha` is decided character by character, so Python itself is
 asked about each: its Unicode is the one that counts.
@@ -21,10 +21,10 @@ import annotated_types
 
 Document = dict[str, Any]
 
-# Methods that hold for a text where they hold for each character of it, and at least one character is there.
+# Methods that hold for a text if it is not empty and they hold for each of its characters.
 _EACH = ("isalpha", "isalnum", "isdecimal", "isdigit", "isnumeric", "isspace")
 _EACH_OR_NONE = ("isascii", "isprintable")
-# Functions that refuse no value of the types they stand behind.
+# Functions that refuse no value of the types they are used with.
 _TOTAL: frozenset[Any] = frozenset(
     (
         *(
@@ -38,7 +38,7 @@ _TOTAL: frozenset[Any] = frozenset(
 
 
 def total(function: Any) -> bool:
-    """Whether a function that comes after the validation of a type refuses nothing, as far as is known."""
+    """Whether a function that runs after a type's validation is known to refuse no value."""
     try:
         return function in _TOTAL
     except TypeError:  # not hashable
@@ -67,7 +67,7 @@ def asked(function: Any) -> tuple[Any, bool] | None:
 
 
 def numbers(function: Any) -> bool | None:
-    """Of a predicate about infinity or NaN: whether it holds for every number of JSON. None: another."""
+    """Whether a predicate about infinity or NaN holds for every JSON number. None: another predicate."""
     found = asked(function)
     if found is None or found[0] not in (math.isfinite, math.isnan, math.isinf):
         return None
@@ -110,7 +110,7 @@ def unchanged(method: str) -> str:
 
 
 def _class(holds: Callable[[str], bool]) -> str:
-    """The characters for which it holds, as what stands between brackets in a pattern."""
+    """The characters that satisfy `holds`, as the inside of a pattern's brackets."""
     inside = (code for code in range(0x110000) if not 0xD800 <= code < 0xE000 and holds(chr(code)))
     out = []
     for _, run in itertools.groupby(enumerate(inside), lambda pair: pair[1] - pair[0]):

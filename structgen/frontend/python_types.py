@@ -133,7 +133,7 @@ def tools(given: list[Any], closed: bool = True, digits: int | None = None) -> t
 
 
 def parser_of_arguments(tool: Any) -> Parser:
-    """What reads the arguments of a call: of a Python function into the types of its signature."""
+    """The parser of a call's arguments; for a Python function it gives the types of the signature."""
     return schema_of(tool)[1] if _is_function(tool) else _parse_json
 
 
@@ -180,7 +180,7 @@ def _arguments_of(function: Any) -> Any:
         return dict(signature.bind(*args, **kwargs).arguments)
 
     functools.update_wrapper(arguments, function)
-    # What is read for hints and names; following __wrapped__ would lose a bound method's signature.
+    # Copies hints and names. __wrapped__ would lead to a signature with `self`, so it is removed.
     vars(arguments).pop("__wrapped__")
     arguments.__signature__ = signature  # type: ignore[attr-defined]
     return arguments
@@ -219,7 +219,8 @@ def _parse_json(text: str | bytes) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of pydantic's message; with the last one, which has the reason, where it ends open."""
+    """The first line of pydantic's message. If that line is incomplete, the last line, which has the reason,
+    is added."""
     first, *more = str(error).splitlines()
     return f"{first} {more[-1].strip().removeprefix('error: ')}" if first.endswith(":") and more else first
 

@@ -1,4 +1,4 @@
-"""Keywords in a Python type's schema that name what is left to parsing, and what a report says of it."""
+"""Keywords in a Python type's schema for conditions that only parsing checks, and their text in reports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the text front ends share: errors with a place, suggestions, and common expressions.
+"""Helpers of all text front ends: errors with a place, suggestions, and common expressions.
 
 In: a grammar's text, places in it as character offsets. Out: nodes of a ``_core.GrammarBuilder``.
-Cost: one call into the core a node.
+Cost: one call into the core for each node.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
 DEPTH = 200  # nested parentheses, nested grammars
-MOST = 1 << 30  # of a repetition
-NO_NAME = "\0"  # of a capture that nobody asked for
-NO_LIMIT = (1 << 28) - 1  # of tokens, of characters: more than any text has
+MOST = 1 << 30  # the largest bound of a repetition
+NO_NAME = "\0"  # the name of a capture that the user has not named
+NO_LIMIT = (1 << 28) - 1  # tokens or characters; no text has more
 TOO_MANY = f"the bound of a repetition is at most {MOST}"
 _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
 
@@ -30,7 +30,7 @@ _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
 def json_node(
     b: _core.GrammarBuilder, style: JsonStyle, schema: str, excludes: Sequence[str] = (), python: bool = False
 ) -> int:
-    """The JSON of a schema, without any of the texts in its strings; `python`: with True, False and None."""
+    """The JSON of a schema. No string contains one of `excludes`. `python`: writes True, False and None."""
     return b.json(schema, [], *style.core(), 0, list(excludes), python)
 
 
@@ -42,7 +42,7 @@ def fail(message: str, text: str, at: int) -> NoReturn:
 
 
 def sound(text: str) -> str:
-    """The text itself. GrammarError where it has half a surrogate pair, which no UTF-8 text has."""
+    """The text itself. GrammarError: it has half a surrogate pair, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -64,7 +64,7 @@ def text_of(given: object, what: str) -> str:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'value'?`` where a known name is close, else nothing."""
+    """``; did you mean 'value'?`` if a known name is close, otherwise nothing."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
@@ -96,7 +96,7 @@ def literal(b: _core.GrammarBuilder) -> Spell:
 
 
 def spelled(b: _core.GrammarBuilder, vocabulary: Vocabulary) -> Spell:
-    """Marks of a chat format: where one contains the name of a special token, the token will do as well."""
+    """Nodes of chat marks. A special token's name in a mark also matches the token itself."""
     names = [n for n, i in vocabulary.special_tokens.items() if n and i not in vocabulary.eos_token_ids]
     pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)")
 
@@ -123,7 +123,7 @@ def without(b: _core.GrammarBuilder, texts: Sequence[str]) -> int:
 
 class Marks:
     """Any text up to and including the first of some marks. Of several that end at the same place the longest
-    counts. Cost: linear in the marks, however many are asked for.
+    counts. Cost: linear in the marks, for any number of questions.
     """
 
     def __init__(self, b: _core.GrammarBuilder, marks: Sequence[str], spell: Spell | None = None) -> None:
@@ -149,12 +149,12 @@ class Marks:
 
 
 def across(mark: str, texts: Sequence[str]) -> list[str]:
-    """What a text before the mark cannot end with, or one of the texts begins in it and ends in the mark."""
+    """Endings forbidden before `mark`: with such an ending, one of the texts would reach into the mark."""
     return sorted({t[:k] for t in texts for k in range(1, len(t)) if mark.startswith(t[k:])})
 
 
 def early(end: str, ends: Sequence[str]) -> list[str]:
-    """What a text in front of `end` cannot end with, or one of the ends would be complete before `end` is."""
+    """Endings forbidden before `end`: with such an ending, another end would be complete before `end`."""
     found = {
         other[:k]
         for other in ends
@@ -165,7 +165,7 @@ def early(end: str, ends: Sequence[str]) -> list[str]:
 
 
 def all_but(spec: str) -> bool:
-    """Whether ``*`` or ``^3`` asks for any token but those named."""
+    """Whether a spec such as ``*`` or ``^3`` means all tokens but the named ones."""
     return spec.strip() == "*" or spec.lstrip().startswith("^")
 
 
@@ -209,7 +209,7 @@ def temperature(b: _core.GrammarBuilder, name: str, value: str, text: str, at: i
 
 
 def other_tokens(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:
-    """The special tokens that are none of these and do not end the text."""
+    """The other special tokens, without those that end the text."""
     never = {*ids, *vocabulary.eos_token_ids}
     return [i for i in vocabulary.special_token_ids if i not in never]
 

@@ -81,7 +81,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A call of which more comes: `Part`s, then the `Call`, unless the text is cut off."""
+    """The beginning of a call. `Part`s follow, then the `Call`, unless the text is cut off."""
 
     name: str
 
@@ -612,7 +612,7 @@ class ToolReply:
 def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> ToolReply:
     """The calls in a model's text, and the free text around them: the inverse of `Compiler.tools`.
 
-    A text that no grammar held to its style is read as well: what is no whole call stays text.
+    Texts of models without a grammar are read, too: an incomplete call stays text.
 
     Args:
         text: the text, special tokens in it as their names.
@@ -636,7 +636,7 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> 
 
 
 def known_or_meant(style: str) -> str:
-    """What an error says behind the name of an unknown style."""
+    """The end of an error about an unknown style."""
     return meant(style, STYLES) or f"; known: {', '.join(STYLES)}"
 
 
@@ -684,7 +684,7 @@ def _arguments_of(tool: Any, call: Call) -> dict[str, Any]:
 def partial_reply(
     style: str, tools: list[Any], arguments: Callable[[str], dict[str, Any]]
 ) -> Callable[[str], ToolReply]:
-    """What makes of the beginning of a text with calls the reply as far as it is known.
+    """A function from the beginning of a text with calls to the reply as far as it is known.
 
     Args:
         tools: those that may be called.

@@ -1,6 +1,6 @@
-"""A list of tools in any spelling as OpenAI's objects.
+"""Turns a list of tools in any spelling into OpenAI's objects.
 
-In: OpenAI's functions and custom tools, functions of Python, what an MCP client's ``tools/list`` gives,
+In: OpenAI's functions and custom tools, functions of Python, the result of an MCP client's ``tools/list``,
 Anthropic's tools. Out: OpenAI's objects of functions, and functions of Python as they are. Cost: one pass;
 schemas are neither copied nor looked at.
 
@@ -26,7 +26,7 @@ _INPUTS = ("inputSchema", "input_schema")
 
 
 class ToolError(GrammarError):
-    """A tool that is none; `place` is the field at fault, as in ``tools[2].name``."""
+    """A malformed tool; `place` is the field at fault, as in ``tools[2].name``."""
 
     def __init__(self, message: str, i: int | None = None, field: str = "") -> None:
         super().__init__(message)
@@ -107,7 +107,7 @@ def _custom(tool: Any, i: int) -> dict[str, Any]:
         "required": [INPUT],
         "additionalProperties": False,
     }
-    # Its text is what the caller asked for, however far other calls are held.
+    # The caller asked for this text, so the tool is strict whatever the strictness of others is.
     return _described(tool.get("name"), schema, tool.get("description"), True)
 
 
@@ -124,7 +124,9 @@ def identity(*request: Any) -> bytes | None:
     Three times as fast as writing JSON, and a tenth of a compile.
     """
     try:
-        return hashlib.sha256(marshal.dumps(request, 2)).digest()  # version 2 has no references: no luck
+        return hashlib.sha256(
+            marshal.dumps(request, 2)
+        ).digest()  # version 2 has no references: equal data, equal bytes
     except ValueError:
         return None
 

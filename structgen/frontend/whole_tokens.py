@@ -1,11 +1,11 @@
 """Whole tokens in a grammar: exactly this token, any token but those.
 
-In: ids of a vocabulary. Out: nodes of a ``_core.GrammarBuilder``. Cost: linear in the texts of the tokens
-named; the texts of a vocabulary are looked at once a grammar, and only where an ordinary token is named.
+In: ids of a vocabulary. Out: nodes of a ``_core.GrammarBuilder``. Cost: linear in the texts of the named
+tokens. The texts of the vocabulary are read once for each grammar that names an ordinary token.
 
-A special token is read as such. An ordinary one is its text, and one token has to begin where it begins and
-end where it ends (``GrammarBuilder.edge``): where ``"ab"`` is asked for, neither ``a``, ``b`` nor ``abc`` is
-it. Tokens of the same text are one.
+A special token is read as itself. An ordinary token is read as its text, and one token must cover exactly
+that text (``GrammarBuilder.edge``): ``"ab"`` is neither the tokens ``a``, ``b`` nor a part of ``abc``. Tokens
+of the same text are one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from . import source
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-_FEW = 1_000  # ordinary tokens that are listed
+_FEW = 1_000  # the most ordinary tokens of a list
 _NO_TEXT = 0xFE  # this byte and the next are in no token
 
 
 class WholeTokens:
-    """Those of one grammar. `name` is what an error calls a token that does not fit into a limit."""
+    """The whole tokens of one grammar. Errors call a token beyond a limit by `name`."""
 
     def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary) -> None:
         self.b = b
@@ -55,15 +55,16 @@ class WholeTokens:
         return parts[0] if len(parts) == 1 else self.b.choice(parts)
 
     def but(self, ids: Sequence[int], name: str) -> int:
-        """One token that is none of these and does not end the text."""
+        """One other token that does not end the text."""
         return self._or_special(self._alone(self._other_text(self._texts(ids)), name), ids)
 
     def any_but(self, ids: Sequence[int], name: str) -> int:
-        """Any number of such tokens; where no ordinary one is named, any text and special tokens in it."""
+        """Any number of tokens of `but`. If only special tokens are named, any text with other special tokens
+        in it."""
         return self.b.repeat(self.but(ids, name) if self._texts(ids) else self.char_but(ids), 0, -1)
 
     def char_but(self, ids: Sequence[int]) -> int:
-        """A character, or a special token that is none of these and does not end the text."""
+        """A character, or another special token that does not end the text."""
         return self._or_special(source.any_char(self.b), ids)
 
     def _texts(self, ids: Sequence[int]) -> list[bytes]:
@@ -81,7 +82,7 @@ class WholeTokens:
     def _other_text(self, texts: list[bytes]) -> int:
         """The text of any token but these, and others that no token has.
 
-        One byte is always a token's: a shortest way to an end is looked for, and has to be a token.
+        Of the other texts at least one byte is a token, because the search for a shortest end needs a token.
         """
         b = self.b
         if len(self.ordinary) <= _FEW:

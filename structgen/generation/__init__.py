@@ -1,8 +1,8 @@
 """Text from a model under a constraint: `sg.generate` and its siblings.
 
-options.py checks arguments, plan.py makes a prompt and its constraint ready, run.py is the loop, api.py the
-calls, many.py many prompts at once, streaming.py and partial.py a text while it is made, retry.py what
-follows a refused value, speculative.py several tokens a forward.
+options.py checks arguments, plan.py prepares a prompt and its constraint, run.py has the loop, and api.py the
+calls. many.py runs many prompts at once, streaming.py and partial.py show an unfinished text, retry.py draws
+again after a refused value, and speculative.py draws several tokens in a forward.
 """
 
 from __future__ import annotations

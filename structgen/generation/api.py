@@ -1,7 +1,7 @@
 """One call from a prompt and a constraint to a value: `sg.generate`, and `sg.agenerate` for asyncio.
 
-Enters: a model, a prompt, what the text must be. Leaves: `Result`: text, value, tokens, log-probabilities.
-Cost: one forward a token (n samples share it), one mask a token; see run.py.
+Enters: a model, a prompt, a constraint. Leaves: `Result`: text, value, tokens, log-probabilities. Cost: a
+forward and a mask for each token; n samples share the forward (run.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Call:
     """A call, checked and set up: its model, plan and texts.
 
     Args:
-        given: the keyword arguments. Errors: as `generate`.
+        given: the keyword arguments. Errors: those of `generate`.
     """
 
     def __init__(self, model: Any, prompt: Any, schema: Any, given: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class Call:
         self.run: Run | SpeculativeRun = opened(self.plan, self.texts, self.clock)
 
     def results(self, stop: Callable[[], bool] = lambda: False) -> list[Result[Any]]:
-        """Runs the texts to their ends. InvalidValue: a value is refused, and no attempt is left."""
+        """Runs the texts to their ends. InvalidValue: a validator refuses a value, and no attempt is left."""
         while self.run.live:
             if stop():
                 raise Cancelled
@@ -90,7 +90,7 @@ class Call:
         for _ in range(self.settings.retries):
             try:
                 plan = again(plan, failed, self.clock)
-            except UnsatisfiableSchema:  # every value was tried and refused
+            except UnsatisfiableSchema:  # the validator has refused every value
                 break
             fresh = plan.text(text.index)
             run = opened(plan, [fresh], self.clock)
@@ -110,11 +110,11 @@ class Call:
 
 
 class Cancelled(BaseException):
-    """Nobody waits for the call any more."""
+    """The caller no longer waits for the result."""
 
 
-# `typing.overload` keeps what it decorates, and with it this module's globals and all models that they lead
-# to, beyond the last collection at exit; the core would then report them as leaked.
+# `typing.overload` keeps the decorated functions beyond the last collection at exit, and with them this #
+# module's globals and every model that these reach. The core would then report the models as leaked.
 if TYPE_CHECKING:
 
     @overload
@@ -184,27 +184,27 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
         top_k: draw among the k most probable allowed tokens.
         top_p: draw among the fewest of those whose probabilities sum to at least this.
         min_p: draw among those at least this times as probable as the most probable one.
-        frequency_penalty, presence_penalty: as OpenAI has them, on the text's tokens.
-        repetition_penalty: of tokens in prompt and text; above 1 makes them less probable.
-        structure_penalty: below 1 multiplies the probability of a token that would go on repeating a
-            structure of the text, whatever its words, by this once for each place that it repeats beyond
-            four. For loops that a grammar allows. Without a constraint nothing is structure.
+        frequency_penalty, presence_penalty: as in OpenAI's interface, on the text's tokens.
+        repetition_penalty: a penalty on the tokens of prompt and text; above 1 makes them less probable.
+        structure_penalty: a factor below 1 on the probability of a token that would continue a repeated
+            structure of the text, whatever its words; it is applied once for each repeated place beyond four.
+            It ends loops that a grammar allows. Without a constraint it has no effect.
         logit_bias: dict of token id (or a special token's name) to a number that is added.
         seed: draws repeat under the same seed; result i does not depend on n.
-        n: how many results, which then come as a list.
+        n: the number of results, which come as a list.
 
     Where the text ends:
-        max_tokens: ids drawn at most, end-of-sequence included; less where the model's context ends.
-        stop: a text or several; the result ends where the stop text begins that is complete first. "ab" and
-            "b" are complete with the same character; then it ends before the longer one.
+        max_tokens: the most ids drawn, end-of-sequence included; fewer if the model's context ends before.
+        stop: a text or several. The result ends before the first stop text that is complete. "ab" and "b" are
+            complete at the same character; then the result ends before the longer one.
         complete: allow only tokens after which the text can still be completed within `max_tokens`.
 
     What comes before it:
         reasoning: how the model thinks before it answers: a `Reasoning`, the name of a family
             (`Reasoning.of`), or True or "auto" for what the model's chat template tells. The constraint is
             about the answer; `Result.reasoning` has the thoughts. Masks keep room for an answer.
-        answer_tokens: tokens that thoughts leave to the answer at least. None: a quarter of `max_tokens`; 0:
-            what a shortest answer needs.
+        answer_tokens: the least number of tokens that thoughts leave to the answer. None: a quarter of
+            `max_tokens`; 0: the tokens of a shortest answer.
 
     What else:
         whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: of JSON,
@@ -212,17 +212,17 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
         format: "plain" gives the prompt to the model as it is; "chat" puts it into the tokenizer's chat
             template, "embedded" into the form that the embedded model was trained on; "auto" is "embedded"
             for that model, "chat" for messages, else "plain".
-        retries: how often a text is drawn anew whose value a validator of its type refuses. `on_invalid`
+        retries: how often a text is drawn again after a validator of its type refused the value. `on_invalid`
             "forbid" forbids the refused value where it stood; "tell" adds the error to the prompt.
-        speculate: "auto", a list of drafters or a `structgen.speculation.Speculation`: several tokens a
-            forward, and the same ones as without, under the same seed too. Two things may change a text:
-            floating point, where a near tie falls the other way in a wider forward, and masks that met a
-            limit of work (with on_limit="subset"). "auto" does nothing for a model that cannot take drafts
-            back; drafters raise LanguageModelError there.
-        logprobs: False leaves `Result.logprobs` empty, which saves work when speculating.
+        speculate: "auto", a list of drafters or a `structgen.speculation.Speculation`: several tokens in a
+            forward. The text is the one without drafts, also under a seed. Two things may change it: a near
+            tie that a wider forward rounds the other way, and masks that met a limit of work (with
+            on_limit="subset"). If the model cannot take drafts back, "auto" does nothing, and drafters raise
+            LanguageModelError.
+        logprobs: False leaves `Result.logprobs` empty. That saves work with `speculate`.
         top_logprobs: the k most probable tokens of each place, before and after the mask.
-        confidence: above 0, `Result.field_probabilities` says for each leaf of the answer how probable its
-            value is; so many prefixes are read for a leaf at most (64 make most bounds equal).
+        confidence: the most prefixes to read for each leaf of the answer (64 make most bounds equal). Above
+            0, `Result.field_probabilities` has the probability of each leaf's value.
         compiler: compiles the constraint; by default one per model, kept with its caches.
 
     Returns:

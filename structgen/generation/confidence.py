@@ -15,12 +15,12 @@ tokens is read best first. A path is decided as soon as its bytes say which valu
               ->  "Po  ->  nte"    0.02   another value
               ->  "Li              0.28   open; it cannot become this value
 
-P(value) is the summed probability of its paths. Paths that are not read yet and may still spell this value
-make the upper bound; where none is left, the bounds are equal and the sum is exact. What is left of the reads
-goes to other values, whose bounds are wider.
+P(value) is the summed probability of its paths. The upper bound adds the paths that are not read yet and may
+still spell this value. If none is left, the bounds are equal and the sum is exact. The remaining reads go to
+other values, whose bounds are wider.
 
-Where a token crosses the border of the leaf (`":"Po`), paths begin in front of it, and those that do not
-write what precedes the leaf are left out of the sum and of what it is divided by.
+If a token crosses the border of the leaf (`":"Po`), paths begin in front of that token. Paths that do not
+write the text in front of the leaf count neither in the sum nor in its divisor.
 
 Invariants. low <= P(value) <= high. Bounds do not depend on how the text was drawn; penalties, biases,
 temperature and `max_tokens` are not part of the law.
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FieldProbability", "field_probabilities"]
 
-_AT_ONCE = 16  # prefixes of a forward
-_SHOWN = 5  # alternatives of a leaf
-_FOLLOWED = 16  # other tokens of a place that may lead to alternatives
-_LEAST = 1e-9  # a path with less is not read
-_FIRST = 1e-3  # paths of the value are read before others that have this much less
+_AT_ONCE = 16  # the most prefixes of a forward
+_SHOWN = 5  # the most alternatives of a leaf
+_FOLLOWED = 16  # the most tokens of a place that are followed towards alternatives
+_LEAST = 1e-9  # a path with less probability is not read
+_FIRST = 1e-3  # a path of the value comes before another one unless it is less probable by this factor
 _FAR = 1 << 20  # tokens: no limit
 _WORD = re.compile(rb"[^\s,\]}:]*")
 _BROKEN = re.compile(rb"\\(u[0-9a-fA-F]{0,3})?$|\\u[dD][89abAB][0-9a-fA-F]{2}(\\(u[0-9a-fA-F]{0,3})?)?$")
@@ -96,7 +96,7 @@ class _Json:
         self._value: Any = json.loads(text, parse_int=Decimal, strict=False)
 
     def decided(self, data: bytes, ended: bool) -> str | None:
-        """Which value the bytes have begun and ended; None: that is still open."""
+        """The value that the bytes spell completely; None: the value is still open."""
         data = data.lstrip()
         if not data:
             return None
@@ -113,7 +113,7 @@ class _Json:
         return _canonical(word.decode()) if ended or len(word) < len(data) else None
 
     def may(self, data: bytes) -> bool:
-        """Whether bytes that are not decided may still become this value."""
+        """Whether undecided bytes may still become this value."""
         data = data.lstrip()
         if not data:
             return True
@@ -146,7 +146,7 @@ class _Plain:
 
 
 def _canonical(text: str) -> str:
-    """One spelling for each JSON scalar; numbers that are equal are one. What is no JSON stays as it is."""
+    """One spelling for each JSON scalar, the same for equal numbers. Other text stays as it is."""
     try:
         value = json.loads(text, parse_float=Decimal, parse_int=Decimal, strict=False)
     except ValueError:
@@ -163,7 +163,7 @@ def _canonical(text: str) -> str:
 
 
 def _digits_agree(begun: str, whole: str) -> bool:
-    """Whether a number that begins so may be equal to another: its digits are those, but for zeros."""
+    """Whether a number with this beginning may equal `whole`: the digits agree, up to zeros."""
     if begun.startswith("-") != whole.startswith("-"):
         return begun in ("-0", "-") or begun.startswith("-0") and whole == "0"
     if "e" in begun.lower() or "E" in whole:
@@ -174,7 +174,7 @@ def _digits_agree(begun: str, whole: str) -> bool:
 
 @dataclass(slots=True)
 class _Path:
-    """A prefix: the answer's tokens up to a leaf, and those of a value behind them."""
+    """A prefix: the answer's tokens up to a leaf, then tokens of a value."""
 
     tokens: list[int]
     data: bytes = b""  # bytes behind the last whole token in front of the leaf
@@ -201,9 +201,9 @@ def field_probabilities(
     """The leaves of a finished answer, in their order.
 
     Args:
-        start: the prompt. tokens: of the whole text, ids. said: the answer, which ends that text.
+        start: the prompt. tokens: the ids of the whole text. said: the answer, which ends the text.
         is_json: whether the answer is JSON; else it is one leaf. ended: whether it is whole.
-        reads: prefixes read for each leaf at most.
+        reads: the most prefixes read for each leaf.
     """
     target = Target.of(lm, start, grammar, None, max_tokens=_FAR, budget="reject")
     words = _Words(lm.vocabulary, target)
@@ -226,7 +226,7 @@ def field_probabilities(
 
 
 def _leaves(said: str, is_json: bool, ended: bool) -> Iterator[tuple[str, int, str]]:
-    """(pointer, where it begins, text) of each scalar; empty containers are none."""
+    """(pointer, beginning, text) of each scalar. Empty containers have no scalar."""
     if not is_json:
         if ended:
             yield "", 0, said
@@ -258,15 +258,15 @@ class _Words:
 
 
 class _Leaf:
-    """The tree of what may stand in one leaf's place."""
+    """The tree of texts that may stand in the place of one leaf."""
 
     def __init__(self, target: Target, words: _Words, reader: _Json | _Plain, lead: bytes) -> None:
         self._target, self._words, self._reader, self._lead = target, words, reader, lead
         self._values: dict[str, float] = {}
         self._own: list[tuple[float, int, _Path]] = []  # paths that may become the value: a heap
         self._others: list[tuple[float, int, _Path]] = []  # paths that became another: a heap
-        # The probability of paths that are not followed: none may become the value; all may; they are still
-        # in front of the leaf.
+        # The probability of paths that are not followed: of those that cannot become the value, of those that
+        # # may, and of those that are still in front of the leaf.
         self._lost = self._dropped = self._before = 0.0
         self._serial = 0
 
@@ -298,7 +298,7 @@ class _Leaf:
 
     def _children(self, path: _Path, ids: Any, masses: Any) -> None:
         words, lead = self._words, self._lead
-        if len(path.data) < len(lead):  # only what goes on as the text does counts
+        if len(path.data) < len(lead):  # only paths that agree with the text in front of the leaf count
             firsts = [lead[len(path.data)]]
             others = np.zeros(len(ids), bool)
         else:
@@ -319,11 +319,11 @@ class _Leaf:
             self._child(path, int(ids[at]), float(masses[at]))
 
     def _said(self, path: _Path) -> bool:
-        """Whether an end behind this path leaves a value."""
+        """Whether the answer is a value if it ends behind this path."""
         return isinstance(self._reader, _Plain) or bool(path.data[len(self._lead) :].strip())
 
     def _near(self, value: bytes) -> bool:
-        """Whether a value that begins so may be this one."""
+        """Whether a value with this beginning may be the answer's value."""
         decided = self._reader.decided(value, False)
         return self._reader.may(value) if decided is None else decided == self._reader.text
 
@@ -337,7 +337,7 @@ class _Leaf:
         data = self._words.bytes_of(token)
         said, lead = path.data + data, self._lead
         if not (said.startswith(lead) or lead.startswith(said)):
-            return  # the text in front of the leaf is another
+            return  # the path writes another text in front of the leaf
         inside = len(said) >= len(lead)
         decided = self._reader.decided(said[len(lead) :], False) if inside else None
         if decided is not None:

@@ -3,11 +3,11 @@
 Enters: a `DiffusionLM`, a prompt, a constraint, a number of slots and steps. Leaves: `Denoised`. Cost: one
 forward a step, and a check of the canvas for every token that is about to be committed.
 
-The law: in every step a scheduler says which of the masked slots are to be filled, in which order. A slot
-takes the first of its tokens, in the order of their scores or as they are drawn, that the canvas allows. With
-``scheduler="random"`` and a step a slot that is the masked any-order law: a slot is drawn uniformly, and its
-token from the model's distribution given that it is allowed. It is not P(text | the text fits): no weight of
-what the other slots can still become is in it.
+The law: in every step a scheduler chooses masked slots and their order. The tokens of a slot are tried in the
+order of their scores, or as they are drawn, and the slot takes the first one that the canvas allows. With
+``scheduler="random"`` and one slot in each step this is the masked any-order law: a slot is drawn uniformly,
+and its token from the model's distribution over the allowed tokens. It is not P(text | the text fits),
+because it ignores the probability that the other slots can still be filled.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ..lm.load import compiler_of
 __all__ = ["Denoised", "Scheduler", "denoise"]
 
 _Scores = npt.NDArray[np.float64]
-_TRIED = 64  # tokens of a slot that are asked about, before a mask of the slot is asked for
+_TRIED = 64  # the most tokens of a slot that are checked one by one, before a mask of the slot is made
 
 
 class Chance(Protocol):
-    """Where draws come from; tests put an enumerator in its place."""
+    """A source of draws. Tests put an enumerator in its place."""
 
     def draw(self, weights: _Scores) -> int:
         """An index, in proportion to the weights, whose sum is positive."""
@@ -57,13 +57,13 @@ Scheduler = Callable[[_Scores, Sequence[int], int, Chance], "list[int]"]
 
 
 def confidence(probabilities: _Scores, masked: Sequence[int], least: int, chance: Chance) -> list[int]:
-    """The slots of whose token the model is surest (LLaDA)."""
+    """The slots with the most probable tokens (LLaDA)."""
     order = np.argsort(-probabilities.max(axis=1), kind="stable")
     return [masked[i] for i in order[:least]]
 
 
 def threshold(probabilities: _Scores, masked: Sequence[int], least: int, chance: Chance) -> list[int]:
-    """All slots with a token of 0.9 and more, and what the step has to fill (Dimple, Fast-dLLM)."""
+    """All slots with a token of probability 0.9 and more; at least `least` slots (Dimple, Fast-dLLM)."""
     best = probabilities.max(axis=1)
     order = np.argsort(-best, kind="stable")
     return [masked[i] for i in order[: max(least, int((best >= 0.9).sum()))]]
@@ -117,7 +117,7 @@ def _step_count(steps: int | None, slots: int) -> int:
 
 
 def _distribution(logits: npt.NDArray[np.float32], temperature: float, mask: int) -> _Scores:
-    """Probabilities a slot. The mask token is no token of a text."""
+    """The probabilities of each slot. The mask token gets 0, because no text contains it."""
     scores = np.asarray(logits, dtype=np.float64) / (temperature if temperature > 0 else 1.0)
     if mask < scores.shape[1]:
         scores[:, mask] = -np.inf
@@ -139,7 +139,7 @@ class _Filler:
         self.checks = self.refused = self.unknown = 0
 
     def fill(self, slot: int, probabilities: _Scores) -> bool:
-        """A token for a slot, the first that is allowed; False where none of those asked about is."""
+        """Fills a slot with the first allowed token. False: no allowed token was found."""
         left = probabilities.copy()
         for _ in range(min(_TRIED, len(left))):
             if left.max() <= 0:
@@ -183,7 +183,7 @@ def denoise(
     chance: Chance | None = None,
     **constraint: Any,
 ) -> Denoised:
-    """A text from a masked-diffusion model, which surely fits a constraint and the slots.
+    """A text from a masked-diffusion model. It always fits the constraint and the slots.
 
     Args:
         model: a `DiffusionLM`, `structgen.lm.diffusion.TransformersDiffusionLM` for one.
@@ -192,7 +192,7 @@ def denoise(
         slots: tokens of the text, its end and padding included.
         steps: forwards; as many as slots by default.
         scheduler: "confidence", "threshold", "random", or a function (`Scheduler`).
-        temperature: 0 takes the best token that is allowed, above it tokens are drawn.
+        temperature: 0 takes the best allowed token; above 0 tokens are drawn.
         seed: of the draws.
         pad: what stands behind the end token; that token again by default.
 

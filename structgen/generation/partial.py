@@ -1,10 +1,10 @@
-"""What is known of a value while its text is still being written.
+"""Reads the value of an unfinished text, as far as it is known.
 
-Enters: the beginning of a JSON text, and the Python type of the whole, where there is one. Leaves: the
-members and items that are certain. Cost: linear in the text, each time; no recursion over the text.
+Enters: the beginning of a JSON text, and the Python type of the whole, if there is one. Leaves: the members
+and items that are certain. Cost: linear in the text, each time; no recursion over the text.
 
-A number, `true` or a key at the end of the text may still go on, so it is left out. A string at the end is
-there as an `IncompleteString`. What a type's field has not got yet is None.
+A number, `true` or a key at the end of the text may continue, so it is left out. A string at the end becomes
+an `IncompleteString`. A missing field of a type is None.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOOSE_END = re.compile(
 
 
 class IncompleteString(str):
-    """A string of which more comes."""
+    """A string that is not finished."""
 
     __slots__ = ()
 
@@ -38,11 +38,11 @@ class IncompleteString(str):
 
 
 class _OpenDict(dict[str, Any]):
-    """An object of which more comes."""
+    """An object that is not finished."""
 
 
 class _OpenList(list[Any]):
-    """An array of which more comes."""
+    """An array that is not finished."""
 
 
 class Unknown:
@@ -123,10 +123,10 @@ def _loose(body: str) -> str:
 
 
 def typed(kind: Any) -> Callable[[Any], Any]:
-    """What turns a partial value into a partial value of the type.
+    """A function that turns a partial value into a partial value of the type.
 
-    Models and dataclasses are made without validation, their unknown fields None. What is whole is validated;
-    where that fails, it stays as it is.
+    Models and dataclasses are made without validation, and their unknown fields are None. Finished parts are
+    validated; a part that fails stays plain.
     """
     known: dict[Any, Any] = {}
 
@@ -188,7 +188,7 @@ def _plain(kind: Any, value: Any) -> Any:
 
 
 def _fits(kind: Any, value: Any) -> bool:
-    """Whether a value of which this much is known can be of the type."""
+    """Whether a partial value can still become a value of the type."""
     origin = typing.get_origin(kind) or kind
     if isinstance(value, list):
         return origin in (list, set, frozenset, tuple) or _is_tuple(kind)

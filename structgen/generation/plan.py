@@ -1,7 +1,7 @@
 """One prompt with its constraint, ready to run: the grammar, the first context, the budget.
 
 Enters: a model, a prompt, a constraint, settings. Leaves: a `Plan`, which makes `Text`s and reads finished
-ones into `Result`s. Cost: a compile, a tokenized prompt, and where the budget may bind one mask.
+ones into `Result`s. Cost: a compile, a tokenized prompt, and one mask if the budget may narrow masks.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = ["Plan", "opened", "planned"]
 
 @dataclass(slots=True)
 class Plan:
-    """What the texts of one prompt have in common.
+    """The common part of the texts of one prompt.
 
     Attributes:
-        room: tokens of a text at most. budget: tokens within which it must end; None: no promise.
-        attempt: how many texts were drawn for this prompt before, each with noise of its own.
-        told: the schema's warnings, which were given when it was compiled.
+        room: the most tokens of a text. budget: the text must end within so many tokens; None: no promise.
+        attempt: the number of earlier attempts for this prompt; each attempt has its own noise.
+        told: the schema's warnings, which the compile has given.
         answer: the grammar of the answer alone, which `read` reads; `grammar` is that of the whole text.
     """
 
@@ -142,8 +142,8 @@ class Plan:
         return greedy and form and words and (constraint is None or constraint.document() is not None)
 
     def _warnings(self, text: Text) -> list[str]:
-        """What the result tells of; a doubt is a Python warning too. A text that a limit or a stop string
-        shaped is not doubted: its tokens were not the model's choice."""
+        """The warnings of a result; a doubt is also a Python warning. A text that a limit or a stop string
+        shaped is not doubted, because the model did not choose its tokens."""
         drawn = text.logprobs if len(text.logprobs) == len(text.tokens) else []
         told = doubt(self.lm, sum(drawn), len(drawn))
         if told is None or not text.done or text.bound or not self._as_trained:
@@ -164,7 +164,7 @@ class Plan:
             raise InvalidValue(said, error, [(said, error)]) from error
 
     def _whole(self, said: str) -> bool:
-        """Whether a text that a stop string ended is one of the grammar's."""
+        """Whether a text that a stop string ended is a text of the grammar."""
         assert self.answer is not None
         matcher = self.answer.matcher()
         return matcher.accept_bytes(said) and matcher.is_accepting()
@@ -184,7 +184,7 @@ class Plan:
         return matcher.captures()
 
     def partial(self) -> Callable[[str], Any]:
-        """What makes of the beginning of a text the value as far as it is known; None: nothing is."""
+        """A function from the beginning of a text to its partial value. It gives None if nothing is known."""
         constraint = self.constraint
         if constraint is None or self.answer is None:
             return IncompleteString
@@ -203,15 +203,15 @@ class Plan:
         return read
 
     def finish(self, texts: list[Text]) -> None:
-        """What speculation leaves to be found out: whether the budget refused a token of a mask."""
+        """Finds out for texts of speculation whether the budget refused a token of a mask."""
         if self.budget is not None and self.grammar is not None:
             for text in texts:
                 text.bound = bound_by_budget(self.grammar, text.tokens, self.budget)
 
 
 def promised(lm: LanguageModel, settings: Settings, grammar: CompiledGrammar | None, room: int) -> int | None:
-    """The budget that the answer keeps: `room`, or None where nothing is promised. A promise that was asked
-    for and cannot be given is a Python warning. Errors: as `can_end_within`."""
+    """The budget that the answer keeps: `room`; None: no promise. If the caller asked for a promise that
+    cannot be given, a Python warning says so. Errors: those of `can_end_within`."""
     if not settings.complete or grammar is None or grammar.answer is None:
         return None
     whose = ""
@@ -275,7 +275,7 @@ def planned(
 
 
 def opened(plan: Plan, texts: list[Text], clock: Clock) -> Run | SpeculativeRun:
-    """A run of the plan's texts, speculative where that is asked for and the model can."""
+    """A run of the plan's texts. It is speculative if the call asks for that and the model can."""
     settings = plan.settings
     if settings.speculate is not None:
         from ..speculation.options import resolve

@@ -1,4 +1,4 @@
-"""What a generated text is handed out as.
+"""The results of `sg.generate`.
 
 Enters: a finished sequence. Leaves: `Result`. Cost: decoding and parsing the text once.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["InvalidValue", "Result", "TokenLogprobs"]
 
-_SHOWN = 80  # characters of a text in a repr
+_SHOWN = 80  # the most characters of a text in a repr
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -49,24 +49,24 @@ class Result(Generic[T_co]):
     Attributes:
         text: the answer, without end-of-sequence tokens and stop strings; bytes that are no UTF-8 become
             U+FFFD.
-        value: what the constraint makes of the text: parsed JSON, the Python type, a `ToolReply`; the text
-            itself without a constraint and for patterns. None when the text was cut off.
+        value: the constraint's reading of the text: parsed JSON, the Python type, a `ToolReply`; the text
+            itself without a constraint and for patterns. None: the text was cut off.
         tokens: the ids drawn, end-of-sequence included.
-        logprobs: the model's natural-log probability of each, before mask and temperature.
+        logprobs: the model's natural-log probability of each token, before mask and temperature.
         finish_reason: "stop" after an end-of-sequence token or a stop string, "length" when the tokens ran
             out.
         budget_bound: whether `max_tokens` forbade a token on the way that the grammar allows, so that the
-            text could still end in time. The text may then be shorter than the model would have had it. A
-            text that stopped where this is False is the same under any larger `max_tokens`.
+            text could still end in time. The text may then be shorter than without the limit. If this is
+            False and the text stopped, any larger `max_tokens` gives the same text.
         stopped_by: the stop string that ended the text.
         captures: the named parts of the text, for grammars and patterns that have names.
         top_logprobs: the most probable tokens of each place, where `top_logprobs=` asked for them.
         field_probabilities: the probability of each leaf's value, given the text in front of it, where
             `confidence=` asked for it.
-        attempts: texts that were drawn for this one: above 1 where `retries=` redrew invalid ones.
-        warnings: what the caller should hear of: keywords that surely do not mean what they say
-            (`SchemaWarning`), and that the request is probably outside what the embedded model knows
-            (`DoubtfulAnswer`). All are Python warnings too.
+        attempts: the number of draws for this text; above 1 if `retries=` drew again.
+        warnings: sentences about keywords that surely do not mean what they say (`SchemaWarning`), and about
+            a request that is probably beyond the embedded model (`DoubtfulAnswer`). All are Python warnings,
+            too.
         reasoning: the thoughts in front of the answer, without their marks; None: there are none.
         reasoning_tokens: tokens up to the border: those of the thoughts and their marks.
         ok: True; a `Failed` of `generate_many` has False.
@@ -123,7 +123,7 @@ def _short(text: str) -> str:
 
 
 class InvalidValue(StructgenError, ValueError):
-    """A text of the grammar that a validator of its Python type refuses, which no grammar could know.
+    """A text of the grammar whose value a validator of its Python type refuses.
 
     Attributes:
         text: the text. error: what the validator raised. attempts: the texts that were drawn, with their
@@ -137,7 +137,7 @@ class InvalidValue(StructgenError, ValueError):
         tried = f" after {len(attempts)} attempts" if len(attempts) > 1 else ""
         hint = "" if len(attempts) > 1 else "; retries=3 tries again"
         what = " ".join(line.strip() for line in str(error).splitlines() if "errors.pydantic.dev" not in line)
-        if not isinstance(error, ValueError):  # which alone says what it is about
+        if not isinstance(error, ValueError):  # only a ValueError has a message about the value
             what = f"its validator raised {type(error).__name__}: {what}"
         shown = text if len(text) <= 80 else text[:77] + "..."
         super().__init__(f"the text is valid and its value is refused{tried}: {what} in {shown}{hint}")

@@ -1,4 +1,4 @@
-"""What to ask for after a validator refused a value that its grammar allows.
+"""Plans the next attempt after a validator refused a value that the grammar allows.
 
 Enters: a plan and the error. Leaves: a plan that forbids the refused value, or one whose prompt tells the
 model what was wrong. Cost: a compile.
@@ -40,7 +40,7 @@ def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
 
 
 def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
-    """The grammar of answers less the refused values; None where it is no JSON Schema's."""
+    """The grammar without the refused values; None: it is not the grammar of a JSON Schema."""
     grammar = plan.answer
     if grammar is None or grammar._options is None:
         return None
@@ -57,9 +57,9 @@ def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
 
 
 def _places(error: Exception, value: Any) -> list[tuple[list[str | int], Any]]:
-    """Where the refused values stand. An error that names no place refuses the whole value.
+    """The places of the refused values. An error without a place refuses the whole value.
 
-    Where pydantic names several, all of them are forbidden: each was refused for itself.
+    If pydantic names several places, all are forbidden, because each value was refused by itself.
     """
     errors = getattr(error, "errors", None)
     listed = errors() if callable(errors) else []
@@ -70,7 +70,7 @@ def _places(error: Exception, value: Any) -> list[tuple[list[str | int], Any]]:
         for step in one.get("loc", ()):
             known = isinstance(at, dict) and isinstance(step, str) and step in at
             known |= isinstance(at, list) and isinstance(step, int) and 0 <= step < len(at)
-            if known:  # else the name of a union's branch or of a function
+            if known:  # otherwise the step names a union's branch or a function
                 at = at[step]
                 place.append(step)
         if (place, at) not in found:
@@ -79,7 +79,7 @@ def _places(error: Exception, value: Any) -> list[tuple[list[str | int], Any]]:
 
 
 def _not_at(place: Sequence[str | int], value: Any) -> dict[str, Any]:
-    """The schema of what has this value at this place."""
+    """The schema of all values that have this value at this place."""
     schema: dict[str, Any] = {"const": value}
     for step in reversed(place):
         if isinstance(step, str):
@@ -102,4 +102,4 @@ def _told(prompt: Any, failed: InvalidValue) -> Any:
             {"role": "assistant", "content": failed.text},
             {"role": "user", "content": f"That is not valid: {error}. Answer again."},
         ]
-    return prompt  # token ids: other draws are all there is
+    return prompt  # token ids cannot be extended with text, so only the draws change

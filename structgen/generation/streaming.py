@@ -1,10 +1,10 @@
-"""A text while it is being made: `sg.stream` and `sg.astream`.
+"""`sg.stream` and `sg.astream`: events of a text while it is made.
 
-Enters: the arguments of `sg.generate`. Leaves: an `Event` a token. Cost: that of `sg.generate`; looking at
+Enters: the arguments of `sg.generate`. Leaves: an `Event` for each token. Cost: that of `sg.generate`; each
 `Event.value` reads the text so far.
 
-Nothing runs but what is asked for: a step is made when the next event is wanted. So leaving the loop, closing
-the stream or cancelling the task ends the work.
+A step runs only when the caller asks for the next event. So the work ends when the caller leaves the loop,
+closes the stream or cancels the task.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Event(Generic[T]):
     """One token of one text.
 
     Attributes:
-        text: the characters of the answer that became certain with it; often none, or several.
-        reasoning: those of the thoughts in front of it.
+        text: the characters of the answer that became certain with this token; often none, or several.
+        reasoning: the same for the thoughts in front of the answer.
         part: "reasoning" for a token of thoughts or their marks, "answer" for the others; a token that holds
             the end of the mark and the beginning of the answer is one of the answer.
         token, logprob: its id, and the model's natural-log probability of it.
@@ -152,8 +152,8 @@ class Stream(Generic[T], Iterator[Event[T]]):
 
 
 class AsyncStream(Generic[T], AsyncIterator[Event[T]]):
-    """`Stream` for asyncio: each step runs in a worker thread. Cancelling the task that waits ends the work
-    after the forward under way."""
+    """`Stream` for asyncio: each step runs in a worker thread. If the waiting task is cancelled, the work
+    ends after the present forward."""
 
     def __init__(self, made: Callable[[], Stream[T]]) -> None:
         self._made = made
@@ -238,7 +238,7 @@ def stream(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
     The tokens are those of `sg.generate`. With `n` the events of all texts come as they are made.
 
     Raises:
-        What `sg.generate` raises, before the first event but for InvalidValue, which comes with the last.
+        The errors of `sg.generate`, before the first event; InvalidValue comes with the last event.
     """
     _no_retries(options)
     return Stream(Call(model, prompt, schema, options))

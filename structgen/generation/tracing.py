@@ -1,8 +1,9 @@
-"""How each token of a text came about: `sg.trace`.
+"""`sg.trace`: shows how each token of a text came about.
 
-Enters: the arguments of `sg.generate`. Leaves: a `Trace`: for each token the model's probability, what the
-mask took away, the best allowed and the best forbidden tokens; as a table, in colours, or as one HTML page.
-Cost: that of `sg.generate`, and two sums and two partial sorts of the vocabulary a token.
+Enters: the arguments of `sg.generate`. Leaves: a `Trace`: for each token the model's probability, the
+probability that the mask forbade, the best allowed and the best forbidden tokens; as a table, in colours, or
+as one HTML page. Cost: that of `sg.generate`, and for each token two sums and two partial sorts of the
+vocabulary.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Trace(Sequence[Seen], Generic[T]):
         )
 
     def html(self) -> str:
-        """One page without anything from elsewhere."""
+        """One HTML page that loads nothing."""
         about = f"{len(self.steps)} tokens, finish reason {self.result.finish_reason}"
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>structgen trace</title>'
@@ -154,7 +155,7 @@ class Trace(Sequence[Seen], Generic[T]):
 
 
 def trace(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Trace[Any]:
-    """Generate a text and tell how each of its tokens came about.
+    """Generates a text and records how each of its tokens came about.
 
         print(sg.trace(None, "Ana ordered 2 lamps", Order))
         sg.trace(None, "Ana ordered 2 lamps", Order).save("trace.html")

@@ -1,6 +1,6 @@
-"""What happened where a token was drawn, for a person who watches: `sg.trace` and the playground.
+"""Records of drawn tokens for people: `sg.trace` and the playground.
 
-Enters: the model's log-probabilities, the mask, the token; a draft tree and what was accepted of it. Leaves:
+Enters: the model's log-probabilities, the mask, the token; a draft tree and its accepted nodes. Leaves:
 `Seen` and `Drafted`, and their JSON. Cost: two sums and two partial sorts of the vocabulary a token.
 """
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Drafted", "Names", "Seen", "drafted", "seen", "shown"]
 
-_BEST = 8  # allowed tokens that are listed, and
-_REFUSED = 6  # forbidden ones
-_TAKEN = 0.01  # share of the probability from which on the mask counts as having changed the choice
+_BEST = 8  # the most allowed tokens listed
+_REFUSED = 6  # the most forbidden tokens listed
+_TAKEN = 0.01  # a mask that forbids at least this probability counts as a constraint
 
 _Row = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One token and its place.
+    """A drawn token, with the model and the mask at its place.
 
     Attributes:
-        token: the id. left: tokens that might still be written, this one included.
-        logprob: the model's own. masked: among the allowed tokens, before temperature.
+        token: the id. left: the most tokens that could still be written, this one included.
+        logprob: in the model. masked: among the allowed tokens, before temperature.
         kept: the probability of all allowed tokens. allowed: how many there are.
         best: allowed tokens, best first: (id, logprob, masked). refused: forbidden ones: (id, logprob).
-        seconds: what the mask took.
-        drafters: those that proposed the token, where it was drafted and accepted.
+        seconds: the time of the mask.
+        drafters: the drafters that proposed the token, if it was drafted and accepted.
     """
 
     token: int
@@ -55,7 +55,8 @@ class Seen:
 
     @property
     def kind(self) -> str:
-        """Who decided: "forced" (the grammar alone), "constrained" (it took 1% or more) or "free"."""
+        """Who decided: "forced" (the grammar alone), "constrained" (the mask forbade 1% or more) or
+        "free"."""
         if self.allowed == 1:
             return "forced"
         return "constrained" if self.kept < 1 - _TAKEN else "free"
@@ -82,7 +83,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """The draft tree of one forward: parents before children, -1 is the text so far."""
+    """The draft tree of one forward, parents before children. The parent -1 is the text so far."""
 
     tokens: list[int]
     parents: list[int]
@@ -170,7 +171,7 @@ def drafted(tree: DraftTree, path: Sequence[int], emitted: Sequence[int], names:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How tokens are written for people: the vocabulary, and the names of special tokens."""
+    """The texts of tokens for people: those of the vocabulary, and the names of special tokens."""
 
     vocabulary: Vocabulary
     special: Mapping[int, bytes]

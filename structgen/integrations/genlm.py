@@ -1,7 +1,7 @@
 """structgen inside genlm-control: a grammar as a potential over a language model's tokens.
 
 Enters: contexts, which are lists of the model's token objects, in any order. Leaves: log weights, 0 or -inf.
-Cost: one accept and one mask a context that continues a known one; others are replayed.
+Cost: one accept and one mask for each context that continues a known one. Other contexts are replayed.
 
     llm = PromptedLLM.from_name(name, backend="hf")
     potential = GrammarPotential(llm, engine_of(llm).compile("json_schema", schema))
@@ -49,7 +49,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
     Args:
         llm: a `PromptedLLM`, whose tokens the contexts are made of.
         grammar: compiled by `engine_of(llm)`.
-        contexts: places in texts that are kept; more cost memory, fewer cost replays.
+        contexts: how many places in texts are kept. More cost memory, fewer cost replays.
 
     Raises:
         VocabularyError: a token of the model is outside the grammar's vocabulary.
@@ -72,7 +72,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
         self._mask = allocate_bitmask(1, size)
 
     async def prefix(self, context: Sequence[Any]) -> float:
-        """0.0 where a text may begin so, else -inf."""
+        """0.0 if some text begins with the context, otherwise -inf."""
         return 0.0 if self._at(context) is not None else -np.inf
 
     async def complete(self, context: Sequence[Any]) -> float:
@@ -81,7 +81,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
         return 0.0 if matcher is not None and matcher.is_accepting() else -np.inf
 
     async def sparse_logw_next(self, context: Sequence[Any]) -> tuple[npt.NDArray[np.int64], float, float]:
-        """Places of the tokens that may come next, their log weight, and that of the end.
+        """The places of the tokens that may come next, their log weight, and the end's log weight.
 
         Raises:
             ValueError: the context is no beginning of a text.
@@ -95,7 +95,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
         return places[places >= 0], 0.0, 0.0 if matcher.is_accepting() else -np.inf
 
     def _at(self, context: Sequence[Any]) -> Matcher | None:
-        """The matcher behind a context, not to be changed; None where no text begins so."""
+        """The matcher behind a context; callers must not change it. None: no text begins with the context."""
         ids = tuple(token.token_id for token in context)
         known = self._kept.get(ids)
         if known is not None:

@@ -1,8 +1,8 @@
-"""structgen inside llama-cpp-python: a logits processor, and a draft model made of what must come next.
+"""structgen inside llama-cpp-python: a logits processor, and a draft model that drafts forced tokens.
 
-Enters: a `llama_cpp.Llama`, a constraint as a kind and a text. Leaves: what `create_completion`,
-`create_chat_completion` and `generate` take as `logits_processor`, and `Llama` as `draft_model`.
-Cost: a mask a token; the host's callback and its copy of the scores cost more.
+Enters: a `llama_cpp.Llama`, a constraint as a kind and a text. Leaves: a `logits_processor` for
+`create_completion`, `create_chat_completion` and `generate`, and a `draft_model` for `Llama`. Cost: a mask
+for each token; the host's callback and its copy of the scores cost more.
 
     llama = Llama("model.gguf")
     engine = engine_of(llama)
@@ -13,14 +13,14 @@ Cost: a mask a token; the host's callback and its copy of the scores cost more.
 
 Two things that the host does shape this file.
 
-**It ignores exceptions.** A processor is called from C, through ctypes: what it raises is printed, and the
-next token is then sampled without any constraint. So nothing is raised here. A text that cannot go on ends:
-its scores allow end tokens alone from there on, and `check()` raises what went wrong.
+**It ignores exceptions.** C calls a processor through ctypes. An exception is printed, and the next token is
+sampled without any constraint. So this processor raises nothing. A text that cannot continue ends: its scores
+then allow only end tokens, and `check()` raises the error.
 
 **It shows drafts as text.** With a draft model, a processor is called once for each drafted token, each time
-with *all* drafted ids behind the text. Which of them count as read only the draft model can know. So drafts
-come from a `Drafter`, which tells the processor how many are still pending; a `Llama` with another draft
-model is refused, and `Drafter(inner=that)` makes use of it.
+with *all* drafted ids behind the text. Only the draft model knows which of these ids are still drafts. So
+drafts come from a `Drafter`, which tells the processor how many are pending. A `Llama` with another draft
+model is refused; `Drafter(inner=that)` uses that model.
 
 Written for llama-cpp-python 0.3.36.
 """
@@ -109,8 +109,8 @@ def engine_of(llama: Any, **options: Any) -> HostEngine:
 class LogitsProcessor:
     """Constrains the texts of one `Llama`, one at a time, each from the start of the grammar.
 
-    A call belongs to the text before if its ids are those of the last call, or those and one more, as the
-    host samples. Any other ids are a new prompt, at the end of which a text begins.
+    A call continues the last text if its ids are those of the last call, or those and one sampled id. Any
+    other ids are a new prompt, and a text begins at its end.
 
     Args:
         llama: the model that will call it.
@@ -118,7 +118,7 @@ class LogitsProcessor:
             within it.
 
     Attributes:
-        error: why a text cannot go on; None while it can.
+        error: why the text cannot continue; None: it can.
 
     Raises:
         ValueError: the model drafts with something else than a `Drafter`.
@@ -158,14 +158,14 @@ class LogitsProcessor:
                 self.error = self._request.error
             if self.error is None:
                 return apply_bitmask(scores, self._mask[0])
-        except BaseException as error:  # Ctrl-C too: the host would sample as if nothing had happened
+        except BaseException as error:  # Ctrl-C, too, because the host would sample on without the constraint
             self.error = self.error or error
         ended = np.full(len(scores), -np.inf, np.float32)
         ended[list(self._request.end_token_ids)] = 0
         return ended
 
     def check(self) -> None:
-        """Raises what ended the text before its time."""
+        """Raises the error that ended the text, if there is one."""
         if self.error is not None:
             raise self.error
 
@@ -175,7 +175,7 @@ class LogitsProcessor:
         self._request.reset()
 
     def advance(self, ids: _Ids) -> None:
-        """Reads on to the end of `ids`, or begins a text there."""
+        """Reads the text up to the end of `ids`, or begins a new text there."""
         grown = len(ids) - (0 if self._ids is None else len(self._ids))
         if not self.continues(ids) or len(ids) == self._prompt:
             self.reset()
@@ -187,7 +187,7 @@ class LogitsProcessor:
         self._ids = np.array(ids, copy=True)
 
     def continues(self, ids: _Ids) -> bool:
-        """Whether ids are those of this text, and perhaps one more."""
+        """Whether `ids` are the ids of this text, with at most one more."""
         known = self._ids
         return (
             known is not None
@@ -196,7 +196,7 @@ class LogitsProcessor:
         )
 
     def draft(self, ids: _Ids, most: int, inner: Callable[[_Ids], _Ids] | None) -> list[int]:
-        """Tokens that are likely to come next: what must, then what `inner` guesses and the grammar takes."""
+        """A draft: the forced tokens, then the guesses of `inner` that the grammar accepts."""
         self.advance(ids)
         request = self._request
         if self.error is not None or request.is_terminated():

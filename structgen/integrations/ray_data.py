@@ -1,18 +1,19 @@
-"""Constrained texts for a data set, and the masks of texts, with Ray Data: a schema a row, several workers.
+"""Constrained texts of a data set, and masks of texts, with Ray Data. Each row has its own schema.
 
 Enters: batches of rows, as dictionaries of columns. Leaves: the same with more columns: `text` and `error` of
 `Texts`, those of `masks_of` and `error` of `Replays`. Cost: that of the model, or of `structgen.rl.replay`;
-each worker compiles what its rows ask for, once.
+each worker compiles each constraint of its rows once.
 
     rows = ray.data.read_parquet("prompts")  # columns: prompt, kind, constraint
     rows.map_batches(Texts, fn_constructor_kwargs={"model": "target"}, batch_size=16, concurrency=2)
     replayed("rollouts", "masks", vocabulary)  # a folder of JSONL: id, kind, constraint, tokens
 
-Replays go on where they were stopped. A part is written when it is done, and a part that a kill broke off is
-removed and made again.
+A stopped replay continues where it stopped. A part is written when it is done. If a kill broke a part off,
+the part is removed and made again.
 
-A constraint travels as its kind and text, since both are plain data; a compiled grammar would be compiled
-again where it is read. A row whose constraint is refused or whose text fails says so and ends no other.
+A constraint is sent as its kind and text, because both are plain data; a worker would compile a pickled
+grammar again. If a constraint is refused or a text fails, the row's `error` says so, and the other rows
+continue.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = ["Replays", "Texts", "masks_of", "replayed"]
 
 
 class Texts:
-    """What `map_batches` makes in every worker.
+    """The class that `map_batches` instantiates in every worker.
 
     Args:
         model: as in `structgen.generate`; None: the embedded model.
@@ -69,7 +70,7 @@ class Texts:
 
 
 class Replays:
-    """What `map_batches` makes in every worker to replay answers (`structgen.rl.replay`).
+    """The class that `map_batches` instantiates in every worker to replay answers (`structgen.rl.replay`).
 
     Args:
         vocabulary: of the model that wrote them.
@@ -96,7 +97,7 @@ class Replays:
 
 
 def masks_of(row: dict[str, Any]) -> rl.Masks:
-    """The masks of a row that `Replays` made. ValueError: its answer was refused; the row says why."""
+    """The masks of a row from `Replays`. ValueError: the answer was refused; the message gives the reason."""
     if row["error"]:
         raise ValueError(row["error"])
     words = (int(row["vocab_size"]) + 31) // 32
@@ -113,15 +114,15 @@ def replayed(
     parts: int = 16,
     **how: Any,
 ) -> int:
-    """The masks of a folder of JSONL, as Parquet in the folder `out`; run it again to go on.
+    """Writes the masks of a folder of JSONL as Parquet into the folder `out`. A second call continues.
 
     Args:
         source: rows with the fields id, kind, constraint and tokens (the answer's ids).
-        parts: files that the rows are written to; a kill loses those that are not whole.
+        parts: the number of files to write; a kill loses the incomplete ones.
         how: options of `Replays`.
 
     Returns:
-        How many rows were replayed now: those whose id `out` had not.
+        The number of rows that this call replayed. Rows whose id `out` has already are left out.
     """
     import pyarrow
     import pyarrow.parquet
@@ -138,7 +139,7 @@ def replayed(
     count = int(rows.count())
     if count:
         make = {"vocabulary": vocabulary, **how}
-        size = max(1, min(64, count // parts))  # a batch that is larger than a part would join parts
+        size = max(1, min(64, count // parts))  # a larger batch would join parts
         rows.map_batches(
             Replays, fn_constructor_kwargs=make, batch_size=size, concurrency=workers, num_cpus=0.5
         ).write_parquet(str(out))

@@ -3,9 +3,9 @@
 Enters: for each row the ids generated so far. Leaves: a mask a row, and an error for each row that has none.
 Cost: one comparison of lists a row, the new tokens, and a mask. Needs numpy alone, no host.
 
-A row is addressed by its text, not by its number or by how often it was seen: the matcher whose history
-shares the longest prefix with the row is extended, or forked and rolled back. So beams may trade places, and
-drafts may be asked about, come back shorter and be asked about again.
+A row is identified by its text, not by its number. The matcher whose history shares the longest prefix with
+the row is extended, or forked and rolled back. So beams may trade places, and a host may ask about drafts,
+shorten them and ask again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Rows:
     Args:
         grammars: one for all rows, or one for each equal share of them, in order.
         max_new_tokens: with it, only tokens are allowed after which the text can be completed in time.
-        on_dead: what a row that left the language allows: "eos" or "all".
+        on_dead: the mask of a row that left the language: "eos" allows the end tokens, "all" every token.
         on_error: "raise" once every other row has its mask, or "eos", which allows the end tokens alone.
 
     Attributes:
@@ -123,7 +123,7 @@ class Rows:
         return mask
 
     def _fill_within(self, mask: Mask, row: int, track: _Track, left: int) -> None:
-        """A mask under a budget; a draft that overran it is as dead as one that is no text."""
+        """Fills a mask under a budget. A draft beyond the budget is treated as outside the language."""
         if track.matcher.is_terminated():
             track.matcher.fill_bitmask(mask, row)
             return
@@ -154,7 +154,7 @@ class _Track:
         return other
 
     def grow(self, text: list[int]) -> bool:
-        """On to a text that begins with what was seen, as far as the grammar goes.
+        """Reads the rest of a text that begins with `seen`, as far as the grammar accepts it.
 
         False: the grammar refuses a token, or tokens stand behind an end.
         """
@@ -175,7 +175,8 @@ class _Track:
 
     @property
     def dead(self) -> bool:
-        """The row left the language. (What follows an end-of-sequence token is padding, not text.)"""
+        """Whether the row left the language. Tokens behind an end-of-sequence token are padding and do not
+        count."""
         return self.taken < len(self.seen) and not self.matcher.is_terminated()
 
 

@@ -1,4 +1,4 @@
-"""What an operator of a serving engine should see of its constraints: counters and lines of a log.
+"""Counters and log lines about constraints, for the operator of a serving engine.
 
 Enters: every compile and every mask of a host, with its time. Leaves: `Telemetry.counters`, a line a minute
 at INFO while there is work, a WARNING for what a request may suffer from, and the counters as Prometheus'
@@ -37,7 +37,7 @@ __all__ = ["Counters", "Telemetry", "gather"]
 
 _EVERY = 60.0  # seconds between two lines of the log
 _SLOW_MASK = 0.05  # seconds; a forward of a large model takes about as long
-_WARNINGS = 100  # of one kind; whoever has so many knows
+_WARNINGS = 100  # the most warnings of one kind
 _MOST = "_most"  # ends the names of counters that keep the largest amount, not the sum
 _FOLDER = "STRUCTGEN_COUNTERS_DIR"  # `gather` sets it, and the processes of the engines inherit it
 _WHAT = "See structgen.integrations.telemetry.Counters."
@@ -107,7 +107,7 @@ class Telemetry:
         return not known
 
     def compiled(self, grammar: CompiledGrammar, seconds: float, *, known: bool) -> None:
-        """A constraint was compiled, or the cache had it, and its first masks were made."""
+        """Counts a constraint that was compiled or found in the cache, with its first masks."""
         words = [] if known else not_enforced(grammar.report, unknown=True)
         self._add(
             compiles=1,
@@ -125,12 +125,12 @@ class Telemetry:
         self._tell()
 
     def refused(self, error: Exception) -> None:
-        """A constraint did not compile; its client is told why."""
+        """Counts a constraint that did not compile."""
         self._add(refused=1)
         self._log.info("structgen: a constraint was refused: %s", error)
 
     def filled(self, count: int, seconds: float, inexact: int) -> None:
-        """Masks were made in one call."""
+        """Counts the masks of one call."""
         self._add(masks=count, inexact=inexact, mask_seconds=seconds, mask_seconds_most=seconds)
         if inexact:
             self._warn("inexact", "a mask leaves out tokens that the grammar allows: limits are too small")
@@ -139,7 +139,7 @@ class Telemetry:
         self._tell()
 
     def failed(self, error: Exception) -> None:
-        """A request ended before its text did."""
+        """Counts a request that failed before its text ended."""
         self._add(failed=1)
         self._warn("failed", f"a request ends early: {type(error).__name__}: {error}")
 

@@ -14,8 +14,8 @@ Nothing is written into the scores: prompt lookup probes a processor with one te
 **Where the text begins.** Without `prompt_lengths` the first call's width is the prompt's. A later call
 belongs to the same text as long as its rows begin with that prompt and add to what was seen one token at a
 time, or several that the grammar accepts. Anything else is a new prompt, as in a chat: the old prompt, its
-answer with the end token, and a new question. Only a prompt that repeats the old one and then goes on as the
-grammar would, or by one token behind the end, cannot be told apart: call `reset()` first.
+answer with the end token, and a new question. A prompt that repeats the old one and continues as the grammar
+allows, or by one token behind the end, cannot be recognised: call `reset()` first.
 
 **Rows that left the language** (drafts that will be refused, beams of probability zero, tokens that somebody
 else forced) allow the end-of-sequence tokens alone, or with `on_dead="all"` everything. Nothing is raised.
@@ -60,7 +60,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
         prompt_lengths: columns of `input_ids` before the generated text, padding included: one number, or
             one a row. None: found out, see the head of this file.
         max_new_tokens: with it, only tokens are allowed after which the text can be completed in time.
-        on_dead: what a row that left the language allows: "eos" or "all".
+        on_dead: the mask of a row that left the language: "eos" allows the end tokens, "all" every token.
         on_error: where a row's mask or its tokens are beyond a limit of the engine: "raise", or "eos", which
             allows the end-of-sequence tokens alone in that row and goes on with the others.
 
@@ -138,7 +138,7 @@ def prefix_allowed_tokens_fn(
 
 
 class _Batch:
-    """Rows whose text begins somewhere: after columns that the caller names, or that are found out."""
+    """Rows with the column where their text begins; the caller gives it, or the calls show it."""
 
     def __init__(self, rows: Rows, prompt_lengths: int | Sequence[int] | None) -> None:
         self.rows = rows

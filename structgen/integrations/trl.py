@@ -8,8 +8,8 @@ answers' places, which TRL's fused head never writes out.
                           train_dataset=prompts, grammar=grammar)
     trainer.train()
 
-The problem. The sampler draws a token with p(token) / Z, where Z is the probability of all that the mask
-allows. TRL takes log p(token) for its log-probability. The ratio of the two is Z, at each token, and the
+The problem. The sampler draws a token with p(token) / Z, where Z is the probability of all allowed tokens.
+TRL takes log p(token) for the token's log-probability. At each token the ratio of the two is Z, and the
 gradient of log p pushes at tokens that were forced: with a negative advantage it takes probability away from
 a brace that had no alternative.
 

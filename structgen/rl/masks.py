@@ -34,7 +34,7 @@ TokenIds = Sequence[int] | npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Masks:
-    """What was allowed in front of each of n tokens.
+    """The masks in front of each of n tokens.
 
     Attributes:
         rows: int32, shape (distinct, ceil(V/32)): the masks, each once, as `allocate_bitmask` makes them.
@@ -106,14 +106,14 @@ def replay(grammar: CompiledGrammar, token_ids: TokenIds, *, max_bytes: int = 1 
     """The mask in front of each token of a text.
 
     Args:
-        grammar: what the text was generated under.
+        grammar: the grammar of the text.
         token_ids: the answer's ids, n of them: a sequence, an array or a tensor on the CPU. The prompt does
             not belong to them; the end-of-sequence token does where it was drawn.
         max_bytes: of the distinct masks, V/8 bytes each.
 
     Raises:
         ValueError: the grammar refuses a token; its place, id and bytes are named.
-        TypeError: what is given are no ids.
+        TypeError: `token_ids` are no ids.
         BudgetExceeded: the distinct masks take more than `max_bytes`; and what `fill_bitmask` raises.
     """
     return _replayed(grammar.matcher(), _ids(token_ids), max_bytes)

@@ -1,4 +1,4 @@
-"""Answers over HTTP: JSON, streams of events, and what becomes of either when the client leaves.
+"""Answers over HTTP, as JSON and streams of events. When a client leaves, its work ends.
 
 Enters: objects, the work that makes them. Leaves: responses. Cost: writing JSON.
 """
@@ -24,11 +24,11 @@ __all__ = ["Gone", "Json", "events", "unless_gone", "while_there"]
 
 T = TypeVar("T")
 _dumped = functools.partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_SEND_SECONDS = 60.0  # a reader that takes nothing for so long is gone
+_SEND_SECONDS = 60.0  # a client that reads nothing for so long counts as gone
 
 
 def _finite(value: Any) -> Any:
-    """Without the numbers that JSON has not, which Python reads (`1e999`, `NaN`) and answers repeat: null."""
+    """A copy with null for numbers that Python reads and JSON lacks (`1e999`, `NaN`); answers repeat them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -37,7 +37,7 @@ def _finite(value: Any) -> Any:
 
 
 def _written(content: Any) -> bytes:
-    """JSON as UTF-8. The copy without such numbers is made where one is found: hardly any answer has one."""
+    """JSON as UTF-8. The copy of `_finite` is made only if it is needed, which is rare."""
     try:
         text = _dumped(content)
     except ValueError:
@@ -57,7 +57,7 @@ class Gone(Exception):
 
 
 async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of some work, which is cancelled when the client leaves. Gone: it has left."""
+    """The result of some work. If the client leaves, the work is cancelled and Gone is raised."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_disconnected(request))
     try:
@@ -72,7 +72,7 @@ async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _looked_at(task: asyncio.Future[Any]) -> None:
-    """Nobody is left who would hear of its failure."""
+    """Reads a task's error, so that asyncio does not log it: the client is gone."""
     if not task.cancelled():
         task.exception()
 
@@ -97,7 +97,7 @@ async def _disconnected(request: Request) -> None:
 
 
 class _Events(EventSourceResponse):  # type: ignore[misc]
-    """A stream whose run ends with it, also where its first event is never asked for."""
+    """Ends its run when the response ends, even if the client leaves before it reads the first event."""
 
     run: RequestRun
 

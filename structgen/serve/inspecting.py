@@ -1,4 +1,4 @@
-"""What the engine says of a constraint, a document and a place in a text, for people.
+"""Explains a constraint, a document and a place in a text to people.
 
 Enters: a compiled grammar and what a person typed or looks at. Leaves: JSON. Cost: a mask or two; a refused
 JSON document some hundred small compiles (see `structgen.explain`).
@@ -24,12 +24,12 @@ from .service import Service
 __all__ = ["checked", "looked", "reported"]
 
 _BLANKS = b" \t\r\n"
-_SECONDS = 2.0  # after which no further refused token of a look is explained by trying schemas
-_SHOWN = 200  # bytes of a completion
+_SECONDS = 2.0  # after this time no further refused token is explained by trials of schemas
+_SHOWN = 200  # the most bytes of a shown completion
 
 
 def reported(compile: Callable[[], CompiledGrammar | None], text: str) -> dict[str, Any]:
-    """What is enforced, what constrains nothing, and what it took."""
+    """A report: the enforced keywords, those that constrain nothing, and the time."""
     begin = time.perf_counter()
     grammar = compile()
     compiled = time.perf_counter() - begin

@@ -3,17 +3,18 @@
 Enters: answers that need a mask. Leaves: `Answer.filled`, or `Answer.error`. Cost: the masks', in other
 threads; a copy for those that are known.
 
-No mask is made in the engine's thread, which all answers wait for: that an answer's masks were quick says
-nothing of its next one. They go one of two ways:
+No mask is made in the engine's thread, because all answers wait for that thread, and any mask may be slow. A
+request with quick masks so far and one with a slow mask are treated differently:
 
-- Those of a request whose masks were all quick: threads take them in order, and the engine waits for them a
+- If all masks of a request were quick, threads take its masks in order, and the engine waits for them a
   moment.
-- Those of a request of which a mask was slow: they get half of the processors at most, the request first
-  that had the least. The engine does not wait for them: such an answer joins the step after its mask.
+- If a mask of a request was slow, its masks share at most half of the processors with those of other slow
+  requests; the request with the least time so far comes first. The engine does not wait for them: the answer
+  joins the step after its mask is made.
 
-So a slow grammar takes processors from those that are slow as well, and from others once, with its first slow
-mask. Each grammar has a compiler of its own (`Service.compiled`), because grammars of one compiler wait for
-each other's masks.
+So a slow grammar takes processors from other slow grammars, and from quick ones only for its first slow mask.
+Each grammar has a compiler of its own (`Service.compiled`), because grammars of one compiler wait for each
+other's masks.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from .sequence import Answer
 
 __all__ = ["MaskThreads"]
 
-_QUICK_THREADS = 8  # those that hang in a first slow mask included
-_SLOW = 0.003  # seconds of a mask
-_SHARE = 16  # masks that are worth a thread of their own
+_QUICK_THREADS = 8  # threads in a first slow mask included
+_SLOW = 0.003  # seconds; a longer mask is slow
+_SHARE = 16  # so many masks get a thread of their own
 
 
 class _Line:
@@ -66,7 +67,7 @@ class _Line:
             self._changed.notify_all()
 
     def take(self) -> Answer:
-        """The next one; under the lock."""
+        """The next answer to fill. The caller has the lock."""
         return self._waiting.popleft()
 
     def _work(self) -> None:
@@ -87,7 +88,7 @@ class _Line:
 
 
 class _Fair(_Line):
-    """The answer first whose request had the least so far."""
+    """Takes the answer whose request has had the least time."""
 
     def take(self) -> Answer:
         chosen = min(self._waiting, key=lambda answer: answer.job.request.spent)
@@ -105,7 +106,8 @@ class MaskThreads:
         self._slow = _Fair("structgen-slow-mask", max(1, cpu_count() // 2), self._filled)
 
     def begin(self, answers: Sequence[Answer]) -> list[Answer]:
-        """Start on the masks of these answers; those that have one now, or very soon."""
+        """Starts the masks of these answers. Returns the answers whose masks are ready, or will be very
+        soon."""
         self._seen = self._count
         soon: list[Answer] = []
         quick: list[Answer] = []
@@ -121,7 +123,7 @@ class MaskThreads:
         return soon + quick
 
     def wait(self, answers: Sequence[Answer], seconds: float) -> None:
-        """Until the masks of these answers are there, at most so long."""
+        """Waits until the masks of these answers are filled, at most `seconds`."""
         until = time.monotonic() + seconds
         with self._changed:
             while not all(answer.filled for answer in answers):
@@ -130,7 +132,7 @@ class MaskThreads:
                     return
 
     def wait_for_any(self, seconds: float) -> None:
-        """Until there is a mask that was not there at the last `begin`, at most so long."""
+        """Waits until some mask was filled after the last `begin`, at most `seconds`."""
         with self._changed:
             if self._count == self._seen:
                 self._changed.wait(seconds)

@@ -1,7 +1,7 @@
-"""Memory of grammars that are gone, given back to the system.
+"""Gives the memory of dropped grammars back to the system.
 
-Enters: word that a large grammar goes. Leaves: nothing. Cost: a thread that is woken once a second at most,
-and some milliseconds then.
+Enters: calls that announce the end of a large grammar. Leaves: nothing. Cost: a thread that wakes at most
+once a second and then works for some milliseconds.
 
 A hostile grammar takes tens of megabytes in small pieces. glibc keeps them for the thread that had them: half
 a gigabyte stayed with a process that had answered sixteen requests.
@@ -17,12 +17,12 @@ from collections.abc import Callable
 
 __all__ = ["LARGE", "Memory"]
 
-LARGE = 4 << 20  # bytes of a grammar whose end is worth telling
-_SECONDS = 1.0  # by which its last references are gone
+LARGE = 4 << 20  # a grammar of so many bytes announces its end
+_SECONDS = 1.0  # after this its last references are gone
 
 
 class Memory:
-    """The thread that gives back; it lives while there is something to do."""
+    """The thread that gives memory back. It ends when there is no more work."""
 
     def __init__(self) -> None:
         self._trim: Callable[[int], object] | None = None
