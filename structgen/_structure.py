@@ -37,9 +37,8 @@ class StructureTrace:
         self.tokens: list[int] = []
         self._numbers: dict[bytes, int] = {}  # of masks
         self._marks = np.zeros(64, np.int64)
-        self._common = np.zeros(
-            65, np.int64
-        )  # [p + 1]: masks before and at p that equal the last ones; [0]: 0
+        # [p + 1]: the length of the longest common suffix of the masks up to p and of all masks; [0]: 0.
+        self._common = np.zeros(65, np.int64)
         self._size = 0
 
     def enter(self, mark: bytes) -> None:

@@ -81,7 +81,7 @@ def compile_kind(compiler: Compiler, name: str, value: Any, options: KindOptions
         known = [*KINDS, *ALIASES]
         raise ValueError(f"unknown kind {name!r}{meant(str(name), known)}; known: {', '.join(known)}")
     unknown = sorted(options.keys() - _OPTIONS - set(kind.options))
-    if unknown and kind is not KINDS["json_schema"]:  # whose method finds what was meant
+    if unknown and kind is not KINDS["json_schema"]:  # its method suggests the nearest name itself
         raise TypeError(f"a constraint of kind '{name}' takes no option {unknown[0]!r}")
     return kind.compile(compiler, kind.read(value), {**SERVED, **options})
 

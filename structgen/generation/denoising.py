@@ -86,12 +86,13 @@ class Denoised:
 
     Attributes:
         text, value: the text, and its value as `sg.generate` reads it.
-        tokens: of every slot, with what ends the text and the padding behind it.
-        checks: tokens of which it was asked whether they may be committed.
-        refused: those that the canvas proved wrong, and that the model would have written.
-        unknown: those of which it was not known; they were not committed.
-        completed: tokens that the canvas wrote because the model's were not allowed, or the steps ran out.
-        steps: forwards of the model. seconds: wall-clock time, that of the canvas apart.
+        tokens: the token of every slot, with the end token and the padding behind it.
+        checks: the number of tokens that were checked before a commit.
+        refused: the model's tokens that the canvas proved wrong.
+        unknown: tokens that the canvas could not decide; they were not committed.
+        completed: tokens that the canvas wrote because no token of the model was allowed, or the steps ran
+            out.
+        steps: forwards of the model. seconds: wall-clock time, with the canvas's time apart.
     """
 
     text: str

@@ -219,10 +219,10 @@ def _probed(body: dict[str, Any], engine: BestFirst) -> list[tuple[tuple[int, ..
         given = np.array(ids, np.int32), np.array(scores, np.float64)
         weighs = (given[1] > NEVER).all() and (given[1] < _FAR).all() and _real(tail) >= 0
         if not len(ids) or np.any(np.diff(ids) <= 0) or not weighs:
-            raise ValueError("a vector that is none")
+            raise ValueError("a probe is no vector")
         grammar = engine.walker.target.grammar
         if not isinstance(grammar, AnyText) and not grammar.matcher().accept_tokens(list(paths[at])):
-            raise ValueError("a prefix that the grammar refuses")
+            raise ValueError("the grammar refuses a prefix")
         found.append((paths[at], Vector(*given, 0.0, tail=float(tail))))
     return found
 
@@ -235,7 +235,7 @@ def _paths(tree: Any, width: int) -> list[tuple[int, ...]]:
         elif 0 <= _integer(parent) < at and 0 <= _integer(token) < width:
             found.append((*found[parent], token))
         else:
-            raise ValueError(f"prefix {at} hangs nowhere")
+            raise ValueError(f"prefix {at} has no parent or an unknown token")
     return found
 
 
@@ -247,7 +247,7 @@ def _restore(engine: BestFirst, body: dict[str, Any]) -> None:
         place = engine.root
         if at:
             if not 0 <= _integer(parent) < at:
-                raise ValueError(f"place {at} hangs nowhere")
+                raise ValueError(f"place {at} has no parent")
             place = SearchPlace(at, engine.places[parent], (), 0.0, 0.0)
             engine.places[parent].children.append(place)
             engine.places.append(place)
@@ -285,31 +285,31 @@ def _restore(engine: BestFirst, body: dict[str, Any]) -> None:
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{value!r:.20} stands where a whole number does")
+        raise TypeError(f"{value!r:.20} is no whole number")
     return value
 
 
 def _count(value: Any) -> int:
     if _integer(value) < 0:
-        raise ValueError(f"{value} stands where a count does")
+        raise ValueError(f"{value} is no count")
     return int(value)
 
 
 def _real(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
-        raise TypeError(f"{value!r:.20} stands where a number does")
+        raise TypeError(f"{value!r:.20} is no number")
     return float(value)
 
 
 def _logarithm(value: Any) -> float:
     if not NEVER <= _real(value) < _FAR:
-        raise ValueError(f"{value!r:.20} stands where a log-probability does")
+        raise ValueError(f"{value!r:.20} is no log-probability")
     return float(value)
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{value!r:.20} stands where true or false does")
+        raise TypeError(f"{value!r:.20} is neither true nor false")
     return value
 
 

@@ -229,7 +229,10 @@ def tool_use(
                 raise ApiError("'tool_choice' has no function with a name", param="tool_choice")
             named = name
             if named in ("auto", "none", "required"):
-                raise ApiError(f"{named!r} is a mode and no function here", param="tool_choice")
+                words = (
+                    f"'tool_choice' names the function {named!r}, which is a mode: give the mode as a text"
+                )
+                raise ApiError(words, param="tool_choice")
     elif choice is None:
         named = "auto"
     elif choice in ("auto", "none", "required"):
