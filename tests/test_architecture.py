@@ -245,6 +245,7 @@ OWN_THREADS = {
     "csrc/base/fork.cc",
     "csrc/engine/batch.cc",
     "csrc/engine/reaper.cc",
+    "csrc/engine/reaper.h",
 }
 
 
