@@ -692,7 +692,8 @@ TEST_CASE("atomic: patterns and grammars of every kind") {
   Script tags;
   tags.compile([source = tagged()](Compiler& c) {
     return c.grammar(source, 0,
-                     {{R"({"type":"object","properties":{"a":{"type":"integer"}}})", {}, {}, {}, {}, {}}}, true);
+                     {{R"({"type":"object","properties":{"a":{"type":"integer"}}})", {}, {}, {}, {}, {}}},
+                     true);
   });
   tags.each_call({"ab ", "<t>{\"a"}, "\":1}</t>c<x");
   check(tags);
