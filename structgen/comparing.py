@@ -139,15 +139,26 @@ def compare(a: Any, b: Any, **options: Any) -> Comparison:
     """How two schemas, types, patterns or grammars lie to each other. Arguments and errors are those of
     `contains`."""
     one, other = operand(a, **options), operand(b, **options)
-    overlap = _told(lambda: _intersection(one, other))
-    if overlap.reason and overlap.holds is None and not (one.is_json and other.is_json):
-        overlap = _walked(one.grammar(), other.grammar(), both=True)
+    overlap = _overlap(one, other)
     return Comparison(
         _contains(other, one),
         _contains(one, other),
         None if overlap.holds is None else not overlap.holds,
         overlap.witness,
     )
+
+
+def _overlap(one: Operand, other: Operand) -> Containment:
+    """Whether nothing is in both: `holds`, or a shortest text of both as the witness."""
+    found = _told(lambda: _intersection(one, other))
+    if found.holds is not None or (one.is_json and other.is_json):
+        return found
+    try:
+        return _walked(one.grammar(), other.grammar(), both=True)
+    except (UnsatisfiableSchema, UnsatisfiableCondition):
+        return Containment(True)
+    except _NOT_TOLD:
+        return found
 
 
 def _contains(wide: Operand, narrow: Operand) -> Containment:
@@ -243,7 +254,7 @@ def _by_texts(wide: Operand, narrow: Operand) -> Containment:
     try:
         of_wide = wide.grammar()
     except (UnsatisfiableSchema, UnsatisfiableCondition):
-        return Containment(False, shortest(of_narrow))
+        return _told(lambda: of_narrow)
     except _NOT_TOLD as error:
         return Containment(None, reason=f"the wide side alone was tried: {error}")
     return _walked(of_narrow, of_wide)

@@ -30,6 +30,7 @@ from .operands import operand
 __all__ = ["States", "RankedTexts", "count"]
 
 _STATES = 100_000
+_STEPS = 6_000_000  # of `count`: a sum is one, and one more for every 64 words of its number
 _CELLS = 2_000_000  # of the tables of `RankedTexts`
 
 
@@ -95,13 +96,14 @@ def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
 
     Raises:
         ValueError: max_bytes is negative, or None for a grammar with infinitely many texts.
-        BudgetExceeded: texts within the bound meet more than 100,000 states.
+        BudgetExceeded: texts within the bound meet more than 100,000 states, or the sums take more than
+        6,000,000 steps (some seconds).
         GrammarError: the grammar limits tokens. UnsatisfiableSchema: a schema has no value.
     """
     if max_bytes is not None:
         whole("max_bytes", max_bytes, 0)
     states = States(operand(grammar, **options).grammar())
-    level, total, length = {0: 1}, 0, 0
+    level, total, length, left = {0: 1}, 0, 0, _STEPS
     while level:
         total += sum(paths for state, paths in level.items() if states.accepts(state))
         if length == max_bytes:
@@ -110,7 +112,13 @@ def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
             raise ValueError("the grammar has infinitely many texts: give max_bytes")
         behind: dict[int, int] = {}
         for state, paths in level.items():
-            for letters, there in states.next(state):
+            further = states.next(state)
+            left -= (len(further) + 2) * (1 + paths.bit_length() // 4096)
+            if left < 0:
+                raise BudgetExceeded(
+                    f"counting takes too long, and {length} bytes are counted: take a smaller max_bytes"
+                )
+            for letters, there in further:
                 behind[there] = behind.get(there, 0) + paths * len(letters)
         level, length = behind, length + 1
     return total

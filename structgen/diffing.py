@@ -27,6 +27,7 @@ from ._checks import one_of
 from ._stack import roomy
 from .comparing import contains
 from .errors import GrammarError
+from .frontend.tool_lists import ToolError, check_names
 from .keywords import rewritten
 from .operands import Operand, _registry, operand
 from .testdata import Path, _target
@@ -84,7 +85,8 @@ def diff(
         A row for each schema of the old version and each way, in its order.
 
     Raises:
-        GrammarError: the two are of different kinds, or a single schema is malformed.
+        GrammarError: the two are of different kinds, a description is no OpenAPI 3.x, a tool has no name or
+        that of another, or a single schema is malformed.
         ValueError: an unknown direction.
     """
     one_of("direction", direction, ("request", "response", "both"))
@@ -133,7 +135,13 @@ def _side(schema: Any, known: dict[str, Any], options: dict[str, Any]) -> Operan
 
 
 def _kind(document: Any) -> str:
-    if isinstance(document, dict) and "openapi" in document and isinstance(document.get("paths"), dict):
+    if isinstance(document, dict) and ("openapi" in document or "swagger" in document):
+        if "swagger" in document:
+            raise GrammarError(
+                "a description of Swagger 2.0 is not read (key 'swagger'): turn it into OpenAPI 3"
+            )
+        if not isinstance(document.get("paths", {}), dict):
+            raise GrammarError("the 'paths' of an OpenAPI description are an object")
         return "an OpenAPI description"
     if isinstance(document, list) or (isinstance(document, dict) and isinstance(document.get("tools"), list)):
         return "a tool list"
@@ -146,9 +154,12 @@ def _schemas(document: Any) -> Iterator[tuple[tuple[str, Way], Any]]:
         yield ("", "request"), document
         yield ("", "response"), document
     elif kind == "a tool list":
-        for tool in document if isinstance(document, list) else document["tools"]:
+        tools = document if isinstance(document, list) else document["tools"]
+        for i, tool in enumerate(tools):
             if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
-                raise GrammarError("a tool of an MCP list is an object with a name and an inputSchema")
+                raise ToolError(f"tool {i} of an MCP list is no object with a name and an inputSchema", i)
+        check_names([tool["name"] for tool in tools])
+        for tool in tools:
             yield (tool["name"], "request"), tool.get("inputSchema", {"type": "object"})
             if "outputSchema" in tool:
                 yield (tool["name"], "response"), tool["outputSchema"]
@@ -170,7 +181,7 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any
             if "json" in media:
                 yield media, of(_object(content).get("schema", {}))
 
-    for path, item in document["paths"].items():
+    for path, item in document.get("paths", {}).items():
         item = _led(document, item)
         for method in _METHODS:
             operation = item.get(method)

@@ -187,25 +187,25 @@ def together(*parts: tuple[Operand, bool]) -> tuple[dict[str, Any], dict[str, An
     """
     branches: list[Any] = []
     documents: dict[str, Any] = {}
+    known: dict[str, Any] = {}  # what each URI means so far
     for part, wanted in parts:
         own = {f"{ROOT}{len(branches)}": part.document, **part.registry}
+        means = _meanings(own)
+        clash = any(uri in known and known[uri] != schema for uri, schema in means.items())
         # a relative reference has no meaning at `ROOT`
-        if _clash(own, documents) or any(not urlsplit(uri).scheme for uri in part.registry):
+        if clash or any(not urlsplit(uri).scheme for uri in part.registry):
             own = _renamed(own, len(branches))
+            means = _meanings(own)
         documents |= own
+        known |= means
         reference = {"$ref": f"{ROOT}{len(branches)}"}
         branches.append(reference if wanted else {"not": reference})
     return {"allOf": branches}, documents
 
 
-def _clash(own: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether a URI means one document here and another there."""
-
-    def means(documents: Mapping[str, Any]) -> dict[str, Any]:
-        return {uri: schema for name, document in documents.items() for uri, schema in _named(document, name)}
-
-    here, there = means(own), means(others)
-    return any(uri in there and there[uri] != schema for uri, schema in here.items())
+def _meanings(documents: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema that each URI of some documents means."""
+    return {uri: schema for name, document in documents.items() for uri, schema in _named(document, name)}
 
 
 def _named(node: Any, base: str) -> Iterator[tuple[str, Any]]:

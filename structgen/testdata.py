@@ -34,7 +34,7 @@ from ._stack import roomy
 from .checking import bytes_compiler
 from .comparing import shortest
 from .counting import RankedTexts
-from .errors import BudgetExceeded, StructgenError
+from .errors import BudgetExceeded, GrammarError, StructgenError
 from .grammar import CompiledGrammar
 from .keywords import ASSERTING, inner_schemas
 from .linting import outside
@@ -43,7 +43,10 @@ from .operands import ROOT, SPELLING, Operand, operand, together
 __all__ = ["Example", "ExamplesLeftOut", "examples"]
 
 _PROBES = 600  # schemas that are compiled for one call
+_LEAST = 10  # of them, however large they are
 _WORK = 10_000_000  # characters of schemas that are compiled for one call
+_PART = 200  # of them for each condition, which is a document of its own
+_NOT = 8  # of them for one character of a schema that is negated
 _SITES = 200
 _ROOMS = (16, 8, 4, 2, 1, 0)  # bytes beyond a shortest text, within which texts are drawn
 _LARGE = 2_000  # a length whose boundary is shown at most
@@ -107,9 +110,6 @@ def examples(
     side = operand(schema, **options)
     grammar = side.grammar()
     found = [Example(shortest(grammar), "shortest")]
-    search = _Search(side)
-    if side.is_json:
-        found.append(Example(search.typical(), "typical"))
     told: list[str] = []
     if n:
         shortest_bytes = len(found[0].text.encode())
@@ -119,16 +119,26 @@ def examples(
         drawn = (texts.draw(chance) for _ in range(n))
         found += [Example(text.decode("utf-8", "backslashreplace"), "drawn") for text in drawn]
     if side.is_json:
-        found += search.boundaries()
-        found += search.near_misses()
-    if search.stopped:
-        told.append(
-            f"the schema is large, so the search ended after {search.limit} compiles: boundaries and near "
-            "misses are left out; ask for parts of the schema"
-        )
+        try:
+            found = _searched(side, found, told)
+        except RecursionError:
+            raise GrammarError("the schema is nested too deeply to look for its boundaries") from None
     for text in told:
         warnings.warn(text, ExamplesLeftOut, stacklevel=outside())
     return list(dict.fromkeys(found))
+
+
+def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Example]:
+    """The examples of a schema with those that a search finds; `told` gets what the search left out."""
+    search = _Search(side)
+    typical = Example(search.typical(), "typical")
+    found = [found[0], typical, *found[1:], *search.boundaries(), *search.near_misses()]
+    if search.stopped:
+        told.append(
+            f"the schema is large, so the search ended after {search.probes} compiles: optional parts, "
+            "boundaries and near misses are left out; ask for parts of the schema"
+        )
+    return found
 
 
 def _ranked(grammar: CompiledGrammar, least: int, max_bytes: int | None, told: list[str]) -> RankedTexts:
@@ -155,17 +165,23 @@ def _ranked(grammar: CompiledGrammar, least: int, max_bytes: int | None, told: l
 class _Search:
     def __init__(self, side: Operand) -> None:
         self.side: Operand = side
-        size = len(repr(side.document))  # a large schema costs more a compile: it has fewer
-        self.limit: int = min(_PROBES, max(10, _WORK // (size + 1)))
+        self.size: int = len(repr(side.document))  # a large schema costs more a compile: it has fewer
+        self.work: int = 0
         self.probes: int = 0
+        self.third: int = 1  # of the limits: typical, boundaries and near misses have one each
         self.stopped: bool = False  # something was not looked for
 
     def first(self, *parts: tuple[Any, bool]) -> str | None:
         """A shortest value that satisfies each schema, or does not, as its flag says; None: none found."""
-        if self.probes >= self.limit:
+        spent = max(self.probes / _PROBES, self.work / _WORK if self.probes >= _LEAST else 0)
+        if spent * 3 >= self.third:
             self.stopped = True
             return None
         self.probes += 1
+        self.work += sum(
+            (self.size if part is self.side.document else _PART + len(repr(part))) * (1 if wanted else _NOT)
+            for part, wanted in parts
+        )
         sides = [(Operand(part, self.side.registry), wanted) for part, wanted in parts]
         try:
             document, registry = together(*sides)
@@ -192,6 +208,7 @@ class _Search:
     # ---- boundaries ----
 
     def boundaries(self) -> Iterator[Example]:
+        self.third = 2
         for count, (path, node, wrap) in enumerate(_sites(self.side.document)):
             if count >= _SITES:
                 self.stopped = True
@@ -206,6 +223,7 @@ class _Search:
     # ---- near misses ----
 
     def near_misses(self) -> Iterator[Example]:
+        self.third = 3
         document = self.side.document
         wraps = {path: wrap for path, _, wrap in _sites(document)}
         for path, node in _schemas(document, ()):

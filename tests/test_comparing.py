@@ -137,6 +137,14 @@ def test_two_context_free_grammars_may_stay_undecided() -> None:
     assert found.witness == "c"
 
 
+def test_what_is_too_much_to_tell_is_none_and_no_error() -> None:
+    brackets = bytes_compiler().gbnf(BRACKETS)
+    one, other = (re.compile(f"(a|b)*{x}(a|b){{20}}") for x in "ab")
+    for found in (sg.compare(one, other), sg.compare(one, brackets), sg.compare(brackets, other)):
+        assert found.a_in_b.holds is not True and "units of work" in found.a_in_b.reason + found.b_in_a.reason
+    assert sg.compare(False, brackets).relation == "narrower" and sg.compare(brackets, False).disjoint
+
+
 def test_grammars_of_both_and_of_the_difference() -> None:
     compiler = bytes_compiler()
     whole, big = compiler.json_schema({"type": "integer"}), compiler.json_schema({"minimum": 3})
@@ -180,8 +188,14 @@ def test_counts_of_schemas_and_grammars() -> None:
         sg.count(re.compile("a*"))
     with pytest.raises(ValueError, match="at least 0"):
         sg.count(re.compile("a*"), max_bytes=-1)
-    with pytest.raises(sg.BudgetExceeded, match="smaller max_bytes"):
-        sg.count({"type": "object"}, max_bytes=60)
+    endless = (
+        ({"type": "object"}, 60),
+        (re.compile("a*"), 1 << 60),
+        ({"type": "string", "maxLength": 1000}, None),
+    )
+    for grammar, most in endless:
+        with pytest.raises(sg.BudgetExceeded, match="smaller max_bytes"):
+            sg.count(grammar, max_bytes=most)
 
 
 def test_ranks_are_all_texts_once() -> None:

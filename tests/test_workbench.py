@@ -261,6 +261,20 @@ def test_tools_and_documents_of_other_kinds() -> None:
         sg.diff(old, ORDER)
 
 
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"swagger": "2.0", "paths": {}}, "Swagger 2.0"),
+        ({"openapi": "3.1.0", "paths": []}, "'paths' of an OpenAPI"),
+        ([{"name": "f"}, {"name": "f"}], "tools 0 and 1 have the same name"),
+        ({"tools": [{"name": "f"}, {"inputSchema": {}}]}, "tool 1 of an MCP list"),
+    ],
+)
+def test_documents_that_are_not_read_are_no_schemas_that_take_all(document: Any, words: str) -> None:
+    with pytest.raises(sg.GrammarError, match=words):
+        sg.diff(document, document)
+
+
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     old.write_text(json.dumps(ORDER))
@@ -283,9 +297,23 @@ def test_what_limits_leave_out_is_told(tmp_path: Path, capsys: pytest.CaptureFix
 
     large = {"type": "object", "properties": {f"key{i:06}": {"enum": [i, "x" * 20]} for i in range(20_000)}}
     with pytest.warns(
-        ExamplesLeftOut, match="ended after .. compiles: boundaries and near misses are left out"
+        ExamplesLeftOut, match="ended after .. compiles: optional parts, boundaries and near misses are"
     ):
         assert len(sg.examples(large, 0)) == 2
+    nested: Any = {}
+    for _ in range(150):
+        nested = {"items": nested}
+    wide = {"properties": {str(i): {"type": "string", "minLength": 2} for i in range(300)}}
+    for many in (nested, wide):
+        begin = time.process_time()
+        with pytest.warns(ExamplesLeftOut, match="the search ended after"):
+            found = sg.examples(many, 0)
+        assert time.process_time() - begin < 20 and "typical" in [example.kind for example in found]
+    assert {"boundary", "near miss"} <= {example.kind for example in found}
+    for _ in range(3000):
+        nested = {"items": nested}
+    with pytest.raises(sg.GrammarError, match="nested too deeply"):
+        sg.examples(nested, 0)
     (tmp_path / "open.json").write_text('{"type": "object", "properties": {"a": {"type": "integer"}}}')
     assert main(["examples", str(tmp_path / "open.json"), "-n", "3"]) == 0
     assert "texts are drawn from those of at most" in capsys.readouterr().err
