@@ -363,8 +363,16 @@ class Compiler:
 
         style = JsonStyle.of(options, **structural_tag.PLAIN.arguments())
         recipe: _Recipe = ("structural_tag", (spec,), style.arguments())
-        built = structural_tag.build(spec, self.vocabulary, style)
-        return self._built(*built, spec, self._subset(on_limit), recipe)
+
+        def compiled(part: Any) -> CompiledGrammar:
+            built = structural_tag.build(part, self.vocabulary, style)
+            return self._built(*built, part, self._subset(on_limit), recipe)
+
+        try:
+            return compiled(spec)
+        except GrammarError as error:
+            structural_tag.name_part(error, spec, compiled)
+            raise
 
     def tools(
         self,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ._checks import truth
 from ._siblings import beside
 from .conditions import Condition
 from .errors import GrammarError, UnsatisfiableSchema
@@ -261,6 +262,8 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     if param != "tools":
         return Constraint(param, value, name, documents=documents)
     choice, style, parallel, strictness = (given.get(option) for option in TOOL_OPTIONS)
+    if parallel is not None:
+        truth("parallel_tool_calls", parallel)
     if callable(choice) and not isinstance(choice, str | dict):
         choice = getattr(choice, "__name__", choice)
     if style is not None and style not in STYLES:

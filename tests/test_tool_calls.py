@@ -132,6 +132,8 @@ def test_mistakes() -> None:
 def test_misspelled_parameters_do_not_become_none(tool: dict[str, Any], words: str) -> None:
     with pytest.raises(sg.GrammarError, match=re.escape(words)):
         sg.generate(None, "x", tools=[tool], tool_choice="required")
+    with pytest.raises(TypeError, match="parallel_tool_calls is True or False, not 'no'"):
+        sg.generate(None, "x", tools=[{"name": "f"}], parallel_tool_calls="no")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("style", [name for name, row in ALL.items() if row.parameters.endswith("_xml")])

@@ -37,6 +37,7 @@ know. The engine writes elements (elements.py).
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -46,6 +47,7 @@ from .._stack import roomy
 from ..errors import GrammarError
 from ..json_options import JsonStyle
 from . import closing, elements, gbnf, python_calls, source
+from .tool_lists import NAMED
 from .whole_tokens import WholeTokens
 
 if TYPE_CHECKING:
@@ -104,6 +106,25 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
     return {"type": "triggered_tags", "triggers": spec.get("triggers"), "tags": tags}
 
 
+def name_part(error: GrammarError, spec: Any, compiled: Callable[[Any], object]) -> None:
+    """Puts the name of the part whose schema makes the error alone in front (`NAMED`: tools have names)."""
+    todo = deque([spec])
+    while todo:
+        node = todo.popleft()
+        if isinstance(node, list):
+            todo.extend(node)
+        elif isinstance(node, dict):
+            todo.extend(held for key, held in node.items() if key != "json_schema")
+        if isinstance(node, dict) and isinstance(named := node.get(NAMED), str):
+            try:
+                compiled({**node, NAMED: None})
+            except GrammarError as own:
+                if own.message == error.message:
+                    error.message = f"{named}: {error.message}"
+                    error.args = (error.message,)
+                    return
+
+
 class _Inside:
     """A builder whose lexemes are spelled as a JSON string holds their texts."""
 
@@ -143,7 +164,7 @@ class _Formats:
             names = ", ".join(KINDS)
             hint = source.meant(str(kind), KINDS) or f"; known: {names}"
             self.fail(f"'{kind}' is no format{hint}", path)
-        self.known(spec, FIELDS[kind], path)
+        self.known(spec, (*FIELDS[kind], NAMED) if kind == "json_schema" else FIELDS[kind], path)
         self.depth += 1
         if self.depth > source.DEPTH:
             self.fail("formats nest too deeply", path)

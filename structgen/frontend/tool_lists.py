@@ -70,6 +70,11 @@ def _openai(tool: Any, i: int) -> Any:
     schema = tool[given[0]] if given else None
     if isinstance(schema, dict) and "type" not in schema:
         schema = {"type": "object", **schema}  # the protocol passes arguments by name
+    elif (
+        isinstance(schema, dict) and isinstance(schema["type"], str | list) and "object" not in schema["type"]
+    ):
+        words = f"tool {i} has arguments of type {schema['type']!r:.60}, and a call passes them by name"
+        raise ToolError(f"{words}: give a schema of an object", i, given[0])
     about = tool.get("description") or tool.get("title")
     return _described(tool.get("name"), schema, about, tool.get("strict"))
 
@@ -81,6 +86,9 @@ def _described(name: Any, parameters: Any, about: Any, strict: Any) -> dict[str,
 
 # The name of a custom tool's text among arguments, and the keyword that holds the Lark grammar of the text.
 INPUT, LARK = "input", "x-structgen-lark"
+
+# The field of a structural tag's schema that says in an error whose schema it is.
+NAMED = "x-structgen-named"
 
 
 def _custom(tool: Any, i: int) -> dict[str, Any]:

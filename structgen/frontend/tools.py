@@ -50,7 +50,7 @@ from . import python_calls, source
 from .closing import closed_parameters
 from .python_types import schema_of
 from .python_types import tools as tools_document
-from .tool_lists import INPUT, LARK, ToolError, check_names, listed, name_of
+from .tool_lists import INPUT, LARK, NAMED, ToolError, check_names, listed, name_of
 
 Strictness = Literal["auto", "function", "parameter"]
 STRICTNESS: tuple[Strictness, ...] = ("auto", "function", "parameter")  # each holds more than the one before
@@ -461,7 +461,10 @@ def structural_tag(
     if must and not functions:
         raise GrammarError("a tool call is required, but there are no tools")
     if style == ARGUMENTS:
-        return {"type": "structural_tag", "format": _arguments(row, functions[0][1], "the tool")}
+        return {
+            "type": "structural_tag",
+            "format": _arguments(row, functions[0][1], f"the tool {functions[0][0]!r:.80}"),
+        }
     if row.parameters == "python":
         functions = [(name, python_calls.parameters(name, schema)) for name, schema in functions]
     tags = [_tag(row, name, schema) for name, schema in functions]
@@ -541,7 +544,7 @@ def _arguments(row: Style, schema: Any, what: str) -> dict[str, Any]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     text = properties.get(INPUT) if isinstance(properties, dict) else None
     if not isinstance(text, dict) or not isinstance(text.get(LARK), str):
-        return {"type": "json_schema", "json_schema": schema, "style": row.parameters}
+        return {"type": "json_schema", "json_schema": schema, "style": row.parameters, NAMED: what}
     if row.parameters != "json":
         raise ToolError(f"{what} has a Lark grammar, which only styles whose arguments are JSON can write")
     begin = {"type": "regex", "pattern": rf'\{{"{INPUT}": ?'}
@@ -606,6 +609,10 @@ def _function(tool: Any, i: int, closed: bool, digits: int | None = None) -> tup
     parameters = function.get("parameters")
     if parameters is None:
         return function["name"], NOTHING
+    if not isinstance(parameters, dict | bool):
+        raise ToolError(
+            f"the parameters of tool {i}, {function['name']!r:.80}, are no JSON Schema", i, "parameters"
+        )
     return function["name"], closed_parameters(parameters) if closed else parameters
 
 
