@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["FAMILIES", "Reasoning", "Splitter", "compose", "mark_names", "reasoning_of"]
 
 Part = Literal["reasoning", "answer"]
+_LONGEST = 1_000  # characters of a mark or a gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,12 @@ class Reasoning:
             value = getattr(self, name)
             if not isinstance(value, str):
                 raise TypeError(f"{name} of Reasoning is a text, not {value!r:.60}")
-            source.sound(value)
+            try:
+                source.sound(value)
+            except GrammarError as error:
+                raise ValueError(f"{name} of Reasoning: {error.message}") from None
+            if len(value) > _LONGEST:
+                raise ValueError(f"{name} of Reasoning has {len(value)} characters, more than {_LONGEST}")
             if not value and name != "gap":
                 raise ValueError(f"{name} of Reasoning must not be empty")
         if self.end in self.start:

@@ -195,6 +195,8 @@ def test_the_least_room_is_exact_and_below_it_nothing_is_allowed() -> None:
         ({"end": "think"}, ValueError, "end of Reasoning, 'think', stands in start"),
         ({"max_tokens": -1}, ValueError, "max_tokens of Reasoning must be at least 0"),
         ({"max_tokens": 1.5}, TypeError, "max_tokens of Reasoning is a whole number"),
+        ({"start": "a\ud800"}, ValueError, "start of Reasoning: .ud800 is half a surrogate"),
+        ({"end": "</think>" * 1000}, ValueError, "end of Reasoning has 8000 characters"),
         ({"required": 1}, TypeError, "required of Reasoning is True or False"),
     ],
 )

@@ -6,6 +6,7 @@ Oracle: brute force over token strings, and enumeration of every outcome of a tr
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import os
 import random
@@ -146,3 +147,17 @@ def test_who_cannot_draft_is_refused(wrong: Any) -> None:
     lm = TableModel(1)
     with pytest.raises(TypeError, match="guess is a function"):
         sample(lm, [], grammar=choice(lm, ["a"]), guess=wrong)
+
+
+@pytest.mark.parametrize(("wrong", "words"), [(3, "not 3"), (None, "not None"), (["a"], "'a' is none")])
+def test_a_guess_that_is_no_ids_is_named(wrong: Any, words: str) -> None:
+    lm = TableModel(1)
+    with pytest.raises(TypeError, match=f"guess gives token ids, .*{words}"):
+        sample(lm, [], grammar=choice(lm, ["a"]), guess=lambda tokens: wrong)
+
+
+def test_a_guess_without_an_end_is_read_as_far_as_the_room_goes() -> None:
+    lm = TableModel(1)
+    asked = {"grammar": choice(lm, ["a", "ab"]), "method": "cars", "max_tokens": 6, "seed": 1}
+    plain, drafted = (sample(lm, [], guess=g, **asked) for g in (None, lambda tokens: itertools.repeat(0)))
+    assert [s.tokens for s in plain] == [s.tokens for s in drafted]

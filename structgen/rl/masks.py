@@ -113,10 +113,14 @@ def replay(grammar: CompiledGrammar, token_ids: TokenIds, *, max_bytes: int = 1 
 
     Raises:
         ValueError: the grammar refuses a token; its place, id and bytes are named.
-        TypeError: `token_ids` are no ids.
+        TypeError: `token_ids` are no ids, or `grammar` is not compiled.
         BudgetExceeded: the distinct masks take more than `max_bytes`; and what `fill_bitmask` raises.
     """
-    return _replayed(grammar.matcher(), _ids(token_ids), max_bytes)
+    if not isinstance(grammar, CompiledGrammar):
+        raise TypeError(
+            f"grammar is a CompiledGrammar, as Compiler.json_schema makes it, not {grammar!r:.60}"
+        )
+    return _replayed(grammar.matcher(), token_ids, max_bytes)
 
 
 def replay_many(
@@ -152,7 +156,8 @@ def replay_many(
         return list(pool.map(one, range(len(texts))))
 
 
-def _replayed(matcher: Matcher, ids: _Words, max_bytes: int) -> Masks:
+def _replayed(matcher: Matcher, token_ids: Any, max_bytes: int) -> Masks:
+    ids = _ids(token_ids)
     vocabulary = matcher.grammar.vocabulary
     words = (vocabulary.vocab_size + 31) // 32
     if not ids.size:
@@ -160,12 +165,12 @@ def _replayed(matcher: Matcher, ids: _Words, max_bytes: int) -> Masks:
     of = ids.copy()
     read, raw = matcher._core.replay(of, max(0, max_bytes))
     if read < ids.size:
-        raise ValueError(_refused(matcher, ids, read))
+        raise ValueError(_refused(matcher, token_ids, ids, read))
     return Masks(np.frombuffer(raw, np.int32).reshape(-1, words), of, vocabulary.vocab_size)
 
 
-def _refused(matcher: Matcher, ids: _Words, place: int) -> str:
-    token, vocabulary = int(ids[place]), matcher.grammar.vocabulary
+def _refused(matcher: Matcher, given: Any, ids: _Words, place: int) -> str:
+    token, vocabulary = int(given[place]), matcher.grammar.vocabulary
     if not 0 <= token < vocabulary.vocab_size:
         return f"token {place} has the id {token}, and the vocabulary has {vocabulary.vocab_size}"
     text, before = vocabulary.decode([token]), vocabulary.decode(ids[:place].tolist())
@@ -176,7 +181,7 @@ def _refused(matcher: Matcher, ids: _Words, place: int) -> str:
 
 
 def _ids(token_ids: Any) -> _Words:
-    """int32, shape (n,). An id that does not fit becomes -1, which is refused with its place."""
+    """int32, shape (n,). An id that does not fit becomes -1, which no grammar takes."""
     found = np.asarray(token_ids)
     if found.ndim != 1 or (found.size and not np.issubdtype(found.dtype, np.integer)):
         raise TypeError(f"token ids are one list of numbers, not {token_ids!r:.60}")

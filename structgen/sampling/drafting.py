@@ -12,7 +12,8 @@ Their offers grow one tree, best first, which the grammar prunes (`speculation/t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Chain", "Drafts", "Guess", "Tree", "check_guess", "drafts_of"]
 
-Guess = Callable[[Sequence[int]], Sequence[int]]
+Guess = Callable[[Sequence[int]], Iterable[int]]
 
 
 class Drafts(Protocol):
@@ -73,7 +74,12 @@ class Chain:
 
     def places(self, walk: Walk) -> list[Walk]:
         here, found = walk, []
-        for token in list(self._guess(walk.tokens))[: _room(self._target, walk)]:
+        drafted = self._guess(walk.tokens)
+        if not isinstance(drafted, Iterable):
+            raise TypeError(f"guess gives token ids, not {drafted!r:.60}")
+        for token in itertools.islice(drafted, _room(self._target, walk)):
+            if not isinstance(token, int | np.integer):
+                raise TypeError(f"guess gives token ids, and {token!r:.60} is none")
             if not self._target.allows(here, token):
                 break
             here = _behind(here, token, self._target)
