@@ -158,10 +158,10 @@ def test_a_style_carries_a_name_or_says_that_it_cannot(style: str) -> None:
         ([{"name": "f", "inputSchema": []}], "the parameters of tool 0, 'f', are no JSON Schema"),
         ([{"name": "f", "inputSchema": {"type": "string"}}], "tool 0 has arguments of type 'string'"),
         ([*LISTED, {"name": "g", "inputSchema": {"properties": {"x": {"type": "intger"}}}}],
-         "the tool 'g': unknown type 'intger'"),
-        ([*LISTED, {"name": "g", "inputSchema": {"$ref": "#/nope"}}], "the tool 'g': reference '#/nope'"),
+         "tool 'g': unknown type 'intger'"),
+        ([*LISTED, {"name": "g", "inputSchema": {"$ref": "#/nope"}}], "tool 'g': reference '#/nope'"),
         ([*LISTED, {"name": "g", "inputSchema": {"required": ["x"], "properties": {"x": False}}}],
-         "the tool 'g': no value satisfies this schema"),
+         "tool 'g': no value satisfies this schema"),
     ],
 )  # fmt: skip
 def test_mistakes_name_the_tool(tools: Any, words: str) -> None:

@@ -544,7 +544,12 @@ def _arguments(row: Style, schema: Any, what: str) -> dict[str, Any]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     text = properties.get(INPUT) if isinstance(properties, dict) else None
     if not isinstance(text, dict) or not isinstance(text.get(LARK), str):
-        return {"type": "json_schema", "json_schema": schema, "style": row.parameters, NAMED: what}
+        return {
+            "type": "json_schema",
+            "json_schema": schema,
+            "style": row.parameters,
+            NAMED: what.removeprefix("the "),
+        }
     if row.parameters != "json":
         raise ToolError(f"{what} has a Lark grammar, which only styles whose arguments are JSON can write")
     begin = {"type": "regex", "pattern": rf'\{{"{INPUT}": ?'}

@@ -586,7 +586,9 @@ class Service:
             if isinstance(error, GrammarError):
                 for name, schema in constraint.parameters.items():
                     if isinstance(_compiled_alone(compiler, schema), GrammarError):
-                        told.message = f"{f'tool {name!r}' if name else 'the answer'}: {told.message}"
+                        whose = f"tool {name!r:.80}" if name else "the answer"
+                        if not told.message.startswith(whose):  # `Compiler.tools` names it, too
+                            told.message = f"{whose}: {told.message}"
                         break
             raise told from None
         words = [*constraint.warnings(), *grammar.warnings]
