@@ -75,8 +75,8 @@ BUGS = (
     Bug(
         "containment: two versions of a document under one URI are taken for one",
         "structgen/operands.py",
-        "return any(uri in there and there[uri] != schema for uri, schema in here.items())",
-        "return False",
+        "clash = any(uri in known and known[uri] != schema for uri, schema in means.items())",
+        "clash = False",
     ),
     Bug(
         "containment: a witness ends where the wide side reads no more",

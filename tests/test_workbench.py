@@ -6,6 +6,7 @@ import collections
 import copy
 import json
 import random
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -312,8 +313,13 @@ def test_what_limits_leave_out_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     assert {"boundary", "near miss"} <= {example.kind for example in found}
     for _ in range(3000):
         nested = {"items": nested}
-    with pytest.raises(sg.GrammarError, match="nested too deeply"):
-        sg.examples(nested, 0)
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    try:
+        with pytest.raises(sg.GrammarError, match="nested too deeply"):
+            sg.examples(nested, 0)
+    finally:
+        sys.setrecursionlimit(before)
     (tmp_path / "open.json").write_text('{"type": "object", "properties": {"a": {"type": "integer"}}}')
     assert main(["examples", str(tmp_path / "open.json"), "-n", "3"]) == 0
     assert "texts are drawn from those of at most" in capsys.readouterr().err

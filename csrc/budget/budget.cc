@@ -265,6 +265,16 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
   return follow(s, out) ? found : Reach::Answer::kUnknown;
 }
 
+// Whether even the longest tokens hold fewer bytes than the regexes of s need: 29 tokens of 20 bytes for a
+// string of at least 2,000 characters.
+bool Budget::too_short(StateId s, std::size_t budget) {
+  if (all_.parser.marked() || all_.parser.state(s).accepting || budget == 0) return false;
+  const std::size_t most = (budget - 1) * vocabulary().longest();
+  return std::ranges::all_of(all_.parser.items(s), [&](const Item& i) {
+    return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) > most;
+  });
+}
+
 // Whether `budget` tokens can complete s. `way` takes the tokens after a yes. The tokens are followed
 // with the real text before a yes is given.
 Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
@@ -274,7 +284,7 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
     return Reach::Answer::kYes;
   }
   StateId at = graph.begin(s);
-  if (search.least(at) > budget) return Reach::Answer::kNo;
+  if (search.least(at) > budget || too_short(s, budget)) return Reach::Answer::kNo;
   if (budget > kDeep) return Reach::Answer::kUnknown;
   const Reach::Answer out = search.within(at, budget, work);
   if (out != Reach::Answer::kYes || (at == s && !way)) return out;

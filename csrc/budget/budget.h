@@ -185,6 +185,7 @@ class Budget {
   void set_only(uint32_t* row, TokenId t) const;
   bool follow(StateId s, std::span<const TokenId> tokens);
   Reach::Answer find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);
+  bool too_short(StateId s, std::size_t budget);
   Reach::Answer within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                        std::vector<TokenId>* way);
   uint32_t bytes_behind(TokenId t);
