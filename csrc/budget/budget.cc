@@ -55,6 +55,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/told.h"
 #include "base/work.h"
 #include "budget/trial.h"
@@ -607,7 +608,6 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   if (m && m->inside_run && !all_.spelling)
     for (uint32_t w = 0; w < v.words(); ++w) asked[w] &= ~m->dense[w];
   const WorkScope part(Task::kBudget, std::min(kTextWork, share_of_work()));
-  const std::vector<uint32_t> before(row, row + v.words());
   keep_tokens(row, asked, [&](TokenId t) {
     StateId s = here();
     bool text = capturing;
@@ -617,7 +617,7 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
     }
     return s != Parser::dead() && (!text || needed(s) + 1 <= budget);
   });
-  exact_ = exact_ && std::equal(before.begin(), before.end(), row);
+  for (uint32_t w = 0; w < v.words(); ++w) exact_ = exact_ && (asked[w] & ~row[w]) == 0;
 }
 
 // Leaves the tokens of a mask after which enough of the budget is left.
@@ -673,8 +673,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     tokens.assign(m->added, m->added + m->n_added);
     tokens.insert(tokens.end(), m->shared, m->shared + m->n_shared);
     // Facts learnt from one token help the next, so the order is always the same.
-    std::sort(tokens.begin(), tokens.end());
-    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    sort_unique(tokens);
   } else {
     open.assign(row, row + v.words());
     for (TokenId t : v.eos()) clear_bit(open.data(), t);

@@ -43,6 +43,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
@@ -251,8 +252,7 @@ void Spellable::settle() {
       for (uint32_t k = begin; k < end && !now.empty(); ++k) {
         next.clear();
         for (const Place& p : now) through(alternatives.symbols[k], p, next);
-        std::sort(next.begin(), next.end());
-        next.erase(std::unique(next.begin(), next.end()), next.end());
+        sort_unique(next);
         std::swap(now, next);
       }
       found.insert(now.begin(), now.end());

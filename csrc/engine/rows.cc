@@ -154,7 +154,7 @@ class PlainRow : public RowSource {
     };
     const Words& ends = s.grammar().world().ends_of_items();
     if (s.grammar().partial())
-      row.exact = keep_tokens(row.words, ends, reads) && row.exact;
+      keep_tokens(row.words, ends, reads);
     else
       for_each_token(ends, [&](TokenId t) {
         if (has_bit(row.words, t) && !reads(t)) clear_bit(row.words, t);

@@ -37,6 +37,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
@@ -66,8 +67,7 @@ std::size_t Clouds::byte_size() const {
 }
 
 Clouds::Set Clouds::set(std::vector<uint32_t>& regexes) {
-  std::sort(regexes.begin(), regexes.end());
-  regexes.erase(std::unique(regexes.begin(), regexes.end()), regexes.end());
+  sort_unique(regexes);
   return set_index_.find_or_add(
       hash_words(regexes, 11), [&](uint32_t i) { return sets_[i] == regexes; },
       [&] {
@@ -187,8 +187,7 @@ const Clouds::Leap& Clouds::leap(Set s, uint32_t places) {
   }
   out.left = set(left);
   for (auto& [label, sets] : exits) {
-    std::sort(sets.begin(), sets.end());
-    sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+    sort_unique(sets);
     uint32_t whole = sets[0];
     if (sets.size() > 1) {
       auto known = unions_.find(sets);

@@ -41,21 +41,19 @@ void for_each_token(std::span<const uint32_t> row, F&& f) {
       f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
 }
 // Takes the tokens among `asked` out of the row for which fits(token) is false or too much to tell; after
-// the limit of the call was met, all that were not asked about. Returns whether every token was judged.
+// the limit of the call was met, all that were not asked about.
 template <class F>
-bool keep_tokens(uint32_t* row, std::span<const uint32_t> asked, F&& fits) {
-  bool all = true, tired = false;
+void keep_tokens(uint32_t* row, std::span<const uint32_t> asked, F&& fits) {
+  bool tired = false;
   for_each_token(asked, [&](TokenId t) {
     if (!has_bit(row, t)) return;
     if (!tired) {
       Told<bool> answer = told([&] { return fits(t); });
       tired = !answer && meter.exhausted();
-      all = all && answer;
       if (std::move(answer).value_or(false)) return;
     }
     clear_bit(row, t);
   });
-  return all;
 }
 
 class Runs;

@@ -113,7 +113,7 @@ class Cancelled(BaseException):
     """The caller no longer waits for the result."""
 
 
-# `typing.overload` keeps the decorated functions beyond the last collection at exit, and with them this #
+# `typing.overload` keeps the decorated functions beyond the last collection at exit, and with them this
 # module's globals and every model that these reach. The core would then report the models as leaked.
 if TYPE_CHECKING:
 

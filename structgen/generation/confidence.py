@@ -266,7 +266,7 @@ class _Leaf:
         self._own: list[tuple[float, int, _Path]] = []  # paths that may become the value: a heap
         self._others: list[tuple[float, int, _Path]] = []  # paths that became another: a heap
         # The probability of paths that are not followed: of those that cannot become the value, of those that
-        # # may, and of those that are still in front of the leaf.
+        # may, and of those that are still in front of the leaf.
         self._lost = self._dropped = self._before = 0.0
         self._serial = 0
 

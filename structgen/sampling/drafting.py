@@ -6,7 +6,7 @@ children. Cost: the drafters' work, and a fork of the matcher for each place; ea
 A draft changes no law. A walk draws by frozen vectors and by the trie's bounds, and fetching ahead changes
 neither. So a wrong draft costs only width.
 
-`Chain` asks a function. `Tree` asks the drafters of `structgen.speculation`: each walk is one of their texts.
+`FunctionDrafts` asks a function. `Tree` asks the drafters of `structgen.speculation`: each walk is one of their texts.
 Their offers grow one tree, best first, which the grammar prunes (`speculation/tree.py`).
 """
 
@@ -28,7 +28,7 @@ from .target import AnyText, Target
 if TYPE_CHECKING:
     from .walk import Walk
 
-__all__ = ["Chain", "Drafts", "Guess", "Tree", "check_guess", "drafts_of"]
+__all__ = ["Drafts", "FunctionDrafts", "Guess", "Tree", "check_guess", "drafts_of"]
 
 Guess = Callable[[Sequence[int]], Iterable[int]]
 
@@ -60,13 +60,13 @@ def drafts_of(guess: Any, target: Target) -> Drafts | None:
     if guess is None:
         return None
     if callable(guess):
-        return Chain(target, guess)
+        return FunctionDrafts(target, guess)
     found = resolve(guess, target.lm, trees=False)
     assert found is not None
     return Tree(target, found)
 
 
-class Chain:
+class FunctionDrafts:
     """Drafts of a function from an answer's ids so far to the ids that may follow."""
 
     def __init__(self, target: Target, guess: Guess) -> None:

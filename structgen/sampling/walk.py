@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Diary", "Mode", "Walk", "Walker", "alike", "telling"]
 
 # The largest differences of two vectors of one model for one prefix: total variation over the allowed tokens,
-# # and nats of their mass. Other kernels and types differ by less.
+# and nats of their mass. Other kernels and types differ by less.
 _SAME_MODEL, _SAME_MASS = 0.1, 0.3
 _PROBES = 4  # prefixes that are compared, chosen among the _LATEST visited last
 _LATEST = 256
