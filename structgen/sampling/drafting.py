@@ -6,8 +6,8 @@ children. Cost: the drafters' work, and a fork of the matcher for each place; ea
 A draft changes no law. A walk draws by frozen vectors and by the trie's bounds, and fetching ahead changes
 neither. So a wrong draft costs only width.
 
-`FunctionDrafts` asks a function. `Tree` asks the drafters of `structgen.speculation`: each walk is one of their texts.
-Their offers grow one tree, best first, which the grammar prunes (`speculation/tree.py`).
+`FunctionDrafts` asks a function. `Tree` asks the drafters of `structgen.speculation`: each walk is one of
+their texts. Their offers grow one tree, best first, which the grammar prunes (`speculation/tree.py`).
 """
 
 from __future__ import annotations
