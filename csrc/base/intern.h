@@ -73,15 +73,14 @@ class InternTable {
   // equal(id) -> bool; make() -> id.
   template <class Equal, class Make>
   uint32_t find_or_add(uint64_t hash, Equal&& equal, Make&& make) {
-    // 0 marks a free slot.
-    const uint32_t tag = static_cast<uint32_t>(hash >> 32) | 1u;
-    if (const Slot* s = probe(slots_, hash, tag, equal)) return s->id;
+    const uint32_t tag = tag_of(hash);
+    if (const Slot* s = probe(slots_, tag, equal)) return s->id;
     if (!old_.empty())
-      if (const Slot* s = probe(old_, hash, tag, equal)) return s->id;
+      if (const Slot* s = probe(old_, tag, equal)) return s->id;
     // All that may throw comes before a new id exists that nobody could find.
     make_room();
     const uint32_t id = make();
-    add(tag, hash, id);
+    add({tag, id});
     return id;
   }
   // The number of a value in a list of different values, to which it is added if it is new.
@@ -96,9 +95,9 @@ class InternTable {
   }
   template <class Equal>
   bool find(uint64_t hash, Equal&& equal, uint32_t& id) const {
-    const uint32_t tag = static_cast<uint32_t>(hash >> 32) | 1u;
-    const Slot* s = probe(slots_, hash, tag, equal);
-    if (!s && !old_.empty()) s = probe(old_, hash, tag, equal);
+    const uint32_t tag = tag_of(hash);
+    const Slot* s = probe(slots_, tag, equal);
+    if (!s && !old_.empty()) s = probe(old_, tag, equal);
     if (s) id = s->id;
     return s != nullptr;
   }
@@ -106,24 +105,24 @@ class InternTable {
 
  private:
   struct Slot {
+    // 32 bits of the hash, from which the home position is known without the value when the table
+    // grows; 0 marks a free slot.
     uint32_t tag = 0;
-    // The low half of the hash: the home position is known without the value when the table grows.
-    uint32_t low = 0;
     uint32_t id = 0;
   };
+  static uint32_t tag_of(uint64_t hash) { return std::max(static_cast<uint32_t>(hash), 1u); }
   template <class Equal>
-  static const Slot* probe(const ZeroArray<Slot>& t, uint64_t hash, uint32_t tag, Equal&& equal) {
+  static const Slot* probe(const ZeroArray<Slot>& t, uint32_t tag, Equal&& equal) {
     const uint64_t m = t.size() - 1;
-    const uint32_t low = static_cast<uint32_t>(hash);
-    for (uint64_t i = low & m;; i = (i + 1) & m) {
+    for (uint64_t i = tag & m;; i = (i + 1) & m) {
       const Slot& s = t[i];
       if (s.tag == 0) return nullptr;
-      if (s.tag == tag && s.low == low && equal(s.id)) return &s;
+      if (s.tag == tag && equal(s.id)) return &s;
     }
   }
   static void put(ZeroArray<Slot>& t, Slot s) {
     const uint64_t m = t.size() - 1;
-    uint64_t i = s.low & m;
+    uint64_t i = s.tag & m;
     while (t[i].tag) i = (i + 1) & m;
     t[i] = s;
   }
@@ -134,10 +133,10 @@ class InternTable {
     slots_.swap(larger);
     drained_ = 0;
   }
-  void add(uint32_t tag, uint64_t hash, uint32_t id) {
+  void add(Slot s) {
     // make() may have added others.
     make_room();
-    put(slots_, Slot{tag, static_cast<uint32_t>(hash), id});
+    put(slots_, s);
     ++count_;
     // The old table stays whole for probing until all of it was moved. With 8 slots per insertion it is
     // gone long before the new one is full.

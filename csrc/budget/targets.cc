@@ -61,7 +61,7 @@ bool Targets::counts(StateId s, Run& out) {
   out.of = slices_.run(element);
   out.inside = s;
   const Item after{tail, item.stack, item.capture};
-  out.left = step(parser_.make({&after, 1}, false), '"');
+  out.left = step(parser_.make(after), '"');
   return out.of != nullptr;
 }
 

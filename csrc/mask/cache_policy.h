@@ -41,8 +41,6 @@
 //
 // Example with cache_bytes = 64 MB and one world: slices 16 MB, an epoch and the world 32 MB each,
 // grammars dropped down to 48 MB, a compile in a new world beyond 144 MB, an error beyond 576 MB.
-// at while automata and states are made, not only between calls. A grammar whose world is beyond `renewed()`
-// is compiled again, in another world, when its text is asked for the next time.
 #pragma once
 
 #include <cstddef>

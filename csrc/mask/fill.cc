@@ -385,7 +385,7 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
     const RegexId end =
         set.labelled ? regexes.done(tables.table(set.table).labels[d.index]) : RegexArena::epsilon();
     const Item after{end, item.stack, capture};
-    const StateId left = parser_.make({&after, 1}, false);
+    const StateId left = parser_.make(after);
     std::vector<TokenId>& to = unproven && !sure(left) ? found.unsure : found.sure;
     if (left != Parser::dead() || !unproven) to.insert(to.end(), tokens.begin(), tokens.end());
     if (goes_on) walk(d.node, left, found);
@@ -428,7 +428,7 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const Item after{tail, item.stack, capture};
-  const StateId left = parser_.make({&after, 1}, false);
+  const StateId left = parser_.make(after);
   const ByteSet next = parser_.live(left);
   if (next.count() == 1 && min == 0 && max >= run.longest()) {
     // A run is usually left by a closing quote alone. Then one shared row and one shared ending hold
@@ -484,7 +484,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
     const Item whole{item.regex, item.stack, capture};
     out = {};
     found.plain = true;
-    walk(0, parser_.make({&whole, 1}, false), found);
+    walk(0, parser_.make(whole), found);
     out.added = std::move(found.sure);
     out.unsure = std::move(found.unsure);
     out.worst = found.worst;
@@ -526,7 +526,7 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
   const ByteSet& element = parser_.regexes().live(of);
   uint32_t n = 0;
-  parser_.live(parser_.make({&after, 1}, false)).for_each([&](uint8_t b) {
+  parser_.live(parser_.make(after)).for_each([&](uint8_t b) {
     if (!run.has_exits(b)) n += element.has(b) && b != '\\' ? kManyExits : 1;
   });
   return n < kManyExits;

@@ -104,7 +104,7 @@ std::size_t Parser::byte_size() const {
   return states_.byte_size() + index_.byte_size() + pool_.byte_size() + stacks_.byte_size() +
          captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 +
          capture_steps_.byte_size() + alive_.byte_size() + limits_.byte_size() + limited_.byte_size() +
-         edges_.byte_size();
+         edges_.byte_size() + singles_[0].byte_size() + singles_[1].byte_size();
 }
 
 void Parser::look_at_size() {
@@ -505,6 +505,21 @@ StateId Parser::make(std::span<const Item> items, bool accepting) {
   return intern(f.items, f.accepting);
 }
 
+StateId Parser::make(const Item& item) {
+  const auto made = [&] {
+    return item.regex == RegexArena::epsilon() ? fed([&] { return continued(item.stack, item.capture); })
+                                               : make({&item, 1}, false);
+  };
+  if (item.capture.v != 0 && item.capture != CaptureArena::unknown()) return made();
+  FlatMap<uint64_t, StateId>& known = singles_[item.capture.v != 0];
+  const uint64_t key = (static_cast<uint64_t>(item.regex.v) << 32) | item.stack.v;
+  if (const StateId* s = known.find(key)) return *s;
+  const Omissions omissions(omitted_);
+  const StateId out = made();
+  if (!omissions.any()) known.emplace(key, out);
+  return out;
+}
+
 StateId Parser::of_items(std::vector<Item> items, bool accepting) {
   normalise(items);
   return intern(items, accepting);
@@ -526,7 +541,7 @@ StateId Parser::one_way(StateId s, std::size_t item, const std::function<std::si
 }
 
 StateId Parser::continuation(StackId stack, CaptureId capture) {
-  return fed([&] { return continued(stack, capture); });
+  return make(Item{RegexArena::epsilon(), stack, capture});
 }
 
 // No value if all that may follow was omitted.

@@ -104,6 +104,8 @@ class Parser {
 
   // The state of exactly these items; items behind nullable terminals are added.
   StateId make(std::span<const Item> items, bool accepting);
+  // The state of one item. It is remembered if the item captures no text, or an unknown one.
+  StateId make(const Item& item);
   // The state of these items as they are. They come from a state, so nothing has to be added.
   StateId of_items(std::vector<Item> items, bool accepting);
   // One way to read on: one item of s, above one stack of its set. `choose(stack)` names the entry to
@@ -216,6 +218,8 @@ class Parser {
   std::unordered_map<uint32_t, Frontier> frontiers_;
   std::vector<Frontier> spare_;
   FlatMap<uint64_t, uint32_t> capture_steps_;
+  // Keyed by regex and stack; of items with an unknown text, and of those that capture none.
+  FlatMap<uint64_t, StateId> singles_[2];
   // Keyed by state, and which of the two.
   FlatMap<uint64_t, uint32_t> limited_;
   FlatMap<uint32_t, uint32_t> edges_;

@@ -5,6 +5,7 @@
 namespace structgen {
 
 namespace {
+constexpr int kFew = 4;
 // The rank of a byte in searches for a witness: the closing quote of a JSON string first, then letters
 // and digits, then the rest. Escapes and multi-byte characters come last, because they multiply the
 // states.
@@ -78,6 +79,18 @@ const ClassMap* ClassMaps::of_set(const ByteSet& set) {
 const ClassMap* ClassMaps::of_byte(uint8_t b) {
   if (!by_byte_[b]) by_byte_[b] = of_set(ByteSet::of(b));
   return by_byte_[b];
+}
+
+// Of few bytes, as a product of partitions that are known: to number 256 bytes takes longer.
+const ClassMap* ClassMaps::each(const ByteSet& set) {
+  if (set.count() <= kFew) {
+    const ClassMap* out = one_;
+    set.for_each([&](uint8_t b) { out = product(out, of_byte(b)); });
+    return out;
+  }
+  uint16_t raw[256] = {};
+  set.for_each([&](uint8_t b) { raw[b] = static_cast<uint16_t>(b + 1); });
+  return intern(raw);
 }
 
 const ClassMap* ClassMaps::product(const ClassMap* a, const ClassMap* b) {

@@ -42,6 +42,8 @@ class ClassMaps {
   // Two classes: the set and the rest.
   const ClassMap* of_set(const ByteSet& set);
   const ClassMap* of_byte(uint8_t b);
+  // A class for each byte of the set, and one for the rest.
+  const ClassMap* each(const ByteSet& set);
   // The coarsest partition that refines both.
   const ClassMap* product(const ClassMap* a, const ClassMap* b);
   // `raw[b]` may be any numbers; equal numbers mean one class.

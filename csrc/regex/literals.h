@@ -55,8 +55,6 @@ class LiteralReader {
   virtual bool step(const LiteralTables& tables, LiteralSet& s, uint8_t byte, bool& done) const = 0;
   // The bytes on which step() succeeds.
   virtual ByteSet first_bytes(const LiteralTables& tables, const LiteralSet& s) const = 0;
-  // The bytes on which it may succeed, as class numbers (0 = none), for a ClassMap.
-  virtual void classes(const LiteralTables& tables, const LiteralSet& s, uint16_t (&raw)[256]) const = 0;
 
  protected:
   constexpr LiteralReader() = default;
@@ -81,7 +79,6 @@ class LiteralTables {
   // See LiteralReader.
   bool step(LiteralSet& s, uint8_t byte, bool& done) const { return reader_->step(*this, s, byte, done); }
   ByteSet first_bytes(const LiteralSet& s) const { return reader_->first_bytes(*this, s); }
-  void classes(const LiteralSet& s, uint16_t (&raw)[256]) const { reader_->classes(*this, s, raw); }
   // How many continuation bytes are missing to the end of the character that is being read, outside of
   // escapes.
   uint8_t inside_character(const LiteralSet& s) const;

@@ -109,7 +109,7 @@ std::size_t RegexArena::byte_size() const {
          escapes_.byte_size() + limited_.size() * 48 + lazies_.size() * 64 + cached;
 }
 
-// Looks a node up, and adds it if it is new. `kids` and `text` are copied into the arena.
+// Looks a node up, and adds it if it is new.
 RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {
   uint64_t h = static_cast<uint64_t>(node.kind) + 1;
   h = mix(mix(mix(mix(h, node.a), node.b), node.min), node.max + node.character);
@@ -124,27 +124,30 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
                std::equal(kids.begin(), kids.end(), o.kids) &&
                (text.empty() || std::memcmp(o.text, text.data(), text.size()) == 0);
       },
-      [&] {
-        charge(1 + static_cast<int64_t>(kids.size() / 8));
-        // Not advanced where it throws: then no further node is made.
-        if (nodes_.size() >= next_look_) {
-          if (byte_size() > most_) out_of_memory(most_);
-          next_look_ = nodes_.size() + kLook;
-        }
-        if (!kids.empty()) {
-          node.kids = pool_.copy(kids).data();
-          node.n = static_cast<uint32_t>(kids.size());
-        }
-        if (!text.empty()) {
-          node.text = pool_.copy(std::span<const char>(text.data(), text.size())).data();
-          node.n = static_cast<uint32_t>(text.size());
-        }
-        if (node.height > kMaxHeight) too_complex("a pattern nests too deeply");
-        node.shortest = structural_length(node, kids, text.size());
-        if (end_ != empty()) shape(node, kids);
-        return nodes_.emplace_back(node);
-      });
+      [&] { return append(node, kids, text); });
   return RegexId{id};
+}
+
+// A new node, for a caller who knows that there is none. `kids` and `text` are copied into the arena.
+uint32_t RegexArena::append(RegexNode& node, std::span<const uint32_t> kids, std::string_view text) {
+  charge(1 + static_cast<int64_t>(kids.size() / 8));
+  // Not advanced where it throws: then no further node is made.
+  if (nodes_.size() >= next_look_) {
+    if (byte_size() > most_) out_of_memory(most_);
+    next_look_ = nodes_.size() + kLook;
+  }
+  if (!kids.empty()) {
+    node.kids = pool_.copy(kids).data();
+    node.n = static_cast<uint32_t>(kids.size());
+  }
+  if (!text.empty()) {
+    node.text = pool_.copy(std::span<const char>(text.data(), text.size())).data();
+    node.n = static_cast<uint32_t>(text.size());
+  }
+  if (node.height > kMaxHeight) too_complex("a pattern nests too deeply");
+  node.shortest = structural_length(node, kids, text.size());
+  if (end_ != empty()) shape(node, kids);
+  return nodes_.emplace_back(node);
 }
 
 // Computes `inside` and `after` of a node from those of its parts. Example in JSON's spelling:
@@ -322,14 +325,16 @@ RegexId RegexArena::restricted_set(RegexId set, std::span<const uint64_t> subset
 // Interned by the whole state; one node for each state that a text reaches.
 RegexId RegexArena::literal_set_node(const LiteralSet& s) {
   uint64_t h = mix(mix(mix(mix(mix(s.table, s.subset), s.lo), s.hi), s.depth), s.escape * 2ull + s.labelled);
-  RegexNode n;
-  n.kind = RegexKind::kLiteralSet;
-  n.finite = true;
-  n.labelled = s.labelled;
-  n.a = literals_index_.find_or_add(
-      h, [&](uint32_t i) { return sets_of_literals_[i] == s; },
-      [&] { return sets_of_literals_.emplace_back(s); });
-  return add(n, {}, {});
+  return RegexId{literals_index_.find_or_add(
+      h, [&](uint32_t i) { return sets_of_literals_[nodes_[i].a] == s; },
+      [&] {
+        RegexNode n;
+        n.kind = RegexKind::kLiteralSet;
+        n.finite = true;
+        n.labelled = s.labelled;
+        n.a = sets_of_literals_.emplace_back(s);
+        return append(n, {}, {});
+      })};
 }
 
 // The derivative of a literal set. At the end of a text its label becomes a kDone, if labels were asked
@@ -713,6 +718,7 @@ RegexId RegexArena::negate(RegexId a) {
   if (a == anything()) return empty();
   const RegexNode x = nodes_[a.v];
   if (x.kind == RegexKind::kNot) return RegexId{x.a};
+  if (x.negation) return RegexId{x.negation};
   RegexNode n;
   n.kind = RegexKind::kNot;
   n.nullable = !x.nullable;
@@ -720,7 +726,7 @@ RegexId RegexArena::negate(RegexId a) {
   n.lazy = x.lazy;
   n.height = static_cast<uint16_t>(x.height + 1);
   n.a = a.v;
-  return add(n, {}, {});
+  return RegexId{nodes_[a.v].negation = append(n, {}, {})};
 }
 
 // a{min,max}. A nullable a needs no minimum. Nested stars and optionals are one: (x*){2,5} is x*, (x?)*
@@ -766,11 +772,7 @@ const ClassMap* RegexArena::compute_classes(RegexId r) {
     case RegexKind::kDone: return class_maps_.one();
     case RegexKind::kBytes: return class_maps_.of_set(sets_[n.a]);
     case RegexKind::kLiteral: return class_maps_.of_byte(static_cast<uint8_t>(n.text[0]));
-    case RegexKind::kLiteralSet: {
-      uint16_t raw[256];
-      tables_.classes(sets_of_literals_[n.a], raw);
-      return class_maps_.intern(raw);
-    }
+    case RegexKind::kLiteralSet: return class_maps_.each(first_bytes(r));
     case RegexKind::kLazy: return &classes(lazies_[n.a]->unfold(*this, n.min));
     case RegexKind::kNot:
     case RegexKind::kRepeat: return &classes(RegexId{n.a});

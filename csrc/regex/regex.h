@@ -100,6 +100,7 @@ struct RegexNode {
   const uint32_t* kids = nullptr;
   const char* text = nullptr;  // kLiteral
   uint32_t n = 0;              // number of kids, or length of the text
+  uint32_t negation = 0;       // the kNot of this node, if there is one
   // Computed on first use: bytes of one class have one derivative.
   const ClassMap* classes = nullptr;
   // Per class: the derivative, or kUnknownNext.
@@ -274,6 +275,7 @@ class RegexArena {
 
  private:
   RegexId add(RegexNode node, std::span<const uint32_t> kids, std::string_view text);
+  uint32_t append(RegexNode& node, std::span<const uint32_t> kids, std::string_view text);
   RegexId distributed(const std::vector<uint32_t>& kids);
   bool join_runs(std::vector<uint32_t>& kids);
   void absorb(RegexKind kind, std::vector<uint32_t>& kids);

@@ -231,40 +231,4 @@ ByteSet JsonLiterals::first_bytes(const LiteralTables& tables, const LiteralSet&
   return out;
 }
 
-void JsonLiterals::classes(const LiteralTables& tables, const LiteralSet& s, uint16_t (&raw)[256]) const {
-  std::fill(std::begin(raw), std::end(raw), uint16_t{0});
-  const auto& texts = tables.table(s.table).texts;
-  switch (mode_of(s.escape)) {
-    case kPlain: {
-      // No escape may begin inside of a multi-byte character; the next byte tells.
-      uint32_t i = s.lo;
-      if (texts[i].size() == s.depth) {
-        raw[uint8_t{'"'}] = 1;
-        ++i;
-      }
-      uint16_t next = 3;
-      bool inside = false;
-      while (i < s.hi) {
-        const uint8_t b = static_cast<uint8_t>(texts[i][s.depth]);
-        inside = inside || (b & 0xC0) == 0x80;
-        const LiteralTables::Range r = tables.with_byte(s, b);
-        if (may_be_raw(b) && tables.any_allowed(s, r)) raw[b] = next++;
-        i = r.hi;
-      }
-      if (!inside) raw[uint8_t{'\\'}] = 2;
-      break;
-    }
-    case kBackslash:
-      for (uint8_t b : {'"', '\\', '/', 'b', 'f', 'n', 'r', 't', 'u'}) raw[b] = static_cast<uint16_t>(b + 1);
-      break;
-    case kNeedBackslash: raw[uint8_t{'\\'}] = 1; break;
-    case kNeedU: raw[uint8_t{'u'}] = 1; break;
-    default:
-      for (int b = 0; b < 256; ++b) {
-        const int d = plain_ && b >= 'A' && b <= 'F' ? -1 : hex_digit(static_cast<uint8_t>(b));
-        if (d >= 0) raw[b] = static_cast<uint16_t>(d + 1);
-      }
-  }
-}
-
 }  // namespace structgen

@@ -18,7 +18,6 @@ class JsonLiterals : public LiteralReader {
   constexpr explicit JsonLiterals(bool plain) : plain_(plain) {}
   bool step(const LiteralTables& tables, LiteralSet& s, uint8_t byte, bool& done) const override;
   ByteSet first_bytes(const LiteralTables& tables, const LiteralSet& s) const override;
-  void classes(const LiteralTables& tables, const LiteralSet& s, uint16_t (&raw)[256]) const override;
 
  private:
   bool take_codepoint(const LiteralTables& tables, LiteralSet& s, uint32_t cp) const;
