@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Exact", "Stacks", "TooLarge"]
-
 Rules = dict[str, list[list[tuple[bool, str]]]]
 Item = bytes | tuple[str, tuple[tuple[str, int], ...]]  # a literal, or a rule with how often each is open
 _MOST = 3_000_000  # pairs of states

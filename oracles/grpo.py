@@ -13,8 +13,6 @@ from typing import Any
 import structgen as sg
 from structgen.lm import embedded
 
-__all__ = ["COLOURS", "SCHEMA", "WANTED", "trainer"]
-
 COLOURS = ["red", "green", "blue", "black", "white", "brown", "pink", "grey"]
 WANTED = "grey"
 SCHEMA = {

@@ -29,8 +29,6 @@ import structgen as sg
 from oracles import data
 from oracles.exact import Exact, Rules, Stacks, TooLarge
 
-__all__ = ["FULL", "NAMES", "Context", "Ngram", "Task", "Toy", "gad", "json_task", "law", "names", "toy"]
-
 ORDER = 5  # tokens of context of the n-gram model
 SHOWN = 60  # random texts of the grammar that the model of a "+" task has counted
 NAMES = (

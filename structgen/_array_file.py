@@ -19,8 +19,6 @@ import numpy as np
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
 
-__all__ = ["DAMAGED", "load_arrays", "save_arrays", "vocabulary_digest"]
-
 # What readers of a damaged file raise; zipfile: RuntimeError where a part is encrypted or of a later version.
 DAMAGED = (ValueError, LookupError, EOFError, BadZipFile, TypeError, AttributeError, OverflowError, OSError,
            RuntimeError, MemoryError)  # fmt: skip

@@ -13,19 +13,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = [
-    "above_zero",
-    "function",
-    "no_option",
-    "not_negative",
-    "number",
-    "one_of",
-    "renamed",
-    "truth",
-    "utf8",
-    "whole",
-]
-
 
 def whole(name: str, value: Any, least: int) -> None:
     """An integer of at least `least`; True and False are none."""

@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from ._draws import Noise, draw
 
-__all__ = ["Drawing"]
-
 _Row = npt.NDArray[np.float32]
 
 

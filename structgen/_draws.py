@@ -20,20 +20,6 @@ import numpy.typing as npt
 
 from .errors import StructgenError
 
-__all__ = [
-    "FIRST",
-    "NO_TOKEN",
-    "SECOND",
-    "STEP",
-    "Noise",
-    "Shape",
-    "draw",
-    "probabilities",
-    "scaled",
-    "shaped",
-    "top",
-]
-
 _Floats = npt.NDArray[np.float64]
 _Ids = npt.NDArray[np.int64]
 NO_TOKEN = "the model gives no allowed token a probability above 0"

@@ -10,8 +10,6 @@ import sys
 
 from .errors import MissingDependency
 
-__all__ = ["DISTRIBUTION", "EXTRAS", "install", "missing"]
-
 DISTRIBUTION = "structgen-engine"  # on the index `structgen` is another project
 
 # The extra of pyproject.toml that brings a package, for those that are imported on demand.

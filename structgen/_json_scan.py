@@ -20,8 +20,6 @@ from collections.abc import Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Literal, NamedTuple
 
-__all__ = ["JsonSpan", "Scan", "pointer_of"]
-
 _BLANKS = re.compile(r"[ \t\n\r:]*")
 _SCALAR = re.compile(r"-?[0-9.eE+-]+|[A-Za-z]+|-")
 

@@ -19,8 +19,6 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SHORTEST", "StructureTrace", "mark"]
-
 SHORTEST = 4  # masks that must repeat before anything is penalised
 _LEAST = -20.0  # a token keeps at least this factor, in nats: what is forced stays possible
 

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .reasoning import Reasoning
 
-__all__ = ["TextStream"]
-
 
 class TextStream:
     """The text of one answer as it grows.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .grammar import CompiledGrammar
     from .vocabulary import Vocabulary
 
-__all__ = ["Canvas"]
-
 
 def _verdict(told: int) -> bool | None:
     return None if told < 0 else told == 1

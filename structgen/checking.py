@@ -14,8 +14,6 @@ from .compiler import Compiler
 from .grammar import ReportEntry
 from .vocabulary import Vocabulary
 
-__all__ = ["bytes_compiler", "check"]
-
 
 def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
     """Whether a constraint can be compiled, without a model's vocabulary: for front ends.

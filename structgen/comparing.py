@@ -46,8 +46,6 @@ from .operands import SPELLING, Operand, operand, together
 if TYPE_CHECKING:
     from .compiler import Compiler
 
-__all__ = ["Comparison", "Containment", "compare", "contains"]
-
 _PAIRS = 4_000  # of states that are walked side by side
 _PROVED = 400  # bytes: a shorter witness is looked for with a bound on its length
 _NOT_TOLD = (SchemaTooComplex, UnsupportedSchema, BudgetExceeded)

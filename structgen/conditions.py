@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._core import GrammarBuilder
 
-__all__ = ["Condition", "Regex", "containing", "max_bytes", "min_bytes", "without"]
-
 _REGEX, _CONTAINS, _BYTES, _AND, _OR, _NOT = range(6)
 _ENDLESS = (1 << 64) - 1
 _MOST = 1 << 24  # bytes of a bound

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from .compiler import Compiler
     from .reasoning import Reasoning
 
-__all__ = ["Constraint", "constraint_of", "named"]
-
 # All arguments of a call that say what its text must be.
 NAMED = (*ARGUMENTS, *TOOL_OPTIONS, "condition")
 

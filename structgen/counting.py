@@ -27,8 +27,6 @@ from .errors import BudgetExceeded
 from .grammar import CompiledGrammar
 from .operands import operand
 
-__all__ = ["States", "RankedTexts", "count"]
-
 _STATES = 100_000
 _STEPS = 6_000_000  # of `count`: a sum is one, and one more for every 64 words of its number
 _CELLS = 2_000_000  # of the tables of `RankedTexts`

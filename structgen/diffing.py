@@ -32,8 +32,6 @@ from .keywords import rewritten
 from .operands import Operand, _registry, operand
 from .testdata import Path, _target
 
-__all__ = ["Change", "diff"]
-
 Way = Literal["request", "response"]
 Direction = Literal["request", "response", "both"]
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")

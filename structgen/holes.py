@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Completion", "Gap"]
-
 _ANY, _BYTES, _TOKENS = 1, 2, 3
 _ENDLESS = (1 << 64) - 1
 _MOST = 1 << 32  # of one gap; the core's own limit, over all parts, is lower

@@ -16,22 +16,6 @@ from typing import Any, ClassVar, Literal, TypedDict, TypeVar, cast
 
 from ._checks import no_option
 
-__all__ = [
-    "JSON_NAMES",
-    "SAMPLED",
-    "SENT_NAMES",
-    "SERVED",
-    "STYLE_NAMES",
-    "WRITTEN",
-    "JsonArguments",
-    "JsonOptions",
-    "JsonStyle",
-    "SampledOptions",
-    "StyleArguments",
-    "WrittenOptions",
-    "style_in",
-]
-
 Order = Literal["schema", "any"]
 Numbers = Literal["any", "plain", "canonical"]
 Strings = Literal["any", "plain"]

@@ -11,8 +11,6 @@ from typing import Any
 
 from . import _core
 
-__all__ = ["ABOUT", "ASSERTING", "HOLDS", "KNOWN", "inner_schemas", "rewritten"]
-
 _ROWS = _core.keywords()
 KNOWN = tuple(name for name, *_ in _ROWS)
 ASSERTING = tuple(name for name, _, asserts, _ in _ROWS if asserts)  # a value can be invalid because of it

@@ -11,8 +11,6 @@ import operator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["SERVING", "Limits", "OnLimit"]
-
 OnLimit = Literal["error", "subset"]
 _ENDLESS = 1 << 60  # what the core takes for "no limit"
 

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from .compiler import Compiler
     from .grammar import ReportEntry
 
-__all__ = ["Finding", "SchemaWarning", "contradiction", "lint", "warn"]
-
 Level = Literal["error", "warning", "hint"]
 _PROBES = 400
 _SECONDS = 2.0

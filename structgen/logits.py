@@ -32,8 +32,6 @@ from ._logit_rows import (
     mask_rows,
 )
 
-__all__ = ["allocate_bitmask", "apply_bitmask", "masked_log_softmax", "masked_logsumexp"]
-
 Array = TypeVar("Array")  # a numpy array or a torch tensor
 
 

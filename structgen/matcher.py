@@ -37,16 +37,6 @@ from .logits import allocate_bitmask
 if TYPE_CHECKING:
     from .grammar import CompiledGrammar
 
-__all__ = [
-    "HIDDEN",
-    "Capture",
-    "Matcher",
-    "can_end_within",
-    "cpu_count",
-    "error_of_rows",
-    "fill_bitmasks",
-]
-
 R = TypeVar("R")
 HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
 

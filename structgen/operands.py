@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from .compiler import Compiler
     from .json_options import Formats
 
-__all__ = ["ROOT", "SPELLING", "Operand", "operand", "together"]
-
 ROOT = "urn:structgen:"
 # One text a value but for the order of keys, and every order of keys: a shortest text is a shortest value.
 SPELLING: dict[str, Any] = {

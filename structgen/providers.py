@@ -46,8 +46,6 @@ from .linting import Finding
 from .operands import operand
 from .testdata import Path, _removed, _schemas, _target
 
-__all__ = ["PROVIDERS", "Limit", "Provider", "Rule", "Sdk", "lint_for"]
-
 Effect = Literal["refuses", "drops", "rewrites", "misreads"]
 Node = dict[str, Any]
 

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from .grammar import CompiledGrammar
     from .vocabulary import Vocabulary
 
-__all__ = ["FAMILIES", "Reasoning", "Splitter", "compose", "mark_names", "reasoning_of"]
-
 Part = Literal["reasoning", "answer"]
 _LONGEST = 1_000  # characters of a mark or a gap
 

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from .grammar import CompiledGrammar
     from .matcher import Capture
 
-__all__ = ["Each", "Gen", "Select", "Template", "each", "gen", "select", "template"]
-
 _INTEGER = "0|-?[1-9][0-9]{0,17}"
 _NUMBER = r"(?!-0(\.0+)?$)-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?"
 _LINE = r"[^\n\r]+"

@@ -40,8 +40,6 @@ from .keywords import ASSERTING, inner_schemas
 from .linting import outside
 from .operands import ROOT, SPELLING, Operand, operand, together
 
-__all__ = ["Example", "ExamplesLeftOut", "examples"]
-
 _PROBES = 600  # schemas that are compiled for one call
 _LEAST = 10  # of them, however large they are
 _WORK = 10_000_000  # characters of schemas that are compiled for one call

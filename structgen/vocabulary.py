@@ -53,8 +53,6 @@ from .errors import VocabularyError
 if TYPE_CHECKING:
     from . import _core as core
 
-__all__ = ["Vocabulary"]
-
 # Texts to put before a text. A tokenizer then adds its space to them and not to the text.
 _SENTINELS = ("\n", ":", "a")
 

@@ -21,8 +21,6 @@ import numpy as np
 from oracles.tasks import Task
 from structgen import allocate_bitmask
 
-__all__ = ["Cost", "ReferenceAsap", "awrs", "mask_bits"]
-
 
 @dataclass(slots=True)
 class Cost:

@@ -22,8 +22,6 @@ from ..errors import VocabularyError
 from .byte_bpe import parse_json
 from .pieces import ALPHABET
 
-__all__ = ["ByteLevelEncoder", "of_file"]
-
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _CATEGORIES = [
     "Lu",

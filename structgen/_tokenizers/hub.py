@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["hub_options"]
-
 _HUB_SECONDS = 3.0
 
 

@@ -24,8 +24,6 @@ from structgen.kinds import ARGUMENTS, TOOL_OPTIONS
 
 from .common import Failure, Inputs, called, constraint, json_options, taken
 
-__all__ = ["Line", "lines_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

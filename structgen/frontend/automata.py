@@ -12,8 +12,6 @@ from typing import Any
 from .. import _core
 from ..errors import GrammarError
 
-__all__ = ["build", "of_interegular"]
-
 Table = Mapping[Hashable, Mapping[Any, Hashable]]
 _MOST = 100_000  # the most transitions
 

@@ -15,9 +15,6 @@ from typing import Any
 from .. import _core
 from . import source
 
-__all__ = ["ELEMENT_STYLES", "asks_for_unique_items", "build"]
-
-
 Kinds = tuple[str, str, str, str, str, str]  # of texts, null, Booleans, numbers, arrays and objects
 
 

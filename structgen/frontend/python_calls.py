@@ -20,8 +20,6 @@ from typing import Any, NoReturn
 from ..errors import UnsupportedSchema
 from . import text_patterns
 
-__all__ = ["calls_of", "key_pattern", "no_call", "parameters"]
-
 _NAME = 1000  # the most bytes of a name
 
 #: Text that is no list of calls.

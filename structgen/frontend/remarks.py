@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CLOCK", "FILE", "REMARKS", "VALIDATOR"]
-
 VALIDATOR, CLOCK, FILE = "x-validator", "x-clock", "x-file"
 REMARKS = {
     VALIDATOR: "a validator written in Python: only parsing tells",

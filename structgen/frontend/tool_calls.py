@@ -51,21 +51,6 @@ from .tools import ARGUMENTS, STYLES, Style, described
 if TYPE_CHECKING:
     from ..compiler import Compiler
 
-__all__ = [
-    "Begun",
-    "Call",
-    "CallReader",
-    "Item",
-    "Part",
-    "ToolCall",
-    "ToolReply",
-    "known_or_meant",
-    "parse_tool_calls",
-    "partial_reply",
-    "reply",
-    "style_of_template",
-]
-
 Accepts = Callable[[str, str], bool]  # a function's name and JSON text: does its schema take the text?
 _READINGS = 256
 _M3 = "]<]minimax[>["

@@ -18,8 +18,6 @@ from typing import Any
 
 from ..errors import GrammarError
 
-__all__ = ["INPUT", "LARK", "ToolError", "check_names", "identity", "listed", "name_of"]
-
 # What MCP's JSON and Anthropic's interface call the parameters of a function, in place of `parameters`; the
 # package `mcp` has the second name for its attribute.
 _INPUTS = ("inputSchema", "input_schema")

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=enum.Enum)
 
-__all__ = ["Call", "agenerate", "generate"]
-
 T = TypeVar("T")
 
 

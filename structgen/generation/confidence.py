@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
     from ..vocabulary import Vocabulary
 
-__all__ = ["FieldProbability", "field_probabilities"]
-
 _AT_ONCE = 16  # the most prefixes of a forward
 _SHOWN = 5  # the most alternatives of a leaf
 _FOLLOWED = 16  # the most tokens of a place that are followed towards alternatives

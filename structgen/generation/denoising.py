@@ -28,8 +28,6 @@ from ..lm.base import LanguageModelError
 from ..lm.diffusion import DiffusionLM
 from ..lm.load import compiler_of
 
-__all__ = ["Denoised", "Scheduler", "denoise"]
-
 _Scores = npt.NDArray[np.float64]
 _TRIED = 64  # the most tokens of a slot that are checked one by one, before a mask of the slot is made
 

@@ -62,8 +62,6 @@ from ..lm.prompts import formatted, is_embedded
 from ..logits import allocate_bitmask
 from ..matcher import Matcher
 
-__all__ = ["Edited", "edit", "span_of"]
-
 #: Marks before the prefix, the suffix and the middle, as families of models have them.
 _MARKS = (
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),

@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=enum.Enum)
 
-__all__ = ["Failed", "Progress", "Request", "generate_many", "made"]
-
 T = TypeVar("T")
 _AHEAD = 4  # batches of requests that may be begun and not handed out
 

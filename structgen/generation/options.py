@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..speculation import Drafter, Speculation
     from ..templates import Template
 
-__all__ = ["GrammarOptions", "Options", "Settings", "Speculate", "TextOptions", "ToolOptions", "settings_of"]
-
 Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
 
 

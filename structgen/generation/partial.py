@@ -19,8 +19,6 @@ from typing import Any
 
 from .._json_scan import Scan
 
-__all__ = ["IncompleteString", "Unknown", "partial_arguments", "partial_json", "plain", "typed"]
-
 _WORDS = {"true": True, "false": False, "null": None}
 # The beginning of an escape at the end of a string, or half of a pair of surrogates.
 _LOOSE_END = re.compile(

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from ..speculation import Statistics
     from .speculative import SpeculativeRun
 
-__all__ = ["Plan", "opened", "planned"]
-
 
 @dataclass(slots=True)
 class Plan:

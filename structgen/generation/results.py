@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..matcher import Capture
     from ..speculation import Statistics
 
-__all__ = ["InvalidValue", "Result", "TokenLogprobs"]
-
 _SHOWN = 80  # the most characters of a text in a repr
 
 T_co = TypeVar("T_co", covariant=True)

@@ -20,8 +20,6 @@ from .plan import Plan, planned, promised
 from .results import InvalidValue
 from .run import Clock
 
-__all__ = ["again"]
-
 
 def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
     """The plan of the next attempt."""

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
     from ..lm.resident import Resident
 
-__all__ = ["Clock", "Run", "Step", "Text", "bound_by_budget"]
-
 _Rows = npt.NDArray[np.float32]
 
 

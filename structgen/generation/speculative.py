@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ..speculation import Statistics
     from ..speculation.options import Speculation
 
-__all__ = ["SpeculativeRun"]
-
 
 class SpeculativeRun:
     """A `Run` whose steps may bring several tokens.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=enum.Enum)
 
-__all__ = ["AsyncStream", "Event", "Stream", "astream", "stream"]
-
 T = TypeVar("T")
 
 

@@ -21,8 +21,6 @@ from .api import Call
 from .results import Result
 from .watch import Seen
 
-__all__ = ["Trace", "trace"]
-
 T = TypeVar("T")
 _COLOURS = {"forced": "#9aa0a6", "constrained": "#b06000", "free": "#1a73e8"}
 _STYLE = (

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ..speculation.tree import DraftTree
     from ..vocabulary import Vocabulary
 
-__all__ = ["Drafted", "Names", "Seen", "drafted", "seen", "shown"]
-
 _BEST = 8  # the most allowed tokens listed
 _REFUSED = 6  # the most forbidden tokens listed
 _TAKEN = 0.01  # a mask that forbids at least this probability counts as a constraint

@@ -32,8 +32,6 @@ from ..logits import allocate_bitmask
 from ..matcher import Matcher
 from .hosts import HostEngine
 
-__all__ = ["GrammarPotential", "engine_of"]
-
 _Ids = tuple[int, ...]
 
 

@@ -54,9 +54,6 @@ from .telemetry import Telemetry
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["HostEngine", "HostRequest", "compiled", "fill_rows", "request_of", "vocabulary_of"]
-
-
 # The compile thread also makes masks of a random text under a new grammar: so many steps, within so many
 # seconds.
 _FIRST_STEPS, _FIRST_SECONDS = 16, 0.03

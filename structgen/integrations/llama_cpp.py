@@ -48,8 +48,6 @@ from ..logits import allocate_bitmask, apply_bitmask
 from ..vocabulary import Vocabulary
 from .hosts import HostEngine, HostRequest
 
-__all__ = ["Drafter", "LogitsProcessor", "engine_of", "vocabulary_of"]
-
 _Ids = npt.NDArray[np.intc]
 
 

@@ -33,8 +33,6 @@ from ..vocabulary import Vocabulary
 from .hosts import HostEngine
 from .transformers import LogitsProcessor
 
-__all__ = ["FIELDS", "ConstrainedHFLM"]
-
 _models: weakref.WeakSet[ConstrainedHFLM] = weakref.WeakSet()
 FIELDS = ("json_schema", "regex", "choice", "gbnf", "lark", "structural_tag")
 

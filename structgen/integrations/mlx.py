@@ -30,8 +30,6 @@ from ..errors import VocabularyError
 from ..grammar import CompiledGrammar
 from .rows import Rows, listed
 
-__all__ = ["LogitsProcessor", "width_of"]
-
 
 def width_of(model: Any) -> int:
     """The columns of a model's logits, which its tokenizer may have fewer tokens than."""

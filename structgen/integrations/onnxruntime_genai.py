@@ -28,8 +28,6 @@ except ImportError as _missing:
 from ..logits import allocate_bitmask, apply_bitmask
 from .hosts import HostRequest
 
-__all__ = ["generate"]
-
 
 def generate(
     model: Any,

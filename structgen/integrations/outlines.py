@@ -28,8 +28,6 @@ except ImportError as _missing:
 
 from .hosts import HostEngine
 
-__all__ = ["NAME", "Backend", "register"]
-
 NAME = "structgen"
 _engines: weakref.WeakKeyDictionary[Any, HostEngine] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()

@@ -31,8 +31,6 @@ from ..lm.load import compiler_of, language_model
 from ..vocabulary import Vocabulary
 from .hosts import compiled
 
-__all__ = ["Replays", "Texts", "masks_of", "replayed"]
-
 
 class Texts:
     """The class that `map_batches` instantiates in every worker.

@@ -26,8 +26,6 @@ from .telemetry import Telemetry
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-__all__ = ["Mask", "Rows", "listed"]
-
 Mask = npt.NDArray[np.int32]
 # Matchers kept beyond those of the last call's rows; drafts come back to a prefix of one of them.
 _SPARE_TRACKS = 8

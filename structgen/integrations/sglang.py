@@ -38,8 +38,6 @@ from ..logits import allocate_bitmask, apply_bitmask
 from ..reasoning import Reasoning
 from .hosts import HostEngine, fill_rows
 
-__all__ = ["NAME", "register"]
-
 NAME = "structgen"
 _ANY_JSON = "$$ANY$$"  # how SGLang asks for any JSON object
 # How the model thinks behind the prompt of the request that SGLang compiles for.

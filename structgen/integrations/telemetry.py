@@ -33,8 +33,6 @@ from ..linting import not_enforced
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
 
-__all__ = ["Counters", "Telemetry", "gather"]
-
 _EVERY = 60.0  # seconds between two lines of the log
 _SLOW_MASK = 0.05  # seconds; a forward of a large model takes about as long
 _WARNINGS = 100  # the most warnings of one kind

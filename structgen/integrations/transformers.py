@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
     from .telemetry import Telemetry
 
-__all__ = ["LogitsProcessor", "prefix_allowed_tokens_fn"]
-
 
 class LogitsProcessor(transformers.LogitsProcessor):
     """Restricts each row to a grammar.

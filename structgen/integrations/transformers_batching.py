@@ -53,8 +53,6 @@ from .telemetry import Telemetry
 
 _Followed = tuple[CompiledGrammar, HostRequest, list[int]]  # and the text that the request has read
 
-__all__ = ["Processor", "batching_config", "constrained", "generate_batch"]
-
 
 def generate_batch(
     model: Any,

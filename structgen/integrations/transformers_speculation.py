@@ -37,8 +37,6 @@ from ..speculation.statistics import Statistics
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-__all__ = ["SpeculativeGenerate"]
-
 # Processors that say what the configuration says as well.
 _KNOWN = ("TemperatureLogitsWarper", "TopKLogitsWarper", "TopPLogitsWarper")
 _OWN_CRITERIA = ("MaxLengthCriteria", "EosTokenCriteria")

@@ -43,8 +43,6 @@ from .. import rl
 from ..grammar import CompiledGrammar
 from .transformers import LogitsProcessor
 
-__all__ = ["GRPOTrainer"]
-
 Grammars = CompiledGrammar | Callable[[Sequence[int]], CompiledGrammar]
 
 

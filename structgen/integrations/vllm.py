@@ -48,8 +48,6 @@ from ..logits import allocate_bitmask
 from .hosts import HostEngine, HostRequest, compiled
 from .telemetry import Telemetry, gather
 
-__all__ = ["NAME", "register"]
-
 NAME = "structgen"
 _CONFIGURATION = "vllm.config.structured_outputs"
 _KINDS = {

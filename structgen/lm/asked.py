@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..conditions import Condition
     from .base import Context, LanguageModel
 
-__all__ = ["AskOptions", "Asked", "ask", "style_of"]
-
 
 class AskOptions(JsonArguments, total=False):
     """How JSON is written, who compiles, and how the prompt is put: the same in every call."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from ..vocabulary import Vocabulary
 
-__all__ = ["Context", "ContextTooLong", "LanguageModel", "LanguageModelError", "check_logprobs"]
-
 
 class LanguageModelError(StructgenError, ValueError):
     """A model that cannot be loaded, a prompt that it cannot read, an output that is no distribution."""

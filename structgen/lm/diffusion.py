@@ -27,8 +27,6 @@ from .transformers import _positions, _vocabulary, _width
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DiffusionLM", "TransformersDiffusionLM"]
-
 
 @runtime_checkable
 class DiffusionLM(Protocol):

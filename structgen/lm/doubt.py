@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .base import LanguageModel
 
-__all__ = ["doubt"]
-
 MESSAGE = (
     "the request is probably outside what the embedded model knows: its answer is improbable to the model "
     "itself. Check the values, or give a larger model"

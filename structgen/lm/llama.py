@@ -23,8 +23,6 @@ import numpy.typing as npt
 from . import safetensors_file
 from .base import LanguageModelError
 
-__all__ = ["Llama", "Past", "log_softmax"]
-
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 

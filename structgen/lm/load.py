@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
     from .base import Context, LanguageModel
 
-__all__ = ["check_vocabulary", "compiler_of", "language_model", "room_after", "special_names", "tool_style"]
-
 _LOADED_MODELS = 2
 
 _lock = threading.Lock()

@@ -35,8 +35,6 @@ from .base import Context, LanguageModel, LanguageModelError
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-__all__ = ["Anchored", "Contrasted", "Pair", "entropies"]
-
 _Rows = npt.NDArray[np.float32]
 _Doubles = npt.NDArray[np.float64]
 _LEAST = -60.0  # nats; an amateur that calls a token impossible is taken at this

@@ -30,8 +30,6 @@ from .threads import one_blas_thread
 from .tree_scoring import Block, TreeScoring
 from .tree_slots import TreeSlots
 
-__all__ = ["NumpyLM", "NumpyTreeScorer"]
-
 _Part = tuple[Span, int, int]  # a span and the part of its buffer, from and to
 
 

@@ -51,8 +51,6 @@ from .base import Context, ContextTooLong, LanguageModelError
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-__all__ = ["Node", "PrefixTreeLM", "Row", "Span", "ancestor", "path"]
-
 Vector = npt.NDArray[np.float32]
 # The most tokens of a forward, padding included. Contexts with few new tokens then need not wait for long
 # prompts.

@@ -19,8 +19,6 @@ from . import embedded
 if TYPE_CHECKING:
     from .base import LanguageModel
 
-__all__ = ["Format", "chat_template", "formatted", "is_embedded", "request_of"]
-
 Format = Literal["auto", "plain", "chat", "embedded"]
 _EMBEDDED_MARK = "<|answer|>"
 

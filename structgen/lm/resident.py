@@ -23,8 +23,6 @@ from ..logits import Brief
 if TYPE_CHECKING:
     Doubles = npt.NDArray[np.float64]
 
-__all__ = ["Block", "Resident", "Rest"]
-
 _AT_ONCE = 8  # rows in brief at once: each takes ten times its size on the way
 _GAP = 300.0  # nats between the most probable token and the most probable allowed one; as in brief.cc
 

@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from .base import LanguageModelError
 
-__all__ = ["read"]
-
 _KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
     from .base import Context
 
-__all__ = ["ThinkingLM", "script"]
-
 _WORDS = 12  # of the request, which the script repeats
 _LIKELY, _NEXT, _REST = 0.97, 0.02, 0.01  # the script, the end mark, all tokens together
 

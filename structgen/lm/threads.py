@@ -20,8 +20,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["OneThread", "one_blas_thread"]
-
 Calls = tuple[Callable[[], int], Callable[[int], object]]
 
 

@@ -14,8 +14,6 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from .tree_slots import TreeSlots
 
-__all__ = ["TreeCache"]
-
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-ignore]
     """One layer's view of the cache, as transformers wants it."""

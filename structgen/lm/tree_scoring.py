@@ -21,8 +21,6 @@ import numpy.typing as npt
 from .base import ContextTooLong
 from .tree_slots import TreeSlots
 
-__all__ = ["Block", "TreeScoring"]
-
 # Entries of an attention mask of one forward: longer prompts are read in pieces.
 _MASK_ENTRIES = 1 << 22
 _PIECE = 512

@@ -22,8 +22,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TreeSlots"]
-
 _ROOM = 64
 _HOLES = 64
 

@@ -12,8 +12,6 @@ from html import escape
 
 from .report import Curve, duration
 
-__all__ = ["curves"]
-
 _WIDE, _HIGH = 760, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 172, 16, 44
 _TICKS = ((0.30103, "p50"), (1.0, "p90"), (2.0, "p99"), (3.0, "p99.9"), (4.0, "p99.99"), (5.0, "p99.999"))

@@ -18,8 +18,6 @@ from .figures import TBM, TTFM, by_engine, common_steps, compiled, outcome, rati
 from .figures import figures as figures_of
 from .runs import BenchRun, RunError, rows_of
 
-__all__ = ["compare", "intervals"]
-
 _BINS = 2000
 _LOW, _HIGH = -2.0, 8.0  # decades of microseconds
 

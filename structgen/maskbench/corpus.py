@@ -19,8 +19,6 @@ from typing import Any
 from .._extras import missing
 from . import named
 
-__all__ = ["HUB", "Case", "CorpusError", "Instance", "dumps", "folder", "open_corpus", "select"]
-
 HUB = "epfl-dlab/JSONSchemaBench"
 _CHECKOUT = "https://github.com/guidance-ai/jsonschemabench"
 

@@ -20,8 +20,6 @@ from .corpus import Corpus, CorpusError
 from .runs import BenchRun
 from .workers import Worker, WorkerError, each
 
-__all__ = ["TURN", "Lane", "Progress", "Task", "about", "drive", "jobs", "turns"]
-
 TURN = 20  # cases that an engine takes before it is the next one's turn: half a second
 
 _DESCRIBE = 120.0  # seconds to import an adapter

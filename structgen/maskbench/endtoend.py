@@ -23,8 +23,6 @@ from . import engines, tokens
 from .corpus import Case
 from .engines.base import Engine, LimitTooSmall, Refused
 
-__all__ = ["FINISHES", "SETUP", "WORK", "generate", "judge", "setup", "work"]
-
 SETUP, WORK = "structgen.maskbench.endtoend:setup", "structgen.maskbench.endtoend:work"
 STOP, LENGTH, TOO_SMALL = "stop", "length", "no text is short enough"
 NO_ROOM, DEAD_END, TORN = "the prompt fills the model", "dead end", "the mask allows a token accept refuses"

@@ -23,8 +23,6 @@ from typing import Any
 
 from .runs import BenchRun, RunError, rows_of
 
-__all__ = ["export"]
-
 Row = dict[str, Any]
 _PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
 _CODES = {"timeout": -14, "memory": -6}  # the alarm that ends its runner; an allocation that fails aborts

@@ -19,27 +19,6 @@ import numpy.typing as npt
 from ..keywords import ASSERTING
 from . import endtoend
 
-__all__ = [
-    "CUT",
-    "NO_ROOM",
-    "OUTCOMES",
-    "TBM",
-    "TOO_SMALL",
-    "TTFM",
-    "by_engine",
-    "cause",
-    "common_steps",
-    "coverage",
-    "declared_by_all",
-    "figures",
-    "outcome",
-    "pair",
-    "reason",
-    "summary",
-    "table",
-    "whole",
-]
-
 Row = dict[str, Any]
 TTFM = ("p50", "mean", "p90", "p99", "max")
 TBM = ("p50", "mean", "p90", "p99", "p99.9", "max")

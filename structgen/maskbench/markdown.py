@@ -8,8 +8,6 @@ from __future__ import annotations
 from .figures import OUTCOMES
 from .report import Report, Table
 
-__all__ = ["render"]
-
 
 def render(report: Report) -> str:
     out = [f"# {report.title}", *report.lead[:2], *report.warnings]

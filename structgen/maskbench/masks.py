@@ -21,8 +21,6 @@ from . import engines, tokens
 from .corpus import Case, dumps
 from .engines.base import Engine, Grammar, Refused
 
-__all__ = ["SETUP", "WORK", "first_mask", "measure", "replay", "setup", "work"]
-
 SETUP, WORK = "structgen.maskbench.masks:setup", "structgen.maskbench.masks:work"
 
 _WARM_UP: tuple[tuple[object, object], ...] = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FLATTERS", "METHOD"]
-
 METHOD = {
     "masks": [
         "Every engine gets the same schema text, the same vocabulary and the same token ids of the "

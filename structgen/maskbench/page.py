@@ -13,8 +13,6 @@ from . import charts
 from .figures import OUTCOMES
 from .report import Report, Table
 
-__all__ = ["render"]
-
 _COLOURS = 8
 _SHORT = {
     "coverage": "Coverage",

@@ -37,8 +37,6 @@ from . import figures as fig
 from .method import FLATTERS, METHOD
 from .runs import BenchRun, RunError, rows_of
 
-__all__ = ["Curve", "Report", "Table", "build", "duration"]
-
 Row = dict[str, Any]
 SUBJECT = "structgen"
 _CASES = "structgen's own cases"

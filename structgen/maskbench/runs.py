@@ -18,8 +18,6 @@ from typing import Any
 
 import structgen
 
-__all__ = ["BenchRun", "RunError", "machine", "read", "rows_of", "versions"]
-
 # What must agree for rows to belong to one run.
 _SAME = ("mode", "tokenizer", "model", "max_tokens", "tell_limit", "data", "scale", "limit", "memory")
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from .._extras import missing
 
-__all__ = ["each"]
-
 _AHEAD = 2  # jobs queued on an actor, so that it never waits for the driver
 
 

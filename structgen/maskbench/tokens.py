@@ -16,8 +16,6 @@ from typing import Any
 from .._extras import missing
 from ..vocabulary import Vocabulary
 
-__all__ = ["Tokens", "load", "tekken"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tokens:

@@ -24,8 +24,6 @@ from typing import Any, Protocol
 
 from ..errors import StructgenError
 
-__all__ = ["Failure", "Lane", "Worker", "each", "run"]
-
 SETUP_LIMIT = 600.0
 _LOOK = 0.1  # seconds between two looks at a child's memory
 

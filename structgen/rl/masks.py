@@ -26,8 +26,6 @@ from ..errors import StructgenError
 from ..grammar import CompiledGrammar
 from ..matcher import Matcher, cpu_count
 
-__all__ = ["Masks", "replay", "replay_many"]
-
 _Words = npt.NDArray[np.int32]
 TokenIds = Sequence[int] | npt.NDArray[np.integer[Any]]
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from ..grammar import CompiledGrammar
 
-__all__ = ["constrained_entropies", "constrained_logprobs", "log_normaliser"]
-
 
 def constrained_logprobs(
     logits: torch.Tensor,

@@ -17,8 +17,6 @@ from .evidence import Evidence
 from .outcome import STOPPED_BY_TEXTS, Outcome, Purpose
 from .walk import Mode, Walk, Walker
 
-__all__ = ["MODE", "draw"]
-
 MODE = Mode(bounds=True, learns=True)
 
 

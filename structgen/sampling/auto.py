@@ -21,8 +21,6 @@ from .outcome import Outcome, Purpose
 from .resampling import pick
 from .walk import Walk, Walker
 
-__all__ = ["ACCEPTED", "EVEN", "TRIALS", "draw"]
-
 TRIALS = 32
 ENOUGH = 8  # the pilot ends after so many accepted texts
 ACCEPTED = 0.05  # with at least this acceptance, exact draws are worth their trials

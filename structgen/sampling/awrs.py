@@ -28,8 +28,6 @@ from .vector import Urn, Vector
 if TYPE_CHECKING:
     from .walk import Walk, Walker
 
-__all__ = ["estimate"]
-
 
 def estimate(
     walker: Walker, walk: Walk, total: float, lot: Vector | Urn, extra: int

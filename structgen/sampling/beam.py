@@ -27,8 +27,6 @@ from .outcome import Found, Purpose
 from .potential import Prefix
 from .walk import LOCAL, Walk, Walker
 
-__all__ = ["Guide", "beam_search"]
-
 
 @dataclass(frozen=True, slots=True)
 class Guide:

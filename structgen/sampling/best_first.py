@@ -41,17 +41,6 @@ from .logspace import NEVER
 from .outcome import Purpose
 from .walk import LOCAL, Walk, Walker
 
-__all__ = [
-    "BestFirst",
-    "SearchLimits",
-    "Partial",
-    "SearchPlace",
-    "SearchPlan",
-    "Scores",
-    "Standing",
-    "Written",
-]
-
 _DRAWS = 1 << 20  # the most random streams of one place
 
 

@@ -22,8 +22,6 @@ from .logspace import NEVER, logsumexp
 from .outcome import STOPPED_BY_TEXTS, Outcome, Purpose
 from .walk import Mode, Walk, Walker
 
-__all__ = ["MODE", "draw"]
-
 _REMEMBERED = 10_000  # the most texts of a given trie whose weights are known without draws
 
 _CUT = "approximate: trials ran out, and how many of them end in a text depends on what earlier texts taught"

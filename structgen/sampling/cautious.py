@@ -19,8 +19,6 @@ from .outcome import Found, Purpose
 from .target import Target
 from .walk import LOCAL, Walk, Walker
 
-__all__ = ["cautious", "trials"]
-
 
 def trials(entropy: float) -> int:
     """The number of continuations to try."""

@@ -17,8 +17,6 @@ import numpy as np
 
 from .logspace import Doubles
 
-__all__ = ["Chance", "Source", "Seeds", "fresh_seed"]
-
 
 class Chance(Protocol):
     """The random decisions of samplers."""

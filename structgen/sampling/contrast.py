@@ -43,8 +43,6 @@ from .potential import LanguageModelPotential, Potential, Prefix
 if TYPE_CHECKING:
     from ..lm.base import LanguageModel
 
-__all__ = ["Contrast", "Reward"]
-
 
 class Contrast(LanguageModelPotential):
     """A second model to a negative power. The law stands at the head of this file.

@@ -28,8 +28,6 @@ from .target import AnyText, Target
 if TYPE_CHECKING:
     from .walk import Walk
 
-__all__ = ["Drafts", "FunctionDrafts", "Guess", "Tree", "check_guess", "drafts_of"]
-
 Guess = Callable[[Sequence[int]], Iterable[int]]
 
 

@@ -27,8 +27,6 @@ import math
 
 from .logspace import NEVER, logsumexp
 
-__all__ = ["Evidence"]
-
 
 class Evidence:
     """Shares and estimates of one run."""

@@ -22,8 +22,6 @@ from ..lm.load import language_model
 from ..lm.prompts import formatted
 from .target import Law
 
-__all__ = ["Span", "exact_extract"]
-
 
 @dataclass(frozen=True, slots=True)
 class Span:

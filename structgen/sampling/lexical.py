@@ -27,8 +27,6 @@ from .logspace import NEVER
 from .outcome import Purpose
 from .walk import LOCAL, Walk, Walker
 
-__all__ = ["Clause", "Clauses", "Look", "Without"]
-
 
 @dataclass(frozen=True, slots=True)
 class Without:

@@ -19,8 +19,6 @@ from .logspace import logsumexp
 from .outcome import STOPPED_BY_TEXTS, Outcome, Purpose
 from .walk import Mode, Walker
 
-__all__ = ["draw"]
-
 _LOOK = 16  # the bracket is checked after so many draws
 
 

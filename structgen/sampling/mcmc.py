@@ -26,8 +26,6 @@ from .logspace import NEVER, logsumexp
 from .outcome import Outcome, Purpose
 from .walk import Mode, Walk, Walker
 
-__all__ = ["Proposal", "draw", "log_acceptance", "positions"]
-
 Proposal = Literal["restart", "uniform", "priority"]
 
 

@@ -17,8 +17,6 @@ from .outcome import Outcome
 from .request import Request
 from .walk import Walker
 
-__all__ = ["METHODS", "Way", "way_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Way:

@@ -10,9 +10,6 @@ from dataclasses import dataclass, field
 from .logspace import NEVER
 from .walk import Walk
 
-__all__ = ["STOPPED_BY_TEXTS", "Found", "Outcome", "Purpose"]
-
-
 _BRACKETS = 4096
 STOPPED_BY_TEXTS = (
     "approximate: until_tv ends a run by its bracket, so how many texts there are depends on them"

@@ -19,8 +19,6 @@ from ..errors import StructgenError
 if TYPE_CHECKING:
     from .results import Samples
 
-__all__ = ["check", "save"]
-
 _KINDS = (".png", ".svg", ".pdf")
 _TEXTS = 12
 _SHOWN = 36  # the most characters of a text in the picture

@@ -15,8 +15,6 @@ from .chance import Seeds
 from .outcome import Found, Purpose
 from .walk import Walk, Walker
 
-__all__ = ["penalised"]
-
 
 def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: int = SHORTEST) -> Found | None:
     """One text drawn locally under the penalty; None: the text lost its weight.

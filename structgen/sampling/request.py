@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ..speculation.base import Drafter
     from ..speculation.options import Speculation
 
-__all__ = ["Method", "Request", "SampleOptions", "TargetOptions", "TargetRequest", "checked"]
-
 # Recipe, sampling method 2: its name.
 Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"]
 

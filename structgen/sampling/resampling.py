@@ -17,8 +17,6 @@ import numpy as np
 from .chance import Chance
 from .logspace import Doubles
 
-__all__ = ["SCHEMES", "Scheme", "pick", "resample"]
-
 Scheme = Literal["systematic", "stratified", "residual", "multinomial"]
 
 

@@ -22,8 +22,6 @@ from .target import Target
 from .trie import Trie
 from .walk import Diary
 
-__all__ = ["Diagnostics", "Sample", "Samples", "parts_of", "samples_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:

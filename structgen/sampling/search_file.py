@@ -51,8 +51,6 @@ from .trie import Node
 from .vector import Vector
 from .walk import Walk, alike, telling
 
-__all__ = ["check_model", "load_search", "other_parts", "probes", "save_search"]
-
 _FORMAT = 2
 _KEPT = ("tokens", "logprob", "score", "prior", "rank", "ended", "depth", "opened", "rest", "visits", "total",
          "best", "closed")  # fmt: skip

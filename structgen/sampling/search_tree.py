@@ -22,8 +22,6 @@ from .best_first import SearchPlace
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-__all__ = ["SearchTree"]
-
 _STYLE = "body{font-family:system-ui,sans-serif;margin:2rem;max-width:75rem}"
 
 

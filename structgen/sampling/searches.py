@@ -41,8 +41,6 @@ from .trie import Trie
 if TYPE_CHECKING:
     from typing import Unpack
 
-__all__ = ["SEARCHES", "Candidate", "SearchMethod", "SearchOptions", "Searched", "search"]
-
 _LOOKED_AT = 1000  # the most places whose masks are compared to tell whether max_tokens forbade a token
 
 SearchMethod = Literal["best", "a*", "mcts", "value", "adaptive"]

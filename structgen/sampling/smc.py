@@ -31,8 +31,6 @@ from .potential import weight
 from .resampling import SCHEMES, Scheme, resample
 from .walk import Mode, Walk, Walker
 
-__all__ = ["SmcOptions", "draw"]
-
 
 @dataclass(frozen=True, slots=True)
 class SmcOptions:

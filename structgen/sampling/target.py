@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from ..lm.resident import Resident, Rest
     from ..vocabulary import Vocabulary
 
-__all__ = ["AnyText", "Law", "Spent", "Target"]
-
 Ids = npt.NDArray[np.int32]
 _ROW_BYTES = 32 << 20  # the most memory of float32 rows at one time
 _DOUBLES = 1 << 20  # the most numbers in double precision at one time

@@ -36,8 +36,6 @@ from .._checks import whole
 from .logspace import NEVER
 from .vector import Urn, Vector
 
-__all__ = ["Edge", "Node", "Trie"]
-
 _NODE_BYTES = 900  # memory of the Python objects of a node and its vector
 _EDGE_BYTES = 280
 

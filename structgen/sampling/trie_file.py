@@ -20,8 +20,6 @@ from ..errors import StructgenError
 from .trie import Edge, Node, Trie
 from .vector import Vector
 
-__all__ = ["load_trie", "save_trie"]
-
 _FORMAT = 4
 
 

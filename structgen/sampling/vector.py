@@ -25,8 +25,6 @@ import numpy.typing as npt
 from .chance import Chance
 from .logspace import NEVER, Doubles
 
-__all__ = ["BLOCK", "TAIL", "THIN_FROM", "THIN_TAIL", "TOP", "Urn", "Vector"]
-
 BLOCK = 512
 TOP = 512  # the tokens of a thin vector; at most a block
 THIN_FROM = 2048  # vectors with fewer tokens stay whole

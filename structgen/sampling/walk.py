@@ -40,8 +40,6 @@ from .vector import BLOCK, TAIL, Urn, Vector
 if TYPE_CHECKING:
     from ..speculation.base import Session
 
-__all__ = ["Diary", "Mode", "Walk", "Walker", "alike", "telling"]
-
 # The largest differences of two vectors of one model for one prefix: total variation over the allowed tokens,
 # and nats of their mass. Other kernels and types differ by less.
 _SAME_MODEL, _SAME_MASS = 0.1, 0.3

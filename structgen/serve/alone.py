@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from .requests import OwnOptions, SamplingMethod
     from .service import RequestRun, Service
 
-__all__ = ["check", "confident", "finite", "options_of", "sample", "speculate", "told", "trace", "weights"]
-
 _WAITING = 16  # the most requests in line, the running one included
 _TRACED = 32  # contexts of a forward
 

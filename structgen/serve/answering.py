@@ -20,8 +20,6 @@ from starlette.types import Receive, Scope, Send
 from .errors import unexpected
 from .service import RequestRun, Service
 
-__all__ = ["Gone", "Json", "events", "unless_gone", "while_there"]
-
 T = TypeVar("T")
 _dumped = functools.partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _SEND_SECONDS = 60.0  # a client that reads nothing for so long counts as gone

@@ -68,8 +68,6 @@ from .requests import (
 from .sequence import Piece
 from .service import RequestRun, Service, Wanted
 
-__all__ = ["create_app"]
-
 _ENDPOINTS = (
     "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens",
     "/v1/models", "/health", "/metrics",

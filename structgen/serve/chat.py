@@ -24,8 +24,6 @@ from .service import RequestRun, Service, Wanted
 from .thinking import thinking_of
 from .usage import usage
 
-__all__ = ["Written", "answer", "chunks", "collect", "wanted"]
-
 
 @dataclass(slots=True)
 class Written:

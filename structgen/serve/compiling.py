@@ -20,8 +20,6 @@ from typing import TypeVar
 
 from .errors import ApiError, busy
 
-__all__ = ["Workers"]
-
 T = TypeVar("T")
 _LOST = 8
 _LONG = 0.05  # seconds

@@ -18,8 +18,6 @@ from .sequence import AnswerPlan, Entry
 from .service import MakePrompt, RequestRun, Service, Wanted
 from .thinking import Thinking, thinking_of
 
-__all__ = ["answer", "chunks", "wanted"]
-
 
 def wanted(service: Service, request: CompletionRequest) -> Wanted:
     """ApiError: fields that are refused."""

@@ -27,8 +27,6 @@ from ..reasoning import Reasoning
 from .errors import ApiError
 from .requests import Constrained, OwnOptions
 
-__all__ = ["RequestConstraint", "ToolUse", "request_constraint", "tool_use", "with_thoughts", "with_tools"]
-
 _WARNED = 10
 _OUTPUTS = "structured_outputs"
 # Fields of which an empty value asks for nothing.

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from .metrics import Metrics
     from .options import ServerOptions
 
-__all__ = ["ModelThread"]
-
 _PATIENCE = 0.005  # seconds that a step waits after its forward for masks that were quick so far
 _SLEEP = 0.05  # seconds: the longest pause while answers wait for masks
 _ECHO = 32  # the most prompt tokens of a job in a step, if their log-probabilities are wanted

@@ -23,8 +23,6 @@ from ..errors import (
 )
 from ..lm.base import ContextTooLong, LanguageModelError
 
-__all__ = ["ApiError", "busy", "late", "log", "of_constraint", "of_prompt", "unexpected"]
-
 log: logging.Logger = logging.getLogger("structgen.serve")
 
 _DEFAULT = {404: "not_found", 405: "method_not_allowed", 500: "internal_error"}

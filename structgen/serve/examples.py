@@ -18,8 +18,6 @@ from .. import library
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["examples", "folder"]
-
 _PROMPT = "Ana ordered 2 lamps, ship to Porto"
 _DOCUMENTS = {
     "order": '{\n  "customer": "Maria Lopez",\n  "items": [\n    {"product": "chairs", "quantity": "three"}\n'

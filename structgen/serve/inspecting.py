@@ -21,8 +21,6 @@ from .errors import ApiError, of_constraint
 from .places import Pointers, at, at_bytes
 from .service import Service
 
-__all__ = ["checked", "looked", "reported"]
-
 _BLANKS = b" \t\r\n"
 _SECONDS = 2.0  # after this time no further refused token is explained by trials of schemas
 _SHOWN = 200  # the most bytes of a shown completion

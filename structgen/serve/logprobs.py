@@ -12,8 +12,6 @@ from typing import Any
 from ..vocabulary import Vocabulary
 from .sequence import Entry
 
-__all__ = ["of_chat", "of_completion"]
-
 
 def of_chat(entries: Iterable[Entry], vocabulary: Vocabulary) -> list[dict[str, Any]]:
     """`logprobs.content` of `/v1/chat/completions`; `masked_*` are this server's."""

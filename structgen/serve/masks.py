@@ -27,8 +27,6 @@ from collections.abc import Callable, Sequence
 from ..matcher import cpu_count
 from .sequence import Answer
 
-__all__ = ["MaskThreads"]
-
 _QUICK_THREADS = 8  # threads in a first slow mask included
 _SLOW = 0.003  # seconds; a longer mask is slow
 _SHARE = 16  # so many masks get a thread of their own

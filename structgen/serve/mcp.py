@@ -45,8 +45,6 @@ from .sequence import Piece
 if TYPE_CHECKING:
     from .service import RequestRun, Wanted
 
-__all__ = ["Called", "ToolServers", "with_results"]
-
 _ROUNDS = 8
 _SECONDS = 60.0
 _LONGEST = 100_000

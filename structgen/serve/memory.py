@@ -15,8 +15,6 @@ import gc
 import threading
 from collections.abc import Callable
 
-__all__ = ["LARGE", "Memory"]
-
 LARGE = 4 << 20  # a grammar of so many bytes announces its end
 _SECONDS = 1.0  # after this its last references are gone
 

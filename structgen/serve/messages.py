@@ -44,8 +44,6 @@ from .mcp import Called
 from .requests import ChatRequest, CountRequest, Message, MessagesRequest
 from .service import RequestRun, Service, Wanted
 
-__all__ = ["answer", "events", "wanted"]
-
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _BLOCKS = 10_000  # the most blocks of a message

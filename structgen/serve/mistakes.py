@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["in_words"]
-
 _SHOWN = 3
 _LOOKED = 100
 # A part of a place that tells which type of several was tried.

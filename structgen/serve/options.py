@@ -14,8 +14,6 @@ from .._checks import renamed
 from ..frontend.tools import STRICTNESS, Strictness
 from ..limits import SERVING, Limits, OnLimit, is_subset
 
-__all__ = ["ServerOptions", "mcp_servers"]
-
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:

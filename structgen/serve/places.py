@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ..explain import Cause
     from .errors import ApiError
 
-__all__ = ["TextPlace", "Pointers", "at", "at_bytes", "of_error"]
-
 _MOST = 4 << 20  # characters of a JSON text that is looked through
 
 

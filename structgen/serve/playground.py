@@ -37,8 +37,6 @@ from .requests import Closed, Constrained, Finite, OwnOptions, Positive
 from .service import Service
 from .showing import generation
 
-__all__ = ["API", "Asked", "Typed", "add_routes", "constraint"]
-
 API = "/playground/api"
 _TEXT = 1_000_000  # characters of a constraint or a document
 _SAMPLES = 500

@@ -21,8 +21,6 @@ from ..lm.prompts import chat_template, formatted, is_embedded, request_of
 from .constraints import ToolUse
 from .requests import Message
 
-__all__ = ["messages_as_prompt", "plain_prompt"]
-
 _EMBEDDED_MARK = "<|answer|>"
 
 

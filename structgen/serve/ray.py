@@ -20,8 +20,6 @@ from .._extras import missing
 from .app import create_app
 from .options import ServerOptions
 
-__all__ = ["application"]
-
 
 def application(
     model: str | None = None,

@@ -51,21 +51,6 @@ from ..json_options import SENT_NAMES, JsonOptions, WrittenOptions
 from ..sampling.mcmc import Proposal
 from ..sampling.request import Method
 
-__all__ = [
-    "ChatRequest",
-    "CompletionRequest",
-    "Constrained",
-    "CountRequest",
-    "OwnOptions",
-    "Generation",
-    "Message",
-    "MessagesRequest",
-    "ResponsesRequest",
-    "SamplingMethod",
-    "StreamOptions",
-    "StructuredOutputs",
-]
-
 T = TypeVar("T")
 _FIELDS = 100  # the most fields of a `Closed` object: pydantic would word an error for each unknown one
 _BIASES = 10_000  # the most entries of logit_bias

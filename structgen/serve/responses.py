@@ -45,8 +45,6 @@ from .service import RequestRun, Service, Wanted
 from .thinking import thinking_of
 from .usage import of_responses
 
-__all__ = ["answer", "events", "wanted"]
-
 _ARGUMENTS, _INPUT = "response.function_call_arguments", "response.custom_tool_call_input"
 _TEXTS = ("input_text", "output_text", "text", "refusal")
 

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from ..lm.base import Context
     from ..vocabulary import Vocabulary
 
-__all__ = ["Answer", "Entry", "Finish", "Job", "Piece", "AnswerPlan"]
-
 Finish = Literal["stop", "length"]
 _Row = npt.NDArray[np.float32]
 

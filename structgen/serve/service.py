@@ -81,8 +81,6 @@ from .requests import ChatRequest, Constrained, Generation, Message, ResponsesRe
 from .sequence import AnswerPlan, Job, Piece
 from .thinking import Thinking
 
-__all__ = ["RequestRun", "Service", "Wanted"]
-
 _WARNED = 10  # warnings about one grammar
 _LINT = 0.25  # seconds of the search for keywords that exclude each other
 _KNOWN = 256  # grammars that are kept

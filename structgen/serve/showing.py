@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..sampling.trie import Node, Trie
     from .playground import Asked
 
-__all__ = ["generation"]
-
 _TRACED = 6  # distinct texts whose tokens are told, and
 _TRACED_TOKENS = 600  # their tokens in all
 _TEXTS = 60  # of the posterior

@@ -23,8 +23,6 @@ from ..reasoning import Reasoning
 from .errors import ApiError
 from .requests import ChatRequest, CompletionRequest, ResponsesRequest
 
-__all__ = ["Thinking", "thinking_of"]
-
 _SWITCHES = ("enable_thinking", "thinking")  # of chat templates
 
 

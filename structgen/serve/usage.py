@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["of_responses", "usage"]
-
 
 def usage(prompt: int, completion: int, cached: int = 0, reasoning: int | None = None) -> dict[str, Any]:
     """`reasoning`: tokens of thoughts among those of the answer; None: the model does not think."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..matcher import Matcher
     from ..vocabulary import Vocabulary
 
-__all__ = ["CONTEXT", "Cursor", "Drafter", "Here", "LIKELY", "Likely", "Session", "Start", "Step"]
-
 Vector = npt.NDArray[np.float32]
 
 # Tokens of a `Likely` context, and tokens that are reported of each distribution.

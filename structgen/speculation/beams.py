@@ -26,8 +26,6 @@ import numpy.typing as npt
 
 from .rules import Floats
 
-__all__ = ["GumbelBelow", "Perturbation", "stochastic_beams"]
-
 Node = TypeVar("Node", bound=Hashable)
 Law = tuple[npt.NDArray[np.int64], Floats]
 

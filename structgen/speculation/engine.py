@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
     from .score import Scorer, Scores
 
-__all__ = ["Row", "SpeculativeRows"]
-
 _ALL = -1  # the bench's number for drafting as a whole
 _PATIENCE = 3.0  # forwards: a dear drafter that has lost more time than these take sits out
 _DEAR = 0.1  # of a forward: a drafter that takes more time in a step is dear, and is judged alone

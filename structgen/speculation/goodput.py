@@ -42,8 +42,6 @@ import numpy as np
 
 from .._fork import hold_over_forks
 
-__all__ = ["Bench", "Calibration", "CostTable", "Goodput"]
-
 # Widths of forwards, all rows together. A batch of 32 rows with 16 drafts each is 544 tokens wide.
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _NODES = 128  # the most nodes of a row that `plan` looks at

@@ -18,8 +18,6 @@ from . import drafters
 from .base import Drafter
 from .goodput import Bench, Calibration, CostTable
 
-__all__ = ["NAMED", "Rule", "Speculation", "named", "resolve", "standard_drafters"]
-
 Rule = Literal["coupled", "single", "recursive", "k-seq", "beam"]
 
 

@@ -23,8 +23,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Chance", "Floats", "k_seq", "k_seq_discount", "recursive", "single"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -30,8 +30,6 @@ from .rules import Chance, Floats, k_seq, recursive
 from .score import Scores
 from .tree import Built, DraftTree, TreeWalk
 
-__all__ = ["RandomChance", "SampledRun", "draw_drafts"]
-
 Distribution = tuple[npt.NDArray[np.int64], Floats]
 
 

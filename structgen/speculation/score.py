@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..lm.tree_scoring import TreeScoring
     from .base import Vector
 
-__all__ = ["Block", "Scorer", "Scores", "open_scorer"]
-
 
 class Block(Protocol):
     """See `structgen.lm.tree_scoring.Block`."""

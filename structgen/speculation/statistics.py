@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["DrafterStatistics", "Statistics"]
-
 
 @dataclass(slots=True)
 class DrafterStatistics:

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from ..matcher import Matcher
     from .goodput import Calibration, Goodput
 
-__all__ = ["Built", "DraftTree", "TreeWalk", "build", "tree_masks"]
-
 # Nodes beyond the budget. Forced tokens do not count against it, and a text may be forced without an end.
 _FREE = 64
 _LEAST = 1e-3  # nodes with a smaller path probability are not added

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from .score import Scores
     from .statistics import Statistics
 
-__all__ = ["Drawer"]
-
 # Membership checks before the mask is cheaper.
 _TRIES = 4
 

@@ -31,8 +31,6 @@ import structgen as sg
 from structgen.lm import embedded
 from structgen.reasoning import FAMILIES
 
-__all__ = ["PROMPT", "SCHEMA", "THINKS", "Judge", "write"]
-
 THINKS = FAMILIES["qwen3"]
 PROMPT = "<|text|>how many?<|answer|>"
 SCHEMA: dict[str, Any] = {

@@ -15,8 +15,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Engine", "Grammar", "LimitTooSmall", "Missing", "Refused", "Row", "Sequence", "row_of"]
-
 Row = npt.NDArray[np.int32]
 
 

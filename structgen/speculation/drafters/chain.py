@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from ..base import Here
 
-__all__ = ["Chain"]
-
 
 class Chain:
     """At tokens[at]; `chance` is the probability of each link."""

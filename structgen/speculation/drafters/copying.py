@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from ..base import Cursor, Quiet, Start, Step
 from .chain import Chain
 
-__all__ = ["PromptLookup", "SourceCopy"]
-
 
 class PromptLookup:
     """Copies after the longest n-gram of the text's end that occurs earlier.

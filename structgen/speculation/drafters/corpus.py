@@ -54,8 +54,6 @@ from ..base import Cursor, Here, Quiet, Start, Step
 if TYPE_CHECKING:
     from ...vocabulary import Vocabulary
 
-__all__ = ["Corpus", "CorpusDrafter"]
-
 _FORMAT = 1
 _OFFERED = 3  # the most continuations
 _LIMIT = 1 << 22  # tokens: a minute to build

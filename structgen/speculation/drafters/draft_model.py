@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
     from ...matcher import Matcher
 
-__all__ = ["DraftModel"]
-
 
 class DraftModel:
     """Drafts by a language model.

@@ -23,8 +23,6 @@ from ..base import Cursor, Here, Quiet, Start, Step
 if TYPE_CHECKING:
     from ...matcher import Matcher
 
-__all__ = ["Forced"]
-
 _CANONICAL = 0.98
 # Where the forced text ends in a token that the tokenizer might have continued.
 _OPEN = 0.85

@@ -26,8 +26,6 @@ from .layer_skip import twin
 if TYPE_CHECKING:
     from ...lm.transformers import TransformersLM
 
-__all__ = ["TrimmedHead", "frequent", "with_rows"]
-
 
 class TrimmedHead:
     """Drafts by a model with a trimmed head.

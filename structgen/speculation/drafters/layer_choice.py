@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from ...lm.base import Context
     from ...lm.transformers import TransformersLM
 
-__all__ = ["Layers", "LayerChoice", "tokens_per_cost"]
-
 _MOST = 8  # drafts in a row
 _PRIOR = 8.0  # places that the agreement counts for
 _BETTER = 1.03  # of the best so far, for a change to be worth reading the text again

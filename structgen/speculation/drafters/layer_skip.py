@@ -20,8 +20,6 @@ from .draft_model import DraftModel
 if TYPE_CHECKING:
     from ...lm.transformers import TransformersLM
 
-__all__ = ["agreement", "choose_layers", "layer_skip", "layers_of", "twin", "without_layers"]
-
 
 def layer_skip(
     lm: TransformersLM, sample: Sequence[int], *, share: float = 0.5, width: int = 1

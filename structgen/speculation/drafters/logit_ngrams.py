@@ -22,8 +22,6 @@ from ..._fork import hold_over_forks
 from ..base import CONTEXT, Here, Likely, Start
 from .ranking import RecentCursor, RecentSession, ranked
 
-__all__ = ["LogitNgrams"]
-
 _KEPT = 10
 _OFFERED = 5
 

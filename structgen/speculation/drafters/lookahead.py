@@ -16,8 +16,6 @@ from collections.abc import Sequence
 
 from ..base import Cursor, Here, Quiet, Start, Step
 
-__all__ = ["Lookahead", "Pool"]
-
 _GRAMS_A_TOKEN = 6
 
 

@@ -20,8 +20,6 @@ from collections.abc import Sequence
 from ..base import Cursor, Quiet, Start, Step
 from .lookahead import Pool
 
-__all__ = ["LookaheadWindow"]
-
 
 class LookaheadWindow:
     """Drafts from the n-grams of a window.

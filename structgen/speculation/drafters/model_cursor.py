@@ -21,8 +21,6 @@ from .ranking import ranked
 if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
 
-__all__ = ["ModelCursor", "Reader", "row_of"]
-
 Ids = npt.NDArray[np.int64]
 
 

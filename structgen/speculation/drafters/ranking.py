@@ -18,8 +18,6 @@ import numpy.typing as npt
 from ..._draws import Noise, scaled, top
 from ..base import Here, Likely, Quiet, Start, Step
 
-__all__ = ["RecentCursor", "RecentSession", "ranked"]
-
 
 class Store(Protocol):
     """What follows the last `longest` tokens of a text or fewer, shared by all texts."""

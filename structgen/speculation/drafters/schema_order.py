@@ -37,8 +37,6 @@ from typing import Any, NamedTuple
 from ...errors import VocabularyError
 from ..base import Cursor, Here, Quiet, Start, Step
 
-__all__ = ["SchemaOrder", "Shape", "State", "predictions", "read"]
-
 _NAMES = 3  # the next declared names that are predicted, and
 _CHANCES = (0.6, 0.2, 0.1)  # their probabilities
 _CLOSING = 0.2  # the probability that a string or a number ends here

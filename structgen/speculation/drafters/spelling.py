@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
     from ...vocabulary import Vocabulary
 
-__all__ = ["Place", "SpelledDrafter", "SpelledSession", "Spelling", "extended"]
-
 _KEPT = 1 << 14  # pieces of text whose ids are kept
 
 # A context of the draft model and the bytes behind it.

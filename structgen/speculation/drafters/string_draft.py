@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
     from ...vocabulary import Vocabulary
 
-__all__ = ["StringDraft", "StringLaw"]
-
 _KEPT = 4096  # strings whose ranges are kept
 _LEAST = 1e-4  # of probability, for a string to be worth a forward
 

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 
 from ..base import Cursor, Here, Quiet, Start, Step
 
-__all__ = ["SuffixAutomaton", "SuffixMatch"]
-
 _CHOICES = 3
 
 

@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from ..._fork import hold_over_forks
 from ..base import Cursor, Here, Quiet, Start, Step
 
-__all__ = ["SuffixTree", "SuffixTreeDrafter"]
-
 _OFFERED = 4
 _POINTS = 3
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ...lm.base import LanguageModel
     from ...vocabulary import Vocabulary
 
-__all__ = ["TokenIntersection", "shared_tokens"]
-
 
 class TokenIntersection(SpelledDrafter):
     """Drafts by a language model of another vocabulary, in tokens that it shares with the target.

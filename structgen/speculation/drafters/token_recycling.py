@@ -21,8 +21,6 @@ from ..._fork import hold_over_forks
 from ..base import LIKELY, Here, Likely, Start
 from .ranking import RecentCursor, RecentSession, ranked
 
-__all__ = ["TokenRecycling"]
-
 # Offers below this are hardly ever accepted, and each takes a check against the grammar.
 _LEAST = 0.003
 _FIRST = 1024  # rows to begin with; they double

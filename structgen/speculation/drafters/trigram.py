@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from ..._fork import hold_over_forks
 from ..base import Cursor, Here, Quiet, Start, Step
 
-__all__ = ["Trigram"]
-
 _OFFERED = 4
 
 
