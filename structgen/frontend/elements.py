@@ -47,7 +47,6 @@ class ElementStyle:
     bare: bool = False  # blanks stand only between elements
 
 
-_TEXT_OR_JSON = ("true", "false", "false", "false", "false", "false")
 _M3 = "]<]minimax[>["
 
 
@@ -58,6 +57,13 @@ def _delimited(mark: str) -> ElementStyle:
     return ElementStyle(
         "", ":", "{kind}", "", kinds, ends, between=",", stop=mark, nested=True, key_pattern=names
     )
+
+
+def _text_or_json(mark: str) -> ElementStyle:
+    """Tags `parameter`. Every tag says whether its value is a text or JSON."""
+    kinds = ("true", "false", "false", "false", "false", "false")
+    start, close = f'<{mark}parameter name="', f"</{mark}parameter>"
+    return ElementStyle(start, '" string="', '{kind}">', close, kinds, key_never=('"',))
 
 
 # Recipe, tool style 2, with elements of its own: a row: what stands around a key, a value and an item.
@@ -93,30 +99,9 @@ ELEMENT_STYLES = {
         key_never=("<ifm|", "</ifm|"),
         key_pattern=r"^\S(?:[\s\S]*\S)?$",
     ),
-    "deepseek_xml": ElementStyle(
-        '<｜DSML｜parameter name="',
-        '" string="',
-        '{kind}">',
-        "</｜DSML｜parameter>",
-        kinds=_TEXT_OR_JSON,
-        key_never=('"',),
-    ),
-    "deepseek_v4_1_xml": ElementStyle(
-        '<｜DSML｜ parameter name="',
-        '" string="',
-        '{kind}">',
-        "</｜DSML｜ parameter>",
-        kinds=_TEXT_OR_JSON,
-        key_never=('"',),
-    ),
-    "gigachat_xml": ElementStyle(
-        '<｜GCML｜parameter name="',
-        '" string="',
-        '{kind}">',
-        "</｜GCML｜parameter>",
-        kinds=_TEXT_OR_JSON,
-        key_never=('"',),
-    ),
+    "deepseek_xml": _text_or_json("｜DSML｜"),
+    "deepseek_v4_1_xml": _text_or_json("｜DSML｜ "),
+    "gigachat_xml": _text_or_json("｜GCML｜"),
     "gemma": _delimited('<|"|>'),
     "functiongemma": _delimited("<escape>"),
     "kimi_k3_xml": ElementStyle(

@@ -109,6 +109,32 @@ class Style:
         return [mark for mark in marks if mark]
 
 
+_CALL = '{"name": "{name}", "arguments": '
+
+
+def _listed(open: str, close: str = "]", call: str = _CALL, **more: Any) -> Style:
+    """Calls in JSON, in a list between two marks."""
+    return Style(call, "}", open=open, close=close, separator=", ", **more)
+
+
+def _between(start: str, end: str = "", call: str = _CALL, **more: Any) -> Style:
+    """A call in JSON between two marks, the first of which begins every call."""
+    return Style(start + call, "}" + end, trigger=start.rstrip(), **more)
+
+
+def _invoked(section: str, parameters: str, mark: str = "", **more: Any) -> Style:
+    """Tags `invoke` in a section. Every tag begins with the mark."""
+    start, end = f'<{mark}invoke name="{{name}}">\n', f"</{mark}invoke>\n"
+    section = mark + section
+    return Style(start, end, open=f"<{section}>\n", close=f"</{section}>", parameters=parameters, **more)
+
+
+def _function_tags(tag: str, parameters: str, gap: str = "\n", **more: Any) -> Style:
+    """A tag `function` in a tag of its own."""
+    start, end = f"<{tag}>{gap}<function={{name}}>{gap}", f"</function>{gap}</{tag}>"
+    return Style(start, end, trigger=f"<{tag}>", parameters=parameters, **more)
+
+
 # Sources: "vLLM" is the parser of that name in vllm/tool_parsers and vllm/parser of vLLM 0.33.0, "SGLang" the
 # detector in sglang/srt/function_call of SGLang 0.5.23, "xgrammar" is its builtin_structural_tag.py of 0.2.8.
 # tests/hosts/test_vllm_tool_calls.py and test_sglang.py have them read our calls.
@@ -117,15 +143,9 @@ STYLES = {
     "json": Style('{"name": "{name}", "arguments": ', "}", trigger='{"name": '),
     "json-compact": Style('{"name":"{name}","arguments":', "}", trigger='{"name":"'),
     "llama3": Style('{"name": "{name}", "parameters": ', "}", trigger='{"name": '),
-    "hermes": Style(
-        '<tool_call>\n{"name": "{name}", "arguments": ', "}\n</tool_call>", trigger="<tool_call>"
-    ),
-    "mistral": Style(
-        '{"name": "{name}", "arguments": ', "}", open="[TOOL_CALLS][", close="]", separator=", "
-    ),
-    "mistral-v3": Style(
-        '{"name": "{name}", "arguments": ', "}", open="[TOOL_CALLS] [", close="]", separator=", "
-    ),
+    "hermes": _between("<tool_call>\n", "\n</tool_call>"),
+    "mistral": _listed("[TOOL_CALLS]["),
+    "mistral-v3": _listed("[TOOL_CALLS] ["),
     "mistral-v11": Style("[TOOL_CALLS]{name}[ARGS]", "", trigger="[TOOL_CALLS]"),
     "deepseek-v3": Style(
         "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n",
@@ -140,39 +160,14 @@ STYLES = {
         open="<｜tool▁calls▁begin｜>",
         close="<｜tool▁calls▁end｜>",
     ),
-    "deepseek-v3.2": Style(
-        '<｜DSML｜invoke name="{name}">\n',
-        "</｜DSML｜invoke>\n",
-        open="<｜DSML｜function_calls>\n",
-        close="</｜DSML｜function_calls>",
-        parameters="deepseek_xml",
-    ),
-    "deepseek-v4": Style(  # vLLM deepseek_v4
-        '<｜DSML｜invoke name="{name}">\n',
-        "</｜DSML｜invoke>\n",
-        open="<｜DSML｜tool_calls>\n",
-        close="</｜DSML｜tool_calls>",
-        parameters="deepseek_xml",
-        family="deepseek-v4",
-    ),
-    "deepseek-v4.1": Style(  # vLLM deepseek_v41
-        '<｜DSML｜ invoke name="{name}">\n',
-        "</｜DSML｜ invoke>\n",
-        open="<｜DSML｜ calls>\n",
-        close="</｜DSML｜ calls>",
-        parameters="deepseek_v4_1_xml",
-        family="deepseek-v4",
-    ),
-    "gigachat-3.5": Style(  # SGLang gigachat35
-        '<｜GCML｜invoke name="{name}">\n',
-        "</｜GCML｜invoke>\n",
-        open="<｜GCML｜tool_calls>\n",
-        close="</｜GCML｜tool_calls>",
-        parameters="gigachat_xml",
-    ),
-    "gigachat-3": Style(  # vLLM gigachat3
-        '<|function_call|>{"name": "{name}", "arguments": ', "}", trigger="<|function_call|>", single=True
-    ),
+    "deepseek-v3.2": _invoked("function_calls", "deepseek_xml", "｜DSML｜"),
+    "deepseek-v4": _invoked(
+        "tool_calls", "deepseek_xml", "｜DSML｜", family="deepseek-v4"
+    ),  # vLLM deepseek_v4
+    # vLLM deepseek_v41
+    "deepseek-v4.1": _invoked("calls", "deepseek_v4_1_xml", "｜DSML｜ ", family="deepseek-v4"),
+    "gigachat-3.5": _invoked("tool_calls", "gigachat_xml", "｜GCML｜"),  # SGLang gigachat35
+    "gigachat-3": _between("<|function_call|>", single=True),  # vLLM gigachat3
     "kimi-k2": Style(
         "<|tool_call_begin|>functions.{name}:{index}<|tool_call_argument_begin|>",
         "<|tool_call_end|>",
@@ -187,39 +182,16 @@ STYLES = {
         parameters="kimi_k3_xml",
         family="kimi-k3",
     ),
-    "qwen3-coder": Style(
-        "<tool_call>\n<function={name}>\n",
-        "</function>\n</tool_call>",
-        trigger="<tool_call>",
-        parameters="qwen_xml",
-    ),
-    "mimo": Style(  # vLLM mimo, xgrammar mimo
-        "<tool_call><function={name}>",
-        "</function></tool_call>",
-        trigger="<tool_call>",
-        parameters="mimo_xml",
-        family="mimo",
-    ),
-    "dots": Style(  # vLLM dots
-        '<invoke name="{name}">\n',
-        "</invoke>\n",
-        open="<dots_function_call>\n",
-        close="</dots_function_call>",
-        parameters="minimax_xml",
-    ),
+    "qwen3-coder": _function_tags("tool_call", "qwen_xml"),
+    "mimo": _function_tags("tool_call", "mimo_xml", "", family="mimo"),  # vLLM mimo, xgrammar mimo
+    "dots": _invoked("dots_function_call", "minimax_xml"),  # vLLM dots
     "minicpm5": Style(  # vLLM minicpm5
         '<function name="{name}">',
         "</function>",
         trigger='<function name="',
         parameters="minicpm_xml",
     ),
-    "minimax": Style(
-        '<invoke name="{name}">\n',
-        "</invoke>\n",
-        open="<minimax:tool_call>\n",
-        close="</minimax:tool_call>",
-        parameters="minimax_xml",
-    ),
+    "minimax": _invoked("minimax:tool_call", "minimax_xml"),
     "minimax-m3": Style(
         ']<]minimax[>[<invoke name="{name}">',
         "]<]minimax[>[</invoke>\n",
@@ -238,14 +210,7 @@ STYLES = {
         trigger="<iquest_tool_call>",
         parameters="glm_4_7_xml",
     ),
-    "hunyuan": Style(  # vLLM hunyuan_a13b
-        '{"name": "{name}", "arguments": ',
-        "}",
-        open="<tool_calls>[",
-        close="]</tool_calls>",
-        separator=", ",
-        family="hunyuan",
-    ),
+    "hunyuan": _listed("<tool_calls>[", "]</tool_calls>", family="hunyuan"),  # vLLM hunyuan_a13b
     "hy-v3": Style(  # vLLM hy_v3, of tokenizers whose marks have no suffix
         "<tool_call>{name}<tool_sep>",
         "</tool_call>\n",
@@ -268,13 +233,7 @@ STYLES = {
         parameters="ifm_xml",
         family="k2-horizon",
     ),
-    "seed-oss": Style(
-        "<seed:tool_call>\n<function={name}>\n",
-        "</function>\n</seed:tool_call>",
-        trigger="<seed:tool_call>",
-        parameters="qwen_xml",
-        family="seed-oss",
-    ),
+    "seed-oss": _function_tags("seed:tool_call", "qwen_xml", family="seed-oss"),
     "step3": Style(
         '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{name}">\n',
         "</steptml:invoke><｜tool_call_end｜>\n",
@@ -282,45 +241,23 @@ STYLES = {
         close="<｜tool_calls_end｜>",
         parameters="step_xml",
     ),
-    "granite": Style(
-        '{"name": "{name}", "arguments": ', "}", open="<|tool_call|>[", close="]", separator=", "
+    "granite": _listed("<|tool_call|>["),
+    "granite-3.1": _listed("<tool_call>["),
+    "granite-20b": _between("<function_call> "),  # vLLM granite-20b-fc
+    "exaone": _between("<tool_call>", "</tool_call>"),  # xgrammar exaone
+    # vLLM longcat
+    "longcat": _between("<longcat_tool_call>\n", "\n</longcat_tool_call>", family="longcat"),
+    "internlm": _between(  # vLLM internlm
+        "<|action_start|><|plugin|>\n", "<|action_end|>", '{"name": "{name}", "parameters": ', single=True
     ),
-    "granite-3.1": Style(
-        '{"name": "{name}", "arguments": ', "}", open="<tool_call>[", close="]", separator=", "
+    "apertus": _listed(  # vLLM apertus
+        "<|tools_prefix|>[", "]<|tools_suffix|>", '{"{name}": ', family="apertus"
     ),
-    "granite-20b": Style(  # vLLM granite-20b-fc
-        '<function_call> {"name": "{name}", "arguments": ', "}", trigger="<function_call>"
-    ),
-    "exaone": Style(  # xgrammar exaone
-        '<tool_call>{"name": "{name}", "arguments": ', "}</tool_call>", trigger="<tool_call>"
-    ),
-    "longcat": Style(  # vLLM longcat
-        '<longcat_tool_call>\n{"name": "{name}", "arguments": ',
-        "}\n</longcat_tool_call>",
-        trigger="<longcat_tool_call>",
-        family="longcat",
-    ),
-    "internlm": Style(  # vLLM internlm
-        '<|action_start|><|plugin|>\n{"name": "{name}", "parameters": ',
-        "}<|action_end|>",
-        trigger="<|action_start|><|plugin|>",
-        single=True,
-    ),
-    "apertus": Style(  # vLLM apertus
-        '{"{name}": ',
-        "}",
-        open="<|tools_prefix|>[",
-        close="]<|tools_suffix|>",
-        separator=", ",
-        family="apertus",
-    ),
-    "xlam": Style(  # vLLM xlam, a bare list
-        '{"name": "{name}", "arguments": ', "}", open="[", close="]", separator=", "
-    ),
-    "inkling": Style(  # vLLM inkling
-        '<|message_model|><|content_invoke_tool_json|>{"name":"{name}","args":',
-        "}<|end_message|>",
-        trigger="<|message_model|><|content_invoke_tool_json|>",
+    "xlam": _listed("["),  # vLLM xlam, a bare list
+    "inkling": _between(  # vLLM inkling
+        "<|message_model|><|content_invoke_tool_json|>",
+        "<|end_message|>",
+        '{"name":"{name}","args":',
         family="inkling",
     ),
     "plamo3": Style(  # vLLM plamo3
@@ -344,10 +281,8 @@ STYLES = {
         trigger="<start_function_call>",
         parameters="functiongemma",
     ),
-    "phi4": Style('{"name": "{name}", "arguments": ', "}", open="functools[", close="]", separator=", "),
-    "nemotron": Style(
-        '{"name": "{name}", "arguments": ', "}", open="<TOOLCALL>[", close="]</TOOLCALL>", separator=", "
-    ),
+    "phi4": _listed("functools["),
+    "nemotron": _listed("<TOOLCALL>[", "]</TOOLCALL>"),
     "functionary": Style("<function={name}>", "</function>", trigger="<function="),
     "command-r": Style(
         '{"tool_call_id": "{index}", "tool_name": "{name}", "parameters": ',
