@@ -36,7 +36,7 @@ class Script:
     """Writes `answer(prompt)`, then ends.
 
     Args:
-        seconds: of a forward. fail: an exception that the next forwards raise.
+        seconds: the time of a forward. fail: an exception that the next forwards raise.
     """
 
     def __init__(

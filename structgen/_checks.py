@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 
-def whole(name: str, value: Any, least: int) -> None:
-    """An integer of at least `least`; True and False are none."""
+def whole(name: str, value: Any, least: int | None, most: int | None = None) -> int:
+    """An integer from `least` to `most`, each None where there is no such bound. True and False are none."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} is a whole number, not {value!r:.60}")
-    if value < least:
+    if most is not None and not (least or 0) <= value <= most:
+        raise ValueError(f"{name} must be between {least} and {most}, not {value}")
+    if least is not None and value < least:
         raise ValueError(f"{name} must be at least {least}, not {value}")
+    return operator.index(value)
 
 
 def number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:

@@ -64,7 +64,8 @@ def missing(error: ImportError, purpose: str) -> ImportError:
     """The error to raise in place of an import that failed.
 
     Args:
-        error: of the import. A package that is there and fails to load is told apart, and so is a user's own
+        error: the error of the import. A package that is there and fails to load is told apart, and so is a
+            user's own
             file of that name that was found in its place.
         purpose: what wanted the package: "Lark grammars". "" where that is not known.
 

@@ -22,7 +22,7 @@ def beside(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     """The documents that a schema file names with relative references, and those that they name.
 
     Args:
-        text: of the file.
+        text: the text of the file.
 
     Raises:
         ValueError: a document is no JSON; it is named.

@@ -7,13 +7,13 @@ says.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from . import _core
+from ._checks import one_of, whole
 from .errors import StructgenError, UnsatisfiableBudget
 from .holes import hole_text
 
@@ -26,10 +26,8 @@ def _verdict(told: int) -> bool | None:
     return None if told < 0 else told == 1
 
 
-def _whole(value: Any, what: str) -> int:
-    if not hasattr(value, "__index__") or isinstance(value, bool):
-        raise TypeError(f"canvas: {what} is a whole number, not {value!r:.60}")
-    return operator.index(value)
+def _index(what: str, value: Any) -> int:
+    return whole(f"canvas: a {what}", value, None)
 
 
 class Canvas:
@@ -95,7 +93,7 @@ class Canvas:
         Raises:
             ValueError: no such slot, or a token outside the vocabulary.
         """
-        return _verdict(self._core.allows(_whole(slot, "a slot"), _whole(token, "a token")))
+        return _verdict(self._core.allows(_index("slot", slot), _index("token", token)))
 
     def commit(self, slot: int, token: int) -> bool | None:
         """Puts a token into a slot if `allows` says True; returns what it says.
@@ -103,7 +101,7 @@ class Canvas:
         Raises:
             ValueError: no such slot, or a token outside the vocabulary.
         """
-        return _verdict(self._core.set(_whole(slot, "a slot"), _whole(token, "a token"), False))
+        return _verdict(self._core.set(_index("slot", slot), _index("token", token), False))
 
     def set(self, slot: int, token: int, *, force: bool = False) -> None:
         """Puts a token into a slot.
@@ -115,7 +113,7 @@ class Canvas:
             ValueError: the token is not allowed there, or it is not known whether it is.
         """
         if force:
-            self._core.set(_whole(slot, "a slot"), _whole(token, "a token"), True)
+            self._core.set(_index("slot", slot), _index("token", token), True)
             return
         told = self.commit(slot, token)
         if not told:
@@ -124,7 +122,7 @@ class Canvas:
 
     def clear(self, slot: int) -> None:
         """Masks a slot again. What was possible stays possible."""
-        self._core.clear(_whole(slot, "a slot"))
+        self._core.clear(_index("slot", slot))
 
     def select(self, candidates: Iterable[tuple[int, int]]) -> list[bool]:
         """Commits those of (slot, token) pairs, in this order, after which the canvas can still be completed.
@@ -135,7 +133,7 @@ class Canvas:
         out = []
         taken = self._core.tokens
         for slot, token in candidates:
-            filled = 0 <= _whole(slot, "a slot") < len(taken) and taken[slot] >= 0
+            filled = 0 <= _index("slot", slot) < len(taken) and taken[slot] >= 0
             out.append(not filled and self.commit(slot, token) is True)
             if out[-1]:
                 taken[slot] = token
@@ -147,7 +145,7 @@ class Canvas:
         Returns:
             Whether that is all of them. False: tokens of which it is not known were left out.
         """
-        return bool(self._core.fill(mask, _whole(slot, "a slot"), _whole(row, "a row")))
+        return bool(self._core.fill(mask, _index("slot", slot), _index("row", row)))
 
     def complete(self, logprobs: Any = None) -> list[int]:
         """Tokens for all slots: those that were set, and for the others some that make a text of the grammar.
@@ -207,13 +205,10 @@ def made(
     pad: int | None,
 ) -> Canvas:
     """`CompiledGrammar.canvas`."""
-    if after not in ("end", "open"):
-        raise ValueError(f"canvas: after is 'end' or 'open', not {after!r:.60}")
-    n = _whole(slots, "slots")
-    if n < 0:
-        raise ValueError(f"canvas: slots must not be negative: {n}")
+    one_of("canvas: after", after, ("end", "open"))
+    n = whole("canvas: slots", slots, 0)
     if pad is not None:
-        pad = _whole(pad, "pad")
+        pad = whole("canvas: pad", pad, None)
     before = hole_text(prefix, "the prefix")
     out = Canvas(_core.Canvas(grammar._fresh(), n, before, after == "open", pad), grammar)
     if out.possible() is False:

@@ -46,6 +46,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core, _metaschemas
+from ._checks import one_of
 from ._fork import renew_in_children
 from ._stack import roomy
 from .errors import GrammarError, SchemaTooComplex, StructgenError, VocabularyError
@@ -291,8 +292,7 @@ class Compiler:
             GrammarError: with line, column and the likely fix.
             MissingDependency: the ``lark`` package is not installed.
         """
-        if lexer not in ("contextual", "dynamic", "scannerless"):
-            raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
+        one_of("lexer", lexer, ("contextual", "dynamic", "scannerless"))
         style = JsonStyle.of(options)
         subset = self._subset(on_limit)
         key = ("lark", text_of(text, "a grammar"), start, lexer, style, subset)
@@ -462,7 +462,7 @@ class Compiler:
         mark and a shortest answer.
 
         Args:
-            grammar: of the answers, of this compiler's vocabulary; None: any text.
+            grammar: the grammar of the answers, compiled by this compiler; None: any text.
             reasoning: the marks and what is asked of thoughts, or the name of a family (`Reasoning.of`).
 
         Raises:

@@ -6,10 +6,11 @@ Enters: patterns, words, bounds. Leaves: a `Condition`, which ``&``, ``|`` and `
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from ._checks import whole
 
 if TYPE_CHECKING:
     from ._core import GrammarBuilder
@@ -114,7 +115,7 @@ def max_bytes(n: int) -> Condition:
     Raises:
         TypeError: no whole number. ValueError: below 0 or above 2 ** 24.
     """
-    return Condition(((_BYTES, (), 0, _bound(n, "max_bytes")),), f"max_bytes({n})")
+    return Condition(((_BYTES, (), 0, whole("max_bytes", n, 0, _MOST)),), f"max_bytes({n})")
 
 
 def min_bytes(n: int) -> Condition:
@@ -123,7 +124,7 @@ def min_bytes(n: int) -> Condition:
     Raises:
         TypeError: no whole number. ValueError: below 0 or above 2 ** 24.
     """
-    return Condition(((_BYTES, (), _bound(n, "min_bytes"), _ENDLESS),), f"min_bytes({n})")
+    return Condition(((_BYTES, (), whole("min_bytes", n, 0, _MOST), _ENDLESS),), f"min_bytes({n})")
 
 
 def _listing(first: Any, more: tuple[Any, ...], name: str) -> tuple[bytes, ...]:
@@ -144,11 +145,3 @@ def _phrases(phrases: tuple[Any, ...], name: str) -> tuple[bytes, ...]:
 
 def _listed(texts: tuple[bytes, ...]) -> str:
     return ", ".join(repr(t.decode("utf-8", "backslashreplace")) for t in texts)
-
-
-def _bound(n: Any, name: str) -> int:
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise TypeError(f"{name} takes a whole number, not {n!r:.60}")
-    if not 0 <= operator.index(n) <= _MOST:
-        raise ValueError(f"{name} must be between 0 and {_MOST}, not {n}")
-    return operator.index(n)

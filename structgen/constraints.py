@@ -46,7 +46,7 @@ class Constraint:
         value: what was given for it.
         name: how errors call its source; "" where it is an object of Python.
         documents: that its file refers to, by URI.
-        style: of tool calls; None: the model's.
+        style: the style of tool calls; None: the model's.
         condition: that the whole text meets, too; None: none.
     """
 
@@ -76,7 +76,7 @@ class Constraint:
 
         Args:
             options: those of `JsonOptions` that are not as `WRITTEN` has them.
-            style: of tool calls, where the constraint names none.
+            style: the style of tool calls if the constraint names none.
             reasoning: how the model thinks before it answers; the grammar is that of thoughts and answer.
 
         Raises:
@@ -150,7 +150,7 @@ class Constraint:
         """The schema that a prompt tells the embedded model; None where there is none.
 
         Args:
-            style: of tool calls, where the constraint names none.
+            style: the style of tool calls if the constraint names none.
         """
         if isinstance(self.value, CompiledGrammar):
             return self.value.source

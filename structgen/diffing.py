@@ -46,7 +46,7 @@ class Change:
         direction: "request" or "response".
         breaks: True: `witness` was valid and is refused now, or the place is gone; None: not decided.
         witness: a shortest document that breaks. pointer, keyword: what refuses it, in the schema that reads.
-        reason: of a removal, of a malformed schema, or why None; else "".
+        reason: why there is a removal, a malformed schema or None; else "".
     """
 
     place: str

@@ -180,7 +180,7 @@ def explain_condition(
     matcher.accept_bytes(whole[:at])
     if at == len(whole) and matcher.is_accepting():
         return None
-    broken = [str(part) for part in condition._all() if not _takes(plain & part, whole)]
+    broken = [str(part) for part in condition._all() if not (plain & part)._holds(whole)]
     where = place(whole, at)
     return Explanation(
         at,
@@ -192,11 +192,6 @@ def explain_condition(
         (),
         allowed_here(matcher),
     )
-
-
-def _takes(grammar: CompiledGrammar, text: bytes) -> bool:
-    matcher = grammar.matcher()
-    return matcher.accept_bytes(text) and matcher.is_accepting()
 
 
 def reading_at(before: bytes) -> tuple[str, bool]:

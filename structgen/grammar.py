@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from . import _core
-from ._checks import utf8
+from ._checks import one_of, utf8, whole
 from ._readable import table_html
 from .canvas import Canvas, made
 from .conditions import Condition
@@ -147,12 +147,9 @@ class CompiledGrammar:
             ValueError: no end tokens, ids outside the vocabulary, a negative number.
             TypeError: what is no number, or no list of ids.
         """
-        if after_end not in ("refuse", "ignore"):
-            raise ValueError(f"after_end is 'refuse' or 'ignore', not {after_end!r}")
-        if max_tokens is not None and not hasattr(max_tokens, "__index__"):
-            raise TypeError(f"max_tokens is a whole number, not {max_tokens!r:.60}")
-        if max_tokens is not None and max_tokens < 0:
-            raise ValueError(f"max_tokens must not be negative: {max_tokens}")
+        one_of("after_end", after_end, ("refuse", "ignore"))
+        if max_tokens is not None:
+            whole("max_tokens", max_tokens, 0)
         ends: list[int] = []
         if end_token_ids is not None:
             try:
@@ -562,6 +559,11 @@ class CompiledGrammar:
                 raise
             fact = f"byte {length} cannot follow" if length < len(utf8(text)) else "it is not complete"
             raise ValueError(f"the text {text[:60]!r} is none of the grammar's: {fact}") from None
+
+    def _holds(self, text: str | bytes) -> bool:
+        """Whether a text is one of the grammar's."""
+        matcher = self.matcher()
+        return matcher.accept_bytes(text) and matcher.is_accepting()
 
     def _answer_value(self, text: str | bytes) -> Any:
         """The value of the answer in a text with thoughts."""

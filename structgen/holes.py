@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ._checks import one_of, whole
+
 _ANY, _BYTES, _TOKENS = 1, 2, 3
 _ENDLESS = (1 << 64) - 1
 _MOST = 1 << 32  # of one gap; the core's own limit, over all parts, is lower
@@ -43,12 +45,8 @@ class Gap:
             value = getattr(self, name)
             if value is None and name == "most":
                 continue
-            if not hasattr(value, "__index__") or isinstance(value, bool):
-                raise TypeError(f"Gap: {name} is a whole number, not {value!r:.60}")
-            if not 0 <= operator.index(value) <= _MOST:
-                raise ValueError(f"Gap: {name} must be between 0 and {_MOST}, not {value}")
-        if self.unit not in ("bytes", "tokens"):
-            raise ValueError(f"Gap: unit is 'bytes' or 'tokens', not {self.unit!r:.60}")
+            whole(f"Gap: {name}", value, 0, _MOST)
+        one_of("Gap: unit", self.unit, ("bytes", "tokens"))
         if self.most is not None and self.most < self.least:
             raise ValueError(f"Gap: most ({self.most}) is less than least ({self.least})")
         if self.unit == "tokens" and self.most not in (None, self.least):

@@ -58,9 +58,9 @@ class Kind:
     Attributes:
         compile: the grammar of a value; options that do not concern the kind have no effect.
         read: the value that a request's text or JSON stands for. GrammarError: it is none.
-        argument: of `sg.generate`; None: only requests name this kind.
+        argument: the argument of `sg.generate`; None: only requests name this kind.
         check: TypeError or ValueError where a program gives the argument something else.
-        fields: of a request to the server.
+        fields: the fields of a request to the server.
         options: beside those of JSON.
         saved: the options that a saved compiler may name; empty: its grammars are not saved.
     """

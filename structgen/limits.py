@@ -7,9 +7,10 @@ a schema meets on one machine it meets on all. A unit is about 0.1 microseconds 
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from ._checks import one_of, whole
 
 OnLimit = Literal["error", "subset"]
 _ENDLESS = 1 << 60  # what the core takes for "no limit"
@@ -41,12 +42,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("compile", "mask", "memory"):
             value = getattr(self, name)
-            if value is None and name != "memory":
-                continue
-            if not hasattr(value, "__index__") or isinstance(value, bool):
-                raise TypeError(f"Limits({name}=...) is a whole number, not {value!r:.60}")
-            if operator.index(value) < 1:
-                raise ValueError(f"Limits({name}=...) must be positive, not {value}")
+            if value is not None or name == "memory":
+                whole(f"Limits({name}=...)", value, 1)
 
     def _units(self) -> tuple[int, int]:
         """Of a compile and of a mask, as the core takes them."""
@@ -62,6 +59,5 @@ SERVING = Limits(mask=200_000)
 
 def is_subset(on_limit: Any) -> bool:
     """Raises ValueError where it is no ``OnLimit``."""
-    if on_limit not in ("error", "subset"):
-        raise ValueError(f"on_limit is 'error' or 'subset', not {on_limit!r:.60}")
+    one_of("on_limit", on_limit, ("error", "subset"))
     return bool(on_limit == "subset")

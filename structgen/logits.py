@@ -132,7 +132,7 @@ class Brief(NamedTuple):
         ids, values: the most probable allowed tokens, int32 and float32, by ascending id.
         shift: log-sum-exp of the whole row. best: the largest allowed value.
         tail: summed exp(value - best) of the allowed tokens that are not in `ids`.
-        entropy: of all allowed tokens, in nats.
+        entropy: the entropy of all allowed tokens, in nats.
         lost: the most probable token that is not allowed, and its value; None where there is none.
     """
 

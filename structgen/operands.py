@@ -79,7 +79,7 @@ class Operand:
         """The grammar of its texts.
 
         Args:
-            style: of the JSON of a schema; by default that of `sg.generate`.
+            style: how the JSON of a schema is written; by default as `sg.generate` writes it.
 
         Raises:
             GrammarError: as `Compiler` does.

@@ -87,7 +87,7 @@ def examples(
     Args:
         schema: what `contains` takes. Boundaries and near misses are those of a JSON Schema or Python type.
         n: how many are drawn, each text of at most `max_bytes` bytes with the same probability.
-        seed: of the draws.
+        seed: repeats the draws.
         max_bytes: None is 16 more than the shortest text has, or fewer where texts meet too many states then
             (open objects); a warning tells the bound.
         options: `draft`, `registry` and `formats` of a schema.

@@ -78,14 +78,14 @@ def test_limits_are_checked() -> None:
     assert structgen.Limits(compile=None, mask=None)._units() == (1 << 60, 1 << 60)
     for name in ("compile", "mask", "memory"):
         for wrong in (0, -1):
-            with pytest.raises(ValueError, match=f"Limits\\({name}=...\\) must be positive"):
+            with pytest.raises(ValueError, match=f"Limits\\({name}=...\\) must be at least 1"):
                 structgen.Limits(**{name: wrong})
         for other in (1.5, "9", True):
             with pytest.raises(TypeError, match="whole number"):
                 structgen.Limits(**{name: other})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="whole number"):
         structgen.Limits(memory=None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="on_limit is 'error' or 'subset'"):
+    with pytest.raises(ValueError, match="on_limit is one of error, subset"):
         structgen.Compiler(vocabulary(WORDS), on_limit="ignore")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="structgen.Limits"):
         structgen.Compiler(vocabulary(WORDS), limits=7)  # type: ignore[arg-type]

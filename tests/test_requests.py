@@ -16,18 +16,13 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles import harness
+from oracles import closed, harness
 
 WORDS = [b"ab", b"abc", b'"a', b'":', b"{}", b"12", b"[1", b"true", b"no", b"yes"]
 TEXTS: list[bytes | None] = [bytes([i]) for i in range(256)]
 TOKENS = [*TEXTS, *WORDS, None, None, None]
 EOS, PAD, OTHER = 266, 267, 268
-SCHEMA = {
-    "type": "object",
-    "properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "boolean"}}},
-    "required": ["a"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "boolean"}}}, ["a"])
 
 
 def vocabulary(*ends: int) -> sg.Vocabulary:
@@ -148,8 +143,8 @@ def test_only_end_tokens_are_left() -> None:
         ({"end_token_ids": []}, "empty"),
         ({"end_token_ids": [-1]}, "id -1 is outside the vocabulary of 269 ids"),
         ({"end_token_ids": [269]}, "id 269 is outside"),
-        ({"max_tokens": -1}, "max_tokens must not be negative"),
-        ({"after_end": "go"}, "after_end is 'refuse' or 'ignore'"),
+        ({"max_tokens": -1}, "max_tokens must be at least 0"),
+        ({"after_end": "go"}, "after_end is one of refuse, ignore"),
     ],
 )
 def test_requests_that_make_no_sense(options: dict[str, Any], message: str) -> None:

@@ -134,7 +134,8 @@ def add_constraint_options(
     """Adds the flags for constraints, with the options of JSON. `constraint` reads them.
 
     Args:
-        defaults: of options of JSON, where they are not those of `JsonOptions`. None as a default lets the
+        defaults: the defaults of options of JSON that differ from those of `JsonOptions`. None as a default
+            lets the
             command choose, as `sg.edit` chooses from the document.
     """
     group = parser.add_argument_group("what the text must be (one of these)")

@@ -23,23 +23,8 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 
 # Modules of this package.
 _COMMANDS = (
-    "generate",
-    "sample",
-    "search",
-    "serve",
-    "playground",
-    "check",
-    "compile",
-    "mask",
-    "infill",
-    "edit",
-    "lint",
-    "diff",
-    "examples",
-    "trace",
-    "corpus",
-    "bench",
-    "grammar",
+    *("generate", "sample", "search", "serve", "playground", "check", "compile", "mask", "infill", "edit"),
+    *("lint", "diff", "examples", "trace", "corpus", "bench", "grammar"),
 )
 
 

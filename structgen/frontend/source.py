@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from .. import _core
+from .._checks import one_of
 from ..errors import GrammarError
 
 if TYPE_CHECKING:
@@ -227,8 +228,7 @@ def named_token(name: str, vocabulary: Vocabulary, text: str, at: int) -> int:
 
 def units_of(text: str, unit: str) -> list[str]:
     """The text cut into characters, or into words, blanks and marks."""
-    if unit not in ("words", "chars"):
-        raise ValueError(f"unit is 'words' or 'chars', not {unit!r}")
+    one_of("unit", unit, ("words", "chars"))
     return list(text) if unit == "chars" else re.findall(r"\s+|\w+|[^\w\s]", text)
 
 

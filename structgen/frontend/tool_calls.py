@@ -634,8 +634,7 @@ def reply(text: str, style: str, tools: Any, compiler: Compiler) -> ToolReply:
             return True
         try:
             schema = described(known[name])["function"]["parameters"]
-            matcher = compiler.json_schema(schema, property_order="any").matcher()
-            return matcher.accept_bytes(arguments) and matcher.is_accepting()
+            return compiler.json_schema(schema, property_order="any")._holds(arguments)
         except (StructgenError, ValueError, RecursionError):
             return False
 

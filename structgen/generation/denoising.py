@@ -12,7 +12,6 @@ because it ignores the probability that the other slots can still be filled.
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .._checks import one_of, whole
 from ..canvas import Canvas
 from ..constraints import constraint_of
 from ..grammar import CompiledGrammar
@@ -105,16 +105,6 @@ class Denoised:
     grammar: CompiledGrammar | None = field(default=None, repr=False)
 
 
-def _step_count(steps: int | None, slots: int) -> int:
-    if steps is None:
-        return slots
-    if not hasattr(steps, "__index__") or isinstance(steps, bool):
-        raise TypeError(f"denoise: steps is a whole number, not {steps!r:.60}")
-    if steps < 1:
-        raise ValueError(f"denoise: steps must be positive: {steps}")
-    return operator.index(steps)
-
-
 def _distribution(logits: npt.NDArray[np.float32], temperature: float, mask: int) -> _Scores:
     """The probabilities of each slot. The mask token gets 0, because no text contains it."""
     scores = np.asarray(logits, dtype=np.float64) / (temperature if temperature > 0 else 1.0)
@@ -192,7 +182,7 @@ def denoise(
         steps: forwards; as many as slots by default.
         scheduler: "confidence", "threshold", "random", or a function (`Scheduler`).
         temperature: 0 takes the best allowed token; above 0 tokens are drawn.
-        seed: of the draws.
+        seed: repeats the draws.
         pad: what stands behind the end token; that token again by default.
 
     Returns:
@@ -209,10 +199,9 @@ def denoise(
         raise TypeError(
             f"denoise: the model is a DiffusionLM (with a mask token), not {type(model).__name__}"
         )
-    count = _step_count(steps, slots)
+    count = slots if steps is None else whole("denoise: steps", steps, 1)
     if isinstance(scheduler, str):
-        if scheduler not in SCHEDULERS:
-            raise ValueError(f"denoise: scheduler is one of {', '.join(SCHEDULERS)}, not {scheduler!r:.60}")
+        one_of("denoise: scheduler", scheduler, tuple(SCHEDULERS))
         scheduler = SCHEDULERS[scheduler]
     if not temperature >= 0:
         raise ValueError(f"denoise: temperature must not be negative: {temperature}")

@@ -147,13 +147,11 @@ def _grammars(
         made: CompiledGrammar = wanted.compile(compiler_of(lm), {**how, **given})
         return made
 
-    def reads(grammar: CompiledGrammar) -> bool:
-        matcher = grammar.matcher()
-        return matcher.accept_bytes(document) and matcher.is_accepting()
-
     every = {"whitespace": "flexible", "numbers": "any", "strings": "any"}
     orders = [given["property_order"]] if "property_order" in given else ["schema", "any"]
-    order = next((order for order in orders if reads(compiled(**every, property_order=order))), None)
+    order = next(
+        (order for order in orders if compiled(**every, property_order=order)._holds(document)), None
+    )
     if order is None:
         read = compiled(**every, property_order=orders[-1]).matcher().validate_bytes(document)
         line = document[:read].count(b"\n") + 1
@@ -161,7 +159,7 @@ def _grammars(
         what = "ends too early" if early else f"breaks the constraint at byte {read}, line {line}"
         raise ValueError(f"edit: the document is not valid to begin with: it {what}")
     every["property_order"] = order
-    layout = next(mode for mode in _LAYOUTS if reads(compiled(**{**every, "whitespace": mode})))
+    layout = next(mode for mode in _LAYOUTS if compiled(**{**every, "whitespace": mode})._holds(document))
     found: list[CompiledGrammar] = []
     for numbers, strings in itertools.product(("plain", "any"), ("plain", "any")):
         how = {**every, "whitespace": layout, "numbers": numbers, "strings": strings}

@@ -37,6 +37,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from .._checks import whole
 from ..constraints import constraint_of
 from ..frontend.tool_calls import ToolReply
 from ..lm.load import language_model
@@ -318,10 +319,7 @@ def generate_many(
         raise TypeError(
             f"prompts is a list or an iterator of prompts, not {prompts!r:.60}; one is sg.generate"
         )
-    if isinstance(batch, bool) or not hasattr(batch, "__index__"):
-        raise TypeError(f"batch is a whole number, not {batch!r:.60}")
-    if batch < 1:
-        raise ValueError(f"batch must be at least 1, not {batch}")
+    whole("batch", batch, 1)
     if options.get("n") is not None:
         raise ValueError("generate_many takes no n=: give a prompt as often as it is wanted")
     if isinstance(schemas, str | bytes | Mapping) or not hasattr(schemas or (), "__iter__"):

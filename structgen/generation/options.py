@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, Union, cast
 
 import numpy as np
 
-from .._checks import no_option, number, whole
+from .._checks import no_option, number, one_of, whole
 from .._drawing import Drawing
 from ..constraints import NAMED
 from ..json_options import WrittenOptions
@@ -134,8 +134,7 @@ class Settings(WrittenOptions):
             number(name, getattr(self, name), "a finite number", math.isfinite)
         if self.n > 1 and self.temperature == 0:
             raise ValueError("n > 1 needs a temperature above 0: greedy texts would all be the same")
-        if self.on_invalid not in ("forbid", "tell"):
-            raise ValueError(f"on_invalid is 'forbid' or 'tell', not {self.on_invalid!r}")
+        one_of("on_invalid", self.on_invalid, ("forbid", "tell"))
         object.__setattr__(self, "stops", _stops(self.stop))
         if self.speculate is not None and self.shaped:
             raise ValueError(

@@ -154,18 +154,12 @@ class Plan:
             return None
         if self.answer is None:
             return said
-        if not text.done and not self._whole(said):
+        if not text.done and not self.answer._holds(said):
             return None
         try:
             return self.read(said)
         except Exception as error:  # a validator written in Python may raise what it likes
             raise InvalidValue(said, error, [(said, error)]) from error
-
-    def _whole(self, said: str) -> bool:
-        """Whether a text that a stop string ended is a text of the grammar."""
-        assert self.answer is not None
-        matcher = self.answer.matcher()
-        return matcher.accept_bytes(said) and matcher.is_accepting()
 
     def _captures(self, text: Text, said: str) -> dict[str, Any]:
         if self.answer is None or not self.answer.capture_names:

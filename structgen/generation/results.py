@@ -27,10 +27,10 @@ class TokenLogprobs:
     """The most probable tokens of one place, best first, each with its natural-log probability.
 
     Attributes:
-        before: of the model alone.
+        before: the tokens by the model alone.
         after: among the tokens that the grammar allows there, where the probabilities sum to 1; `before`
             itself without a grammar.
-        logprob: of the token that was drawn, among the allowed ones.
+        logprob: the log-probability of the drawn token among the allowed ones.
         mass: natural log of the probability that the model gives all allowed tokens together.
     """
 

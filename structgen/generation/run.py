@@ -61,7 +61,7 @@ class Step:
 
     Attributes:
         added: characters of the answer. thoughts: of the thoughts.
-        part: of which part of the text the token is.
+        part: the part of the text to which the token belongs.
     """
 
     text: Text

@@ -152,7 +152,7 @@ def drafted(tree: DraftTree, path: Sequence[int], emitted: Sequence[int], names:
 
     Args:
         path: the accepted nodes. emitted: the tokens of the step; the last may stand on a node, too.
-        names: of the drafters, by number.
+        names: the names of the drafters, by number.
     """
     count = sum(1 for offers in tree.offers if offers)
     last = tree.child(path[-1] if path else -1, emitted[-1]) if len(emitted) > len(path) else None

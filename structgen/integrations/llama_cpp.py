@@ -112,7 +112,8 @@ class LogitsProcessor:
 
     Args:
         llama: the model that will call it.
-        request: of `engine_of(llama)`. With `max_tokens`, which goes to the host too, texts are complete
+        request: a request of `engine_of(llama)`. With `max_tokens`, which goes to the host too, texts are
+            complete
             within it.
 
     Attributes:

@@ -41,12 +41,13 @@ def generate(
     """The ids of the text as they are known, end tokens left out.
 
     Args:
-        model: of onnxruntime-genai.
-        prompt_ids: of the model's tokenizer.
+        model: a model of onnxruntime-genai.
+        prompt_ids: the prompt as ids of the model's tokenizer.
         request: at the start of its text.
-        max_tokens: of the text; give it to the request, too, and the text is complete within it.
+        max_tokens: the most tokens of the text. If the request gets it, too, the text is complete within it.
         jump: several tokens that must come next go through the model together. The text is the same.
-        search_options: of `GeneratorParams.set_search_options`: `do_sample`, `temperature`, `top_p`, ...
+        search_options: options of `GeneratorParams.set_search_options`: `do_sample`, `temperature`, `top_p`,
+            ...
 
     Raises:
         StructgenError: the text cannot go on.

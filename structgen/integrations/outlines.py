@@ -38,7 +38,8 @@ def register(*, max_new_tokens: int | None = None) -> None:
     """Adds the backend `structgen` to outlines in this process.
 
     Args:
-        max_new_tokens: of every text of generators that are made from now on, which is complete within it.
+        max_new_tokens: the limit of every text of generators that are made from now on. Texts are complete
+            within it.
             outlines does not tell its backends: pass the same number where you generate. None: no limit.
     """
     global _most

@@ -37,7 +37,7 @@ class Texts:
 
     Args:
         model: as in `structgen.generate`; None: the embedded model.
-        max_tokens: of each text.
+        max_tokens: the most tokens of each text.
         options: further arguments of `structgen.generate`, such as `temperature` and `seed`.
     """
 
@@ -71,7 +71,7 @@ class Replays:
     """The class that `map_batches` instantiates in every worker to replay answers (`structgen.rl.replay`).
 
     Args:
-        vocabulary: of the model that wrote them.
+        vocabulary: the vocabulary of the model that wrote the texts.
         options: how JSON is written, as `Compiler.compile` takes them.
     """
 

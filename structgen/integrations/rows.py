@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._checks import one_of
 from ..errors import StructgenError, UnsatisfiableBudget
 from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask
@@ -49,10 +50,8 @@ class Rows:
     def __init__(
         self, grammars: Sequence[CompiledGrammar], max_new_tokens: int | None, on_dead: str, on_error: str
     ) -> None:
-        if on_error not in ("raise", "eos"):
-            raise ValueError(f"on_error is 'raise' or 'eos', not {on_error!r}")
-        if on_dead not in ("eos", "all"):
-            raise ValueError(f"on_dead is 'eos' or 'all', not {on_dead!r}")
+        one_of("on_error", on_error, ("raise", "eos"))
+        one_of("on_dead", on_dead, ("eos", "all"))
         self.vocabulary: Vocabulary = grammars[0].vocabulary
         self.errors: dict[int, Exception] = {}
         self.telemetry: Telemetry = Telemetry("structgen.integrations.hosts", lambda: 0)

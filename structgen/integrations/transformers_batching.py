@@ -66,12 +66,13 @@ def generate_batch(
     """Texts of all prompts, decoded together.
 
     Args:
-        model: of transformers.
+        model: a model of transformers.
         inputs: token ids, a list a prompt.
         grammars: one for all, or one (or None) a prompt.
-        max_new_tokens: of each text, which is complete within it; None: the generation configuration's.
+        max_new_tokens: the limit of each text, which is complete within it; None: the generation
+            configuration's.
         generation_config: as in the model's own `generate_batch`.
-        continuous_batching_config: of `batching_config`.
+        continuous_batching_config: what `batching_config` gave.
 
     Returns:
         A `GenerationOutput` a prompt, in their order. Its `error` says where a text ended before its time.

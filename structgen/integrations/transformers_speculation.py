@@ -49,11 +49,11 @@ class SpeculativeGenerate:
         grammars: one for all rows, or one a prompt of the batch; None: free text.
         vocabulary: the model's, where there is no grammar.
         speculate: "auto", a list of drafters or a `Speculation` (rule "coupled").
-        seed: of sampled text; each call and row has draws of its own.
+        seed: repeats sampled text; each call and row has draws of its own.
         streamer: gets the tokens; `generate()` does not hand its own to a `custom_generate` callable.
 
     Attributes:
-        statistics: of the last call.
+        statistics: the statistics of the last call.
 
     Raises:
         ValueError: neither grammar nor vocabulary; when called: beams, or processors that are not supported.

@@ -50,7 +50,8 @@ class GRPOTrainer(trl.GRPOTrainer):  # type: ignore[misc]
     """`trl.GRPOTrainer` whose answers are texts of a grammar.
 
     Args:
-        grammar: of all answers, or a function of a prompt's ids that gives the answer's. It is compiled for
+        grammar: the grammar of all answers, or a function of a prompt's ids that gives the answer's. It is
+            compiled for
             the vocabulary of the trainer's tokenizer (`Vocabulary.from_huggingface`).
         constrained: False leaves TRL's own loss, whose law is not the sampler's. For comparisons.
         options: as `trl.GRPOTrainer` takes them.

@@ -38,7 +38,7 @@ class Asked:
     """A call, as its model reads it.
 
     Attributes:
-        grammar: of the whole text; None: any text.
+        grammar: the grammar of the whole text; None: any text.
         read: makes a value of an answer.
         start: the prompt's context.
         names: the special tokens that are spelled out in texts.

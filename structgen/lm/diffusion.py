@@ -115,7 +115,7 @@ class TransformersDiffusionLM:
 
         Args:
             device: where the model goes; a GPU if there is one.
-            dtype: of the weights; by default what the files hold.
+            dtype: the type of the weights; by default the type in the files.
             arguments: further arguments of `from_pretrained`, ``trust_remote_code=True`` for models whose
                 code is in their repository.
 

@@ -135,7 +135,7 @@ class Contrasted(_Two):
 
     Args:
         lm, amateur: models over one vocabulary.
-        power: of the contrast; 0 is `lm`.
+        power: how strong the contrast is; 0 is `lm` alone.
         plausible: share of the most probable token's probability.
         above: entropy of `lm` in nats from which contrast acts.
     """

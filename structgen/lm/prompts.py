@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from .._checks import one_of
 from . import embedded
 
 if TYPE_CHECKING:
@@ -43,14 +44,13 @@ def formatted(
 
     Args:
         prompt: a text, token ids, or messages `{"role": ..., "content": ...}`.
-        schema: of the answer; for the embedded model, which reads it.
+        schema: the schema of the answer. The embedded model reads it.
         tools: OpenAI's objects; for a chat template, which tells the model of them.
 
     Raises:
         TypeError: the prompt is something else. ValueError: the model has no such form.
     """
-    if format not in ("auto", "plain", "chat", "embedded"):
-        raise ValueError(f"format is 'auto', 'plain', 'chat' or 'embedded', not {format!r}")
+    one_of("format", format, ("auto", "plain", "chat", "embedded"))
     if isinstance(prompt, (bytes, bytearray)) or not isinstance(prompt, (str, Sequence)):
         if hasattr(prompt, "tolist"):  # ids in an array or a tensor
             return formatted(lm, prompt.tolist(), schema, format, tools)

@@ -48,7 +48,7 @@ class TreeScoring(ABC):
     """A batch of rows under one model. Not thread-safe; the model's weights are only read.
 
     Args:
-        slots: of its keys and values, without rows.
+        slots: where its keys and values stand, without rows.
         vocab_size: the width of the logits.
         max_context: tokens of a row at most; None: no limit is known.
     """

@@ -107,7 +107,7 @@ def replay(grammar: CompiledGrammar, token_ids: TokenIds, *, max_bytes: int = 1 
         grammar: the grammar of the text.
         token_ids: the answer's ids, n of them: a sequence, an array or a tensor on the CPU. The prompt does
             not belong to them; the end-of-sequence token does where it was drawn.
-        max_bytes: of the distinct masks, V/8 bytes each.
+        max_bytes: the most bytes of the distinct masks, V/8 bytes each.
 
     Raises:
         ValueError: the grammar refuses a token; its place, id and bytes are named.

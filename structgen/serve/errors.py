@@ -54,7 +54,7 @@ class ApiError(Exception):
     """An answer that is an error.
 
     Attributes:
-        status: of HTTP.
+        status: the status of HTTP.
         param: the field of the request at fault, or None.
         code: one word for programs; None: that of the status.
         details: more fields of the error object.

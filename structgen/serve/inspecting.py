@@ -73,7 +73,7 @@ def checked(grammar: CompiledGrammar | None, document: str, text: str, is_schema
     Blanks around a JSON document are left out.
 
     Args:
-        text: of the constraint, in which causes have their places.
+        text: the text of the constraint. Causes have their places in it.
     """
     if grammar is None:
         return {"verdict": "accepted"}

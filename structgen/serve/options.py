@@ -33,20 +33,22 @@ class ServerOptions:
         mcp: the servers of tools that requests may ask for, by label, as `mcpServers` has them (mcp.py).
         call: whether calls of their tools are made here; else the client gets them.
         temperature: where a request has none; None: 0 for the embedded model, else 1 as OpenAI has it.
-        max_tokens: of an answer whose request has no limit; the model's context may leave less.
+        max_tokens: the most tokens of an answer whose request has no limit; the model's context may leave
+            less.
         sequences: answers in the making at once; they share a forward.
         queue: requests that wait for a place; one more is answered 429.
         prefill: prompt tokens read in a step, so that a long prompt does not hold up the answers of others.
         body_bytes: size of a request's body at most.
         request_seconds: from a request's arrival to the end of its answer.
-        compile_seconds: of compiling one grammar and finding whether it fits `max_tokens`.
+        compile_seconds: the most seconds to compile one grammar and to find whether it fits `max_tokens`.
         compile_workers: grammars compiled at once. Those that were quick before do not wait for them.
         mask_seconds: a grammar whose single mask takes longer ends its request.
         compile_work, mask_work: units of work of a compile and of a mask (`structgen.Limits`).
-        grammar_bytes: of the states and masks of one grammar; more ends its request.
-        live_bytes: of all grammars of answers in the making; more ends the request that has the most.
-        cache_bytes: of the grammars that are ready at once when they are asked for again.
-        on_limit: of masks past `mask_work`: "subset" leaves out what is too much to tell, "error" ends the
+        grammar_bytes: the most bytes of the states and masks of one grammar; more ends its request.
+        live_bytes: the most bytes of all grammars of live answers; more ends the largest request.
+        cache_bytes: the most bytes of the grammars that are kept for later requests.
+        on_limit: what becomes of masks past `mask_work`: "subset" leaves out what is too much to tell,
+            "error" ends the
             request (`structgen.Compiler`).
         drain_seconds: at a shutdown, how long requests under way may still take.
     """

@@ -38,7 +38,7 @@ def messages_as_prompt(
 
     Args:
         tools: told to the model; None: it may call none.
-        schema: of the answer, told to the embedded model.
+        schema: the schema of the answer. The embedded model is told it.
         extra: arguments of the template (`chat_template_kwargs`).
         generation_prompt: whether the beginning of an answer is written.
         go_on: whether the last message is the beginning of the answer.

@@ -153,7 +153,7 @@ class RequestRun:
     """The jobs of a request. Whoever needs no more of its answers calls `end`, once or more often.
 
     Attributes:
-        notes: of each job, a note about all its answers (sampling); choice_notes: a note about each answer.
+        notes: a note of each job about all its answers (sampling); choice_notes: a note about each answer.
         tasks: the tasks that make the answers, if the engine does not.
         compiled: seconds of the compile and of the first mask; None: the grammar was kept, or there is none.
         called: the calls that the server made for this answer (mcp.py); earlier: tokens of the prompts that

@@ -36,9 +36,9 @@ class Start:
 
     Attributes:
         prompt: the target's ids of the prompt, at least one.
-        vocabulary: of the target.
+        vocabulary: the vocabulary of the target.
         grammar: None where the text is free.
-        temperature: of the draws; 0 is greedy.
+        temperature: the temperature of the draws; 0 is greedy.
         noise: the noise of the target's draws, None for greedy. A drafter that has probabilities of its own
             adds it to them: what it then prefers is what the target will probably draw.
         compile: compiles the same constraint for the vocabulary of another compiler; None where it is not

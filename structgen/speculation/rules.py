@@ -47,8 +47,8 @@ def recursive(p: Floats, q: Floats, drafts: Sequence[int], chance: Chance) -> tu
     """A token that follows p, and the number of the draft that it is.
 
     Args:
-        p: of the target, shape (n,), summing to 1.
-        q: of the draft, likewise.
+        p: the probabilities of the target, shape (n,), summing to 1.
+        q: the probabilities of the draft, likewise.
         drafts: distinct, drawn one after the other from q without replacement (Gumbel-top-k order).
     """
     p, q = p.copy(), q.copy()

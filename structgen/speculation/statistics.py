@@ -24,7 +24,7 @@ class Statistics:
 
     Attributes:
         tokens: emitted, end-of-sequence included.
-        forwards: of the target; reading the prompt rides along in the first.
+        forwards: the number of forwards of the target. The first one also reads the prompt.
         row_forwards: the same, counted once a row that took part; `tokens / row_forwards` is the mean number
             of accepted tokens a forward, the bonus token included.
         drafted: nodes scored.

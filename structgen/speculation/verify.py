@@ -82,10 +82,10 @@ class Drawer:
         """The token of a node; the matcher has accepted it when this returns.
 
         Args:
-            place: of the node in `scores`.
+            place: the place of the node in `scores`.
             position: tokens of the answer before it.
             budget: tokens left, this one included; None: no completion is promised.
-            mask: of the place, where it is known already.
+            mask: the mask of the place if it is known already.
 
         Raises:
             UnsatisfiableBudget: the text cannot be completed within the budget.

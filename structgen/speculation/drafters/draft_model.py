@@ -37,7 +37,7 @@ class DraftModel:
     Args:
         lm: the draft model.
         width: children offered a node (same vocabulary).
-        tokens: of text written at a time (another vocabulary).
+        tokens: how many tokens of text are written at a time (another vocabulary).
         grammar: the constraint over the draft model's own vocabulary, where it cannot be compiled from what
             the target's was compiled from.
         name: for statistics.

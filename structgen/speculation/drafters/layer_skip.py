@@ -29,7 +29,7 @@ def layer_skip(
     Args:
         lm: the target.
         sample: ids of a typical text, some dozens of them, to choose the layers by.
-        share: of the layers to skip, 0 to 1.
+        share: the share of the layers to skip, 0 to 1.
         width: children offered a node.
 
     Raises:

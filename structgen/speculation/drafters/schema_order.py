@@ -69,7 +69,7 @@ class State(NamedTuple):
         mode: "value" (a value comes next), "first" (a name or the end of the object), "name", "in name",
             "colon", "string" (inside one), "scalar" (inside a number, true, false or null), "after" (a
             value).
-        shape: of the value that comes next or was begun.
+        shape: the shape of the value that comes next or was begun.
         held: the text of the name or value that was begun.
     """
 

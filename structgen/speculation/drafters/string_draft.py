@@ -51,7 +51,7 @@ class StringDraft(SpelledDrafter):
     Args:
         lm: the draft model.
         width: children offered a node.
-        forwards: of the draft model for one distribution at most.
+        forwards: the most forwards of the draft model for one distribution.
         longest: bytes of a token of the target that is drafted at most.
         name: for statistics.
     """
