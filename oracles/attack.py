@@ -283,21 +283,8 @@ class Patterns:
     def atom(self) -> str:
         return self.r.choice(
             [
-                "a",
-                "b",
-                "ab",
-                "x",
-                ".",
-                r"\w",
-                r"\d",
-                "[ab]",
-                "[a-z]",
-                "[^a]",
-                r"\s",
-                "0",
-                "é",
-                r"[^\x00-\x7f]",
-                "abc",
+                *("a", "b", "ab", "x", ".", r"\w", r"\d", "[ab]", "[a-z]", "[^a]", r"\s", "0", "é"),
+                *(r"[^\x00-\x7f]", "abc"),
             ]
         )
 

@@ -10,89 +10,29 @@ import json
 import random
 from typing import Any, NamedTuple
 
-from oracles import attack
+from oracles import attack, closed
 
 TEXTS = [
-    "",
-    "x",
-    "\x00",
-    "\ud800",
-    "\U0001f600",
-    "a" * 5_000,
-    "<|answer|>",
-    "</s>",
-    "[1, 2",
-    '{"a": 1}',
-    "../../etc/passwd",
-    "http://127.0.0.1/",
-    "\u202e",
-    "auto",
-    "none",
-    "required",
-    "1e999",
-    "'; DROP TABLE",
-    "{{ 7 * 7 }}",
-    "%s%n",
-    "json",
-    "e\u0301\u0301\u0301" * 50,
-    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
-    "\ufeff\u2028\u2029\x85",
-    "\u05d0\u0627\u202ba\u200f",
-    "\uffff\ufdd0\U0010ffff",
-    "data: [DONE]\n\ndata: {}\n\n",
+    *("", "x", "\x00", "\ud800", "\U0001f600", "a" * 5_000, "<|answer|>", "</s>", "[1, 2", '{"a": 1}'),
+    *("../../etc/passwd", "http://127.0.0.1/", "\u202e", "auto", "none", "required", "1e999"),
+    *("'; DROP TABLE", "{{ 7 * 7 }}", "%s%n", "json", "e\u0301\u0301\u0301" * 50),
+    *("\U0001f468\u200d\U0001f469\u200d\U0001f467", "\ufeff\u2028\u2029\x85", "\u05d0\u0627\u202ba\u200f"),
+    *("\uffff\ufdd0\U0010ffff", "data: [DONE]\n\ndata: {}\n\n"),
 ]
 NUMBERS = [
-    0,
-    1,
-    -1,
-    2,
-    3.5,
-    1e308,
-    -1e308,
-    1e-320,
-    10**30,
-    -(10**30),
-    2**63,
-    2**31,
-    128,
-    129,
-    4096,
-    True,
+    *(0, 1, -1, 2, 3.5, 1e308, -1e308, 1e-320, 10**30, -(10**30), 2**63, 2**31, 128, 129, 4096, True),
     False,
 ]
 PATTERNS = [
-    "[ab]{3}",
-    "(",
-    "a{1000000}",
-    "(a|b)*c",
-    r"\d+(\.\d+)?",
-    "(?=a)b",
-    r"(a)\1",
-    "[^]",
-    "(?P<x>a)",
-    "((((a*)*)*)*)*",
-    "\\",
-    "[\ud800-\udfff]",
-    "^$",
-    "(.*[a-f].{12}[b-k].*){2,60}",
-    "x{0}",
-    "(?i)a",
+    *("[ab]{3}", "(", "a{1000000}", "(a|b)*c", r"\d+(\.\d+)?", "(?=a)b", r"(a)\1", "[^]", "(?P<x>a)"),
+    *("((((a*)*)*)*)*", "\\", "[\ud800-\udfff]", "^$", "(.*[a-f].{12}[b-k].*){2,60}", "x{0}", "(?i)a"),
     r"\p{L}",
 ]
 GRAMMARS = [
-    'root ::= "a"',
-    "root ::= root",
-    'root ::= [^"]* "',
-    'start: "a"+',
-    'start: /a/ x\nx: "b" | x x',
-    "%import common.WS\nstart: WS",
-    'root ::= "\\x00"{1,999999}',
-    "",
-    "::=",
-    'start: %json {"type": "integer"}',
-    'root ::= ("a" | root "b")* root?',
-    "%import .secret.X\nstart: X",
-    "start: <|answer|>",
+    *('root ::= "a"', "root ::= root", 'root ::= [^"]* "', 'start: "a"+', 'start: /a/ x\nx: "b" | x x'),
+    *("%import common.WS\nstart: WS", 'root ::= "\\x00"{1,999999}', "", "::="),
+    *('start: %json {"type": "integer"}', 'root ::= ("a" | root "b")* root?'),
+    *("%import .secret.X\nstart: X", "start: <|answer|>"),
 ]
 SCHEMAS: list[Any] = [
     {},
@@ -156,18 +96,8 @@ def nested(depth: int, key: str = "items") -> Any:
 
 DEPTHS = [5, 60, 200, 300]
 UNKNOWN = [
-    "user",
-    "store",
-    "x",
-    "guided_jsn",
-    "response_formt",
-    "\ud800",
-    "",
-    "a" * 300,
-    "metadata",
-    "format",
-    "functions",
-    "suffix",
+    *("user", "store", "x", "guided_jsn", "response_formt", "\ud800", "", "a" * 300, "metadata", "format"),
+    *("functions", "suffix"),
 ]
 
 
@@ -277,11 +207,7 @@ class Bodies:
         if c.random() < 0.3:
             return attack.schema(c.randrange(1_000), 0.5)
         if c.random() < 0.2:
-            return {
-                "type": "object",
-                "properties": {self.text(): self.schema()},
-                "additionalProperties": False,
-            }
+            return closed({self.text(): self.schema()}, ())
         return c.choice(SCHEMAS)
 
     def constraint(self) -> dict[str, Any]:

@@ -11,20 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 import structgen as sg
+from oracles import closed
 from structgen.lm import embedded
 
 COLOURS = ["red", "green", "blue", "black", "white", "brown", "pink", "grey"]
 WANTED = "grey"
-SCHEMA = {
-    "type": "object",
-    "properties": {
+SCHEMA = closed(
+    {
         "colour": {"enum": COLOURS},
         "reviewed": {"type": "boolean"},
         "department": {"enum": ["furniture and fabrics"]},
-    },
-    "required": ["colour", "reviewed", "department"],
-    "additionalProperties": False,
-}
+    }
+)
 
 
 def trainer(seed: int, constrained: bool, steps: int, rate: float, folder: str, **options: Any) -> Any:

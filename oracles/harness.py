@@ -15,8 +15,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -103,6 +105,18 @@ def verdict(grammar: Any, text: str | bytes) -> bool:
     matcher = grammar.matcher()
     found = text.encode() if isinstance(text, str) else text
     return matcher.accept_bytes(found) and matcher.is_accepting()
+
+
+def together(work: Callable[[int], T], count: int) -> list[T]:
+    """What `work(index)` gives in `count` threads that start at once. The first failure is raised here."""
+    gate = threading.Barrier(count)
+
+    def run(index: int) -> T:
+        gate.wait()
+        return work(index)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))
 
 
 SKIPPED = "skipped"

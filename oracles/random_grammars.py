@@ -35,21 +35,8 @@ VOCABULARIES = (
     (b"a", b"b", b"c", b"a", b"b", b"", b"ab", b"A", b"B", b"C"),
     (b"a", b"ab", b"ba", b"bb", b"c", b"cc", b"ab"),
     (
-        b"a",
-        b"b",
-        b"c",
-        b"ab",
-        b"abc",
-        b"cab",
-        b"aabba",
-        b"bcbcb",
-        b"acacaca",
-        b"bbbbbbbb",
-        b"",
-        b"abcab",
-        b"A",
-        b"B",
-        b"C",
+        *(b"a", b"b", b"c", b"ab", b"abc", b"cab", b"aabba", b"bcbcb", b"acacaca", b"bbbbbbbb", b""),
+        *(b"abcab", b"A", b"B", b"C"),
     ),
 )
 

@@ -18,6 +18,7 @@ import sys
 from typing import Any
 
 import structgen as sg
+from oracles import closed
 from oracles.oracle import JsonOracle
 from oracles.random_grammars import Mismatch, run
 from oracles.random_holes import json_compiler
@@ -53,11 +54,7 @@ def items(source: Source, depth: int) -> Any:
 def members(source: Source) -> dict[str, Any]:
     """A schema of objects, of which there are few."""
     names = NAMES[: source.integer(1, len(NAMES))]
-    out: dict[str, Any] = {
-        "type": "object",
-        "properties": {n: {"enum": values(source, 0)[:2]} for n in names},
-        "additionalProperties": False,
-    }
+    out: dict[str, Any] = closed({n: {"enum": values(source, 0)[:2]} for n in names}, ())
     if source.chance(40):
         out["required"] = [source.pick(names)]
     return out

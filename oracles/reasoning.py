@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from oracles import oracle
+from oracles import closed, oracle
 from oracles.strategies import Source
 from structgen.integrations.hosts import HostRequest, request_of
 
@@ -34,12 +34,7 @@ VOCABULARY = sg.Vocabulary.from_bytes(
 COMPILER = sg.Compiler(VOCABULARY)
 SIZE = VOCABULARY.vocab_size
 
-_RECORD = {
-    "type": "object",
-    "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 11}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
+_RECORD = closed({"n": {"type": "integer", "minimum": 0, "maximum": 11}})
 MARKS = [
     ("<th>", "</th>"),
     ("[T]", "[/T]"),

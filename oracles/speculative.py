@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
+from oracles import closed
 from oracles.tasks import Context
 from structgen.speculation import Cursor, Here, Start, Step
 
@@ -22,12 +23,7 @@ OTHER = sg.Vocabulary.from_bytes(
     eos_token_ids=[33],
 )
 SCHEMAS: list[Any] = [
-    {
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}, "abc": {"type": "boolean"}},
-        "required": ["a", "b", "abc"],
-        "additionalProperties": False,
-    },
+    closed({"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}, "abc": {"type": "boolean"}}),
     {"type": "array", "items": {"type": "string", "maxLength": 4}, "maxItems": 4},
     {"anyOf": [{"const": "abcabcabc"}, {"const": "abcabcab"}, {"type": "integer"}]},
 ]

@@ -26,20 +26,14 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from oracles import data
+from oracles import closed, data
 from oracles.exact import Exact, Rules, Stacks, TooLarge
 
 ORDER = 5  # tokens of context of the n-gram model
 SHOWN = 60  # random texts of the grammar that the model of a "+" task has counted
 NAMES = (
-    "BV4/find_inv_bvsge_bvnot_4bit",
-    "BV4/find_inv_bvsge_bvnot_4bit+",
-    "SLIA/firstname_small",
-    "SLIA/firstname_small+",
-    "SLIA/dr-name",
-    "SLIA/dr-name+",
-    "CP/CP_re_ptb_486",
-    "CP/CP_re_ptb_486+",
+    *("BV4/find_inv_bvsge_bvnot_4bit", "BV4/find_inv_bvsge_bvnot_4bit+", "SLIA/firstname_small"),
+    *("SLIA/firstname_small+", "SLIA/dr-name", "SLIA/dr-name+", "CP/CP_re_ptb_486", "CP/CP_re_ptb_486+"),
     "CP/CP_re_ptb_1434+",
 )
 FULL = (  # what is run with grammars uncut
@@ -84,16 +78,13 @@ def json_task() -> Task:
     from structgen.lm import embedded as files
 
     lm = embedded()
-    schema = {
-        "type": "object",
-        "properties": {
+    schema = closed(
+        {
             "product": {"enum": ["shirt", "shirts", "blue shirts", "blue shirt", "hat", "hats", "coat"]},
             "quantity": {"type": "integer", "minimum": 1, "maximum": 12},
             "size": {"enum": ["small", "medium", "large"]},
-        },
-        "required": ["product", "quantity", "size"],
-        "additionalProperties": False,
-    }
+        }
+    )
     grammar = sg.Compiler(lm.vocabulary).json_schema(schema, whitespace="compact")
     prompt = lm.encode(files.format_prompt("I would like two blue shirts and a hat", schema))
     return Task("json", lm, prompt, grammar, 40)

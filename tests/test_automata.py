@@ -11,13 +11,9 @@ from typing import Any
 import pytest
 
 import structgen as sg
+from oracles.harness import verdict
 
 COMPILER = sg.Compiler(sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=256))
-
-
-def accepts(grammar: sg.CompiledGrammar, text: str) -> bool:
-    matcher = grammar.matcher()
-    return matcher.accept_bytes(text) and matcher.is_accepting()
 
 
 def walk(initial: Any, finals: Any, table: Any, text: str) -> bool:
@@ -56,7 +52,7 @@ def test_random_tables_are_walked() -> None:
             assert "no path" in str(error) and not want
             empty += 1
             continue
-        assert {t for t in texts if accepts(grammar, t)} == want, (table, finals)
+        assert {t for t in texts if verdict(grammar, t)} == want, (table, finals)
         # Masks have no dead ends: every allowed byte can be completed.
         matcher = grammar.matcher()
         for _ in range(6):
@@ -75,7 +71,7 @@ def test_an_fsm_of_interegular(pattern: str) -> None:
     for n in range(5):
         for letters in itertools.product("abcxéz", repeat=n):
             text = "".join(letters)
-            assert accepts(grammar, text) == (re.fullmatch(pattern, text) is not None), text
+            assert verdict(grammar, text) == (re.fullmatch(pattern, text) is not None), text
 
 
 def test_a_model_follows_an_automaton() -> None:
@@ -87,7 +83,7 @@ def test_a_model_follows_an_automaton() -> None:
     result = sg.generate(None, "x", grammar=grammar, max_tokens=6)
     assert re.fullmatch("[yn]!+", result.text) and result.value == result.text
     again = pickle.loads(pickle.dumps(grammar))
-    assert accepts(again, "y!") and not accepts(again, "y")
+    assert verdict(again, "y!") and not verdict(again, "y")
 
 
 def _target() -> Any:

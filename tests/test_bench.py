@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import re
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,29 +37,25 @@ from structgen.maskbench.report import duration
 from structgen.maskbench.workers import Worker
 
 BAD = "tests.bench_engines:bad"
+MASKS = "masks --tokenizer embedded"
 
 
 def write_schemas(folder: Path, titles: list[str]) -> Path:
     """MaskBench files whose titles tell the bad engine what to do."""
     folder.mkdir()
+    tests = [{"description": "", "valid": valid, "data": data} for valid, data in ((True, 1), (False, "x"))]
     for title in titles:
-        record = {
-            "schema": {"title": title, "type": "integer"},
-            "tests": [
-                {"description": "", "valid": True, "data": 1},
-                {"description": "", "valid": False, "data": "x"},
-            ],
-        }
+        record = {"schema": {"title": title, "type": "integer"}, "tests": tests}
         (folder / f"Split_{'a' if title < 'h' else 'b'}---{title}.json").write_text(json.dumps(record))
     return folder
 
 
-def bench(*arguments: str | Path) -> int:
+def bench(command: str) -> int:
     """What the command exits with. Unless a test is about the limit of time, it only ends what hangs."""
-    limit = (
-        ("--limit", str(HANG)) if arguments[0] in ("masks", "generate") and "--limit" not in arguments else ()
-    )
-    return main(["bench", *map(str, (*arguments, *limit))])
+    given = shlex.split(f"bench {command}")
+    if given[1] in ("masks", "generate") and "--limit" not in given:
+        given += ["--limit", str(HANG)]
+    return main(given)
 
 
 def rows(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
@@ -69,21 +66,7 @@ def rows(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
 def smoke(tmp_path_factory) -> Path:
     """The fixed set through structgen; this is the run that must be right."""
     path = tmp_path_factory.mktemp("bench") / "smoke"
-    status = bench(
-        "masks",
-        "--data",
-        "smoke",
-        "--tokenizer",
-        "embedded",
-        "--engines",
-        "structgen",
-        "--strict",
-        "--jobs",
-        "1",
-        "--out",
-        path,
-    )
-    assert status == 0
+    assert bench(f"{MASKS} --data smoke --engines structgen --strict --jobs 1 --out {path}") == 0
     return path
 
 
@@ -93,22 +76,8 @@ def troubled(tmp_path_factory) -> Path:
     base = tmp_path_factory.mktemp("troubled")
     titles = ["crash", "exit", "fine", "grow", "raise", "refuse", "stubborn"]
     data = write_schemas(base / "data", titles)
-    status = bench(
-        "masks",
-        "--data",
-        data,
-        "--tokenizer",
-        "embedded",
-        "--engines",
-        f"structgen,{BAD}",
-        "--memory",
-        "0.3",
-        "--jobs",
-        "2",
-        "--out",
-        base / "run",
-    )
-    assert status == 0
+    options = f"--data {data} --engines structgen,{BAD} --memory 0.3 --jobs 2"
+    assert bench(f"{MASKS} {options} --out {base}/run") == 0
     return base / "run"
 
 
@@ -117,8 +86,7 @@ def hung(tmp_path_factory) -> Path:
     """A run in which one engine hangs for ever at one schema; the others take a millisecond."""
     base = tmp_path_factory.mktemp("hung")
     data = write_schemas(base / "data", ["fine", "hang", "other"])
-    options = ("--data", data, "--tokenizer", "embedded", "--engines", BAD, "--limit", "4", "--jobs", "1")
-    assert bench("masks", *options, "--out", base / "run") == 0
+    assert bench(f"{MASKS} --data {data} --engines {BAD} --limit 4 --jobs 1 --out {base}/run") == 0
     return base / "run"
 
 
@@ -140,15 +108,8 @@ def test_rows_have_the_fields_of_maskbench(smoke) -> None:
 def test_one_engine_cannot_take_the_run_down(troubled) -> None:
     found = rows(troubled)
     outcomes = {title: figures.outcome(found[title, BAD]) for title, engine in found if engine == BAD}
-    assert outcomes == {
-        "crash": "failed",
-        "exit": "failed",
-        "fine": "wrong",
-        "grow": "failed",
-        "raise": "wrong",
-        "refuse": "refused",
-        "stubborn": "wrong",
-    }
+    wrong = dict.fromkeys(("fine", "raise", "stubborn"), "wrong")
+    assert outcomes == {**dict.fromkeys(("crash", "exit", "grow"), "failed"), **wrong, "refuse": "refused"}
     assert found["crash", BAD]["failure"] == "crash (signal 11)"
     assert found["exit", BAD]["failure"] == "crash (exit code 3)"
     assert found["grow", BAD]["failure"] == "memory"
@@ -160,11 +121,8 @@ def test_one_engine_cannot_take_the_run_down(troubled) -> None:
 
 def test_a_hang_costs_one_row(hung) -> None:
     found = rows(hung)
-    assert {title: figures.outcome(row) for (title, _), row in found.items()} == {
-        "fine": "wrong",
-        "hang": "failed",
-        "other": "wrong",
-    }
+    outcomes = {title: figures.outcome(row) for (title, _), row in found.items()}
+    assert outcomes == {"fine": "wrong", "hang": "failed", "other": "wrong"}
     assert found["hang", BAD]["failure"] == "timeout" and found["hang", BAD]["seconds"] >= 4
 
 
@@ -179,38 +137,37 @@ def test_causes_name_the_keyword(troubled) -> None:
 
 def test_a_run_goes_on_where_it_stood(tmp_path) -> None:
     data = write_schemas(tmp_path / "data", ["fine", "other", "third"])
-    options = ("masks", "--data", data, "--tokenizer", "embedded", "--engines", BAD, "--jobs", "1", "--out")
-    assert bench(*options, tmp_path / "run") == 0
+    again = f"{MASKS} --data {data} --engines {BAD} --jobs 1 --out {tmp_path}/run"
+    assert bench(again) == 0
     file = tmp_path / "run" / "rows.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     assert len(lines) == 3
     file.write_text(lines[0] + lines[1][:25])  # cut off in the middle of a line
-    assert bench(*options, tmp_path / "run") == 0
-    again = file.read_text().splitlines(keepends=True)
-    assert again[0] == lines[0] and len(again) == 3
-    assert len({json.loads(line)["id"] for line in again}) == 3
+    assert bench(again) == 0
+    found = file.read_text().splitlines(keepends=True)
+    assert found[0] == lines[0] and len(found) == 3
+    assert len({json.loads(line)["id"] for line in found}) == 3
     assert len(runs.read(tmp_path / "run").config["sessions"]) == 2
-    assert bench(*options, tmp_path / "run", "--limit", "3") == 2  # another kind of run
+    assert bench(f"{again} --limit 3") == 2  # another kind of run
     meta = tmp_path / "run" / "run.json"
     meta.write_text(meta.read_text().replace('"version": "1"', '"version": "0"'))
-    assert bench(*options, tmp_path / "run") == 2  # begun with another version of the engine
+    assert bench(again) == 2  # begun with another version of the engine
 
 
 def test_what_is_wrong_with_the_question_is_said(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.delenv("STRUCTGEN_DATA", raising=False)
-    out = ("--out", tmp_path / "run")
-    smoke = ("masks", "--data", "smoke", "--tokenizer", "embedded", *out)
-    for arguments, text in (
-        (("masks", *out), "jsonschemabench"),
-        (("masks", "--data", tmp_path / "none", *out), "no folder"),
-        ((*smoke, "--engines", "guess"), "unknown engine 'guess'"),
-        ((*smoke, "--engines", "tests.bench_engines:unloadable"), "no licence file"),
-        ((*smoke, "--only", "nothing like this"), "none of the 22 schemas"),
-        (("report", tmp_path), "no run of structgen bench"),
-        (("masks", "--data", "smoke", "--limit", "0", *out), "--limit must be positive"),
+    out = f"--out {tmp_path}/run"
+    for command, text in (
+        (f"masks {out}", "jsonschemabench"),
+        (f"masks --data {tmp_path}/none {out}", "no folder"),
+        (f"{MASKS} --data smoke {out} --engines guess", "unknown engine 'guess'"),
+        (f"{MASKS} --data smoke {out} --engines tests.bench_engines:unloadable", "no licence file"),
+        (f"{MASKS} --data smoke {out} --only 'nothing like this'", "none of the 22 schemas"),
+        (f"report {tmp_path}", "no run of structgen bench"),
+        (f"masks --data smoke --limit 0 {out}", "--limit must be positive"),
     ):
-        assert bench(*arguments) == 2, arguments
-        assert text in capsys.readouterr().err, arguments
+        assert bench(command) == 2, command
+        assert text in capsys.readouterr().err, command
 
 
 def test_a_checkout_and_a_folder_of_schemas(tmp_path) -> None:
@@ -234,10 +191,7 @@ def test_a_checkout_and_a_folder_of_schemas(tmp_path) -> None:
 def test_an_unreadable_schema_is_a_row(tmp_path) -> None:
     data = write_schemas(tmp_path / "data", ["fine"])
     (data / "broken.json").write_text("{")
-    assert (
-        bench("masks", "--data", data, "--tokenizer", "embedded", "--engines", BAD, "--out", tmp_path / "run")
-        == 0
-    )
+    assert bench(f"{MASKS} --data {data} --engines {BAD} --out {tmp_path}/run") == 0
     assert "unreadable" in rows(tmp_path / "run")["broken", BAD]["failure"]
 
 
@@ -317,27 +271,14 @@ def test_named_cases_and_generation_have_their_parts(tmp_path) -> None:
     )
     cases.write([masks_row("structgen", "array of 100k tokens", 5.0, [1.0, 2.0])])
     made = runs.BenchRun.open(tmp_path / "end", config(engine="structgen", mode="generate"))
-    base = {
-        "split": "s",
-        "engine": "structgen",
-        "gct_us": 1e3,
-        "ttft_us": 2e3,
-        "tpot_us": 3e3,
-        "finish": "stop",
-    }
+    whose = {"split": "s", "engine": "structgen"}
+    base = {**whose, "gct_us": 1e3, "ttft_us": 2e3, "tpot_us": 3e3, "finish": "stop"}
     made.write(
         [
             base | {"id": "1", "declared": True, "valid": True},
             base | {"id": "2", "declared": True, "valid": False, "problem": "type: ..."},
-            {
-                "id": "3",
-                "split": "s",
-                "engine": "structgen",
-                "declared": False,
-                "valid": False,
-                "compile_error": "x",
-            },
-            {"id": "4", "split": "s", "engine": "structgen", "failure": "timeout"},
+            whose | {"id": "3", "declared": False, "valid": False, "compile_error": "x"},
+            whose | {"id": "4", "failure": "timeout"},
         ]
     )
     built = report.build([runs.read(tmp_path / name) for name in ("cases", "end")], "t")
@@ -398,7 +339,7 @@ def as_maskbench_counts(folder: Path) -> dict[str, Any]:
 
 def test_the_export_is_what_maskbench_reads(troubled, hung, smoke, tmp_path) -> None:
     for run in (troubled, hung, smoke):
-        assert bench("export", run, tmp_path / run.parent.name) == 0
+        assert bench(f"export {run} {tmp_path / run.parent.name}") == 0
         for folder in sorted((tmp_path / run.parent.name).glob("out--*")):
             counted = as_maskbench_counts(folder)
             ours = json.loads((folder / "entries.txt").read_text())  # with -q, this is all that it reads
@@ -411,23 +352,17 @@ def test_the_export_is_what_maskbench_reads(troubled, hung, smoke, tmp_path) -> 
             assert all(value > 0 for line, value in ours.items() if line.startswith(("TBM", "TTFM")))
             slow = [us for row in runs.rows_of(run) for us in row.get("all_mask_us", ()) if us >= 10_000]
             assert slow or stats["num_masks_over_10ms"] == 0
-    of_bad, hung_out, of_smoke = (
-        tmp_path / run.parent.name / f"out--{engine}"
-        for run, engine in (
-            (troubled, "tests.bench_engines-bad"),
-            (hung, "tests.bench_engines-bad"),
-            (smoke, "structgen"),
-        )
-    )
+    engines = {troubled: "tests.bench_engines-bad", hung: "tests.bench_engines-bad", smoke: "structgen"}
+    of_bad, hung_out, of_smoke = (tmp_path / run.parent.name / f"out--{e}" for run, e in engines.items())
     bad = json.loads((of_bad / "entries.txt").read_text())
-    assert {k: bad[k] for k in ("schemas", "passing", "crashes", "segv", "oom", "timeouts")} == {
-        "schemas": 7,
-        "passing": 0,
-        "crashes": 3,  # crash, exit, grow
-        "segv": 1,
-        "oom": 1,
-        "timeouts": 0,
-    }
+    assert [bad[k] for k in ("schemas", "passing", "crashes", "segv", "oom", "timeouts")] == [
+        7,
+        0,
+        3,
+        1,
+        1,
+        0,
+    ]
     assert [bad[f"{kind} errors"] for kind in ("compile", "validation", "invalidation")] == [1, 2, 1]
     assert sorted((of_bad / "log.txt").read_text().split()[2::3]) == ["-11", "-6", "3"]
     late = json.loads((hung_out / "entries.txt").read_text())
@@ -451,7 +386,7 @@ def test_the_export_gives_the_last_wrong_verdict_as_maskbench_does(tmp_path) -> 
             {"id": "c", "split": "s", "engine": "structgen", "num_tests": 2, "compile_error": "x"},
         ]
     )
-    assert bench("export", tmp_path / "run", tmp_path / "out") == 0
+    assert bench(f"export {tmp_path}/run {tmp_path}/out") == 0
     folder = tmp_path / "out" / "out--structgen"
     found = json.loads((folder / "rows.json").read_text())
     assert [row["id"] for row in found] == ["a.json", "b.json", "c.json"]
@@ -460,9 +395,7 @@ def test_the_export_gives_the_last_wrong_verdict_as_maskbench_does(tmp_path) -> 
     assert (folder / "log.txt").read_text() == "Exit code: 1\n"
     assert as_maskbench_counts(folder)["validation errors"] == 1
     empty = runs.BenchRun.open(tmp_path / "empty", config("structgen"))
-    assert (
-        bench("export", empty.path, tmp_path / "out") == 0
-    )  # nothing measured: its own script would divide by 0
+    assert bench(f"export {empty.path} {tmp_path}/out") == 0  # nothing measured: its script divides by 0
     assert figures.math.isnan(json.loads((folder / "entries.txt").read_text())["TBM p50"])
 
 
@@ -525,12 +458,12 @@ def test_compare_tells_times_from_answers(tmp_path) -> None:
     a, b = (runs.BenchRun.open(tmp_path / name, config("structgen")) for name in "ab")
     a.write([masks_row("structgen", str(i), 10.0, [1.0, 2.0]) for i in range(5)])
     b.write([masks_row("structgen", str(i), 40.0, [2.0, 4.0]) for i in range(5)])
-    assert bench("compare", tmp_path / "a", tmp_path / "b") == 0  # slower is no failure
+    assert bench(f"compare {tmp_path}/a {tmp_path}/b") == 0  # slower is no failure
     text, worse = comparison.compare(a, b)
     assert "4.000 [" in text and "2.000 [" in text and not worse
     c = runs.BenchRun.open(tmp_path / "c", config("structgen"))
     c.write([masks_row("structgen", "0", 1.0, [1.0], validation_error="test #0: should reject but didn't")])
-    assert bench("compare", tmp_path / "a", tmp_path / "c") == 1
+    assert bench(f"compare {tmp_path}/a {tmp_path}/c") == 1
 
 
 def test_durations_have_three_digits() -> None:
@@ -549,20 +482,8 @@ def test_generation_with_the_embedded_model(tmp_path) -> None:
     )
     (data / "S---b.json").write_text('{"enum": ["red", "green"]}')
     (data / "S---c.json").write_text('{"type": "integer", "pattern": 3, "$ref": "#/nowhere"}')
-    status = bench(
-        "generate",
-        "--data",
-        data,
-        "--engines",
-        "structgen,unconstrained",
-        "--max-tokens",
-        "40",
-        "--jobs",
-        "1",
-        "--out",
-        tmp_path / "run",
-    )
-    assert status == 0
+    options = f"--data {data} --engines structgen,unconstrained --max-tokens 40 --jobs 1"
+    assert bench(f"generate {options} --out {tmp_path}/run") == 0
     found = rows(tmp_path / "run")
     for name in "ab":
         row = found[name, "structgen"]
@@ -583,7 +504,7 @@ PLAIN = "tests.bench_engines:plain"
 GIVING_UP = "tests.bench_engines:giving_up"
 
 
-def generated(base: Path, *more: str, limit: int = 30, engines: str = f"structgen,{PLAIN}") -> Path:
+def generated(base: Path, more: str = "", limit: int = 30, engines: str = f"structgen,{PLAIN}") -> Path:
     """A run over a long schema and one that no 30 tokens can hold; `said.txt` is what the command said."""
     data = base / "data"
     if not data.exists():
@@ -591,9 +512,9 @@ def generated(base: Path, *more: str, limit: int = 30, engines: str = f"structge
         (data / "S---long.json").write_text(json.dumps(LONG))
         (data / "S---huge.json").write_text(json.dumps({"type": "string", "minLength": 2000}))
     path = base / f"run{len(list(base.iterdir()))}"
-    options = ("--data", data, "--engines", engines, "--max-tokens", str(limit), "--jobs", "1", "--out", path)
+    options = f"--data {data} --engines {engines} --max-tokens {limit} --jobs 1 --out {path} {more}"
     with contextlib.redirect_stderr(io.StringIO()) as said:
-        assert bench("generate", *options, *more) == 0
+        assert bench(f"generate {options}") == 0
     (path / "said.txt").write_text(said.getvalue())
     return path
 
@@ -665,8 +586,8 @@ def test_an_engine_that_breaks_while_it_runs_did_not_take_the_schema() -> None:
 
 def test_a_run_keeps_to_what_engines_were_told(told, capsys) -> None:
     path = told[1]
-    options = ("--data", path.parent / "data", "--engines", "structgen", "--max-tokens", "30", "--out", path)
-    assert bench("generate", *options) == 2
+    data = path.parent / "data"
+    assert bench(f"generate --data {data} --engines structgen --max-tokens 30 --out {path}") == 2
     assert "another tell_limit" in capsys.readouterr().err
 
 
@@ -725,9 +646,9 @@ def test_coverage_is_what_the_paper_defines() -> None:
 
 def test_ray_goes_on_with_a_run_of_this_machine(tmp_path, smoke) -> None:
     pytest.importorskip("ray", reason="ray is not installed (the extra `ray`)")
-    options = ("masks", "--data", "smoke", "--tokenizer", "embedded", "--engines", "structgen", "--jobs", "2")
-    assert bench(*options, "--count", "8", "--out", tmp_path / "run") == 0
-    assert bench(*options, "--executor", "ray", "--out", tmp_path / "run") == 0
+    command = f"{MASKS} --data smoke --engines structgen --jobs 2 --out {tmp_path}/run"
+    assert bench(f"{command} --count 8") == 0
+    assert bench(f"{command} --executor ray") == 0
     there = rows(tmp_path / "run")
     assert there.keys() == rows(smoke).keys()
     assert len(list(runs.rows_of(tmp_path / "run"))) == len(there)

@@ -20,22 +20,8 @@ from oracles import harness, histories, oracle
 
 TEXTS = [bytes([b]) for b in range(32, 127)] + [
     *(
-        b'{"',
-        b'":',
-        b'","',
-        b'"]',
-        b'"}',
-        b'",',
-        b"ab",
-        b"abc",
-        b'a"',
-        b'ab":',
-        b'b","',
-        b"[[",
-        b'["',
-        b'":"',
-        b"true",
-        b"\\u",
+        *(b'{"', b'":', b'","', b'"]', b'"}', b'",', b"ab", b"abc", b'a"', b'ab":', b'b","', b"[[", b'["'),
+        *(b'":"', b"true", b"\\u"),
     ),
     *(b"\xc3", b"\xa9", b"12", b"]}", b"{}", b'""', b'"a"', b'"a":', b',"a', b'a","b'),
 ]

@@ -11,14 +11,10 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from oracles import closed
 from structgen.cli import main  # noqa: E402
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"product": {"enum": ["shirt", "hat", "coat"]}, "quantity": {"enum": [1, 2, 3]}},
-    "required": ["product", "quantity"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"product": {"enum": ["shirt", "hat", "coat"]}, "quantity": {"enum": [1, 2, 3]}})
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 import structgen as sg
-from oracles.harness import cases
+from oracles.harness import cases, verdict
 from structgen.frontend.closing import closed, closed_text
 from tests.test_python_values import VOCABULARY, walk
 
@@ -25,8 +25,7 @@ def compiler() -> sg.Compiler:
 
 
 def accepts(grammar: sg.CompiledGrammar, value: Any) -> bool:
-    matcher = grammar.matcher()
-    return matcher.accept_bytes(json.dumps(value)) and matcher.is_accepting()
+    return verdict(grammar, json.dumps(value))
 
 
 A, B = {"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "integer"}}}
@@ -101,16 +100,8 @@ class Schemas:
         for _ in range(c.randrange(1, 4)):
             word = c.choice(
                 [
-                    "properties",
-                    "properties",
-                    "properties",
-                    "allOf",
-                    "anyOf",
-                    "oneOf",
-                    "not",
-                    "if",
-                    "$ref",
-                    "items",
+                    *("properties", "properties", "properties", "allOf", "anyOf", "oneOf", "not", "if"),
+                    *("$ref", "items"),
                 ]
                 + ["required", "additionalProperties", "dependentSchemas", "contains", "type"]
                 + ["unevaluatedProperties", "patternProperties", "dependentRequired"]
@@ -166,8 +157,7 @@ def test_calls_have_the_arguments_that_are_listed(compiler: sg.Compiler) -> None
             ):  # fmt: skip
                 text = json.dumps({"name": "f", "arguments": value}, separators=(",", ":"))
                 for grammar in (call, one):
-                    matcher = grammar.matcher()
-                    assert (matcher.accept_bytes(text) and matcher.is_accepting()) == taken
+                    assert verdict(grammar, text) == taken
             matcher = compiler.tools([tool], "f", style="qwen3-coder", extra_keys=extra_keys).matcher()
             begins = "<tool_call>\n<function=f>\n<parameter=to>\n{}\n</parameter>\n<parameter=q>"
             assert matcher.accept_bytes(begins) == open_too

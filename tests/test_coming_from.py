@@ -13,15 +13,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from oracles import closed
 from structgen.lm import embedded
 
 PAGE = (Path(__file__).parents[1] / "docs" / "coming-from.md").read_text(encoding="utf-8")
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
-    "required": ["name", "age"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"name": {"type": "string"}, "age": {"type": "integer"}})
 
 
 def block(title: str) -> str:

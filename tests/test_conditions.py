@@ -16,7 +16,7 @@ import re
 import pytest
 
 import structgen as sg
-from oracles import harness, oracle, random_grammars, random_items
+from oracles import closed, harness, oracle, random_grammars, random_items
 from oracles.random_grammars import DIALECTS, compiled, compilers, draw
 from oracles.strategies import Seeded, any_schema
 from structgen.checking import bytes_compiler
@@ -39,11 +39,7 @@ GRAMMARS = {
     "lark": (COMPILER.lark('start: (NAME | "ab" "c")*\nNAME: /[ab]+/\n%ignore "."'), "abc."),
     "schema": (
         COMPILER.json_schema(
-            {
-                "type": "object",
-                "properties": {"a": {"enum": [1, "ab"]}, "b": {"enum": [1]}},
-                "additionalProperties": False,
-            },
+            closed({"a": {"enum": [1, "ab"]}, "b": {"enum": [1]}}, ()),
             whitespace="compact",
         ),
         None,
@@ -59,24 +55,19 @@ def texts(name):
     return [bytes(map(ord, t)) for n in range(6) for t in itertools.product(letters, repeat=n)]
 
 
-def inside(grammar, text):
-    matcher = grammar.matcher()
-    return matcher.accept_bytes(text) and matcher.is_accepting()
-
-
 @pytest.mark.parametrize("which", range(len(CONDITIONS)))
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_conditions_against_enumeration(name, which):
     grammar, _ = GRAMMARS[name]
     condition, holds = CONDITIONS[which]
     every = texts(name)
-    right = {t for t in every if inside(grammar, t) and holds(t)}
+    right = {t for t in every if harness.verdict(grammar, t) and holds(t)}
     try:
         found = grammar & condition
     except sg.UnsatisfiableCondition:
         assert not right
         return
-    assert {t for t in every if inside(found, t)} == right
+    assert {t for t in every if harness.verdict(found, t)} == right
     for text in sorted(right)[:6]:
         for n in range(len(text) + 1):
             matcher = found.matcher()
@@ -88,7 +79,7 @@ def test_conditions_against_enumeration(name, which):
                 assert fork.accept_token(int(token))
                 if token != END:
                     whole = text[:n] + TOKENS[token] + fork.shortest_completion()
-                    assert inside(grammar, whole) and holds(whole), whole
+                    assert harness.verdict(grammar, whole) and holds(whole), whole
 
 
 def test_what_cannot_be_met_is_named():
@@ -124,9 +115,13 @@ def test_a_conditioned_grammar_is_one_like_any_other():
     found = grammar & sg.containing("ab") & sg.without("abc")
     text = found.matcher().shortest_completion()
     assert "ab" in json.loads(text)["name"]
-    assert inside(pickle.loads(pickle.dumps(found)), text)
+    assert harness.verdict(pickle.loads(pickle.dumps(found)), text)
     middle = found.infill('{"name":"', '"}')
-    assert inside(middle, b"ab") and not inside(middle, b"abc") and not inside(middle, b"a")
+    assert (
+        harness.verdict(middle, b"ab")
+        and not harness.verdict(middle, b"abc")
+        and not harness.verdict(middle, b"a")
+    )
 
 
 # ---- as an argument of calls ----
@@ -170,7 +165,7 @@ def test_a_phrase_is_completed_in_open_objects(schema, begun, spellings) -> None
     assert matcher.accept_bytes(begun)
     rest = matcher.shortest_completion()
     assert b"zebra" in begun + rest and len(rest) < 60
-    assert inside(grammar, begun + rest)
+    assert harness.verdict(grammar, begun + rest)
     assert matcher.tokens_needed() <= len(rest) + 1
 
 
@@ -196,7 +191,7 @@ def test_completions_of_random_schemas_meet_the_condition(seed: int) -> None:
     row, same = sg.allocate_bitmask(1, len(TOKENS)), sg.allocate_bitmask(1, len(TOKENS))
     for _ in range(10):
         whole = text + matcher.shortest_completion()
-        assert inside(grammar, whole) and meets(whole)
+        assert harness.verdict(grammar, whole) and meets(whole)
         matcher.fill_bitmask(row)
         unasked.fill_bitmask(same)
         assert (row == same).all(), "a mask depends on the completions that were asked for"
@@ -262,7 +257,7 @@ def test_recursion_behind_something_optional(rules: str, ignore: str) -> None:
     ):
         grammar = plain & condition
         for text in texts:
-            assert inside(grammar, text) == (inside(plain, text) and holds(text)), text
+            assert harness.verdict(grammar, text) == (harness.verdict(plain, text) and holds(text)), text
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -278,13 +273,13 @@ def test_random_grammars_with_conditions(dialect: str) -> None:
         if plain is None:
             continue
         for condition, holds in judged:
-            right = {t for t in every if holds(t) and inside(plain, t)}
+            right = {t for t in every if holds(t) and harness.verdict(plain, t)}
             try:
                 grammar = plain & condition
             except sg.UnsatisfiableCondition:
                 assert not right, (seed, condition)
                 continue
-            assert {t for t in every if inside(grammar, t)} == right, (seed, condition)
+            assert {t for t in every if harness.verdict(grammar, t)} == right, (seed, condition)
             met += bool(right)
     assert met > harness.cases(20)
 
@@ -293,12 +288,16 @@ def test_what_may_be_left_out_does_not_count_as_read() -> None:
     """`"a"?` reads an `a` or nothing; only where it reads one, the text contains one."""
     plain = COMPILER.gbnf('root ::= y "b" "a"?\ny ::= root | ""')
     grammar = plain & sg.containing("a")
-    assert [t for t in (b"b", b"bb", b"ba", b"bab", b"bba") if inside(grammar, t)] == [b"ba", b"bab", b"bba"]
+    assert [t for t in (b"b", b"bb", b"ba", b"bab", b"bba") if harness.verdict(grammar, t)] == [
+        b"ba",
+        b"bab",
+        b"bba",
+    ]
 
 
 def test_the_condition_may_stand_first_and_phrases_may_be_a_list() -> None:
     grammar = sg.containing(["ab", "b"], "c") & COMPILER.regex("[abc]{2}")
-    assert [t for t in (b"aa", b"ab", b"ca") if inside(grammar, t)] == [b"ab", b"ca"]
+    assert [t for t in (b"aa", b"ab", b"ca") if harness.verdict(grammar, t)] == [b"ab", b"ca"]
     assert repr(sg.without(["a"], "b")) == "without('a', 'b')"
     for wrong in ([], ""):
         with pytest.raises(ValueError, match="phrase"):
@@ -359,7 +358,7 @@ def test_conditions_on_middles_against_enumeration(rest: str) -> None:
                 right = set()
                 for n in range(5):
                     for letters in itertools.product(b"ab.", repeat=n):
-                        if meets(bytes(letters)) and inside(middles, bytes(letters)):
+                        if meets(bytes(letters)) and harness.verdict(middles, bytes(letters)):
                             right.add(bytes(letters))
                 try:
                     both = middles & condition
@@ -369,7 +368,12 @@ def test_conditions_on_middles_against_enumeration(rest: str) -> None:
                 for n in range(5):
                     for letters in itertools.product(b"ab.", repeat=n):
                         text = bytes(letters)
-                        assert inside(both, text) == (text in right), (terminals, prefix, suffix, text)
+                        assert harness.verdict(both, text) == (text in right), (
+                            terminals,
+                            prefix,
+                            suffix,
+                            text,
+                        )
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import closed
 from oracles.sampling_oracle import TableModel
 from oracles.strategies import Features, Seeded
 from oracles.strategies import schema as random_schema
@@ -31,12 +32,7 @@ SEEDS = 12 if os.environ.get("STRUCTGEN_LONG") else 4
 
 
 def schema(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }  # fmt: skip
+    return closed(properties)  # fmt: skip
 
 
 def every_text(lm: Any, grammar: Any, begun: list[int], most: int = 60) -> dict[tuple[int, ...], float]:

@@ -15,7 +15,8 @@ from typing import Any, Literal, get_args
 import pytest
 
 import structgen as sg
-from oracles.harness import compiler
+from oracles import closed
+from oracles.harness import compiler, verdict
 from oracles.speculative import TableModel
 from structgen._tokenizers.hub import hub_options
 from structgen.checking import bytes_compiler
@@ -133,8 +134,7 @@ def test_classes_of_patterns_are_ascii(pattern: Any, text: str, taken: bool) -> 
         sg.template("{a}", a=sg.gen(regex=plain)).compile(compiler),
     ]
     for grammar in grammars:
-        matcher = grammar.matcher()
-        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == taken, grammar
+        assert verdict(grammar, text) == taken, grammar
     if isinstance(pattern, re.Pattern):
         assert not taken or pattern.fullmatch(text)
 
@@ -147,12 +147,7 @@ def test_calls_are_read_back_in_every_style(style: str) -> None:
     (call,) = found.calls
     assert call.name == "weather" and weather(**call.arguments)
     assert isinstance(call.arguments["city"], str) and isinstance(call.arguments.get("days", 1), int)
-    schema = {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
-        "required": ["city"],
-        "additionalProperties": False,
-    }
+    schema = closed({"city": {"type": "string"}, "days": {"type": "integer", "default": 1}}, ["city"])
     tool = {"type": "function", "function": {"name": "weather", "parameters": schema}}
     again = value(tools=[tool], tool_choice="weather", tool_style=style, prompt="the weather in Oslo")
     assert again.calls[0].name == "weather"
@@ -340,8 +335,7 @@ def test_a_choice_of_many_texts_is_exactly_those(seed: int) -> None:
     grammar = compiler().choice(texts)
 
     def accepted(text: str) -> bool:
-        matcher = grammar.matcher()
-        return matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+        return verdict(grammar, text.encode())
 
     known = set(texts)
     others = ["".join(rng.choices(letters, k=rng.randint(0, 9))) for _ in range(500)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
-from oracles.harness import cases
+from oracles import closed
+from oracles.harness import cases, together
 from oracles.speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
 from structgen._array_file import load_arrays, save_arrays
 from structgen.cli.main import main
@@ -158,32 +158,18 @@ def test_texts_share_a_corpus_in_threads() -> None:
     lm = RandomModel()
     plain = [sg.generate(lm, "ab", s, max_tokens=40).tokens for s in SCHEMAS]
     options = Speculation([CorpusDrafter(Corpus.build(plain, VOCABULARY))], adaptive=False, nodes=6)
-    wrong: list[int] = []
 
     def work(number: int) -> None:
         found = sg.generate(lm, "ab", SCHEMAS[number % 3], max_tokens=40, speculate=options)
-        if found.tokens != plain[number % 3] or not found.speculation.accepted:
-            wrong.append(number)
+        assert found.tokens == plain[number % 3] and found.speculation.accepted
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(work, 6)
 
 
 # --- by name ---------------------------------------------------------------------------------------------
 
 PROMPT = "Maria Lopez ordered 3 oak chairs"
-SCHEMA = json.dumps(
-    {
-        "type": "object",
-        "properties": {"customer": {"type": "string"}, "quantity": {"type": "integer"}},
-        "required": ["customer", "quantity"],
-        "additionalProperties": False,
-    }
-)
+SCHEMA = json.dumps(closed({"customer": {"type": "string"}, "quantity": {"type": "integer"}}))
 
 
 @pytest.fixture

@@ -66,20 +66,7 @@ def test_the_end_of_the_string_ends_a_lexeme() -> None:
 def test_masks_are_exact() -> None:
     """Of a vocabulary whose tokens lie across quotes, escapes and the ends of lexemes."""
     words = [
-        b'"',
-        b"\\",
-        b'\\"',
-        b'\\"}',
-        b"n",
-        b"\\n",
-        b"1",
-        b"12",
-        b"+",
-        b" +",
-        b"(",
-        b"))",
-        b'"}}',
-        b"}",
+        *(b'"', b"\\", b'\\"', b'\\"}', b"n", b"\\n", b"1", b"12", b"+", b" +", b"(", b"))", b'"}}', b"}"),
         b"\\u0009",
     ]
     vocabulary = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), *words, b""], 256 + len(words))

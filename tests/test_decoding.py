@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import closed
 from oracles.speculative import TOKENS, TableModel
 from structgen._drawing import Drawing
 from structgen._draws import Noise, draw
@@ -304,15 +305,9 @@ def test_only_the_refused_place_is_forbidden() -> None:
     compiler = sg.Compiler(
         sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=256)
     )
-    base = {
-        "type": "object",
-        "properties": {
-            "a": {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2},
-            "b": {"enum": [1, "x"]},
-        },
-        "required": ["a"],
-        "additionalProperties": False,
-    }
+    base = closed(
+        {"a": {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2}, "b": {"enum": [1, "x"]}}, ["a"]
+    )
     lists = [list(x) for n in range(3) for x in itertools.product([1, 2], repeat=n)]
     values: list[Any] = [{"a": a, **b} for a in lists for b in ({}, {"b": 1}, {"b": "x"})]
 

@@ -27,11 +27,6 @@ def compiler() -> structgen.Compiler:
     return check.compiler()
 
 
-def accepts(grammar, text: str) -> bool:
-    matcher = grammar.matcher()
-    return matcher.accept_bytes(text) and matcher.is_accepting()
-
-
 @pytest.mark.parametrize("family", check.FAMILIES)
 def test_family(family, compiler) -> None:
     checker = check.Checker(compiler, small=300)
@@ -222,8 +217,8 @@ def test_what_was_read_before_changes_nothing(compiler) -> None:
     grammar = check.compiler().json_schema(schema, property_order="any")
     for before in ('{"b":{"kind":"y"}}', '{"b": {"c": 0}}', '{"kind": "z"}', '{"b": "1"}', '{"a": null}',
                    '{"b": {"a": null}}'):  # fmt: skip
-        accepts(grammar, before)
-    assert accepts(grammar, text)
+        harness.verdict(grammar, before)
+    assert harness.verdict(grammar, text)
 
 
 EITHER = {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
@@ -243,7 +238,7 @@ def test_objects_that_ask_the_same_of_other_keys(some, none, value, compiler) ->
     grammar = compiler.json_schema(
         {"anyOf": [some, {"type": "array", "prefixItems": [none], "minItems": 1}]}, property_order="any"
     )
-    assert accepts(grammar, json.dumps(value).encode())
+    assert harness.verdict(grammar, json.dumps(value).encode())
     assert not grammar.matcher().accept_bytes(b"[")
     with pytest.raises(structgen.UnsatisfiableSchema):
         compiler.json_schema({"type": "array", "prefixItems": [some, none], "minItems": 2})
@@ -275,7 +270,7 @@ def test_mutual_recursion(compiler) -> None:
                         grammar = compiler.json_schema(schema, property_order="any")
                         judge = Judge(schema)
                         for text in texts[::3]:
-                            assert accepts(grammar, text) == judge.accepts(text), (schema, text)
+                            assert harness.verdict(grammar, text) == judge.accepts(text), (schema, text)
 
 
 @pytest.mark.parametrize(("schema", "good", "bad"), FOUND)
@@ -284,9 +279,9 @@ def test_found(schema, good, bad, compiler) -> None:
     judge = Judge(schema)
     assert judge.accepts(grammar.matcher().shortest_completion().decode())
     for text in good:
-        assert judge.accepts(text) and accepts(grammar, text), text
+        assert judge.accepts(text) and harness.verdict(grammar, text), text
     for text in bad:
-        assert not judge.accepts(text) and not accepts(grammar, text), text
+        assert not judge.accepts(text) and not harness.verdict(grammar, text), text
 
 
 @pytest.mark.parametrize("draft", ["draft2020-12", "draft7"])

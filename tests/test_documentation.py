@@ -31,6 +31,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import closed
 from structgen.cli import main
 from structgen.constraints import NAMED
 from structgen.generation.options import Settings
@@ -111,12 +112,7 @@ READER: dict[str, Callable[[], Any]] = {
 FILES = {
     "answer.json": '{"customer":"A","items":[{"product":"x","quantity":"two"}]}',
     "order.json": json.dumps(
-        {
-            "type": "object",
-            "properties": {"product": {"enum": ["blue shirt", "shirts"]}, "quantity": {"enum": [1, 2, 3]}},
-            "required": ["product", "quantity"],
-            "additionalProperties": False,
-        }
+        closed({"product": {"enum": ["blue shirt", "shirts"]}, "quantity": {"enum": [1, 2, 3]}})
     ),
     "greeting.gbnf": 'root ::= "Hello" | "Good " ("morning" | "evening")',
 }

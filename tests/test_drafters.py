@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
-from oracles.harness import cases
+from oracles.harness import cases, together
 from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY
 from structgen._draws import Noise
 from structgen.speculation import (
@@ -194,31 +193,22 @@ def test_suffix_tree_drafts_what_was_frequent() -> None:
 
 def test_stores_serve_several_threads() -> None:
     drafters = [SuffixTreeDrafter(SuffixTree(8, 200)), TokenRecycling(), LogitNgrams(2, 50), Trigram(50)]
-    failed: list[BaseException] = []
 
     def work(seed: int) -> None:
         random = np.random.default_rng(seed)
-        try:
-            for _ in range(30):
-                sessions = [d.open(start([1, 2])) for d in drafters]
-                text = [1, 2]
-                for token in random.integers(0, 5, size=12).tolist():
-                    seen = likely((text[-8:], dict(enumerate(random.dirichlet(np.ones(5)).tolist()))))
-                    for session in sessions:
-                        session.accept(Step([token], lambda seen=seen: seen))
-                        drafted(session, 4)
-                    text.append(token)
+        for _ in range(30):
+            sessions = [d.open(start([1, 2])) for d in drafters]
+            text = [1, 2]
+            for token in random.integers(0, 5, size=12).tolist():
+                seen = likely((text[-8:], dict(enumerate(random.dirichlet(np.ones(5)).tolist()))))
                 for session in sessions:
-                    session.close()
-        except BaseException as error:
-            failed.append(error)
+                    session.accept(Step([token], lambda seen=seen: seen))
+                    drafted(session, 4)
+                text.append(token)
+            for session in sessions:
+                session.close()
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    together(work, 4)
     assert len(drafters[0].tree) <= 200 and len(drafters[2]._entries) <= 50 and len(drafters[3]._counts) <= 50
 
 

@@ -25,24 +25,8 @@ from training.tasks.records import cased  # noqa: E402
 COUNT = 400
 ROOT = Path(__file__).resolve().parent.parent
 POOLS = [
-    "first",
-    "last",
-    "city",
-    "country",
-    "street",
-    "word",
-    "job",
-    "good",
-    "material",
-    "component",
-    "symptom",
-    "event",
-    "topic",
-    "venue",
-    "quantity",
-    "company_end",
-    "airline",
-    "condition",
+    *("first", "last", "city", "country", "street", "word", "job", "good", "material", "component"),
+    *("symptom", "event", "topic", "venue", "quantity", "company_end", "airline", "condition"),
 ]
 
 

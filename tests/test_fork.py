@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles.harness import HANG, WORDS, cases, compiler, vocabulary
+from oracles.harness import HANG, WORDS, cases, compiler, together, vocabulary
 from tests.test_threads import schemas, settled_bytes, trail
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -176,12 +176,10 @@ def test_one_matcher_in_two_threads_is_refused_not_damaged() -> None:
     """A matcher belongs to one thread at a time. Another gets an error or its turn, never half a state."""
     matcher = structgen.Compiler(vocabulary(WORDS), cache=False).json_schema({"type": "array"}).matcher()
     refused, others = [], []
-    gate = threading.Barrier(4)
     end = time.monotonic() + HANG
 
-    def work() -> None:
+    def work(_index: int) -> None:
         mask = structgen.allocate_bitmask(1, WORDS.size)
-        gate.wait()
         while not refused and time.monotonic() < end:
             try:
                 matcher.fill_bitmask(mask)
@@ -190,11 +188,7 @@ def test_one_matcher_in_two_threads_is_refused_not_damaged() -> None:
             except ValueError as error:
                 (refused if "another thread" in str(error) else others).append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(work, 4)
     assert refused, "no two calls met"
     assert all("fewer than" in str(e) or "history" in str(e) or "roll" in str(e) for e in others), others[:1]
     matcher.reset()

@@ -205,15 +205,7 @@ def test_lengths_of_labels(length):
 
 def test_a_labels_that_no_name_has():
     for text in (
-        "xn--",
-        "xn--a",
-        "xn--x",
-        "xn--7a",
-        "xn--9",
-        "xn--abc-",
-        "xn---9uc",
-        "xn--zca9",
-        "xn--99999999a",
+        *("xn--", "xn--a", "xn--x", "xn--7a", "xn--9", "xn--abc-", "xn---9uc", "xn--zca9", "xn--99999999a"),
     ):
         assert not accepts("hostname", text) and not accepts("idn-hostname", text), text
     for text in ("xn--zca", "XN--ZCA", "xn----7sbbagpjtebpq", "xn--fiqs8s.xn--zca", "ab--cd"):

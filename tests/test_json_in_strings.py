@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles import harness, oracle, strategies
+from oracles import closed, harness, oracle, strategies
 from oracles.harness import WORDS, Empty
 from oracles.oracle import CONTENT
 from oracles.strategies import Seeded, Source
@@ -242,12 +242,7 @@ def test_between_a_prefix_and_a_suffix() -> None:
 
 @pytest.mark.parametrize("style", ["hermes", "llama4", "qwen3-coder", "minimax-m3", "deepseek-v3.2", "glm"])
 def test_in_calls_of_tools(style: str) -> None:
-    parameters = {
-        "type": "object",
-        "properties": {"x": held({"type": "array", "items": {"type": "string"}})},
-        "required": ["x"],
-        "additionalProperties": False,
-    }
+    parameters = closed({"x": held({"type": "array", "items": {"type": "string"}})})
     tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
     grammar = harness.compiler().tools(tools, style=style, tool_choice="required")
     text = grammar.matcher().shortest_completion().decode()

@@ -27,20 +27,8 @@ pytest.importorskip("lark")
 VOCABULARY = structgen.Vocabulary.from_bytes(
     [bytes([i]) for i in range(256)]
     + [
-        b"ab",
-        b"  ",
-        b"if",
-        b"SE",
-        b"e4",
-        b"</",
-        b'":',
-        b"123",
-        b"((",
-        b"())",
-        b" 2",
-        b"return",
-        b"lambda",
-        b"==",
+        *(b"ab", b"  ", b"if", b"SE", b"e4", b"</", b'":', b"123", b"((", b"())", b" 2", b"return"),
+        *(b"lambda", b"=="),
     ]
     + [b""],
     eos_token_ids=270,

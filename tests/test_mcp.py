@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 
 import structgen as sg
+from oracles.harness import verdict
 from structgen.checking import bytes_compiler
 from structgen.frontend.tools import STYLES
 
@@ -60,8 +61,7 @@ def test_objects_of_the_package_are_taken_as_they_are() -> None:
     for given in (listed, listed.tools):
         grammar = compiler.tools(given, "required")
         assert not grammar.matcher().accept_bytes(text)
-        matcher = grammar.matcher()
-        assert matcher.accept_bytes(text.replace("601", "600")) and matcher.is_accepting()
+        assert verdict(grammar, text.replace("601", "600"))
         assert sg.parse_tool_calls(text, tools=given).calls[0].name == "timers/set"
 
 

@@ -260,17 +260,7 @@ def random_text(rng: random.Random, source: str) -> str:
         return source[at : at + rng.randrange(300)]
     if kind == 1:
         parts = (
-            "<|text|>",
-            "<|answer|>",
-            "<|",
-            "|>",
-            "Ada",
-            "é",
-            '":"',
-            "12",
-            "\u0301",
-            " ",
-            "Öl",
+            *("<|text|>", "<|answer|>", "<|", "|>", "Ada", "é", '":"', "12", "\u0301", " ", "Öl"),
             "\U0001f600",
         )
         return "".join(

@@ -56,16 +56,7 @@ def texts() -> list[str]:
     if done.returncode:
         pytest.skip("no git checkout")
     kinds = (
-        ".py",
-        ".md",
-        ".toml",
-        ".yml",
-        ".yaml",
-        ".txt",
-        ".cff",
-        ".ipynb",
-        "Makefile",
-        "Dockerfile",
+        *(".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".cff", ".ipynb", "Makefile", "Dockerfile"),
         ".ci/run",
     )
     return [name for name in done.stdout.split("\0") if name.endswith(kinds) and (ROOT / name).is_file()]

@@ -306,14 +306,7 @@ def test_sharing_a_link(browser, address) -> None:
         expect(page.locator("#status")).to_contain_text("link")
         link = page.url
         fields = (
-            "constraint",
-            "prompt",
-            "seed",
-            "max-tokens",
-            "method",
-            "count",
-            "choice",
-            "document",
+            *("constraint", "prompt", "seed", "max-tokens", "method", "count", "choice", "document"),
             "temperature",
         )
         wanted = {name: page.input_value(f"#{name}") for name in fields}
@@ -463,25 +456,11 @@ def test_the_keyboard_is_enough(browser, address) -> None:
         # No editor keeps the key for itself, and each is one stop.
         assert "PRE" not in seen
         wanted = [
-            "share",
-            "theme",
-            "example",
-            "kind",
-            "constraint",
-            "order",
-            "whitespace",
-            "prompt",
-            "chat",
+            *("share", "theme", "example", "kind", "constraint", "order", "whitespace", "prompt", "chat"),
             "method",
         ]
         wanted += [
-            "temperature",
-            "seed",
-            "max-tokens",
-            "compare",
-            "copy-python",
-            "copy-curl",
-            "generate",
+            *("temperature", "seed", "max-tokens", "compare", "copy-python", "copy-curl", "generate"),
             "document",
         ]
         assert [name for name in seen if name in wanted] == wanted

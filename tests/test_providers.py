@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import structgen as sg
+from oracles import closed
 from oracles.differential.instances import small_values
 from oracles.oracle import JsonOracle
 from oracles.strategies import Features, Seeded, schema
@@ -244,34 +245,27 @@ def levels(provider: str, given: Any) -> set[tuple[str, str, str]]:
     return {(one.level, one.pointer, one.keyword) for one in lint_for(given, provider)}
 
 
-def closed(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [*properties],
-        "additionalProperties": False,
-    }
-
-
 def test_rules_depend_on_values_and_neighbours() -> None:
     date, uri = {"type": "string", "format": "date"}, {"type": "string", "format": "uri"}
-    assert levels("openai", closed(a=date, b=uri)) == {("error", "/properties/b", "format")}
-    assert levels("anthropic", closed(a=date, b=uri)) == set()
+    assert levels("openai", closed({"a": date, "b": uri})) == {("error", "/properties/b", "format")}
+    assert levels("anthropic", closed({"a": date, "b": uri})) == set()
     assert levels("vllm-xgrammar", uri | {"maxLength": 9}) == {("error", "", "maxLength")}
     looks = {"type": "string", "pattern": "^(?!a)b$"}
     for provider in ("openai", "anthropic"):
-        assert ("error", "/properties/a", "pattern") in levels(provider, closed(a=looks))
-        assert levels(provider, closed(a={**looks, "pattern": r"^\(?!a$"})) <= {
+        assert ("error", "/properties/a", "pattern") in levels(provider, closed({"a": looks}))
+        assert levels(provider, closed({"a": {**looks, "pattern": r"^\(?!a$"}})) <= {
             ("warning", "/properties/a", "pattern")
         }
-    both = closed(a={"oneOf": [{"type": "integer"}, {"type": "number"}]})
+    both = closed({"a": {"oneOf": [{"type": "integer"}, {"type": "number"}]}})
     (finding,) = lint_for(both, "openai")
     assert finding.message.endswith('without it {"a":0} is valid, too')  # and anyOf would take it, too
     assert levels("openai", {"type": "string"}) == {("error", "", "type")}
-    assert levels("openai", {**closed(a=date), "required": []}) == {("error", "", "required")}
+    assert levels("openai", {**closed({"a": date}), "required": []}) == {("error", "", "required")}
     few = {"type": "array", "items": date, "minItems": 1}
-    assert levels("anthropic", closed(a=few)) == set()
-    assert levels("anthropic", closed(a={**few, "minItems": 2})) == {("error", "/properties/a", "minItems")}
+    assert levels("anthropic", closed({"a": few})) == set()
+    assert levels("anthropic", closed({"a": {**few, "minItems": 2}})) == {
+        ("error", "/properties/a", "minItems")
+    }
     assert levels("llama.cpp", {"type": "number", "minimum": 3}) == {("warning", "", "minimum")}
     assert levels("llama.cpp", {"type": "integer", "minimum": 3}) == set()
     assert levels("llama.cpp", {"type": "object"}) == {("warning", "", "additionalProperties")}
@@ -280,11 +274,11 @@ def test_rules_depend_on_values_and_neighbours() -> None:
 
 def test_recursion_is_told_where_a_value_passes_twice() -> None:
     tree = {"$ref": "#/$defs/tree"}
-    node = closed(left=tree, right=tree)
-    assert {one[1] for one in levels("anthropic", {**closed(root=tree), "$defs": {"tree": node}})} == {
+    node = closed({"left": tree, "right": tree})
+    assert {one[1] for one in levels("anthropic", {**closed({"root": tree}), "$defs": {"tree": node}})} == {
         "/properties/root", "/$defs/tree/properties/left", "/$defs/tree/properties/right",
     }  # fmt: skip
-    assert levels("anthropic", {**closed(a=tree, b=tree), "$defs": {"tree": closed()}}) == set()
+    assert levels("anthropic", {**closed({"a": tree, "b": tree}), "$defs": {"tree": closed({})}}) == set()
     loop = {"type": "object", "properties": {"next": {"$ref": "#"}}}
     assert levels("gemini", loop) == set()
     assert levels("gemini", {**loop, "required": ["next"]}) == {("error", "/properties/next", "$ref")}
@@ -292,16 +286,16 @@ def test_recursion_is_told_where_a_value_passes_twice() -> None:
 
 def test_limits_of_the_whole_schema() -> None:
     names = {f"k{i}": {"type": "string"} for i in range(5001)}
-    (finding,) = lint_for(closed(**names), "openai")
+    (finding,) = lint_for(closed(names), "openai")
     assert "5001 properties, at most 5000" in finding.message and finding.level == "error"
     deep: dict[str, Any] = {"type": "string"}
     for _ in range(11):
-        deep = closed(a=deep)
+        deep = closed({"a": deep})
     assert [one.message for one in lint_for(deep, "openai")][0].startswith("openai refuses it: 11 levels")
     assert lint_for(deep["properties"]["a"], "openai") == []
     texts = {"type": "string", "enum": [f"{i:0>61}" for i in range(251)]}
-    assert "15311 characters" in lint_for(closed(a=texts), "openai")[0].message
-    optional = {**closed(**{f"k{i}": {"type": "null"} for i in range(25)}), "required": []}
+    assert "15311 characters" in lint_for(closed({"a": texts}), "openai")[0].message
+    optional = {**closed({f"k{i}": {"type": "null"} for i in range(25)}), "required": []}
     assert "25 optional properties, at most 24" in lint_for(optional, "anthropic")[0].message
 
 
@@ -332,7 +326,7 @@ def test_hostile_schemas_are_bounded() -> None:
     with pytest.raises(sg.GrammarError, match="nested too deeply"):
         lint_for(deep, "openai")
     ring = {f"n{i}": {"allOf": [{"$ref": f"#/$defs/n{(i + 1) % 3000}"}]} for i in range(3000)}
-    assert len(lint_for({**closed(), "$defs": ring}, "anthropic")) >= 3000
+    assert len(lint_for({**closed({}), "$defs": ring}, "anthropic")) >= 3000
     for odd in (
         {"enum": 3},
         {"required": 3, "properties": 4},

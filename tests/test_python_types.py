@@ -16,6 +16,7 @@ import pydantic
 import pytest
 
 import structgen as sg
+from oracles.harness import verdict
 from oracles.strategies import Seeded
 
 
@@ -103,11 +104,6 @@ def compiler() -> sg.Compiler:
     return sg.Compiler(vocabulary)
 
 
-def accepts(grammar: sg.CompiledGrammar, text: str) -> bool:
-    m = grammar.matcher()
-    return m.accept_bytes(text) and m.is_accepting()
-
-
 ID = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
 CASES: list[tuple[Any, str, Any, str]] = [
     (Point, '{"x": 1, "colour": "blue"}', Point(x=1, colour=Colour.BLUE), '{"x": "1"}'),
@@ -172,8 +168,8 @@ NAMES = [str(getattr(case[0], "__qualname__", case[0])).split(" at 0x")[0][-40:]
 @pytest.mark.parametrize(("kind", "good", "value", "bad"), CASES, ids=NAMES)
 def test_types(compiler: sg.Compiler, kind: Any, good: str, value: Any, bad: str) -> None:
     grammar = compiler.json_schema(kind)
-    assert accepts(grammar, good)
-    assert not accepts(grammar, bad)
+    assert verdict(grammar, good)
+    assert not verdict(grammar, bad)
     assert grammar.parse(good) == value
     assert type(grammar.parse(good)) is type(value)
 
@@ -208,10 +204,10 @@ def test_response_format(compiler: sg.Compiler) -> None:
     flat = {"type": "json_schema", "name": "n", "schema": inner}  # the Responses API's `text.format`
     for shape in (wrapped, flat):
         grammar = compiler.json_schema(shape)
-        assert accepts(grammar, '{"a": 1}') and not accepts(grammar, "{}")
+        assert verdict(grammar, '{"a": 1}') and not verdict(grammar, "{}")
         assert grammar.parse('{"a": 1}') == {"a": 1}
-    assert accepts(compiler.json_schema({"type": "json_object"}), '{"z": 1}')
-    assert not accepts(compiler.json_schema({"type": "json_object"}), "[1]")
+    assert verdict(compiler.json_schema({"type": "json_object"}), '{"z": 1}')
+    assert not verdict(compiler.json_schema({"type": "json_object"}), "[1]")
     with pytest.raises(sg.GrammarError, match="no 'schema'"):
         compiler.json_schema({"type": "json_schema", "json_schema": {"name": "n"}})
 
@@ -237,8 +233,8 @@ def test_tools(compiler: sg.Compiler, weather: dict) -> None:
     clock = {"type": "function", "function": {"name": "clock"}}
     both = compiler.json_schema([weather, clock, book])
     good = '{"name": "weather", "arguments": {"city": "Rome", "unit": "C"}}'
-    assert accepts(both, good) and both.parse(good)["arguments"] == {"city": "Rome", "unit": "C"}
-    assert accepts(both, '{"name": "clock", "arguments": {}}')
+    assert verdict(both, good) and both.parse(good)["arguments"] == {"city": "Rome", "unit": "C"}
+    assert verdict(both, '{"name": "clock", "arguments": {}}')
     for bad in (
         '{"name": "weather", "arguments": {}}',
         '{"name": "weather", "arguments": {"city": "Rome", "unit": "K"}}',
@@ -246,12 +242,12 @@ def test_tools(compiler: sg.Compiler, weather: dict) -> None:
         '{"name": "other", "arguments": {}}',
         '{"name": "clock"}',
     ):
-        assert not accepts(both, bad), bad
+        assert not verdict(both, bad), bad
     call = '{"name": "book", "arguments": {"when": "2024-02-29", "who": {"x": 1}}}'
-    assert accepts(both, call)
+    assert verdict(both, call)
     assert both.parse(call)["arguments"]["who"] == Point(x=1)
     if "type" in weather:
-        assert accepts(compiler.json_schema(weather), good)
+        assert verdict(compiler.json_schema(weather), good)
 
 
 @pytest.mark.parametrize(

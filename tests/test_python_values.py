@@ -32,7 +32,7 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 import structgen as sg
-from oracles.harness import cases
+from oracles.harness import cases, verdict
 from structgen.frontend import text_patterns
 
 VOCABULARY = sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=[256])
@@ -419,8 +419,7 @@ def test_which_types_are_open(
     kind: Any, good: list[str], bad: list[str], junk: list[str], compiler: sg.Compiler
 ) -> None:
     def takes(text: str, **options: Any) -> bool:
-        matcher = compiler.json_schema(kind, **options).matcher()
-        return matcher.accept_bytes(text) and matcher.is_accepting()
+        return verdict(compiler.json_schema(kind, **options), text)
 
     assert all(takes(text) for text in good) and not any(takes(text) for text in bad + junk)
     assert all(takes(text, extra_keys="allow") for text in good + junk)
@@ -444,8 +443,7 @@ INTEGERS: list[tuple[Any, int, int]] = [  # a type of whole numbers, and those a
 def test_an_int_fits_64_bits(kind: Any, low: int, high: int, compiler: sg.Compiler) -> None:
     def takes(value: int, form: str = "%d", **options: Any) -> bool:
         given = dict[int, None] if form != "%d" else kind
-        matcher = compiler.json_schema(given, **options).matcher()
-        return matcher.accept_bytes(form % value) and matcher.is_accepting()
+        return verdict(compiler.json_schema(given, **options), form % value)
 
     assert takes(low) and takes(high) and not takes(low - 1) and not takes(high + 1)
     if kind is int:
@@ -617,8 +615,7 @@ def test_usual_spellings_are_taken(kind: Any, text: str, compiler: sg.Compiler) 
 
 @pytest.mark.parametrize(("kind", "text"), REFUSED, ids=[t[:40] for _, t in REFUSED])
 def test_what_validators_refuse_is_refused(kind: Any, text: str, compiler: sg.Compiler) -> None:
-    matcher = compiler.json_schema(kind).matcher()
-    assert not (matcher.accept_bytes(text) and matcher.is_accepting())
+    assert not verdict(compiler.json_schema(kind), text)
 
 
 def test_the_report_names_what_is_left_to_parsing(compiler: sg.Compiler) -> None:
@@ -647,8 +644,7 @@ def test_names_that_would_be_read_as_a_field_are_not_written(compiler: sg.Compil
         size: int = Field(default=0, alias="Size")
 
     for text, fits in (('{"Size": 1}', True), ('{"size": "x"}', False), ('{"other": "x"}', True)):
-        matcher = compiler.json_schema(Named, extra_keys="allow").matcher()
-        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits
+        assert verdict(compiler.json_schema(Named, extra_keys="allow"), text) == fits
 
     for nothing in (type[int], Literal[b"x"]):
         with pytest.raises(sg.GrammarError):
@@ -696,12 +692,10 @@ def test_decimals_beyond_what_a_double_keeps(compiler: sg.Compiler) -> None:
     )
     assert large.report == ()
     for text, fits in {"100000000000000000000": False, "100000000000000000001": True}.items():
-        matcher = large.matcher()
-        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits
+        assert verdict(large, text) == fits
     small = compiler.json_schema(Annotated[decimal.Decimal, Field(max_digits=2, decimal_places=5)])
     for text, fits in {"0.12": True, "0.012": False, "0": False, "1": False, '"0.01"': True}.items():
-        matcher = small.matcher()
-        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits, text
+        assert verdict(small, text) == fits, text
     doubles = compiler.json_schema(Annotated[float, Field(multiple_of=0.01, ge=1e5)])
     assert [e.keyword for e in doubles.report] == ["x-validator"]  # rests of doubles of this size
 
@@ -811,8 +805,7 @@ def test_unique_numbers_of_any_exponent(schema: dict[str, Any], compiler: sg.Com
         "[3e-5000,3e-5001]": "number" in str(schema) or not schema,
         "[3e-5000,3.0e-5000]": False,
     }.items():
-        matcher = grammar.matcher()
-        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits, text[:60]
+        assert verdict(grammar, text) == fits, text[:60]
     constant = compiler.json_schema('{"const": 7e12345}')
     assert constant.matcher().accept_bytes("7" + "0" * 12345)
     assert not constant.matcher().accept_bytes("7" + "0" * 12346)
@@ -856,8 +849,7 @@ def test_json_in_strings_is_whole(compiler: sg.Compiler) -> None:
     inner = json.dumps({"named": {"a": deep(9).model_dump_json()}})
     assert grammar.parse(json.dumps(inner)).named["a"] == deep(9)
     for text in ('{"named": {"A": "{}"}}', '{"kids": [1]}', '{"named": {"a": {}}}', '{"other": 1}'):
-        matcher = grammar.matcher()
-        assert not (matcher.accept_bytes(json.dumps(text)) and matcher.is_accepting())
+        assert not verdict(grammar, json.dumps(text))
     assert not refusals(pydantic.Json[Deep], compiler, 20)
 
 

@@ -119,19 +119,7 @@ class Lenient(enum.Enum):
 
 
 ENUMS = [
-    Named,
-    Tuples,
-    Lists,
-    Dicts,
-    Large,
-    Plain,
-    Odd,
-    Moments,
-    Amounts,
-    Doubles,
-    Texts,
-    Flags,
-    Bytes,
+    *(Named, Tuples, Lists, Dicts, Large, Plain, Odd, Moments, Amounts, Doubles, Texts, Flags, Bytes),
     Lenient,
 ]
 

@@ -11,17 +11,12 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles import harness, reasoning
+from oracles import closed, harness, reasoning
 from oracles.reasoning import CLOSE, COMPILER, OPEN
 from structgen import _core
 from structgen.reasoning import FAMILIES, Splitter
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 9}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"n": {"type": "integer", "minimum": 0, "maximum": 9}})
 BYTES = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_token_ids=[256]))
 RECORD = BYTES.json_schema(SCHEMA, whitespace="compact")
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import closed
 from oracles.sampling_oracle import TableModel, brute_force, choice, random_language
 from structgen import rl
 
@@ -23,11 +24,7 @@ VOCABULARY = sg.Vocabulary.from_bytes(
 LONG = bool(os.environ.get("STRUCTGEN_LONG"))
 GRAMMARS: dict[str, Any] = {
     "schema": lambda c: c.json_schema(
-        {
-            "type": "object",
-            "properties": {"a": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "string"}},
-            "additionalProperties": False,
-        },
+        closed({"a": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "string"}}, ()),
         whitespace="compact",
     ),
     "captured": lambda c: c.json_schema(

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,7 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 from starlette.testclient import TestClient
 
 import structgen as sg
-from oracles import harness
+from oracles import closed, harness
 from oracles.serving import Chats, Script, asked, served
 from structgen.cli import serve as cli_serve
 from structgen.serve.app import create_app
@@ -38,15 +40,7 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "order", "schema": ORDE
 CHAT, COMPLETIONS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 WEATHER = {
     "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-            "additionalProperties": False,
-        },
-    },
+    "function": {"name": "get_weather", "parameters": closed({"city": {"type": "string"}})},
 }
 
 
@@ -799,21 +793,13 @@ def test_sampling_has_a_time_limit_its_wait_included() -> None:
     app = create_app(lm, request_seconds=0.5)
     request = {"prompt": asked("x"), "guided_regex": "[a-z]{500}", "seed": 1}
     with TestClient(app) as client:
-        found: list = []
 
-        def ask() -> None:
+        def ask(_index: int) -> tuple[Any, float]:
             begin = time.perf_counter()
-            response = client.post(
-                COMPLETIONS, json=request | {"structgen": {"sampling": {"method": "cars"}}}
-            )
-            found.append((response, time.perf_counter() - begin))
+            body = request | {"structgen": {"sampling": {"method": "cars"}}}
+            return client.post(COMPLETIONS, json=body), time.perf_counter() - begin
 
-        threads = [threading.Thread(target=ask) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for response, seconds in found:
+        for response, seconds in harness.together(ask, 3):
             assert refused(response, 408)["code"] == "request_timeout" and seconds < 5
 
 
@@ -904,17 +890,12 @@ def test_answers_share_forwards_and_join_between_steps() -> None:
     lm = Script(lambda _: "a" * 30, seconds=0.002)
     app = create_app(lm, temperature=0.0)
     with TestClient(app) as client:
-        threads = [
-            threading.Thread(
-                target=client.post, args=(COMPLETIONS,), kwargs={"json": {"prompt": asked(f"{i}")}}
-            )
-            for i in range(16)
-        ]
-        for thread in threads:
-            thread.start()
-            time.sleep(0.004)
-        for thread in threads:
-            thread.join()
+
+        def ask(number: int) -> None:
+            time.sleep(number * 0.004)
+            ok(client.post(COMPLETIONS, json={"prompt": asked(f"{number}")}))
+
+        harness.together(ask, 16)
     assert max(lm.batches) > 4 and sum(lm.batches) < 16 * 40
 
 
@@ -932,19 +913,15 @@ def test_one_request_does_not_take_every_place(body: dict) -> None:
 
     lm = Script(text, seconds=0.001)
     app = create_app(lm, temperature=0.0, sequences=8)
-    with TestClient(app) as client:
-        large = threading.Thread(
-            target=client.post, args=(COMPLETIONS,), kwargs={"json": {**body, "max_tokens": 400}}
-        )
-        large.start()
+    with TestClient(app) as client, ThreadPoolExecutor() as pool:
+        large = pool.submit(client.post, COMPLETIONS, json={**body, "max_tokens": 400})
         while len(lm.batches) < 20:
             time.sleep(0.005)
         before = len(lm.batches)
         for _ in range(3):
             ok(client.post(COMPLETIONS, json={"prompt": asked("short")}))
-        assert len(lm.batches) - before < 200 and large.is_alive()
+        assert len(lm.batches) - before < 200 and not large.done()
         over.set()
-        large.join()
 
 
 def test_a_large_request_that_waits_holds_up_no_small_one(monkeypatch) -> None:
@@ -957,17 +934,16 @@ def test_a_large_request_that_waits_holds_up_no_small_one(monkeypatch) -> None:
         temperature=0.0,
         sequences=8,
     )
-    with TestClient(app) as client:
+    with TestClient(app) as client, ThreadPoolExecutor(5) as pool:
 
         def large(name: str) -> None:
             ok(client.post(COMPLETIONS, json={"prompt": asked(name), "n": 8, "max_tokens": 8_000}))
             done.append(name)
 
-        threads = [threading.Thread(target=large, args=(name,)) for name in ("long", "late")]
-        for thread in threads:
-            thread.start()
-            time.sleep(0.1)
-        time.sleep(0.2)
+        large_ones = [pool.submit(large, "long")]
+        time.sleep(0.1)
+        large_ones.append(pool.submit(large, "late"))
+        time.sleep(0.3)
         begin = time.perf_counter()
         for _ in range(3):
             ok(client.post(COMPLETIONS, json={"prompt": asked("short")}))
@@ -978,15 +954,11 @@ def test_a_large_request_that_waits_holds_up_no_small_one(monkeypatch) -> None:
             while not stop.is_set():
                 ok(client.post(COMPLETIONS, json={"prompt": asked("short")}))
 
-        others = [threading.Thread(target=small) for _ in range(3)]
-        for thread in others:
-            thread.start()
+        for _ in range(3):
+            pool.submit(small)
         over.set()
-        for thread in threads:
-            thread.join(20)
+        wait(large_ones, 20)
         stop.set()
-        for thread in others:
-            thread.join()
     assert sorted(done) == ["late", "long"]
 
 
@@ -1071,38 +1043,19 @@ def test_connections_do_not_wait_for_acknowledgements() -> None:
 def test_a_long_prompt_does_not_hold_up_others() -> None:
     lm = Script(lambda _: "abc", seconds=0.001)
     app = create_app(lm, temperature=0.0, prefill=16)
-    with TestClient(app) as client:
-        done: list[str] = []
-
-        def ask(name: str, prompt: str) -> None:
-            ok(client.post(COMPLETIONS, json={"prompt": asked(prompt)}))
-            done.append(name)
-
-        long = threading.Thread(target=ask, args=("long", "y" * 3_000))
-        long.start()
+    with TestClient(app) as client, ThreadPoolExecutor() as pool:
+        long = pool.submit(client.post, COMPLETIONS, json={"prompt": asked("y" * 3_000)})
         while not lm.batches:
             time.sleep(0.001)
-        ask("short", "x")
-        long.join()
-    assert done == ["short", "long"]
+        ok(client.post(COMPLETIONS, json={"prompt": asked("x")}))
+        assert not long.done() and ok(long.result())
 
 
 def test_a_full_queue_says_when_to_come_back() -> None:
     app = create_app(Script(lambda _: "a" * 2000, seconds=0.002), sequences=1, queue=1, temperature=0.0)
     with TestClient(app) as client:
-        responses = []
-        threads = [
-            threading.Thread(
-                target=lambda: responses.append(
-                    client.post(COMPLETIONS, json={"prompt": asked("x"), "max_tokens": 40})
-                )
-            )
-            for _ in range(6)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        body = {"prompt": asked("x"), "max_tokens": 40}
+        responses = harness.together(lambda _: client.post(COMPLETIONS, json=body), 6)
     codes = sorted(r.status_code for r in responses)
     assert codes[0] == 200 and 429 in codes, codes
     for response in responses:
@@ -1152,18 +1105,10 @@ def test_a_mask_that_fails_ends_its_request_alone(monkeypatch) -> None:
     monkeypatch.setattr(Answer, "fill_known", lambda self: False)
     app = create_app(Script(lambda _: "aaaa", seconds=0.002), temperature=0.0)
     with TestClient(app) as client:
-        found: dict[str, object] = {}
-
-        def ask(pattern: str) -> None:
-            found[pattern] = client.post(COMPLETIONS, json={"prompt": asked("x"), "guided_regex": pattern})
-
-        threads = [threading.Thread(target=ask, args=(p,)) for p in ("[a]{4}", "[ab]{4}")]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert ok(found["[a]{4}"])["choices"][0]["text"] == "aaaa"
-        refused(found["[ab]{4}"])
+        bodies = [{"prompt": asked("x"), "guided_regex": pattern} for pattern in ("[a]{4}", "[ab]{4}")]
+        fine, broken = harness.together(lambda i: client.post(COMPLETIONS, json=bodies[i]), 2)
+        assert ok(fine)["choices"][0]["text"] == "aaaa"
+        refused(broken)
 
 
 def test_a_slow_mask_holds_up_nobody_else(monkeypatch) -> None:
@@ -1179,20 +1124,14 @@ def test_a_slow_mask_holds_up_nobody_else(monkeypatch) -> None:
     monkeypatch.setattr(Answer, "fill", slow)
     monkeypatch.setattr(Answer, "fill_known", lambda self: False)
     app = create_app(Script(lambda _: "aaaa"), temperature=0.0, mask_seconds=0.3)
-    with TestClient(app) as client:
-        found: list = []
-        thread = threading.Thread(
-            target=lambda: found.append(
-                client.post(COMPLETIONS, json={"prompt": asked("x"), "guided_regex": "[ab]{4}"})
-            )
-        )
-        thread.start()
+    with TestClient(app) as client, ThreadPoolExecutor() as pool:
+        body = {"prompt": asked("x"), "guided_regex": "[ab]{4}"}
+        slow_one = pool.submit(client.post, COMPLETIONS, json=body)
         time.sleep(0.1)
         begin = time.perf_counter()
         ok(client.post(COMPLETIONS, json={"prompt": asked("y"), "guided_regex": "[a]{4}"}))
         assert time.perf_counter() - begin < 0.8
-        thread.join()
-        assert refused(found[0])["code"] == "grammar_too_costly"
+        assert refused(slow_one.result())["code"] == "grammar_too_costly"
 
 
 def test_a_compile_that_hangs_is_given_up(monkeypatch) -> None:
@@ -1227,27 +1166,18 @@ def test_known_grammars_do_not_wait_for_new_ones(monkeypatch) -> None:
 
     monkeypatch.setattr(Compiler, "regex", hanging)
     app = create_app(Script(lambda _: "aaaa"), temperature=0.0, compile_workers=2)
-    with TestClient(app) as client:
+    with TestClient(app) as client, ThreadPoolExecutor() as pool:
         request = {"prompt": asked("x"), "guided_regex": "[a]{4}"}
         ok(client.post(COMPLETIONS, json=request))
-        threads = [
-            threading.Thread(
-                target=client.post,
-                args=(COMPLETIONS,),
-                kwargs={"json": {"prompt": asked("x"), "guided_regex": f"hang{i}", "max_tokens": 9}},
-            )
-            for i in range(4)
-        ]
-        for thread in threads:
-            thread.start()
+        for i in range(4):
+            body = {"prompt": asked("x"), "guided_regex": f"hang{i}", "max_tokens": 9}
+            pool.submit(client.post, COMPLETIONS, json=body)
         time.sleep(0.1)
         begin = time.perf_counter()
         ok(client.post(COMPLETIONS, json=request))
         ok(client.post(COMPLETIONS, json={"prompt": asked("x")}))
         assert time.perf_counter() - begin < 5
         release.set()
-        for thread in threads:
-            thread.join()
 
 
 # ---- a real server ----

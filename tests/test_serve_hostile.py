@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -181,23 +182,20 @@ def test_slow_masks_do_not_slow_others(monkeypatch) -> None:
     monkeypatch.setattr(Answer, "fill", slow)
     monkeypatch.setattr(Answer, "fill_known", lambda self: False)
     app = create_app(Script(lambda _: "a" * 1_000), temperature=0.0)
-    with TestClient(app) as client:
+    with TestClient(app) as client, ThreadPoolExecutor(12) as pool:
         body = {"prompt": asked("x"), "guided_regex": "[ab]{600}", "max_tokens": 700}
 
         def hostile_client() -> None:
             while not stop.is_set():
                 client.post(COMPLETIONS, json={**body, "max_tokens": 20, "structgen": {"complete": False}})
 
-        threads = [threading.Thread(target=hostile_client) for _ in range(12)]
-        for thread in threads:
-            thread.start()
+        for _ in range(12):
+            pool.submit(hostile_client)
         time.sleep(0.5)
         begin = time.perf_counter()
         ok(client.post(COMPLETIONS, json={"prompt": asked("y"), "guided_regex": "[a]{150}"}))
         taken = time.perf_counter() - begin
         stop.set()
-        for thread in threads:
-            thread.join()
     assert taken < 4, taken
 
 
@@ -330,23 +328,15 @@ def test_idle_threads_hold_no_grammar() -> None:
 
 def test_cheap_compiles_do_not_wait_for_expensive_ones() -> None:
     """Eight compiles of 0.3 seconds each, one at a time; and then a schema that nobody has seen either."""
-    with TestClient(create_app(compile_workers=1, compile_seconds=300, compile_work=3_000_000)) as client:
-        done: list[int] = []
-
-        def expensive(salt: int) -> None:
-            body = {**MASKS, "max_tokens": 1} | hostile("compiles", salt)
-            done.append(client.post(COMPLETIONS, json=body).status_code)
-
-        threads = [threading.Thread(target=expensive, args=(salt,)) for salt in range(8)]
-        for thread in threads:
-            thread.start()
+    app = create_app(compile_workers=1, compile_seconds=300, compile_work=3_000_000)
+    with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
+        bodies = [{**MASKS, "max_tokens": 1} | hostile("compiles", salt) for salt in range(8)]
+        expensive = [pool.submit(client.post, COMPLETIONS, json=body) for body in bodies]
         while not client.app.state.service.workers._tasks:
             time.sleep(0.01)
         ok(client.post(COMPLETIONS, json={**MASKS, "guided_json": {"type": "integer", "maximum": 77}}))
-        assert len(done) <= 4
-        for thread in threads:
-            thread.join()
-    assert len(done) == 8
+        assert sum(one.done() for one in expensive) <= 4
+        assert all(one.result() for one in expensive)
 
 
 @pytest.fixture
@@ -698,18 +688,13 @@ def test_what_a_shutdown_cuts_off_is_told_so() -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         address = next(line for line in process.stderr if "served at" in line).split()[-1]
-        found: list = []
         body = {"prompt": "x", "guided_regex": "[ab]{900}", "n": 100, "temperature": 1}
-        thread = threading.Thread(
-            target=lambda: found.append(httpx.post(f"{address}/completions", json=body, timeout=60))
-        )
-        thread.start()
+        cut = ThreadPoolExecutor().submit(httpx.post, f"{address}/completions", json=body, timeout=60)
         metrics = address.removesuffix("/v1") + "/metrics"
         while "structgen_live_answers 0.0" in httpx.get(metrics).text:
             time.sleep(0.02)
         process.terminate()
-        thread.join(40)
-        error = refused(found[0], 503)
+        error = refused(cut.result(40), 503)
         assert error["code"] == "server_busy" and "shutting down" in error["message"]
     finally:
         process.kill()

@@ -22,6 +22,7 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 from starlette.testclient import TestClient
 
 import structgen as sg
+from oracles import closed
 from oracles.serving import Script
 from structgen.lm.load import compiler_of, language_model
 from structgen.serve import places
@@ -144,14 +145,7 @@ def test_drafts_and_what_was_accepted_of_them(client) -> None:
     assert drafted == sum(bool(t["drafters"]) for t in tokens) > 0
 
 
-SMALL = json.dumps(
-    {
-        "type": "object",
-        "properties": {"customer": {"type": "string"}, "city": {"enum": ["Porto", "Rome", None]}},
-        "required": ["customer", "city"],
-        "additionalProperties": False,
-    }
-)
+SMALL = json.dumps(closed({"customer": {"type": "string"}, "city": {"enum": ["Porto", "Rome", None]}}))
 
 
 @pytest.mark.parametrize("method", ["cars", "smc", "local"])
@@ -535,15 +529,7 @@ def test_random_bodies_end_in_an_answer_or_a_4xx(client) -> None:
         "check": ("constraint", "document"),
         "look": ("constraint", "tokens", "refused", "left"),
         "generate": (
-            "constraint",
-            "prompt",
-            "chat",
-            "method",
-            "speculate",
-            "n",
-            "seed",
-            "temperature",
-            "top_k",
+            *("constraint", "prompt", "chat", "method", "speculate", "n", "seed", "temperature", "top_k"),
             "top_p",
         ),
     }

@@ -12,17 +12,13 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 
 from starlette.testclient import TestClient
 
+from oracles import closed
 from oracles.bodies import Bodies
 from structgen.serve.app import create_app
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 TEXT = "Ana ordered 2 lamps, ship to Porto"
-SCHEMA = {
-    "type": "object",
-    "properties": {"customer": {"type": "string"}, "city": {"type": "string"}},
-    "required": ["customer", "city"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"customer": {"type": "string"}, "city": {"type": "string"}})
 FORMAT = {"type": "json_schema", "json_schema": {"name": "order", "schema": SCHEMA}}
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}  # fmt: skip

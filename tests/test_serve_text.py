@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
 
-from oracles import tool_styles
+from oracles import closed, tool_styles
 from structgen._text import TextStream
 from structgen.frontend.elements import ELEMENT_STYLES
 from structgen.frontend.tool_calls import Begun, Call, CallReader, Part, style_of_template
@@ -67,15 +67,14 @@ ARGUMENTS: list[dict] = [
     {"city": 'a "b" \\ }', "days": 3},
     {"city": "5", "days": 5, "deep": {"list": [1, "x", None], "flag": True}},
 ]
-SCHEMA = {
-    "type": "object",
-    "properties": {
+SCHEMA = closed(
+    {
         "city": {"type": "string"},
         "days": {"type": "integer"},
         "deep": {"type": "object", "properties": {"list": {"type": "array"}, "flag": {"type": "boolean"}}},
     },
-    "additionalProperties": False,
-}
+    (),
+)
 
 
 def accepts(name: str, text: str) -> bool:

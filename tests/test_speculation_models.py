@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 import structgen as sg  # noqa: E402
+from oracles import closed  # noqa: E402
 from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY, RandomModel  # noqa: E402
 from structgen.integrations.transformers import LogitsProcessor  # noqa: E402
 from structgen.integrations.transformers_speculation import SpeculativeGenerate  # noqa: E402
@@ -276,12 +277,7 @@ def test_what_the_loop_cannot_honour_is_named() -> None:
 def test_the_embedded_pair_drafts_and_verifies() -> None:
     lm = TransformersLM.from_pretrained(FOLDER / "target")
     draft = TransformersLM.from_pretrained(FOLDER / "draft")
-    schema = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "city": {"type": "string"}},
-        "required": ["name", "age", "city"],
-        "additionalProperties": False,
-    }
+    schema = closed({"name": {"type": "string"}, "age": {"type": "integer"}, "city": {"type": "string"}})
     options = [Speculation(standard_drafters()), Speculation([DraftModel(draft)], adaptive=False, nodes=6)]
     for how in ({}, {"temperature": 1.0, "seed": 5}):
         for prompt in ("Ada Byron is 36 years old and lives in Oslo", "Bob, 51, from Rome"):

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from typing_extensions import TypedDict
 
 import structgen as sg
+from oracles import closed
 from oracles.harness import cases
 from oracles.speculative import TableModel
 from oracles.tasks import Context
@@ -218,12 +219,7 @@ def test_partial_values_have_the_type() -> None:
 @pytest.mark.parametrize("speculate", [None, "auto"])
 @pytest.mark.parametrize("stop", [None, "lamps"])
 def test_a_stream_has_the_tokens_of_the_call(speculate: Any, stop: str | None) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"customer": {"type": "string"}, "product": {"type": "string"}},
-        "required": ["customer", "product"],
-        "additionalProperties": False,
-    }
+    schema = closed({"customer": {"type": "string"}, "product": {"type": "string"}})
     options: dict[str, Any] = {"speculate": speculate, "stop": stop, "temperature": 0.8, "seed": 3}
     want = sg.generate(None, TEXT, schema, **options)
     events = list(sg.stream(None, TEXT, schema, **options))

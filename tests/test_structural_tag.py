@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles import harness, oracle
+from oracles import closed, harness, oracle
 from oracles.differential import instances
 from oracles.strategies import Seeded
 from structgen import errors
@@ -127,16 +127,10 @@ def test_first_end_counts(spec, inside, outside) -> None:
     test_cases(spec, inside, outside)
 
 
-ARGUMENTS = {
-    "type": "object",
-    "properties": {
-        "a": {"type": "string"},
-        "n": {"type": "integer"},
-        "e": {"type": "string", "enum": ["x", "y"]},
-    },
-    "required": ["a", "n"],
-    "additionalProperties": False,
-}
+ARGUMENTS = closed(
+    {"a": {"type": "string"}, "n": {"type": "integer"}, "e": {"type": "string", "enum": ["x", "y"]}},
+    ["a", "n"],
+)
 D = "｜DSML｜"
 WRITTEN = {
     "deepseek_xml": f'<{D}parameter name="a" string="true">1 < 2</{D}parameter>\n<{D}parameter name="n" string="false">3</{D}parameter>',
@@ -186,23 +180,11 @@ def test_xgrammar_agrees() -> None:
     assert seen > 40
 
 
+PLACE = closed({"city": {"type": "string"}, "days": {"type": "integer"}}, ["city"])
+NOTHING = {"type": "object", "additionalProperties": False}
 TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "weather",
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-                "required": ["city"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    {
-        "type": "function",
-        "function": {"name": "time", "parameters": {"type": "object", "additionalProperties": False}},
-    },
+    {"type": "function", "function": {"name": name, "parameters": parameters}}
+    for name, parameters in (("weather", PLACE), ("time", NOTHING))
 ]
 J = '{"city": "Rome", "days": 2}'
 CALLS = {
@@ -476,11 +458,7 @@ WRITTEN = ['{"n":1}', '{"n":-12}', '{"s":"A\\n\\""}', '{"s":"\u00e9","n":0}']
 
 def test_what_programs_read_is_spelled_in_one_way() -> None:
     """Tools, structural tags and `response_format`; a schema by itself is JSON's whole language."""
-    schema = {
-        "type": "object",
-        "properties": {"s": {"type": "string"}, "n": {"type": "integer"}},
-        "additionalProperties": False,
-    }
+    schema = closed({"s": {"type": "string"}, "n": {"type": "integer"}}, ())
     spec = wrapped({"type": "json_schema", "json_schema": schema, "any_order": True})
     tool = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
     shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
@@ -545,11 +523,7 @@ def test_schemas_within_are_written_as_a_schema_alone(seed: int) -> None:
     """Under any options: tags, tools, Lark, the kinds of hosts, and what is serialized."""
     chance = random.Random(seed)
     how: Any = {name: chance.choice(values) for name, values in STYLES.items()}
-    schema = {
-        "type": "object",
-        "properties": {"d": {"type": "string", "format": "date"}, "n": {"type": "number"}},
-        "additionalProperties": False,
-    }
+    schema = closed({"d": {"type": "string", "format": "date"}, "n": {"type": "number"}}, ())
     alone = BYTES.json_schema(schema, **how)
     tag = wrapped(
         {"type": "tag", "begin": "<", "content": {"type": "json_schema", "json_schema": schema}, "end": ">"}
@@ -582,11 +556,7 @@ FLAT = [name for name, row in tool_styles.STYLES.items() if not row.parameters.s
 )
 def test_every_option_holds_in_calls_of_every_style(style: str) -> None:
     """Arguments that are JSON, and JSON inside of elements, are written as the schema alone is."""
-    schema = {
-        "type": "object",
-        "properties": {"d": {"type": "string", "format": "date"}, "n": {"type": "number"}},
-        "additionalProperties": False,
-    }
+    schema = closed({"d": {"type": "string", "format": "date"}, "n": {"type": "number"}}, ())
     flat, texts = style in FLAT, spelled()
     parameters = {"type": "object", "properties": {"city": schema, "days": True}} if flat else schema
     tools = [{"type": "function", "function": {"name": "weather", "parameters": parameters}}, TOOLS[1]]

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pytest
 
 import structgen as sg
+from oracles.harness import verdict
 from oracles.speculative import TableModel
 from structgen.templates import Template
 
@@ -33,8 +34,7 @@ class Point:
 
 
 def accepts(made: Template, text: str) -> bool:
-    matcher = made.compile(COMPILER).matcher()
-    return matcher.accept_bytes(text) and matcher.is_accepting()
+    return verdict(made.compile(COMPILER), text)
 
 
 def values(made: Template, text: str) -> dict[str, Any]:

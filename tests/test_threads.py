@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 from typing import Any
 
 import numpy as np
 
 import structgen
-from oracles.harness import HANG, WORDS, compiler, vocabulary
+from oracles.harness import HANG, WORDS, compiler, together, vocabulary
 
 THREADS, COMPILES = 16, 200
 
@@ -54,27 +53,6 @@ def walked(matcher: structgen.Matcher, seed: int, steps: int) -> list[bytes]:
     return out
 
 
-def together(work: Any, count: int = THREADS) -> None:
-    """`work(index)` in `count` threads that start at once; the first failure is raised here."""
-    gate = threading.Barrier(count)
-    failures: list[BaseException] = []
-
-    def run(index: int) -> None:
-        gate.wait()
-        try:
-            work(index)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-
-
 def check_compiles(cache_bytes: int) -> None:
     all_schemas = schemas()
     jobs = [(all_schemas[i % len(all_schemas)], i) for i in range(COMPILES)]
@@ -86,7 +64,7 @@ def check_compiles(cache_bytes: int) -> None:
         for job in range(index, COMPILES, THREADS):
             found[job] = trail(shared, *jobs[job])
 
-    together(work)
+    together(work, THREADS)
     assert found == alone
 
 
@@ -109,7 +87,7 @@ def test_one_grammar_in_all_threads() -> None:
     def work(index: int) -> None:
         found[index] = trail(shared, schema, index)
 
-    together(work)
+    together(work, THREADS)
     assert found == alone
 
 
@@ -209,7 +187,7 @@ def test_a_batch_of_grammars_that_several_threads_compiled() -> None:
             if number % THREADS == index:
                 made[number] = shared.json_schema(schema)
 
-    together(compile_some)
+    together(compile_some, THREADS)
     alone = [compiler().json_schema(schema).matcher() for schema in schemas()]
     expected = structgen.allocate_bitmask(len(alone), WORDS.size)
     structgen.fill_bitmasks(alone, expected, threads=1)

@@ -15,18 +15,14 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 import structgen as sg  # noqa: E402
+from oracles import closed  # noqa: E402
 from structgen.integrations.transformers import LogitsProcessor, prefix_allowed_tokens_fn  # noqa: E402
 from tests.hosts import thinker  # noqa: E402
 
 torch.set_num_threads(1)  # the models are tiny: threads only wait for each other
 
 PAD, EOS = 0, 1
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "maxLength": 6}, "ok": {"type": "boolean"}},
-    "required": ["name", "ok"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"name": {"type": "string", "maxLength": 6}, "ok": {"type": "boolean"}})
 MERGES = [("a", "b"), ("t", "r"), ("tr", "u"), ("tru", "e"), ("{", '"'), ('"', ":"), ('"', ",")]
 WIDTH = 288  # wider than the tokenizer
 

@@ -19,16 +19,9 @@ from structgen import Vocabulary, VocabularyError
 from structgen._tokenizers import pieces, sentencepiece_model
 
 TEXTS = (
-    "",
-    "hello world",
-    " leading",
-    "  two  spaces\n\n\tand a tab ",
-    '{"a": [1, 2.5e-3, true], "b\\n": "é漢字🙂\\u00e9"}',
-    "\x00\x01\x7f\u2028",
-    "don't I'll 12345 67.8",
-    "नमस्ते दुनिया",
-    "a </s> b <|im_end|> c <unk> <0x41>",
-    "▁ itself, and Ġ, and ##x",
+    *("", "hello world", " leading", "  two  spaces\n\n\tand a tab "),
+    *('{"a": [1, 2.5e-3, true], "b\\n": "é漢字🙂\\u00e9"}', "\x00\x01\x7f\u2028", "don't I'll 12345 67.8"),
+    *("नमस्ते दुनिया", "a </s> b <|im_end|> c <unk> <0x41>", "▁ itself, and Ġ, and ##x"),
 )
 
 

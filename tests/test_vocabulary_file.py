@@ -10,14 +10,13 @@ import random
 import struct
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import structgen
-from oracles.harness import WORDS, vocabulary
+from oracles.harness import WORDS, together, vocabulary
 from oracles.vocabulary_file import signed
 from structgen.errors import VocabularyError
 
@@ -75,11 +74,7 @@ def test_saving_replaces_the_file_under_a_reader(made, tmp_path) -> None:
 
 def test_many_threads_save_one_file(made, tmp_path) -> None:
     path = tmp_path / "words.sgv"
-    threads = [threading.Thread(target=made.save, args=(path,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(lambda _: made.save(path), 8)
     assert [p.name for p in tmp_path.iterdir()] == ["words.sgv"]
     assert structgen.Vocabulary.load(path).vocab_size == made.vocab_size
 

@@ -16,22 +16,21 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import structgen as sg
+from oracles import closed
 from oracles.oracle import JsonOracle
 from oracles.strategies import Features, Seeded, schema
 from structgen.checking import bytes_compiler
 from structgen.cli.main import main
 from structgen.counting import RankedTexts
 
-ORDER: dict[str, Any] = {
-    "type": "object",
-    "properties": {
+ORDER: dict[str, Any] = closed(
+    {
         "id": {"type": "string", "pattern": "^[a-z]{2}$"},
         "size": {"type": "integer", "minimum": 1, "maximum": 9},
         "tags": {"type": "array", "items": {"enum": ["x", "yy", "z"]}, "uniqueItems": True, "maxItems": 2},
     },
-    "required": ["id"],
-    "additionalProperties": False,
-}
+    ["id"],
+)
 
 
 @pytest.mark.parametrize("seed", range(40))
