@@ -19,7 +19,8 @@ namespace structgen {
 
 namespace {
 
-// For functions that do not call check_depth(), and for signal handlers.
+// The part of the stack that is kept for functions that do not call check_depth(), and for signal
+// handlers.
 constexpr std::size_t kReserve = 48u << 10;
 
 // The addresses of a thread's stack.

@@ -23,7 +23,7 @@
 
 namespace structgen {
 
-// Work of an exception that passes through the frames of a search: 20 microseconds.
+// The work that is charged for an exception which passes through the frames of a search: 20 microseconds.
 constexpr int64_t kLimitWork = 200;
 
 // An answer or a limit, never both.

@@ -67,7 +67,8 @@ void Meter::fail_after(int64_t units) {
   refill(left());
 }
 
-// Called when a slice is used up: a planned failure, the limit, interrupts, and the caller's own look.
+// Called when a slice is used up. It looks for a planned failure, at the limit and for interrupts, and
+// calls the caller's own function.
 void Meter::checkpoint() {
   const int64_t all = left();
   if (fail_ > 0) {

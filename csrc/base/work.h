@@ -42,7 +42,7 @@ struct Allowance {
 class Meter {
  public:
   static constexpr int64_t kEndless = int64_t{1} << 60;
-  // Units between two checkpoints: a millisecond.
+  // The units between two checkpoints, about a millisecond.
   static constexpr int64_t kSlice = 10'000;
 
   void charge(int64_t units) {

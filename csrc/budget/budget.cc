@@ -63,13 +63,14 @@
 namespace structgen {
 
 namespace {
-// Work of a search that the user asked for, about a tenth of a second.
+// The work that a search may take if the user asked for it: about a tenth of a second.
 constexpr uint64_t kAskedReach = 20'000'000;
-// Work of the same search where captured text decides.
+// The work that the same search may take where captured text decides.
 constexpr uint64_t kTextReach = 100'000;
-// Work of the search for one state whose shortest text cannot be spelled.
+// The work that the search for one state may take, if its shortest text cannot be spelled.
 constexpr uint64_t kSpellReach = 200'000;
-// Work of trying the tokens of one mask with their own text, where something was omitted: 5 milliseconds.
+// The work of trying the tokens of one mask with their own text, where something was omitted from the
+// grammar: 5 milliseconds.
 constexpr int64_t kTextWork = 50'000;
 
 void set_ends(const Vocabulary& v, uint32_t* row) {
@@ -160,7 +161,7 @@ std::size_t Budget::shortest(StateId s) {
   return text ? text->tokens : kTooMany;
 }
 
-// Whether it is already known that the budget suffices. Does no work.
+// Whether it is already known that the budget suffices. This only looks at what is known.
 bool Budget::sure(StateId s, std::size_t budget) const {
   if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
     return true;

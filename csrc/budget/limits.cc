@@ -25,9 +25,9 @@
 // - ways_ holds {kNever, -1} for states on the path of a running search; these entries are taken back
 //   if it throws.
 //
-// Costs. Many tokens left: a copy of the plain mask, after one walk for the state without marks. Few
-// left: up to kTrials tokens with their own text, milliseconds. A search ends after kStates states with
-// "no way known".
+// Costs. Where many tokens are left, a mask is a copy of the plain one, after one walk for the state
+// without marks. Where few are left, up to kTrials tokens are stepped with their own text, which takes
+// milliseconds. A search ends after kStates states with "no way known".
 //
 // Rejected. The fewest tokens to the end of the rule (a search over the vocabulary) instead of
 // beginnings of one shortest text costs more for each state. So a text that is longer in bytes and
@@ -48,7 +48,7 @@
 namespace structgen {
 
 namespace {
-// At most so many states are looked at for one way.
+// The search for one way looks at no more states than this.
 constexpr uint32_t kStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
@@ -176,7 +176,7 @@ Limits::Way Limits::way(StateId s) {
   // The completion that is found from here may be another text of the same length, with more tokens.
   const auto hint = hints_.find(s.v);
   if (hint == hints_.end()) return own;
-  // Not followed twice.
+  // The hint is used once.
   const StateId from = std::exchange(hint->second, Parser::dead());
   Undo back([&] { hints_.find(s.v)->second = from; });
   if (way(from).tokens < own.tokens) follow(s, tokens(from));
@@ -210,7 +210,7 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 
 // ---- tokens ----
 
-// So many tokens run into no mark of `from`.
+// The number of tokens that certainly run into no mark of `from`.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, kNever - 1});
 }
@@ -246,7 +246,7 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
     to.blind = at.blind || to.plain != plain;
     return to;
   };
-  // The state's text decides everything that follows.
+  // Whether the state's text decides everything that follows.
   const auto open = [&](StateId s) {
     const State& st = parser_.state(s);
     return st.poisoned && st.n == 1 && !st.accepting;

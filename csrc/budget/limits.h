@@ -13,7 +13,6 @@
 // All states that differ only in their marks have the same completions. So a token is looked at once,
 // in the state without marks: if its way takes no more tokens than the smallest mark has left, the
 // token is allowed.
-// state without marks: where its way takes no more tokens than the smallest mark has left, it is allowed.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +30,12 @@
 
 namespace structgen {
 
-// Shared with budgets (budget/budget.cc).
-// A mask with at most so many tokens is walked token by token, a larger one by the trie.
+// The three constants serve budgets as well (budget/budget.cc).
+// A mask of at most so many tokens is walked token by token, a larger one down the trie.
 constexpr std::size_t kFew = 4'000;
-// Bytes that suffice for the rest of a character begun and what follows it.
+// So many bytes suffice for the rest of a begun character and for what follows it.
 constexpr std::size_t kSpare = 16;
-// At most so many tokens of one mask are stepped with their own text.
+// No more tokens of one mask than this are stepped with their own text.
 constexpr std::size_t kTrials = 2'000;
 
 class Limits {
@@ -74,7 +73,7 @@ class Limits {
 
  private:
   static constexpr uint32_t kRemembered = 64;
-  // The captured text decides.
+  // Stands for the number of a token for which the captured text decides.
   static constexpr uint32_t kUnsure = kNever - 1;
   // For a state without marks: how many tokens the ways behind its tokens take.
   struct Base {
@@ -86,7 +85,7 @@ class Limits {
   };
   struct Frame {
     StateId state;
-    // Sorted by length.
+    // Sorted by the length of the tokens.
     std::vector<std::pair<TokenId, StateId>> next;
   };
   const Vocabulary& vocabulary() const { return *world_.vocabulary; }
@@ -114,9 +113,9 @@ class Limits {
   // From a state to one with fewer marks whose way it can go.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
-      // By state, and whether tokens inside a run are left out.
+      // Keyed by state, and by whether tokens inside a run are left out.
       bases_;
-  // Masks where few tokens are left, by state.
+  // Keyed by state: its mask, where few tokens are left.
   std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;
   std::size_t bytes_ = 0;
 };

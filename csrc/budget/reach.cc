@@ -11,7 +11,7 @@ namespace structgen {
 namespace {
 // At most so many states are met by one search in breadth.
 constexpr std::size_t kMet = 20'000;
-// Work of a look at a state that a token leads to.
+// The work of looking at one state that a token leads to.
 constexpr uint64_t kPerEdge = 200;
 }  // namespace
 
@@ -52,8 +52,8 @@ void Reach::take(StateId s, StateId to, TokenId token) {
   if (tokens < known(s)) found_[s.v] = {tokens, token};
 }
 
-// Each step leaves a token less, so the loop ends at a state whose own shortest text is the best known
-// way.
+// Each step leaves one token less, so the loop ends, at a state of which no better way is known than its
+// own shortest text.
 std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
   for (auto found = found_.find(s.v); found != found_.end() && found->second.tokens < shortest_(s);
@@ -123,8 +123,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
         by = token;
         left = after;
       }
-    // No token leaves fewer bytes by the bounds: so between two values, where the bounds of a rule do
-    // not compare well.
+    // By the bounds, no token leaves fewer bytes. This happens between two values, where the bounds of a
+    // rule do not compare well.
     if (by < 0) {
       by = next(s);
       if (by < 0) return Answer::kUnknown;
@@ -138,8 +138,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
   return Answer::kYes;
 }
 
-// In breadth, so that the nearest end is found first. If all edges were seen and no end was met, no
-// tokens complete any of the states met, and this is noted for all of them.
+// The search goes in breadth, so that the nearest end is found first. If all edges were seen and no end was
+// met, no tokens complete any of the states met, and this is noted for all of them.
 Reach::Answer Reach::find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
                           uint64_t& work) {
   out.clear();

@@ -35,7 +35,7 @@
 
 namespace structgen {
 
-// Fewer tokens are looked for only up to this number.
+// A search for fewer tokens looks at no longer ways than this.
 constexpr std::size_t kDeep = 64;
 
 class Reach {

@@ -51,17 +51,17 @@
 namespace structgen {
 
 namespace {
-// At most so many places are looked at around one state.
+// The search around one state looks at no more places than this.
 constexpr std::size_t kNear = 3'000;
-// For so many of those states the shortest completion is asked for.
+// Of those places so many are asked for their shortest completion.
 constexpr std::size_t kSpelled = 8;
-// Steps of one state's summaries, about a tenth of a second.
+// The summaries of one state may take so many steps: about a tenth of a second.
 constexpr uint64_t kStateWork = 300'000;
-// Steps of all summaries of one mask.
+// All summaries of one mask may take so many steps.
 constexpr uint64_t kMaskWork = 1'000'000;
-// Work of one state's search (budget/reach.h).
+// The work that the search from one state may take (budget/reach.h).
 constexpr uint64_t kReach = 200'000;
-// At most so many tokens of one mask are stepped with their own text.
+// No more tokens of one mask than this are stepped with their own text.
 constexpr std::size_t kAlone = 2'000;
 // A label that stands for captured text that is not known.
 constexpr uint32_t kText = 0xFFFFFFFFu;
@@ -374,8 +374,8 @@ bool Spellable::spelled(StateId s) {
   return meter.exhausted() ? std::move(done).value() : std::move(done).value_or(false);
 }
 
-// In breadth through the bytes that tokens can write: most states that are not spelled at once stand
-// inside a character, which some bytes end or none do.
+// The search goes in breadth through the bytes that tokens can write, because most states that are not
+// spelled at once stand inside a character, which some bytes end or none do.
 Reach::Answer Spellable::near(StateId s) {
   struct At {
     StateId state;
@@ -497,7 +497,7 @@ void Spellable::fill(StateId s, uint32_t* row) {
   // Number of tokens of the mask, in depth-first order.
   std::vector<uint32_t> before{0};
   for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
-  // Tokens decided by their own text.
+  // Tokens for which their own text decides.
   std::vector<TokenId> alone;
   for (uint32_t i = 1; i < trie.size();) {
     charge();

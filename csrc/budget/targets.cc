@@ -15,8 +15,8 @@ TokenId Targets::first(const Words& row) {
   return static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(row[w])));
 }
 
-// Whether all items of s read the same run without a bound, each followed by a quote: so behind `"` for
-// the value of two alternatives that both have a string.
+// Whether all items of s read the same run without a bound, each followed by a quote. This is so
+// behind `"`, if the value has two alternatives and both are strings.
 bool Targets::endless(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   if (s == Parser::dead() || parser_.state(s).accepting) return false;
@@ -47,7 +47,7 @@ bool Targets::run_behind(StateId from, Run& out) {
   return false;
 }
 
-// One item only, because two counters would need pairs of counts.
+// The state must have one item only, because two counters would need pairs of counts.
 bool Targets::counts(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   const State& st = parser_.state(s);

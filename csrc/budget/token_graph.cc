@@ -6,7 +6,7 @@
 namespace structgen {
 
 namespace {
-// At most so many edges of one state.
+// A state keeps no more edges than this; if it has more, `all` is false.
 constexpr std::size_t kAlike = 4'096;
 // The fixed cost of the edges out of a run of characters; kEdgeOfRun is the cost of each.
 constexpr uint64_t kOutOfRun = 1'000;

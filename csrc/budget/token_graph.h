@@ -84,7 +84,7 @@ class TokenGraph {
     uint64_t cost = 0;
   };
   // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept; else states
-  // are without it (MaskBuilder::blind). `most`: the bytes of all edges beyond which trim() forgets
+  // are without it (MaskBuilder::blind). If all edges together take more than `most` bytes, trim() forgets
   // them.
   TokenGraph(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary, bool limited,
              bool exact, std::size_t most)

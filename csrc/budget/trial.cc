@@ -11,7 +11,7 @@ namespace structgen {
 namespace {
 // At most so many states are looked at for one mask.
 constexpr std::size_t kMaskStates = 20'000;
-// Of the tokens in one group so many are tried to find one that fits.
+// So many tokens of one group are tried to find one that fits.
 constexpr std::size_t kAttempts = 3;
 
 // Whether the string of which a token writes a piece certainly differs from every string in the text.
@@ -50,7 +50,8 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// An upper bound. Bounds come first, from the cheapest to the dearest.
+// An upper bound of the tokens that a token into s needs. What is known is looked at first, the cheapest
+// bound before the dearer ones.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;

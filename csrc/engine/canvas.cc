@@ -12,7 +12,7 @@
 namespace structgen {
 
 namespace {
-// Limits: slots of one canvas; units of work for a byte of the prefix.
+// kMostSlots: the most slots of one canvas. kReadPrefixByte: the units of work for a byte of the prefix.
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 

@@ -50,8 +50,8 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std
     : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
 
 namespace {
-// The largest number of worlds of one kind. More worlds than compiles at one time are of no use,
-// because each world learns anew what the others know.
+// The most worlds of one kind. More worlds than compiles at one time are of no use, because each world learns
+// anew what the others know.
 
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
@@ -134,7 +134,7 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
 }
 
 bool Compiler::found(Grammar& grammar) {
-  // Freed after the lock is let go.
+  // The grammar is freed after the lock is let go.
   std::shared_ptr<Grammar> last;
   std::lock_guard hold(lock_);
   if (!grammar.is_full() && !grammar.world().lock.lost()) {

@@ -71,7 +71,7 @@ class Compiler {
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
                                    bool subset = false);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
-  // For all calls from here on; called while nobody else has the compiler.
+  // The limits of all calls from here on. Called while nobody else has the compiler.
   void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   // Bytes of every world that a grammar still needs, with its grammars, as last published. It takes no
@@ -115,9 +115,9 @@ class Compiler {
     // The index of the next world to wait for where all are busy.
     std::size_t turn = 0;
   };
-  // Indexed by spelling of strings, and exact or subset.
+  // One for each pair of a spelling of strings and "exact" or "subset".
   Worlds current_[4];
-  // Worlds that were full, as long as some grammar needs them.
+  // The worlds that were full. They stay as long as some grammar needs them.
   std::vector<std::weak_ptr<World>> worlds_;
   Recent recent_;
 };

@@ -81,7 +81,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   World& world() const { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
-  // Before anyone else has the grammar.
+  // Called before anyone else has the grammar.
   void set_mask_work(int64_t units) { mask_work_ = units; }
   // Whether something may be omitted from the grammar (base/effort.h), and whether something was. The
   // second never becomes false again.
@@ -122,7 +122,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   };
   void set_around(Around around) { around_ = std::make_unique<const Around>(std::move(around)); }
   const Around* around() const { return around_.get(); }
-  // Some rule limits tokens.
+  // True if some rule limits tokens.
   bool limited() const { return limited_; }
   StateId start() const { return start_; }
   RuleId start_rule() const { return start_rule_; }
@@ -142,7 +142,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // Needs no lock. The grammar is no longer kept for its text. Returns how many grammars of its world
   // still are.
   std::size_t retire();
-  // Needs no lock: byte_size(), as last published.
+  // byte_size() as it was last published. Needs no lock.
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
   // Needs no lock. Whether the grammar or its world is so large that a new grammar should be made.
   bool is_full() const {
@@ -169,11 +169,11 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<std::string> captures_;
   const bool limited_;
   int64_t mask_work_;
-  // May be null.
+  // Null for a grammar without named groups of a regex.
   std::unique_ptr<const Pattern> groups_;
-  // May be null.
+  // Null for a grammar that is no middle of another one.
   std::unique_ptr<const Around> around_;
-  // Bytes of the productions and clouds, as last published.
+  // The bytes of the productions and clouds as they were last published.
   std::size_t published_ = 0;
   std::atomic<std::size_t> published_all_{0};
   // Bytes of the world and the grammar when it was made.

@@ -43,7 +43,7 @@ namespace structgen {
 
 namespace {
 
-// Units of work for each byte of fixed text.
+// A byte of fixed text costs so many units of work.
 constexpr int64_t kReadByte = 200;
 // The largest number of tokens of all holes together.
 constexpr uint64_t kMostTokens = 1u << 16;

@@ -31,9 +31,9 @@ class Matcher {
 
   // False where the token is not allowed; the matcher is then unchanged.
   bool accept_token(TokenId t);
-  // All tokens or none.
+  // Accepts all tokens or none.
   bool accept_tokens(std::span<const TokenId> tokens);
-  // One entry of the history.
+  // The bytes are one entry of the history.
   bool accept_bytes(std::string_view bytes);
   // How many of the tokens the masks of fill_row() allow one after the other; nothing changes.
   std::size_t validate_tokens(std::span<const TokenId> tokens);
@@ -126,7 +126,7 @@ class Matcher {
   template <class F>
   bool take(std::string_view text, const F& push);
   bool take(StateId s, TokenId t, std::string_view text);
-  // The Budget of one call; needs the lock.
+  // The Budget of one call. Needs the lock.
   Budget budget();
 
   std::shared_ptr<Grammar> grammar_;
@@ -140,7 +140,7 @@ class Matcher {
   std::shared_ptr<const Ends> own_ends_;
   std::size_t request_tokens_ = Request::kAny;
   bool goes_on_after_end_ = false;
-  // Number of entries at the end that are end tokens or padding.
+  // The number of entries at the end of the history that are end tokens or padding.
   std::size_t terminated_ = 0;
   bool exact_ = true;  // see mask_exact()
 };

@@ -22,7 +22,7 @@ class Reaper {
  public:
   // The last reference to an object, if nobody else holds one.
   using Object = std::shared_ptr<const void>;
-  // That of this process.
+  // The reaper of this process.
   static Reaper& get();
   Reaper() = default;
   Reaper(const Reaper&) = delete;

@@ -43,7 +43,7 @@ class Recent {
   }
 
  private:
-  // The front is dropped first.
+  // The grammar at the front is dropped first.
   std::list<std::shared_ptr<Grammar>> order_;
   std::unordered_map<const Grammar*, std::list<std::shared_ptr<Grammar>>::iterator> places_;
 };

@@ -58,11 +58,11 @@ class Ends {
 
 struct Request {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
-  // Empty: the vocabulary's.
+  // The end tokens of the request. Empty: those of the vocabulary.
   std::vector<TokenId> ends;
   // The limit of the whole text, the end token included.
   std::size_t tokens = kAny;
-  // Tokens after the end are accepted, whatever they are.
+  // True if any token is accepted after the end.
   bool goes_on_after_end = false;
 };
 

@@ -15,7 +15,7 @@
 namespace structgen {
 
 namespace {
-// Bytes of an epoch that a call frees by itself, in less than a millisecond.
+// A call frees an epoch of at most so many bytes by itself, in less than a millisecond.
 constexpr std::size_t kFreedHere = 256 << 10;
 }  // namespace
 

@@ -80,11 +80,11 @@ class Sequence {
     TokenId token;
     StateId before, after;
   };
-  // The step to be read next is the last one.
+  // The steps that were taken back. redo() takes the last one first.
   std::vector<Undone> undone_;
   // States are held by number, so they must not be moved to another epoch meanwhile.
   bool stays_ = false;
-  // A budget was asked for; see ways().
+  // True if a budget was asked for; see ways().
   bool budgeted_ = false;
 };
 
@@ -93,7 +93,7 @@ class LockedWork {
  public:
   LockedWork(const Sequence& of, Task task, Allowance limit)
       : hold_(of.grammar().world().lock), work_(of.grammar(), &of.epoch(), task, limit) {}
-  // Tells the grammar already now whether something was omitted; otherwise that happens at the end.
+  // Tells the grammar now whether something was omitted. Without this call the destructor tells it.
   void note() const { work_.note(); }
 
  private:

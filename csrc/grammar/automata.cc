@@ -43,15 +43,15 @@ namespace structgen {
 
 namespace {
 
-// No maximum of a counted rule.
+// A counted rule with this maximum has none.
 constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
-// Nodes of one rule's network.
+// The most nodes of one rule's network.
 constexpr uint32_t kMaxNodes = 1'000;
-// States of one rule's deterministic automaton.
+// The most states of one rule's deterministic automaton.
 constexpr uint32_t kMaxStates = 400;
-// Rules merged into merged rules.
+// Rules are merged into merged rules down to this depth.
 constexpr uint32_t kMaxNesting = 200;
-// Symbols of a rule that is merged in everywhere.
+// A rule of at most so many symbols is merged in everywhere.
 constexpr uint32_t kSmall = 16;
 
 // The calls between rules, before any rule is changed.

@@ -56,7 +56,7 @@ bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
 
 namespace {
 
-// Rules that counted repetitions inside of left recursion are written out as.
+// Counted repetitions inside of left recursion are written out as at most so many rules.
 constexpr uint32_t kMaxUnrolled = 2'000;
 
 // Least fixpoint over alternatives. `holds(symbol)` decides about symbols that are no rule. A rule gets

@@ -11,9 +11,9 @@ namespace structgen {
 
 namespace {
 
-// States of a lexeme together with its rivals.
+// A lexeme and its rivals have at most so many states together.
 constexpr uint32_t kMaxPairs = 20'000;
-// Different sets of bytes that may not follow one lexeme.
+// One lexeme has at most so many different sets of bytes that may not follow it.
 constexpr std::size_t kMaxEndings = 16;
 
 // The texts of a lexeme after which exactly one set of bytes may not follow, as an automaton.

@@ -39,9 +39,9 @@ namespace structgen {
 
 namespace {
 
-// Nested expressions, and rules merged into merged rules.
+// The greatest depth of nested expressions, and of rules that are merged into merged rules.
 constexpr uint32_t kMaxDepth = 1'000;
-// Nodes of one terminal when it is written out.
+// A terminal that is written out has at most so many nodes.
 constexpr uint64_t kMaxInlined = 20'000;
 
 // Lowers one source.

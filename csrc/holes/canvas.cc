@@ -41,17 +41,17 @@
 namespace structgen {
 
 namespace {
-// Steps of the search for one filling, beyond two for each slot.
+// A search for a filling takes two steps for each slot and so many more.
 constexpr std::size_t kTries = 400;
-// So many tokens of one way are tried by reading all that follows.
+// For at most so many tokens of one way the rest of the filling is read again.
 constexpr std::size_t kReplayed = 256;
-// So many slots on each side of a change are written anew.
+// nearby() writes so many slots on each side of a change anew: the first number, then the next.
 constexpr std::size_t kWidths[] = {1, 4, 16, 64};
-// The stacks of that search may have at least so many symbols more than those of the filling.
+// In nearby() stacks may have at least so many symbols more than the stacks of the filling.
 constexpr uint32_t kDeeper = 6;
-// So many slots are read to show that nothing leads on.
+// dies() reads at most so many slots.
 constexpr std::size_t kDies = 12;
-// For so many ways of a slot a filling is looked for.
+// fill_row() looks for a filling for at most so many ways of a slot.
 constexpr std::size_t kBuilt = 24;
 }  // namespace
 
@@ -206,7 +206,7 @@ bool Canvas::leads(std::size_t i, Id c) {
   return out;
 }
 
-// The same, but a yes only by meeting the filling, or an end, in front of slot near_.
+// The same question with a bound: a yes has to meet the filling, or an end, in front of slot near_.
 bool Canvas::leads_near(std::size_t i, Id c) {
   const std::size_t from = i;
   std::vector<Id> path;
@@ -253,8 +253,8 @@ bool Canvas::nearby(std::size_t width) {
   return true;
 }
 
-// Whether the change is ruled out by the clouds from when fewer slots were known: they hold more than
-// F, so if even they end in nothing, F does.
+// Whether older clouds rule the change out. They were made when fewer slots were known, so they hold more
+// than F. If they end in nothing, F does, too.
 bool Canvas::dies() {
   if (changed_ >= wider_.size() || wider_[changed_] == kUntold) return false;
   Id c = clouds_->token(wider_[changed_], to_);

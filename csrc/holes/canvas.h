@@ -57,7 +57,7 @@ class Canvas {
   using Id = Clouds::Id;
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   static constexpr Id kUntold = ~Id{0};
-  // Stands for some token that is text.
+  // This number stands for any token that is text.
   static constexpr TokenId kText = -2;
   // The text may end before slot i for i from lo to hi; i = the number of slots means behind all of
   // them.
@@ -72,7 +72,7 @@ class Canvas {
     // The state before each token, and the state behind all of them.
     std::vector<StateId> states;
   };
-  // One more slot of a filling.
+  // The token that is tried in the next slot of a filling.
   struct Try {
     TokenId token;
     StateId state;
@@ -82,7 +82,7 @@ class Canvas {
   void change(std::size_t slot, TokenId t);
   Range range() const;
   bool over(std::size_t i, bool accepting) const { return i >= range_.lo && i <= range_.hi && accepting; }
-  // F, as far as it is needed.
+  // F[i]. F is computed as far as i.
   Id before(std::size_t i);
   bool leads(std::size_t i, Id c);
   bool reaches(std::size_t i, Id c) { return near_ == kNowhere ? leads(i, c) : leads_near(i, c); }
@@ -109,7 +109,7 @@ class Canvas {
   std::vector<TokenId> slots_;
   // The clouds of F that are known.
   std::vector<Id> before_;
-  // F from when fewer slots were known: each holds at least what F holds; kUntold: not known.
+  // F as it was when fewer slots were known. Each cloud holds at least what F holds. kUntold: not known.
   std::vector<Id> wider_;
   std::size_t changed_ = kNowhere;
   TokenId to_ = kMasked;
@@ -121,7 +121,7 @@ class Canvas {
   // slot near_; kNowhere: there is no bound.
   std::vector<FlatMap<uint32_t, bool>> leads_near_;
   std::size_t near_ = kNowhere;
-  // The number of symbols of stacks that are followed there.
+  // Stacks with more symbols are not followed there.
   uint32_t deep_ = 0;
   std::optional<Filling> filling_;
   // The clouds along the filling.

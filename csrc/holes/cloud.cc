@@ -45,7 +45,7 @@
 namespace structgen {
 
 namespace {
-// ends_at_edge() goes through so many marks at most.
+// ends_at_edge() goes through at most so many marks.
 constexpr uint32_t kMostEdges = 64;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace

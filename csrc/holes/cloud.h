@@ -49,12 +49,12 @@ class Clouds {
     friend bool operator==(const Group&, const Group&) = default;
   };
   struct Cloud {
-    // No regex is in two of them.
+    // No regex is in two groups.
     std::vector<Group> groups;
     bool accepting = false;
-    // Some captured text was assumed to differ from all others.
+    // True if some captured text was assumed to differ from all others.
     bool blind = false;
-    // Even that assumption did not decide: anything may follow.
+    // True if that assumption did not decide. Then anything may follow.
     bool open = false;
   };
 

@@ -57,9 +57,9 @@ namespace structgen {
 namespace {
 // At most so many captured texts in a hole are tried one by one.
 constexpr std::size_t kTried = 64;
-// Steps of the search for those texts.
+// The most steps of the search for those texts.
 constexpr std::size_t kTriedSteps = 4096;
-// Bytes of a witness.
+// The most bytes of a witness.
 constexpr std::size_t kMaxWitness = 1u << 20;
 // At most so many texts of one terminal are tried for a witness.
 constexpr std::size_t kMaxVaried = 4096;

@@ -57,8 +57,8 @@ class Facts {
   // equal and one of them is not known, and where items have to differ that have few values in too many
   // spellings.
   void refuse_repeats() { refuses_repeats_ = true; }
-  // From here on each exit has a shortest way, else the first that was found. Costs a step more for each
-  // shorter way.
+  // From here on each exit has a shortest way. Without this call it has the first way that was found. Each
+  // shorter way costs one more step.
   void prefer_short() { short_ = true; }
 
   At at(Spot spot, Alive::Pending pending, bool assumed = false);
@@ -230,7 +230,7 @@ class Facts {
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
   std::vector<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;
-  // By fact and exit: the number of the exit among those of the fact.
+  // For a fact and an exit: the number of the exit among those of the fact.
   FlatMap<uint64_t, uint32_t> left_;
   // Pairs of a fact and a step that waits for it.
   FlatMap<uint64_t, bool> waits_;
@@ -247,8 +247,8 @@ class Facts {
   Spot furthest_ = 0;
 };
 
-// Whether the parser reads the text as one of the alternatives. Facts take it that captured texts differ: two
-// items of a witness may be equal, and then it is no text of the rule.
+// Whether the parser reads the text as one of the alternatives. Facts assume that captured texts differ. Two
+// items of a witness may be equal all the same, and then the witness is no text of the rule.
 bool reads_one(Parser& parser, const Alternatives& all, std::string_view text);
 
 }  // namespace structgen

@@ -54,7 +54,7 @@ class Product : public Productions {
 
  private:
   using At = Facts::At;
-  // Stands for any place at which the text may end.
+  // This number stands for any place at which the text may end.
   static constexpr At kEnd = 0xFFFFFFFFu;
   struct Own {
     enum Kind : uint32_t { kRule, kReader, kTold } kind;

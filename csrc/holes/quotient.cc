@@ -56,11 +56,11 @@ namespace structgen {
 namespace {
 // At most so many values of an item are tried one by one.
 constexpr uint32_t kFew = 64;
-// Items of a proof.
+// The most items of a proof.
 constexpr std::size_t kMostItems = 1024;
-// So many proofs of a place are kept and tried again for other questions.
+// At most so many proofs of a place are kept. Other questions try them again.
 constexpr std::size_t kShown = 16;
-// Depth of questions within questions.
+// Questions may lead to questions down to this depth.
 constexpr std::size_t kDeep = 6;
 // At most so many questions are decided by making alternatives.
 constexpr uint32_t kMostResolved = 400;

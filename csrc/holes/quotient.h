@@ -144,9 +144,9 @@ class Quotient : public Productions {
   // One alternative is enough.
   bool one_ = false;
   bool inexact_ = false;
-  // Reads proofs.
+  // The parser that reads proofs.
   std::unique_ptr<Parser> reader_;
-  // Null: none was found.
+  // The proof of each question. Null: no proof was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
   // Keyed by place: texts of proofs that lead there.
   std::map<At, std::deque<std::string>> shown_;

@@ -9,7 +9,7 @@
 namespace structgen {
 
 namespace {
-// At most so many paths of stacks through the readers of open captures.
+// At most so many paths lead down the stacks to the readers of open captures.
 constexpr std::size_t kMostPaths = 10'000;
 
 // Rules of the rest have odd numbers, those of the base even ones.

@@ -52,9 +52,9 @@ struct Header {
   // Offsets from the start of the file, and sizes, in bytes.
   uint64_t begin[kSections], size[kSections];
   uint64_t total;
-  // Of everything behind the header.
+  // The checksum of everything behind the header.
   uint64_t checksum;
-  uint64_t header;  // of the fields above
+  uint64_t header;  // the checksum of the fields above
 };
 static_assert(sizeof(Header) % 8 == 0);
 

@@ -17,7 +17,7 @@ constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 // The largest difference, in nats, between the most probable token and the most probable allowed one.
 // exp_of() covers it.
 constexpr double kGap = 300;
-// Allowed values that the threshold is read from, about.
+// The threshold is read from about so many allowed values.
 constexpr std::size_t kSample = 4096;
 
 struct Candidate {

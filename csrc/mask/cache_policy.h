@@ -54,7 +54,7 @@ struct CachePolicy {
   std::size_t slices() const { return bytes / 4; }
   std::size_t epoch() const { return bytes / 2; }
   std::size_t world(std::size_t open) const { return bytes / 2 / open; }
-  // What is left of the worlds after some grammars were dropped.
+  // If grammars are dropped, the worlds shrink to this many bytes.
   std::size_t kept() const { return bytes / 4 * 3; }
   std::size_t tried() const { return bytes + (16u << 20); }
   std::size_t reach() const { return bytes / 8 + kOneSearch; }

@@ -63,16 +63,17 @@ namespace {
 constexpr int kWideBytes = 24;
 // A run bounded by at least so many elements is taken as a run.
 constexpr uint32_t kCountedRun = 8;
-// A run is taken as a terminal if so many bytes that it was not asked about may leave it (few_exits).
+// A run is taken as a terminal if so many bytes may leave it for which it was not asked before
+// (few_exits).
 constexpr uint32_t kManyExits = 7;
-// An intersection of at most so many patterns is tried as a cover of other items.
+// Only an intersection of at most so many patterns is tried as a cover of other items.
 constexpr uint32_t kSimple = 3;
 // The walk uses what lexemes share at nodes with at least so many tokens below.
 constexpr std::size_t kShared = 64;
 // The walk uses the list of an open string (Slices::opened) at nodes with at least so many tokens
 // below.
 constexpr std::size_t kOpened = 8;
-// But not with more: to make the list once would take milliseconds.
+// With more tokens below the node it does not use the list, because to make it would take milliseconds.
 constexpr std::size_t kMostOpened = 4'096;
 // A mask with more listed tokens is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
@@ -410,7 +411,8 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
   out.worst = found.worst;
 }
 
-// Whether the parser can read the bytes. The slow and exact way, for tokens that the walk left unsure.
+// Whether the parser can read the bytes. This is slow and exact; it serves the tokens that the walk
+// left unsure.
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   charge(1 + static_cast<int64_t>(bytes.size() / 4));
   for (char b : bytes) {

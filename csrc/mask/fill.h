@@ -110,7 +110,7 @@ class MaskBuilder {
     // An upper bound of the bytes that complete the text after one of the tokens, where that is
     // measured.
     uint32_t worst = 0;
-    // Takes the tokens that lexemes share, where there is such a row; the lists hold the others.
+    // If there is a row, it takes the tokens that lexemes share, and the lists hold the others.
     Words* row = nullptr;
     bool row_used = false;
     // The walk uses nothing that is shared (see uncached).

@@ -47,7 +47,7 @@ bool MaskBuilder::any_wide(StateId s) {
 }
 
 // The bytes that no stack of the set lets follow. Many states share this set, so slices are kept by it.
-// The bytes that are dead in `left` would not do: they differ from state to state.
+// The bytes that are dead in `left` would not do as a key, because they differ from state to state.
 RegexId MaskBuilder::forbidden(StackId stack, StateId left) {
   const auto entries = parser_.stacks().entries(stack);
   RegexArena& regexes = parser_.regexes();

@@ -106,7 +106,7 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   for_each_token(*inside, [&](TokenId t) { out.few.push_back(t); });
 }
 
-// regex = base & not(some words), as the name less the keywords: walks both regexes at once and goes
+// For regex = base & not(some words), as a name that is no keyword. It walks both regexes at once and goes
 // down only where they differ, along the letters of the keywords. False where the regex has another
 // form or the difference is large.
 bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {

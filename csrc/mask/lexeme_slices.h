@@ -27,9 +27,9 @@ struct LexemeSlice {
   using Words = std::vector<uint32_t>;
   // The tokens inside, if they are few.
   std::vector<TokenId> few;
-  // Otherwise a row that holds them, shared by slices that differ in few tokens;
+  // Otherwise this row holds them; slices that differ in few tokens share it.
   std::shared_ptr<Words> inside;
-  // the tokens of that row that are not inside this regex.
+  // The tokens of that row that are not inside this regex.
   std::vector<TokenId> lost;
   // The endings of tokens that leave the regex: the bytes they hold after it. An entry's count is the
   // depth in the trie at which the token left.

@@ -11,7 +11,8 @@
 
 #include "mask/apply.h"
 
-// One body, several instruction sets, chosen by the loader. Needs ifunc: glibc, gcc; not under sanitizers.
+// The compiler makes a version of the function for each instruction set, and the loader chooses one. This
+// needs ifunc (glibc and gcc), and sanitizers do not work with it.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12 && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define STRUCTGEN_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))

@@ -50,7 +50,7 @@ namespace structgen {
 
 namespace {
 
-// Bytes of classes that a vocabulary keeps though no world holds them.
+// A vocabulary keeps classes of so many bytes that no world holds.
 constexpr std::size_t kKept = 24u << 20;
 // An element's automaton may have so many states; a larger one is not shared.
 constexpr std::size_t kKeyStates = 32;

@@ -113,7 +113,7 @@ void Slices::trim(std::size_t limit) {
   terminal_bytes_ = 0;
 }
 
-// regex = base & not(a few literals): walks both regexes and goes down only where they differ. `base`
+// For regex = base & not(a few literals). It walks both regexes and goes down only where they differ. `base`
 // is a run, or any terminal whose mask is known or worth knowing: of an object's keys, each further key
 // that is written is taken from the same base.
 bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
@@ -234,7 +234,7 @@ bool Slices::less_literals(const RegexNode& n, std::span<const RegexId> kept, co
   return true;
 }
 
-// E* closed by one byte that E does not contain: its mask is the run's.
+// If the regex is E* closed by one byte that E does not contain, its mask is the run's.
 bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   RegexId element, tail;
   uint32_t min, max;
@@ -248,8 +248,8 @@ bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   const RunExits& exits = run->exits(close);
   out.base = &exits.unbounded;
   out.left = &exits;
-  // The closing byte. An element that is begun needs no more bytes counted: up_to(k) counts an element
-  // as soon as it begins.
+  // This is the closing byte. An element that is begun needs no more bytes counted: up_to(k) counts an
+  // element as soon as it begins.
   out.slack = 1;
   return true;
 }

@@ -40,8 +40,8 @@ void for_each_token(std::span<const uint32_t> row, F&& f) {
     for (uint32_t bits = row[w]; bits; bits &= bits - 1)
       f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
 }
-// Takes the tokens among `asked` out of the row for which fits(token) is false or too much to tell; after
-// the limit of the call was met, all that were not asked about.
+// Takes those of the tokens `asked` out of the row for which fits(token) is false or is too much work.
+// Once the limit of the call is met, all that were not yet looked at go as well.
 template <class F>
 void keep_tokens(uint32_t* row, std::span<const uint32_t> asked, F&& fits) {
   bool tired = false;

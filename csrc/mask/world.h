@@ -44,7 +44,7 @@ struct World {
     return published.load(std::memory_order_relaxed) + grammars.load(std::memory_order_relaxed);
   }
 
-  // A row: the tokens with a byte that may end a key or an item of JSON; under the lock.
+  // The tokens with a byte that may end a key or an item of JSON, as a row. Needs the lock.
   const Words& ends_of_items() {
     if (!ends_of_items_.empty()) return ends_of_items_;
     ends_of_items_.resize(vocabulary->words());
@@ -61,10 +61,10 @@ struct World {
   // False: every mask is computed anew by the plain walk.
   const bool cache;
   Mutex lock;
-  // Bytes of automata for texts that masks under a budget tried; under the lock.
+  // The bytes of automata for texts that masks under a budget tried. Needs the lock.
   std::size_t tried = 0;
   std::atomic<std::size_t> published{0};
-  // Bytes of the grammars' epochs and productions.
+  // The bytes that the epochs and productions of all grammars take.
   std::atomic<std::size_t> grammars{0};
   // Number of grammars that were made in this world and are not retired.
   std::atomic<std::size_t> kept{0};

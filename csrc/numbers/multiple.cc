@@ -37,7 +37,7 @@ namespace structgen {
 
 namespace {
 
-// Digits behind the point of a divisor.
+// The most digits behind the point of a divisor.
 constexpr uint32_t kMaxScale = 40;
 
 [[noreturn]] void divisor_too_complex(const std::string& why) {

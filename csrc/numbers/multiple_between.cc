@@ -30,7 +30,7 @@ namespace structgen {
 
 namespace {
 
-// Digits of a bound times 10^s.
+// The most digits of a bound times 10^s.
 constexpr int64_t kMaxDigits = 30;
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 

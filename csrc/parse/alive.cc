@@ -12,7 +12,7 @@ namespace structgen {
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
 constexpr uint32_t kMaxAskedDepth =
-    // So deep below a new stack, all stacks were already asked about while they grew.
+    // Stacks this deep below a new one were asked about while they grew.
     2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace

@@ -50,20 +50,20 @@
 namespace structgen {
 
 namespace {
-// Rules within rules.
+// The most rules that may be open at once, each inside the one before.
 constexpr uint32_t kMaxRecursion = 1'500;
-// Rules of one search. Beyond that many the first way that is found is taken; at ten times as many it
-// fails.
+// The most rules of one search. Beyond them the search takes the first way that it finds. At ten times as
+// many it fails.
 constexpr uint64_t kMaxSteps = 2'000;
-// Bytes of one text.
+// The most bytes of one text.
 constexpr uint32_t kMaxText = 200'000;
 constexpr const char* kNoText = "no text was found of what is too much to tell";
 constexpr uint32_t kClean = 0xFFFFFFFFu;
-// Units of work of one search for a text as short as the best one: half a millisecond.
+// The work of one search for a text that is as short as the best one: half a millisecond.
 constexpr int64_t kTieWork = 5'000;
-// Rules within rules that a lower bound looks into.
+// A lower bound looks into rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
-// A member's value is looked at before the member is chosen, if at most so many names may come.
+// If at most so many names may come, the value of each member is looked at before a member is chosen.
 constexpr std::size_t kFewChoices = 64;
 
 // Labels count from 1, so that "no label" has a key of its own.
@@ -90,7 +90,7 @@ void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   best.push_back({to, std::move(text), c});
 }
 
-// A shortest text of a regex; remembered. An edge, which is no text, is empty.
+// A shortest text of a regex. The result is remembered. An edge is no text and counts as empty.
 const std::string& Completion::shortest(RegexId r) {
   static const std::string nothing;
   if (parser_.marks(r)) return nothing;
@@ -138,7 +138,7 @@ uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
   return static_cast<uint32_t>(std::min<uint64_t>(out, kMaxText));
 }
 
-// The same, of the rules among the symbols only; each is expanded once.
+// The same for those symbols alone that are rules. Each rule is expanded once.
 uint64_t Completion::floor_of_rules(std::span<const Symbol> symbols) {
   uint64_t out = 0;
   for (const Symbol s : symbols)
@@ -159,7 +159,7 @@ uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
     out = std::min(out, floor({alts.symbols.data() + begin, end - begin}, depth));
     begin = end;
   }
-  // From further down less was seen, so the bound would be lower than it is here.
+  // Deeper calls see fewer rules, so their bounds are lower. Only the bound of depth 0 is kept.
   if (depth == 0) floors_.emplace(key, out);
   return out;
 }
@@ -204,7 +204,7 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   }
   std::stable_sort(choices.begin(), choices.end(),
                    [](const Choice& x, const Choice& y) { return x.least < y.least; });
-  // Of names of one length the first.
+  // Of several names of one length the first one wins.
   for (const Choice& c : choices) {
     if (!best.empty() && c.least >= best[0].text.size()) break;
     reading.label = c.label;
@@ -355,12 +355,12 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     // answer stays.
     const uint32_t met = low_;
     const bool poison = poison_;
-    // One more item in front of a suffix is longer than none, whatever follows it.
+    // An alternative with one more item in front of the rest is longer, whatever follows.
     Told<Ways> others = told([&] {
       const WorkScope part(meter.task(), kTieWork);
       return least + floor_of_rules(symbols) > best[0].text.size() ? Ways{} : sequence(symbols, from, {});
     });
-    // The steps that this took must not be missing elsewhere.
+    // These steps must not count against the limit of the search at hand.
     productions_.start_search();
     if (!others) {
       if (meter.exhausted()) std::move(others).value();
@@ -472,7 +472,7 @@ Completion::Ways Completion::item(const Item& i) {
   return best;
 }
 
-// The facts known of a rule so far. The rule that asks is looked at again when more is known.
+// What is known of a rule so far. The rule that asks is looked at again when more becomes known.
 Completion::Ways Completion::settled(const Key& key) {
   const auto [it, fresh] = settled_.try_emplace(key);
   if (fresh) todo_.push_back(key);

@@ -31,12 +31,13 @@ class Completion {
   // A shortest text that completes the state; empty for an accepting state. Throws kBudgetExceeded if
   // none was found within the limits of the search.
   const std::string& of(StateId s);
-  // Bytes of a shortest text of a rule, or of a regex; kNone: none was found within the limits.
+  // The number of bytes of a shortest text of a rule, or of a regex. kNone: no text was found within the
+  // limits.
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   uint32_t length(RuleId r);
   uint32_t length(RegexId r);
-  // True if the search from a state, for which of() was called, met poison. If the captured text were
-  // known, there might be a shorter completion.
+  // True if the search of of(s) met poison. A search that knows the captured text may find a shorter
+  // completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
   // Rules and stack entries that were ever looked at. Callers limit their own work by it.
   uint64_t work() const { return work_; }
@@ -70,14 +71,14 @@ class Completion {
   uint32_t floor(std::span<const Symbol> symbols, uint32_t depth);
   uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
-  // Bytes of the texts that are remembered: texts may be long, and a mask under a budget asks for one
-  // per token.
+  // The bytes of a text that is remembered. Texts may be long, and a mask under a budget asks for one for
+  // each token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
   }
   static std::size_t size_of(const Ways& ways);
   void keep(Ways& best, Pending to, std::string text, CaptureId c);
-  // A rule, told a label perhaps, behind a pending.
+  // A rule behind a pending. A reader also has the label that it is told.
   struct Key {
     // The rule, and the label that its reader is told.
     uint64_t rule;
@@ -130,7 +131,7 @@ class Completion {
   // The smallest depth of an open rule that was met; kClean: none.
   uint32_t low_ = 0xFFFFFFFFu;
   uint32_t depth_ = 0;
-  // Poison was met since this was last reset.
+  // True if the search met poison since this was last reset.
   bool poison_ = false;
   uint64_t steps_ = 0;
   uint64_t work_ = 0;

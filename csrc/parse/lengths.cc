@@ -51,14 +51,14 @@ namespace structgen {
 namespace {
 // The mark of a rule in progress.
 constexpr uint32_t kOpen = Lengths::kFar + 1;
-// Bytes of an escape, \u0041.
+// The number of bytes of an escape such as \u0041.
 constexpr uint32_t kEscaped = 6;
-// Bytes that may still be needed by escapes that were begun: two of them, for a surrogate pair.
+// A text that ends within an escape needs at most so many bytes more: two escapes, for a surrogate pair.
 constexpr uint32_t kSpelled = 12;
-// Rules that one question looks at; an object has one per property.
+// One question looks at no more rules than this. An object has a rule for each property.
 constexpr uint32_t kSteps = 5'000;
 
-// Both saturate at kFar.
+// A sum and a product that stop at kFar.
 uint32_t sum(uint64_t a, uint64_t b) {
   return static_cast<uint32_t>(std::min<uint64_t>(a + b, Lengths::kFar));
 }
@@ -90,8 +90,7 @@ uint32_t Lengths::longest(RegexId r) {
   }
 }
 
-// The same, counted in one-byte characters: strings of a set that have more of them than this do not
-// exist.
+// The same bound in characters of one byte: no string of the set has more of them.
 uint32_t Lengths::longest_denied(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -108,7 +107,7 @@ uint32_t Lengths::longest_denied(RegexId r) {
   return out + 1;
 }
 
-// Any spelling of any string that is left, the closing quote included.
+// The longest spelling of a string that is left, with the closing quote.
 uint32_t Lengths::longest_of(const LiteralSet& set) const {
   const LiteralTable& table = parser_.regexes().tables().table(set.table);
   std::size_t most = 0;
@@ -147,7 +146,7 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
   // the pattern may not have them.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
-  // The rest of a character that is begun.
+  // A character that was begun needs its rest.
   uint32_t out = 0;
   RegexNode at = regexes.node(run);
   for (; at.kind == RegexKind::kCat && regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat;
@@ -186,7 +185,8 @@ bool Lengths::is_run(RegexId r) const {
   return n.kind == RegexKind::kRepeat && regexes.is_character(RegexId{n.a});
 }
 
-// By a search, with a part of the work at hand only: a bound is there to save work.
+// A bound from a search. The search takes a part of the work at hand only, because a bound is there to save
+// work.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kLeast = 1'000, kMost = 50'000;
@@ -194,7 +194,8 @@ uint32_t Lengths::searched(Id of) {
   return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
 }
 
-// By structure; an intersection by its form; and if that tells nothing, by a search.
+// The structure of a regex gives a bound. An intersection is told by its form. If both tell nothing, a
+// search is made.
 uint32_t Lengths::regex(RegexId r) {
   check_depth();
   if (const uint32_t* known = regexes_.find(r.v)) return *known;
@@ -251,7 +252,7 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
-// As begun(), if tokens end with a character.
+// The same as begun() for tokens that end with a whole character.
 uint32_t Lengths::left(RegexId r) {
   check_depth();
   if (parser_.regexes().is_character(r)) return 0;

@@ -29,7 +29,7 @@ class Lengths {
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
   // A bound for the state s.
   uint32_t of(StateId s);
-  // A bound for r, and one for the rest of r after any one token was read in it.
+  // regex(): a bound for r. begun(): a bound for the rest of r after any one token of r.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
   // A bound for the rest of r after any token of whole characters that does not end the string. r has

@@ -28,7 +28,7 @@ inline uint32_t note_name(uint32_t number) { return number / 8; }
 // contains it.
 constexpr uint8_t kEdge = 0xFE;
 
-// The largest number of whatever a symbol names.
+// The largest number that a symbol can hold.
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;
 
 // A symbol of a stack: the next thing to read.
@@ -87,7 +87,7 @@ struct Alternatives {
   }
 };
 
-// The message to a reader about the text in front of it.
+// What a reader is told about the text in front of it.
 struct Reading {
   enum Kind : uint8_t {
     kNone,
@@ -101,7 +101,6 @@ struct Reading {
     // text; those that hold for some are marked as assumed, because a text in question is told by
     // itself.
     kFresh,
-    // text, and marked as assumed what may hold for some: a text in question is told by itself
   } kind = kNone;
   uint32_t label = 0;
   std::string text;
@@ -161,13 +160,13 @@ class Productions {
   virtual bool compared(RuleId /*rule*/) const { return false; }
   // True if the reader compares the text that it is told with others.
   virtual bool compares(RuleId /*reader*/) const { return false; }
-  // Texts that may be told to a reader that compares, and of which its answer may differ from that of a
-  // text that differs from all others. False: there are `most` or more.
+  // The texts that a comparing reader answers in a way of their own. To every other text it gives one and the
+  // same answer. False: there are `most` texts or more.
   virtual bool compared_with(RuleId /*reader*/, std::size_t /*most*/, std::vector<std::string>& /*out*/) {
     return true;
   }
-  // True if some reader may ask that a text equals an earlier one. Else a text that differs from all
-  // others is in nobody's way.
+  // True if some reader may ask that a text equals an earlier one. Otherwise no reader refuses a text that
+  // differs from all others.
   virtual bool asks_alike() const { return false; }
   // Finds a rule for some texts of a compared rule: those that equal one of `texts` or are texts of one
   // of `rules`, or with `others` all other texts. `out` is the rule itself if these are all of its

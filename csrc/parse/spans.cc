@@ -50,11 +50,11 @@ namespace structgen {
 
 namespace {
 
-// Items at one place.
+// The most items at one place.
 constexpr uint32_t kMaxReadings = 5'000;
-// Nodes between two bytes.
+// The most nodes between two bytes.
 constexpr uint32_t kMaxNodes = 200'000;
-// The depth at which two stacks may differ.
+// Two stacks are compared down to this depth.
 constexpr uint32_t kMaxStackDepth = 20'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
@@ -101,11 +101,11 @@ struct Node {
 // The position between two bytes: before byte i of the text.
 struct Place {
   std::vector<Item> items;
-  // Per item: the stacks that lead to the end.
+  // For each item the stacks that lead to the end.
   std::vector<StackId> good;
-  // Per item of the place before: the item that it becomes here, or kNone.
+  // For each item of the place before: the item that it becomes here, or kNone.
   std::vector<uint32_t> stays;
-  // Per item of the place before: the node behind its end, or kNone.
+  // For each item of the place before: the node behind its end, or kNone.
   std::vector<uint32_t> ends;
   std::vector<Node> nodes;
 };
@@ -551,7 +551,7 @@ class Search {
   std::string_view text_;
   const bool complete_;
   std::vector<Place> places_;
-  // By place: whether a token begins there.
+  // Indexed by place: whether a token begins there.
   std::vector<bool> begins_;
   std::size_t at_ = 0;
   std::map<Key, uint32_t> numbers_;

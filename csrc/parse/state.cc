@@ -57,15 +57,15 @@
 namespace structgen {
 
 namespace {
-// Nullable and unit rules in a row.
+// The most nullable and unit rules in a row.
 constexpr uint32_t kMaxClosureDepth = 2'000;
-// Frontiers that are asked for while another one is built.
+// The most frontiers that are built at once, each because the one before needs it.
 constexpr uint32_t kMaxNested = 100;
-// Lexemes that may begin in one state, with their stacks, from which on their stacks are united.
+// If more pairs of a lexeme and a stack may begin in one state, the stacks of equal lexemes are united.
 constexpr std::size_t kManyLexemes = 500;
-// Items of one state.
+// The most items of one state.
 constexpr uint32_t kMaxItems = 5'000;
-// Edges in a row, without a byte of text between them.
+// The most edges in a row that have no byte of text between them.
 constexpr uint32_t kMaxEdges = 64;
 }  // namespace
 
@@ -108,7 +108,7 @@ std::size_t Parser::byte_size() const {
 }
 
 void Parser::look_at_size() {
-  // New states and sets of stacks between two looks at the size.
+  // The size is looked at each time that so many states and sets of stacks are new.
   constexpr uint32_t kLook = 512;
   if (states_.size() + stacks_.size() < next_look_) return;
   if (byte_size() > regexes_.most()) out_of_memory(regexes_.most());
@@ -568,7 +568,7 @@ StateId Parser::start(RuleId rule) {
   return continuation(stacks_.push(Symbol::rule(rule), StackArena::end()), CaptureId{0});
 }
 
-// A frontier that was used before, emptied: a walk makes thousands of them.
+// An empty frontier whose memory was used before. A walk makes thousands of frontiers.
 Parser::Frontier Parser::borrow() {
   if (spare_.empty()) return {};
   Frontier out = std::move(spare_.back());
@@ -609,7 +609,7 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      // Blanks in front of a stack that offers nothing are nothing.
+      // Blanks do not count if the stack behind them offers nothing.
       std::ranges::all_of(
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
@@ -693,7 +693,7 @@ bool Parser::may_limit(StateId s) {
   return false;
 }
 
-// The state after a token has begun, or without marks.
+// `begin`: the state after a token has begun. Otherwise the state without its marks.
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;
   const uint64_t key = (static_cast<uint64_t>(s.v) << 1) | begin;

@@ -52,15 +52,16 @@ struct State {
   const Item* items = nullptr;
   uint32_t n = 0;
   bool accepting = false;
-  // Some item captures text. Then transitions are kept per byte: each byte makes another text.
+  // True if some item captures text. Then a transition is kept for each byte, because each byte makes another
+  // text.
   bool capturing = false;
-  // Some item is RegexArena::poison().
+  // True if some item is RegexArena::poison().
   bool poisoned = false;
   bool live_known = false;
   const ClassMap* classes = nullptr;
   // Per class: the successor, or unknown(). Made with the first step.
   std::atomic<std::atomic<uint32_t>*> next{nullptr};
-  // Valid if live_known.
+  // The bytes that may follow. Valid if live_known is set.
   ByteSet live;
   // Owned by the MaskBuilder of the epoch (mask/fill.h).
   std::atomic<const void*> mask{nullptr};
@@ -131,7 +132,7 @@ class Parser {
   uint64_t omitted() const { return omitted_; }
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
-  // Whether a mark counts here, or may behind any text.
+  // Whether a mark counts here, or behind some text that may follow.
   bool may_limit(StateId s);
   StackLimits& limits() { return limits_; }
 
@@ -167,7 +168,7 @@ class Parser {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
-    // Nothing is in it, and something was omitted; see fed().
+    // True if the frontier is empty because something was omitted; see fed().
     bool starved = false;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
@@ -220,7 +221,7 @@ class Parser {
   FlatMap<uint64_t, uint32_t> capture_steps_;
   // Keyed by regex and stack; of items with an unknown text, and of those that capture none.
   FlatMap<uint64_t, StateId> singles_[2];
-  // Keyed by state, and which of the two.
+  // The results of limited(), by state and `begin`.
   FlatMap<uint64_t, uint32_t> limited_;
   FlatMap<uint32_t, uint32_t> edges_;
   // While a frontier is built: the stack below the symbol at hand, whether that stack was reached, and
@@ -230,9 +231,9 @@ class Parser {
   std::vector<uint32_t> visited_;
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
-  // Frontiers that are being built.
+  // The number of frontiers that are being built.
   uint32_t nested_ = 0;
-  // Rules and stacks of which nothing is known that may follow.
+  // The number of rules and stacks behind which everything was omitted.
   uint64_t omitted_ = 0;
   std::vector<StackId> starved_;
   const Alternatives nothing_;

@@ -11,7 +11,7 @@ namespace structgen {
 
 namespace {
 
-// Endings of one look-behind.
+// The most endings of one look-behind.
 constexpr std::size_t kMaxEndings = 64;
 constexpr uint32_t kMaxDepth = 2'000;
 

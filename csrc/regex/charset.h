@@ -1,8 +1,8 @@
 // Sets of Unicode scalar values, for the classes of patterns.
 //
 // In: ranges of code points, in any order. Out: the same, sorted and disjoint. Cost: linear in the
-// ranges; look- ups are binary searches. Ranges and not bits, because a class such as \w has about 800
-// ranges and the code points need 1.1 million bits.
+// ranges. A look-up is a binary search. The set is ranges and not bits, because a class such as \w has about
+// 800 ranges, and the code points need 1.1 million bits.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,9 @@
 namespace structgen {
 
 namespace {
-// Texts of one alternation: a derivative looks at each.
+// The most texts of one alternation. A derivative looks at each of them.
 constexpr std::size_t kFewTexts = 64;
-// Branches above each other, for texts that are beginnings of each other: the tree is recursive.
+// The greatest depth of the tree, which is recursive. Texts that begin with each other make it deep.
 constexpr uint32_t kMostBranches = 200;
 
 // The regex of sorted, distinct texts from byte `depth` on. `branches`: how often the tree has branched

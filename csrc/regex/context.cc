@@ -58,7 +58,7 @@ namespace {
 constexpr std::size_t kMaxAtoms = 64;
 constexpr std::size_t kMaxContexts = 2'000;
 constexpr std::size_t kMaxPoints = 50'000;
-// Nodes that are lowered before a lazy node breaks the recursion.
+// After so many nodes in a row a lazy node breaks the recursion.
 constexpr int kMaxEager = 200;
 
 [[noreturn]] void assertions_too_complex(const char* why) {
@@ -71,7 +71,7 @@ constexpr int kMaxEager = 200;
 struct Left {
   bool start = true;
   bool word = false;
-  // Per look-behind: the state of .*B after the text so far, in UTF-8.
+  // For each look-behind the state of .*B after the text so far, in UTF-8.
   std::vector<RegexId> behind;
   friend bool operator<(const Left& a, const Left& b) {
     return std::tie(a.start, a.word, a.behind) < std::tie(b.start, b.word, b.behind);
@@ -209,7 +209,7 @@ struct Rest {
     // Inside of a loop over the node, behind one iteration.
     kAgain,
   } kind = kEnd;
-  // Of kAgain: this iteration has not read anything yet.
+  // For kAgain: true if this iteration has read nothing yet.
   bool fresh = false;
   uint32_t node = 0, min = 0, max = 0, next = 0;
   friend auto operator<=>(const Rest&, const Rest&) = default;
@@ -286,7 +286,7 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
   const Rest r = rests_[rest];
   if (r.kind == Rest::kEnd || r.kind == Rest::kAny) return rest;
-  // Then everything behind it was marked, too.
+  // This iteration was marked before, and so was everything behind it.
   if (r.kind == Rest::kAgain && !r.fresh) return rest;
   if (auto it = read_.find(rest); it != read_.end()) return it->second;
   Rest out = r;

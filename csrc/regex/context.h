@@ -18,7 +18,7 @@ namespace structgen {
 
 class RegexArena;
 
-// As lower() in syntax.h, for every pattern.
+// The same as lower() in syntax.h. It takes every pattern.
 RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling);
 
 }  // namespace structgen

@@ -24,11 +24,11 @@ namespace structgen {
 
 namespace {
 
-// Steps of a program; counters are written out.
+// The most steps of a program, in which counters are written out.
 constexpr std::size_t kMaxOps = 200'000;
-// Steps of one search.
+// The most steps of one search.
 constexpr uint64_t kMaxSteps = 100'000'000;
-// Ends of groups that are remembered in one search.
+// The most ends of groups that one search remembers.
 constexpr std::size_t kMaxEvents = 10'000'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 

@@ -21,7 +21,7 @@ namespace {
 constexpr RegexId kUnset{0xFFFFFFFFu};
 // Stands for rest() until its node is needed.
 constexpr RegexId kRest{0xFFFFFFFEu};
-// Copies of the body of a counter with assertions that look at the text behind it.
+// The most copies of a counter's body. A body is copied if it has assertions that look at the text behind it.
 constexpr uint32_t kMaxUnrolled = 16;
 
 uint32_t count(uint32_t n) { return n == kNoLimit ? kUnbounded : n; }

@@ -57,12 +57,12 @@ namespace structgen {
 namespace {
 // A slot of RegexNode::next that is not computed yet.
 constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
-// Kids of one | or &.
+// The most kids of one | or &.
 constexpr uint32_t kMaxKids = 50'000;
-// The height from which on lazy & of | is multiplied out; see distributed().
+// From this height on a lazy & of | is multiplied out; see distributed().
 constexpr uint16_t kNested = 8;
 constexpr uint32_t kNestedSearches = 8;
-// New nodes between two looks at the size of the arena, which is a walk over all caches.
+// The size of the arena is looked at each time that so many nodes are new. A look walks over all caches.
 constexpr uint32_t kLook = 512;
 // The deepest recursion of a derivative. Deeper patterns are refused when the node is made.
 constexpr uint16_t kMaxHeight = 4'000;

@@ -33,7 +33,7 @@
 
 namespace structgen {
 
-// No maximum: of a counter, a length, a range of indices.
+// A counter, a length or a range of indices that has this maximum has none.
 constexpr uint32_t kUnbounded = 0xFFFFFFFFu;
 
 enum class RegexKind : uint8_t {
@@ -62,13 +62,13 @@ enum class RegexKind : uint8_t {
 struct RegexNode {
   RegexKind kind = RegexKind::kEmpty;
   bool nullable = false;
-  // Contains & or ~, so the structure does not tell whether the language is empty.
+  // True if the node contains & or ~. Then the structure does not tell whether the language is empty.
   bool boolean = false;
-  // Contains a kLazy that may be empty, so only a search tells.
+  // True if the node contains a kLazy that may be empty. Then only a search tells.
   bool lazy = false;
-  // Contains a labelled kLiteralSet or a kDone.
+  // True if the node contains a labelled kLiteralSet or a kDone.
   bool labelled = false;
-  // Plainly finitely many strings. False says nothing.
+  // True if the structure shows that there are finitely many strings. False says nothing.
   bool finite = false;
   // All spellings of each character of a set; see RegexArena::character.
   bool character = false;
@@ -90,7 +90,8 @@ struct RegexNode {
   uint8_t emptiness = 0;
   // The depth of the recursion of next().
   uint16_t height = 0;
-  // The bytes of some short string, by the structure. It guides searches and proves nothing.
+  // The length of some short string, as the structure shows it. The number guides searches and proves
+  // nothing.
   uint32_t shortest = 0;
   uint32_t a = 0,
            b = 0;  // children; kBytes: index of the set; kLiteralSet: of the set; kLazy: of its definition
@@ -103,7 +104,7 @@ struct RegexNode {
   uint32_t negation = 0;       // the kNot of this node, if there is one
   // Computed on first use: bytes of one class have one derivative.
   const ClassMap* classes = nullptr;
-  // Per class: the derivative, or kUnknownNext.
+  // The derivative by each class, or kUnknownNext.
   uint32_t* next = nullptr;
   // Computed on first use; see RegexArena::live.
   const ByteSet* live = nullptr;
@@ -181,9 +182,9 @@ class RegexArena {
   RegexId done(uint32_t label);
   // Of a state of a literal set: only those texts that are in `subset`, too.
   RegexId restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
-  // Lazy nodes. The arena keeps the definition alive. `nullable` is that of the state. `maybe_empty`
-  // false promises that no state has an empty language, which saves searches. `body` promises that
-  // RegexNode::body() is 1. `labelled`: its texts end in labels.
+  // Lazy nodes. The arena keeps the definition alive. `nullable` says whether the state may end.
+  // `maybe_empty` false promises that no state has an empty language, which saves searches. `body` promises
+  // that RegexNode::body() is 1. `labelled`: its texts end in labels.
   uint32_t define(std::unique_ptr<LazyLanguage> language);
   RegexId lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body = false,
                bool labelled = false);
@@ -220,7 +221,7 @@ class RegexArena {
   // follow. An arena that omits may also answer with a regex that is undecided(): under a complement,
   // empty() would allow too much.
   RegexId next(RegexId r, uint8_t b);
-  // The same for reading a text, where a language that is too much to tell may be left out: then it is
+  // The derivative for a text that is read. If its emptiness is too much to tell, an arena that omits gives
   // empty(). Every other result has a further byte or can end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
@@ -327,7 +328,7 @@ class RegexArena {
   RegexId any_character_{}, end_{};
   FlatMap<uint32_t, uint32_t> least_lengths_;
   FlatMap<uint32_t, bool> infinite_;
-  // See needs_escape().
+  // The answers of needs_escape().
   FlatMap<uint32_t, uint8_t> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);

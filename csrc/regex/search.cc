@@ -49,13 +49,13 @@
 namespace structgen {
 
 namespace {
-// Nodes visited by one search for emptiness.
+// One search for emptiness visits no more nodes than this.
 constexpr uint32_t kEmptinessBudget = 60'000;
-// Nodes visited by a search for a shortest text.
+// One search for a shortest text visits no more nodes than this.
 constexpr uint32_t kWitnessBudget = 4'000;
-// Parts looked at for one text. Parts are shared, so there can be exponentially many paths to them.
+// One text looks at no more parts than this. Parts are shared, so exponentially many paths may lead to them.
 constexpr uint32_t kParts = 500;
-// As kEmptinessBudget, where lazy nodes are involved: they cost more.
+// The same as kEmptinessBudget for searches that meet lazy nodes, which cost more.
 constexpr uint32_t kLazyBudget = 10'000;
 constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
@@ -63,7 +63,7 @@ constexpr const char* kTooLarge = "an intersection of patterns is too large to d
 
 // ---- emptiness ----
 
-// By structure as far as that goes. A sequence is empty if a part is; a union if all parts are.
+// The structure tells most. A sequence is empty if a part is empty, a union if all parts are empty.
 bool RegexArena::is_empty(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -157,9 +157,9 @@ bool RegexArena::promise(RegexId r, std::string_view text) {
   return true;
 }
 
-// The infinite language that r is without finitely many strings: of a derivative of "any key but these"
-// "any key". Empty: r is no such language. Of a thousand keys that are written a search would look at
-// all that go on alike.
+// If r is an infinite language without finitely many strings, the result is the infinite language: for "any
+// key but these" it is "any key". Otherwise the result is empty(). A search would look at each of a thousand
+// denied keys.
 RegexId RegexArena::infinite_part(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return empty();
@@ -329,7 +329,7 @@ bool RegexArena::needs_escape(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind == RegexKind::kAnd)
     return std::ranges::all_of(std::span(n.kids, n.n), [&](uint32_t k) { return needs_escape(RegexId{k}); });
-  // Not known.
+  // The structure does not tell, so the answer is the cautious one.
   if (n.lazy || n.kind == RegexKind::kNot) return true;
   if (const uint8_t* known = escapes_.find(r.v)) return *known != 0;
   // A derivative that is not empty() may still be an empty language. Then the answer is only too

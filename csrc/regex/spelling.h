@@ -33,7 +33,7 @@ class LiteralReader;
 struct Spelling {
   // Every way to write one character of the set.
   RegexId (*characters)(RegexArena& arena, const CodepointSet& set);
-  // A text as one would write it, without its end; null: as it is.
+  // Writes a text in its usual spelling, without its end. Null: a text is written as it is.
   std::string (*write)(std::string_view text) = nullptr;
   // The byte that ends a text; -1: nothing does.
   int end = -1;
@@ -45,7 +45,7 @@ extern const Spelling kUtf8;
 
 // One digit of a code point, in the way in which it is written.
 struct SpelledDigit {
-  // Bits of the code point that this digit decides.
+  // The number of bits of the code point that this digit decides.
   uint8_t bits;
   // True: the byte is the hex digit of high|digit, in either case. False: the byte is high|digit
   // itself.
@@ -71,7 +71,7 @@ RegexId any_text(RegexArena& arena, const Spelling& spelling);
 RegexId any_body(RegexArena& arena, const Spelling& spelling);
 // The terminator of a text: one byte, or epsilon().
 RegexId end_of(RegexArena& arena, const Spelling& spelling);
-// The text as one would write it, without its end.
+// The text in its usual spelling, without its end.
 std::string written(std::string_view text, const Spelling& spelling);
 
 }  // namespace structgen

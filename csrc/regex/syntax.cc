@@ -32,7 +32,7 @@ namespace structgen {
 
 namespace {
 
-// Groups within each other.
+// The most groups that may stand within each other.
 constexpr int kMaxGroups = 1000;
 // The largest number of a counter {n}.
 constexpr uint32_t kMaxCount = 1'000'000'000;

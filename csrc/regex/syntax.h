@@ -42,23 +42,23 @@ enum class PatternKind : uint8_t {
   kLookbehind,  // child a matches up to here; negated: does not
 };
 
-// No maximum of a counter, no longest match.
+// A counter with this maximum has none. A look-behind of this length has no longest match.
 constexpr uint32_t kNoLimit = 0xFFFFFFFFu;
 
 // A node of the syntax tree. Nodes do not change after they were made, except for `lazy`.
 struct PatternNode {
   PatternKind kind = PatternKind::kEmpty;
   bool negated = false;
-  // The subtree contains an assertion.
+  // True if the subtree contains an assertion.
   bool asserts = false;
   // kRepeat: fewer iterations are preferred. The language is the same; only groups.h asks.
   bool lazy = false;
   // A child, a set, a code point, or the index of the first kid.
   uint32_t a = 0;
   uint32_t n = 0;  // number of kids
-  // Of kRepeat; max = kNoLimit: no maximum.
+  // The bounds of a kRepeat. max = kNoLimit: no maximum.
   uint32_t min = 0, max = 0;
-  // Code points that are matched at least and at most; longest = kNoLimit: no maximum.
+  // The least and the most code points of a match. longest = kNoLimit: no maximum.
   uint32_t shortest = 0, longest = 0;
 };
 
@@ -75,7 +75,7 @@ struct Pattern {
   // The word characters of \b.
   CodepointSet word;
   uint32_t root = 0;
-  // Names of groups, each once.
+  // The names of the groups, each once.
   std::vector<std::string> names;
   // Inner groups before outer ones; see groups.h.
   std::vector<PatternGroup> groups;

@@ -52,7 +52,7 @@ std::string canonical(const Json& j, JsonRef node) {
   return {};
 }
 
-// Adds what stands in the sorted list `more` to the sorted list `to`.
+// Merges the sorted list `more` into the sorted list `to`.
 template <class T>
 void merge(std::vector<T>& to, const std::vector<T>& more) {
   const auto middle = to.insert(to.end(), more.begin(), more.end());
@@ -93,7 +93,7 @@ Captured::ValueNumber Captured::intern(const std::string& text) {
         const ValueNumber n{static_cast<uint32_t>(values_.size())};
         values_.push_back(std::move(v));
         Undo undo([&] { values_.pop_back(); });
-        // Of an array only the first item is asked about.
+        // Only the first item of an array is asked about.
         const auto& parts = values_.back().parts;
         for (std::size_t i = 0; i < (text[0] == '[' ? std::min<std::size_t>(1, parts.size()) : parts.size());
              ++i) {

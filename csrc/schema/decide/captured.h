@@ -53,14 +53,14 @@ using CapturedId = Id<struct CapturedTag>;
 
 class Captured {
  public:
-  // The part of an array that `behind` and `covered` are asked about: its first item.
+  // The name of an array's first item in the questions `behind` and `covered`.
   static constexpr std::string_view kFirstItem = "";
 
   Captured(FormulaSpace& formulas, Lowering& lowering) : formulas_(formulas), lowering_(lowering) {}
 
   // One text for all spellings of a value: {"b": 1.0, "a": "\u0041"} is {"a":"A","b":1e0}.
   static std::string canonical(std::string_view json);
-  // How a key stands in a canonical text.
+  // A key as it stands in a canonical text.
   static std::string key(std::string_view name);
 
   CapturedId add(CapturedId set, const std::string& value);
@@ -72,14 +72,14 @@ class Captured {
   // The names of the members of all objects, and the first items of all arrays.
   std::vector<std::string> keys(CapturedId set) const;
   std::vector<std::string> first_items(CapturedId set) const;
-  // Of each value with this part: what is left without it.
+  // The values of the set that have this part, each without it.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // The values of the part that make a value of the set with each of `rests`; without any of them, all
-  // values that the part has in the set.
+  // The values of the part that give a value of the set together with each of `rests`. If there are no rests,
+  // all values that the part has in the set.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
-  // The formula of exactly these values, and of all others.
+  // member(): the formula of exactly these values. The other one: the formula of all other values.
   ValueId member(CapturedId set);
   ValueId outside(CapturedId set);
   std::size_t byte_size() const { return held_ + value_index_.byte_size() + list_index_.byte_size(); }
@@ -90,20 +90,20 @@ class Captured {
   using Values = std::vector<ValueNumber>;
   struct Value {
     std::string text;
-    // Of an object its members, of an array its items under the name kFirstItem.
+    // The members of an object, or the first item of an array under the name kFirstItem.
     std::vector<std::pair<std::string, std::string>> parts;
   };
   struct Chunk {
     Values values;
     // Sorted: the parts that some value has.
     std::vector<std::string> parts;
-    // Of the strings, numbers and constants among them.
+    // The formula of the strings, numbers and constants among the values.
     ValueId simple;
     bool arrays = false, objects = false;
   };
   struct List {
     std::vector<ChunkId> chunks;
-    // This set is `before` and the value `last`.
+    // This set is the set `before` with the value `last`.
     CapturedId before;
     ValueNumber last;
   };
@@ -116,7 +116,7 @@ class Captured {
   static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
   // The value of a part; null if the value has no such part.
   const std::string* part(ValueNumber value, std::string_view name) const;
-  // The value without a part, and a value with one more.
+  // without(): the value without a part. The other one: the value with one more part.
   std::string without(ValueNumber value, std::string_view name) const;
   std::string with(const std::string& rest, std::string_view name, const std::string& value) const;
   ValueId formula(const std::vector<std::string>& texts);
@@ -132,7 +132,7 @@ class Captured {
   std::vector<List> lists_{1};
   InternTable list_index_;
   std::map<std::pair<CapturedId, std::string>, CapturedId> behind_, covered_;
-  // Bytes, an estimate.
+  // An estimate of the bytes.
   std::size_t held_ = 0;
 };
 

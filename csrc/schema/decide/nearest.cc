@@ -17,11 +17,11 @@
 namespace structgen {
 
 namespace {
-// Steps of one distance().
+// The most steps of one distance().
 constexpr uint32_t kMaxSteps = 3'000;
-// Members beyond the lower bound up to which the search deepens.
+// The search deepens until it writes so many members more than the lower bound.
 constexpr uint32_t kMaxMembers = 40;
-// Names and classes that useful() returns at most.
+// useful() returns at most so many names and classes.
 constexpr std::size_t kEnough = 3;
 }  // namespace
 
@@ -101,7 +101,7 @@ uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   return out;
 }
 
-// The rest, and the required names of the static part that were not written.
+// The conditions that are still to be met: the rest, and the required names that were not written.
 TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
   const Bits& used = bits_[st.used.v];
@@ -112,7 +112,7 @@ TypedId Objects::demanded(const ObjectState& st) {
   return formulas_.all_of(kids);
 }
 
-// Without a rest: the number of required names that are missing.
+// If the plan has no rest, this is the number of required names that are missing.
 uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -140,7 +140,7 @@ void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<R
   }
 }
 
-// The fallback: offers whose key some count asks for.
+// The offers whose key some count asks for. They are taken if the distance is not known.
 Offers Objects::wanted_offers(ObjectId s) {
   Offers out = offers(s);
   const ObjectState st = states_[s.v];

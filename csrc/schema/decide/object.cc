@@ -21,17 +21,13 @@
 // that nothing tells apart together (take_alike), and tries the others one by one (some_member).
 //
 // Invariants.
-// - Each step of search() lowers a count, so it ends. A member that meets no count could be dropped
-// from any
-//   object that satisfies the formula, so a search that never writes such members misses nothing.
-// - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted
-// (solve.cc).
-// - Judges::possible pretends that no key is written. Written keys only take possibilities away, so its
-// "no" is
-//   right.
-// - A state knows the texts of the free keys that were written (`written`), or that there is one that
-// it does
-//   not know (`unknown_key`). In the second case the next free key may be a duplicate, and the mask tries its
+// - Each step of search() lowers a count, so it ends. A member that meets no count can be dropped from any
+//   object that satisfies the formula. So the search never writes such members and misses nothing.
+// - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted (solve.cc).
+// - Judges::possible pretends that no key is written. Written keys only take possibilities away, so a no of
+//   that question is right.
+// - A state knows the texts of the free keys that were written (`written`), or it knows that one text is not
+//   known (`unknown_key`). In the second case the next free key may be a duplicate, and the mask tries its
 //   text (mask/fill.h).
 // - An object that must not equal a captured value has the set of those that agree with what was
 //   written (`outside`). The plan and the search know nothing of it: a member is refused where all that
@@ -58,9 +54,9 @@
 namespace structgen {
 
 namespace {
-// Members that search() writes one after the other.
+// search() writes at most so many members one after the other.
 constexpr uint32_t kMaxSearchDepth = 1'000;
-// From this many conjuncts on they are looked up by name (Parts).
+// If there are so many conjuncts or more, they are looked up by name (Parts).
 constexpr std::size_t kFewParts = 32;
 }  // namespace
 
@@ -235,7 +231,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  // True: keys that are not alike could help, too.
+  // True if other keys could help, too.
   bool more = false;
   bool exact = true;
   Gone after = gone;
@@ -436,7 +432,7 @@ CapturedId Objects::values_of(ObjectId s, std::string_view name) {
 
 ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
 
-// The steps with which the object can still end outside of the set; each leaves the set as it is.
+// The steps after which the object can still end outside of the set. The set does not change.
 std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
   if (set.v == 0) return steps;
   const std::string key = Captured::key(name);
@@ -453,7 +449,8 @@ std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name,
   return out;
 }
 
-// Free keys of captured values behind which the object could only become one of them.
+// The free keys that may not be written, because behind each of them the object could only become a captured
+// value.
 std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   std::vector<std::string> out;
   const ObjectState st = states_[s.v];

@@ -43,7 +43,8 @@ struct ObjectState {
   // True: a free key was written whose text this state does not know (a mask walks blindly,
   // mask/fill.h).
   bool unknown_key = false;
-  // What is left of the captured values that the object must not equal (schema/decide/captured.h).
+  // The captured values that the object must not equal, each without what was written
+  // (schema/decide/captured.h).
   CapturedId outside;
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
 };
@@ -66,7 +67,7 @@ struct Offers {
 struct Situation {
   PlanId plan;
   TypedId rest;
-  // As in ObjectState.
+  // The same as in ObjectState.
   BitsId used, taken;
   friend bool operator==(const Situation&, const Situation&) = default;
 };
@@ -94,7 +95,7 @@ class Objects {
   // Names that were written or passed over.
   const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }
   ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
-  // Below: for the shortest completion (nearest.cc).
+  // The functions from here on serve the shortest completion (nearest.cc).
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
   // The least number of members after which the object may close, whatever their order; kFar: not found
   // within the limit of steps.
@@ -123,7 +124,7 @@ class Objects {
   RegexId free_language(ObjectId s, KeyClassId cls);
   // The same keys as plain texts, without a closing quote.
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
-  // A lower bound of how many those are, or kEndless.
+  // A lower bound of the number of these keys, or kEndless.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 
@@ -170,7 +171,7 @@ class Objects {
   BitsId intern_bits(const Bits& b);
   WrittenId write_key(WrittenId written, const std::string& text);
   const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);
-  // With `first` one cell, or none, is enough.
+  // With `first` at most one cell is made.
   std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);
   bool has_cell(ObjectId s, PlanNameId name);
   const std::vector<Cell>& free_cells(ObjectId s, KeyClassId cls);
@@ -183,14 +184,13 @@ class Objects {
   std::vector<std::unique_ptr<Offers>> offers_;
   std::deque<Bits> bits_;
   InternTable bits_index_;
-  // Per set of written keys: literal tables whose sizes double, so that n keys take n log n memory in
-  // all.
+  // The literal tables of each set of written keys. Their sizes double, so n keys take n log n memory in all.
   std::vector<std::vector<uint32_t>> written_{{}};
   InternTable written_index_;
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    // Fewer members than `not_within` are known not to do; `within` members do.
+    // Fewer than `not_within` members do not suffice; `within` members do.
     uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;

@@ -21,8 +21,7 @@
 // each other, the names on which they do have no order.
 //
 // Invariants.
-// - Names are sorted by text, like their literal table, so a label of the table is an index of the
-// plan.
+// - Names are sorted by text, like their literal table, so a label of the table is an index of the plan.
 // - Classes are disjoint and never empty. Together with the names they contain every key.
 // - `required`, `value` and `rest` together say what `formula` says.
 //
@@ -50,9 +49,9 @@ namespace structgen {
 
 namespace {
 constexpr std::size_t kMaxClasses = 256;
-// Classes of at most so many keys are written out as names.
+// A class of at most so many keys is written out as names.
 constexpr uint32_t kFiniteClass = 64;
-// Nodes that the search for the keys of a class may visit.
+// The search for the keys of a class visits at most so many nodes.
 constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 
@@ -327,7 +326,8 @@ void Plans::take_apart(Plan& plan) {
 
 // ---- questions ----
 
-// By structure; a language is decided by the class's bits or by matching the name, which is remembered.
+// Follows the structure of the region. A language is decided by the bits of the class, or by a match of the
+// name, which is remembered.
 bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
@@ -395,8 +395,8 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
   return derive(plan, p, name, cls, memo);
 }
 
-// By structure: a count whose region contains the key asks for its value and goes down by one
-// (FormulaSpace::counted). Everything else keeps its kids' derivatives.
+// Follows the structure of the formula. A count whose region contains the key asks for its value and goes
+// down by one (FormulaSpace::counted). Any other node is made of the derivatives of its kids.
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];

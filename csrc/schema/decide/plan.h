@@ -1,5 +1,5 @@
-// The facts about an object formula that are computed once: its names and their order, classes of other
-// keys, the values of each, and its derivative by a key.
+// Plans: what is computed once for an object formula. A plan has the names and their order, the classes of
+// other keys, the values of each, and the derivative by a key.
 //
 // In: formulas of objects. Out: plans, interned. A formula is taken apart into a *static* part ("every
 // key of this region satisfies V", "this name is required" where nothing else counts the name) and a
@@ -30,22 +30,22 @@ using ChainId = Id<struct ChainTag>;
 // A part of a conjunction: an index of Parts::kids.
 using PartId = Id<struct PartTag>;
 
-// A set of names of a plan, one bit each; where it is a list of counts, one word per class.
+// A set of names of a plan, one bit for each name. A list of counts has one word for each class.
 using Bits = std::vector<uint64_t>;
 inline bool has_bit(const Bits& b, PlanNameId i) { return (b[i.v >> 6] >> (i.v & 63)) & 1; }
 inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); }
 
 constexpr PlanNameId kNoName{0xFFFFFFFFu};
 constexpr ChainId kNoChain{0xFFFFFFFFu};
-// So many keys that they are never used up.
+// The number of keys of a class that is never used up.
 constexpr uint64_t kEndless = ~0ull;
 
 // Keys that are no names of the plan and that none of its regions tells apart: with
 // "patternProperties": {"^x": ...} all free keys that begin with x are one class, all others another.
 struct KeyClass {
-  // Body and closing quote. The names of the plan are not excluded yet.
+  // The keys with their closing quotes. The names of the plan are not excluded yet.
   RegexId language;
-  // Per pattern (leaf of the plan): whether the keys match it.
+  // For each pattern (leaf of the plan): whether the keys match it.
   std::vector<bool> in;
   // How many keys there are, without the names of the plan.
   uint64_t keys = kEndless;
@@ -56,7 +56,7 @@ struct KeyClass {
 // Everything about an object formula that does not depend on the members written so far. `classes` and
 // the fields that depend on them are made when first needed (Plans::find_classes).
 struct Plan {
-  // Without kOrder, which is in the chains.
+  // The formula without kOrder. The order is in the chains.
   TypedId formula;
   // The part of the formula that is derived by each key.
   TypedId rest;
@@ -67,9 +67,9 @@ struct Plan {
   uint32_t table = 0;
   // Names whose order among each other is fixed, in this order.
   std::vector<std::vector<PlanNameId>> chains;
-  // Per name, or kNoChain.
+  // The chain of each name, or kNoChain.
   std::vector<ChainId> chain_of;
-  // Per name: its index in its chain.
+  // The index of each name in its chain.
   std::vector<uint32_t> position;
   // The formulas of the regions that are languages: the patterns of the schema.
   std::vector<ValueId> leaves;
@@ -79,14 +79,14 @@ struct Plan {
   bool limited = false;
   // Names that the static part requires.
   Bits required;
-  // Per name: the condition of the static part on its value.
+  // The condition of the static part on the value of each name.
   std::vector<ValueId> value;
-  // Per name, whether `value` has a value: 0 unknown, 1 no, 2 yes.
+  // For each name: whether some value meets `value`. 0: not known, 1: no, 2: yes.
   std::vector<uint8_t> ok;
   std::vector<ValueId> class_value;
 
   bool pure() const { return rest == FormulaSpace::yes(); }
-  // Words of a bitset over the names.
+  // The number of words of a bitset over the names.
   std::size_t words() const { return (names.size() + 63) / 64 + 1; }
   // The index of a name, or kNoName.
   PlanNameId find(std::string_view text) const;
@@ -96,11 +96,11 @@ struct Plan {
 // touches few.
 struct Parts {
   std::vector<TypedId> kids;
-  // Kids that the object as it is does not satisfy yet.
+  // The kids that the object does not satisfy yet.
   std::vector<PartId> open;
-  // Kids with a region that is no list of names: every key may change them.
+  // The kids with a region that is no list of names. Every key may change them.
   std::vector<PartId> wide;
-  // Keyed by name: kids with a list of names that contains it.
+  // For each name the kids with a list of names that contains it.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
   // Kids that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;
@@ -157,7 +157,7 @@ class Plans {
   std::vector<std::unique_ptr<Plan>> plans_;
   FlatMap<uint32_t, PlanId> plan_index_;
   FlatMap<uint64_t, bool> region_names_;
-  // The latest ones; the table is emptied when it is full.
+  // The latest tables. When there are too many, all are forgotten.
   std::unordered_map<uint64_t, std::shared_ptr<const Parts>> parts_;
 };
 

@@ -23,12 +23,11 @@
 // same schema has no value.
 //
 // Invariants.
-// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns "too much" into "no", where
-// leaving
-//   out is sound (a world that omits, base/effort.h).
-// - A yes is stored. A no is stored only if no formula that is still open was asked on the way (low_):
-// the open
-//   formula may yet have a value, and then this one may, too.
+// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns "too much" into "no", and only in a
+//   world that omits (base/effort.h).
+// - A yes is stored. A no is stored only if no formula that is still open was asked on the way (low_). An
+// open
+//   formula may yet have a value, and then this one may have a value, too.
 // - Cells may overlap. The parser keeps all of them as alternatives.
 // - Memos get an entry when its value is there, and depths are restored when something throws.
 //
@@ -39,8 +38,7 @@
 // would end a text that has work left.
 //
 // Rejected.
-// - The whole formula in disjunctive form: exponential in the unions around it, and made before it is
-// needed.
+// - The whole formula in disjunctive form: exponential in the unions around it, and made before it is needed.
 // - Storing every no: whether a recursive schema has a value would depend on who asked first.
 #include "schema/decide/solve.h"
 
@@ -57,19 +55,19 @@
 namespace structgen {
 
 namespace {
-// Steps between two calls of refill().
+// The most steps between two calls of refill().
 constexpr uint64_t kBudget = 1'200'000;
 // Values that contain each other and must all exist: {"required": ["a"]} in {"required": ["a"]} ...
 constexpr uint32_t kMaxDepth = 1'500;
-// Applicators in place within each other, such as `allOf` in `allOf`.
+// The greatest depth of applicators in place, such as `allOf` in `allOf`.
 constexpr uint32_t kMaxRestrictDepth = 2'000;
 constexpr std::size_t kMaxCells = 3'000;
-// Steps that exclusive() gives to the plain way before it takes its own.
+// exclusive() tries the plain way for so many steps before it takes its own.
 constexpr uint32_t kTrialSteps = 200;
-// Branches of exactly-one that may hold beside one of them.
+// At most so many other branches of an exactly-one may hold beside a branch.
 constexpr std::size_t kMaxRivals = 2;
-// From this many branches on that ask about the value, and as many different questions, exclusive() is
-// tried before split_by_truth().
+// If so many branches ask about the value, and with as many different questions, exclusive() is tried before
+// split_by_truth().
 constexpr uint32_t kManyBranches = 6;
 }  // namespace
 
@@ -123,7 +121,8 @@ TypedId Solver::restrict(ValueId v, Kind k) {
     }
 }
 
-// By structure. An atom of kind k stays as it is, an atom of another kind becomes true.
+// Follows the structure of the formula. An atom of kind k stays as it is, an atom of another kind becomes
+// true.
 TypedId Solver::restrict_once(ValueId v, Kind k) {
   check_depth();
   const Formula f = formulas_[v];
@@ -260,7 +259,7 @@ TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_
   return out;
 }
 
-// The v of "not val(v)"; none where p is anything else.
+// The v of p = "not val(v)". No value if p has another form.
 std::optional<ValueId> Solver::denied_val(TypedId p) const {
   if (formulas_[p].op != Op::kNot) return std::nullopt;
   const Formula& denied = formulas_[formulas_.kids(p)[0]];

@@ -93,7 +93,7 @@ class Solver {
   // The ways to write the next item of any array formula.
   std::vector<ItemCell> item_cells(TypedId p);
 
-  // ---- captured values that are left out; answered by Unique ----
+  // ---- captured values that are left out (Unique answers) ----
   Captured& captured() const;
   Outside outside_of(TypedId p);
   // True if some object or array satisfies `p` and is not in the set.
@@ -113,7 +113,7 @@ class Solver {
     Judge possible;
     // Set to true by a caller that needs no more cells.
     const bool* enough = nullptr;
-    // Steps left for a trial, after which the caller takes another way.
+    // The steps that a trial has left. After them the caller takes another way.
     uint32_t* trial = nullptr;
     // Cells that are too much to tell are omitted, see attempt(). Not for a search, whose "no" must be
     // exact.
@@ -130,8 +130,7 @@ class Solver {
   // refill().
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
-  // The first schema that the formula names, at most `levels` connectives deep: where an error is to be
-  // reported.
+  // The first schema that the formula names, at most `levels` connectives deep. Errors name this schema.
   std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
@@ -142,7 +141,7 @@ class Solver {
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
-  // Bytes of the answers about formulas, objects and arrays.
+  // The bytes of the answers about formulas, objects and arrays.
   std::size_t byte_size() const;
   Unique& unique() const { return *unique_; }
   FormulaSpace& formulas() { return formulas_; }

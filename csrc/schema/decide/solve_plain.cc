@@ -1,5 +1,4 @@
-// Formulas of which it is plain that some value satisfies them. The solver makes no restriction and no
-// plan for those.
+// Finds formulas that some value plainly satisfies. For them the solver makes no restriction and no plan.
 //
 // In: a formula of any value. Out: true where a value is seen at once; false means that the solver has
 // to look. Cost: linear in the atoms. Most schemas are a type with at most one condition, or an object
@@ -24,7 +23,7 @@ bool Solver::plainly_nonempty(ValueId v) {
     if (lowering_.broken(s.location())) return false;
     v = lowering_.lower(s.location());
   }
-  // Which values are left out is not plain.
+  // The values that are left out cannot be seen at once.
   if (formulas_[v].has & kHasOutside) return false;
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
   for (ValueId k : formulas_.conjuncts(v)) {

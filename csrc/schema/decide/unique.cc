@@ -19,12 +19,10 @@
 // captured values, the values of a formula (domain), unique(C), not unique(C).
 //
 // Invariants.
-// - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same
-// items.
+// - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
 // - A formula says "none of the captured values" only as a conjunct of its own (outside_of); elsewhere
 //   it is spelled out. decide/captured.h says what becomes of it when a part is written.
-// - plain_cells() and reachable() may return scratch space if the answer must not be stored: callers
-// copy it.
+// - plain_cells() and reachable() may return scratch space if the answer must not be stored. Callers copy it.
 //
 // Costs. Captured values: schema/decide/captured.h. Matching (greedy, then augmenting paths) only looks at
 // items whose values can be listed; an item with more values than the array can use (`abundant`) always finds
@@ -51,10 +49,9 @@
 namespace structgen {
 
 namespace {
-// Domains are enumerated up to at least this many values, so that a longer array asks for a new one
-// rarely.
+// At least so many values of a domain are enumerated, so that a longer array seldom needs a new enumeration.
 constexpr uint32_t kMinCap = 64;
-// States of an array, and values of a domain, beyond which a question is too complex.
+// A question is too complex if an array has more states than this, or a domain more values.
 constexpr std::size_t kMaxReachable = 5'000;
 constexpr uint32_t kMaxValues = 1u << 20;
 }  // namespace
@@ -240,7 +237,7 @@ const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   });
 }
 
-// What may still be written of an object, each as an object of its own.
+// The rests of an object that may still be written, each as an object of its own.
 const Unique::Domain& Unique::left(ObjectId state, uint32_t cap) {
   return listed(left_, state, cap, [&](uint32_t most, Domain& d) {
     enumerate_object(state, most, d);
@@ -413,8 +410,8 @@ bool Unique::some_outside(Kind kind, TypedId p, CapturedId set) {
   return set.v == 0 || some_outside(only(kind, p), set, {});
 }
 
-// `next` leaves nothing out. With "a" written, {"b": 1} and {"b": 2} may still come behind: a value v of
-// "a" is refused if both {"a": v, "b": 1} and {"a": v, "b": 2} are in the set.
+// `next` leaves no captured value out. With "a" written, {"b": 1} and {"b": 2} may still come behind: a value
+// v of "a" is refused if both {"a": v, "b": 1} and {"a": v, "b": 2} are in the set.
 ValueId Unique::apart(CapturedId set, std::string_view key, ObjectId next) {
   const Domain& rests = left(next, captured_.size(set) + 1);
   if (rests.abundant) return FormulaSpace::yes();
@@ -436,7 +433,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // The items behind depend on this one.
+    // The items behind this one depend on its value.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {

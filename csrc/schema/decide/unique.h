@@ -48,8 +48,8 @@ class Unique {
   TypedId extend(TypedId rest, std::string_view text);
   // True if another item may follow whatever the last item was. False: it depends on the item's text.
   bool surely_more(TypedId rest);
-  // True if the item only had to differ from others. Then a captured item that differs from all others
-  // is in nobody's way.
+  // True if the item only had to differ from others. Then an item that differs from all others changes
+  // nothing for later items.
   bool asks_apart(TypedId rest) { return parts(outside_of(rest).rest).mode != kRepeat; }
   // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
@@ -65,13 +65,13 @@ class Unique {
   // The captured values that p leaves out, and p without that condition.
   Outside outside_of(TypedId p);
   Captured& captured() { return captured_; }
-  // The two are Solver's.
+  // The questions of the same names of Solver.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
   // The first items of the arrays that p leaves out.
   CapturedId first_items(TypedId p) { return captured_.covered(outside_of(p).set, Captured::kFirstItem, {}); }
-  // The cell with an item that no array of those left out has in this place. Such an item need not be
-  // captured for their sake.
+  // The cell, but with an item that none of the arrays that are left out has in this place. Such an item
+  // need not be captured for their sake.
   ItemCell fresh(const ItemCell& cell);
   // Every value of a formula, as canonical texts. False: there are `most` or more, or it is too much to
   // tell.
@@ -92,9 +92,9 @@ class Unique {
     uint32_t cap = 0;
     std::vector<std::string> values;
   };
-  // Of one matching: items with the same formula.
+  // A group of a matching: items with the same formula.
   using GroupId = Id<struct GroupTag>;
-  // Of one matching: a value that is scarce, because an item with few values may need it.
+  // A scarce value of a matching. An item with few values may need it.
   using ScarceId = Id<struct ScarceTag>;
   struct Group {
     uint32_t count;
@@ -149,7 +149,7 @@ class Unique {
   // Numbers with one lexeme per value; empty(): not made yet.
   RegexId plain_numbers_{};
   mutable bool asked_alike_ = false;
-  // Bytes of values, lists and cells, an estimate.
+  // An estimate of the bytes of values, lists and cells.
   std::size_t held_ = 0;
 };
 

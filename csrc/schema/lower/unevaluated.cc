@@ -11,9 +11,9 @@
 namespace structgen {
 
 namespace {
-// Groups of keys, or of items, of one object. Each is a conjunct of the formula.
+// The most groups of keys, or of items, of one object. Each group is a conjunct of the formula.
 constexpr std::size_t kMaxGroups = 4'096;
-// Subschemas in place below each other.
+// The greatest depth of subschemas in place.
 constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 

@@ -21,9 +21,9 @@
 namespace structgen {
 
 namespace {
-// Digits of a bound.
+// The most digits of a bound.
 constexpr int64_t kFarBound = 30;
-// Digits of a divisor that may stand beside a bound of kFarBound digits or more.
+// Beside a bound of kFarBound digits or more a divisor has at most so many digits.
 constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
@@ -127,7 +127,7 @@ bool Numbers::counts_digits(TypedId p) {
 // How many digits the numbers of a formula have in all; a number like 1e300 counts with its exponent.
 uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
-  // Counting stops here: more makes no difference.
+  // Counting stops here, because a larger number makes no difference.
   constexpr uint32_t kMany = 4096;
   const Formula f = formulas_[p];
   if (row(f.op).family == Family::kNumber && f.op != Op::kInteger) {

@@ -54,7 +54,7 @@ class Numbers {
     std::optional<NumberLanguage::Bound> low, high;
     // The common multiple of `integer` (which is the divisor 1) and the divisors 10^-k.
     std::optional<Decimal> easy;
-    // False: that multiple has too many digits.
+    // False: the multiple has too many digits.
     bool joined = true;
     // How many divisors the conjunction has in all.
     uint32_t divisors = 0;

@@ -11,7 +11,6 @@
 //
 // Rejected: a smallest contradictory set of keywords. `structgen lint` finds those, with many more
 // questions.
-// parts contradict each other, neither is empty, and the schema that holds both is named.
 #include "schema/write/diagnosis.h"
 
 #include <algorithm>

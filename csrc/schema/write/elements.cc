@@ -35,7 +35,7 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
 
 namespace {
 
-// Names on offer that still have an alternative each.
+// If at most so many names are on offer, each of them has an alternative of its own.
 constexpr std::size_t kListed = 500;
 
 // An ECMA pattern that finds any of the texts, with special characters escaped.
@@ -52,7 +52,7 @@ std::string found_in(const std::vector<std::string>& texts, const std::vector<st
   return out;
 }
 
-// The kinds of JSON values that are written in this way, as a mask.
+// The kinds of JSON values that a layout writes in one way, as a mask.
 uint32_t kinds(std::size_t written) {
   switch (static_cast<Written>(written)) {
     case Written::kText: return kind_bit(Kind::kString);
@@ -163,7 +163,6 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
 
 // True if the object or array may end here. In a `bare` layout an empty one is written by add_inside(),
 // because its marks stand next to each other.
-// blank and is written elsewhere.
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
   if (first && layout_.elements->text.bare) return false;

@@ -30,17 +30,17 @@ constexpr std::size_t kWritten = 6;
 template <class Mark>
 struct ElementMarks {
   Mark before{}, middle{}, close{};
-  // Used in nested layouts alone.
+  // The marks around an item. Nested layouts alone have them.
   Mark item{}, item_close{};
   std::array<Mark, kWritten> after{};
-  // Between a value and what closes its member or item.
+  // The mark between a value and the mark that closes its member or item.
   std::array<Mark, kWritten> ends{};
   // Blanks between elements, and around values that are JSON.
   Mark blank{};
-  // Stands in front of every member and item but the first.
+  // The mark in front of every member and item but the first.
   Mark between{};
 
-  // Calls f(mark) for all of them, in one order for every type of mark.
+  // Calls f(mark) for all marks. The order is the same for every type of mark.
   template <class F>
   void for_each(F&& f) {
     for (Mark* m : {&before, &middle, &close, &item, &item_close, &blank, &between}) f(*m);

@@ -54,13 +54,13 @@ namespace {
 // The most blanks of a flexible gap. There is a bound because models that may write blanks go on until
 // their budget is used up. The bound leaves room for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
-// Strings around a text. A quote inside of five strings takes 32 bytes.
+// A text may stand inside of at most so many strings. A quote inside of five strings takes 32 bytes.
 constexpr uint32_t kMostInside = 5;
-// In a string: at most so many names have an alternative each.
+// Inside of a string at most so many names have an alternative each.
 constexpr std::size_t kApart = 64;
-// Bytes of a pattern that an error quotes.
+// An error quotes at most so many bytes of a pattern.
 constexpr std::size_t kShown = 80;
-// The three constants in JSON and in Python.
+// How the three constants are written in JSON and in Python.
 constexpr std::pair<Kind, std::array<std::string_view, 2>> kConstants[] = {
     {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
 }  // namespace
@@ -133,8 +133,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     strings_ = std::make_unique<Texts>(formulas_, regexes_, kUtf8);
     keys_ = std::make_unique<Texts>(formulas_, regexes_, *layout_.elements->text.keys);
   }
-  // The order of the errors matters: a broken reference explains why there is no value, "no value" does
-  // not.
+  // The order of the errors matters: a broken reference explains why there is no value.
   placed([&] {
     const Omissions omissions(solver_.omitted());
     if (solver_.nonempty(root)) return;
@@ -310,7 +309,7 @@ void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Al
   if (out.ends.empty()) expand_keys(r, out);
 }
 
-// Bytes of a name with its quotes, escapes and punctuation, at least.
+// A lower bound of the bytes of a name with its quotes, escapes and punctuation.
 uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32_t depth) {
   uint64_t out = 1;
   for (char c : plan.texts[name.v]) out += c == '"' || c == '\\' ? 2 : static_cast<uint8_t>(c) < 0x20 ? 6 : 1;
@@ -664,7 +663,7 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
 std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
                                                           bool nearest) {
   uint32_t least = Objects::kFar;
-  // The nearest end may be a captured value.
+  // The object at the nearest end may equal a captured value.
   if (std::ranges::any_of(steps, &Objects::Step::capture)) return steps;
   if (nearest && steps.size() > 1)
     for (const Objects::Step& step : steps)

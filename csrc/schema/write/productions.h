@@ -120,9 +120,9 @@ class JsonProductions : public Productions {
     RuleKind kind;
     // The subject of the rule; the functions above give the type.
     uint32_t a, b = 0;
-    // How deeply it is nested; only in pretty layout.
+    // The depth of nesting. Pretty layout alone uses it.
     uint32_t depth = 0;
-    // In how many strings it stands, each of which holds the JSON text of the next.
+    // The number of strings around it. Each of them holds the JSON text of the next.
     uint32_t inside = 0;
     friend bool operator==(const Rule&, const Rule&) = default;
   };
@@ -156,7 +156,7 @@ class JsonProductions : public Productions {
   // it.
   bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
-  // Bytes of a member without its value, at least.
+  // A lower bound of the bytes of a member without its value.
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
   // Change the constants of a text between JSON (`null`) and the way they are written here (`None`).
   std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
@@ -206,7 +206,7 @@ class JsonProductions : public Productions {
   // Texts that contain none of the excluded ones; empty(): nothing is excluded.
   RegexId clean_ = RegexArena::empty();
   FlatMap<uint32_t, RegexId> cleaned_;
-  // Per plan: an index of unclean_names_.
+  // For each plan an index of unclean_names_.
   FlatMap<uint32_t, uint32_t> unclean_;
   std::vector<Bits> unclean_names_;
   // Strings and keys as elements write them.
