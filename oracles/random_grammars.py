@@ -1,9 +1,10 @@
 """Random context-free grammars, and an oracle of what they mean under each lexer.
 
 A grammar has rules (trees) and terminals; empty, unit, left-recursive (hidden as well) and ambiguous rules
-are common. `lark` and `gbnf` write it. `Oracle` says whether a text belongs to it: a table of what each
-rule can read from each place is filled until nothing changes, and a terminal is matched by Python's `re`, by
-the definition in docs/grammars.md. It knows no derivatives, stacks, automata or left-corner transforms.
+are common. `lark` and `gbnf` write a grammar in a dialect. `Oracle` says whether a text belongs to it: a
+table of what each rule can read from each place is filled until nothing changes, and a terminal is matched
+by Python's `re`, by the definition in docs/grammars.md. It knows no derivatives, stacks, automata or
+left-corner transforms.
 
 `python -m oracles.random_grammars DIALECT FIRST COUNT` checks seeds in a process of its own, because a
 mistake may end the process, and prints a line a failure. `failures` runs that and goes on after a crash.

@@ -75,7 +75,7 @@ class Constraint:
         """The grammar over the compiler's vocabulary.
 
         Args:
-            options: those of `JsonOptions` that are not as `WRITTEN` has them.
+            options: the fields of `JsonOptions` that differ from `WRITTEN`.
             style: the style of tool calls if the constraint names none.
             reasoning: how the model thinks before it answers; the grammar is that of thoughts and answer.
 

@@ -30,11 +30,11 @@ thread_local uint32_t depth = 0;
 void exit_gate() { inside.fetch_sub(1); }
 
 #ifndef _WIN32
-// Of the fork under way: no thread is in a section.
+// Whether every thread has left its section for the fork under way.
 bool all_left;
 
-// A fork from inside of a section only waits for the other threads. An atomic cannot be waited for with
-// a time limit, so this looks again and again, less and less often.
+// If the thread that forks is itself in a section, only the other threads are waited for. An atomic cannot be
+// waited for with a time limit, so this looks again and again, less and less often.
 void prepare() {
   using Clock = std::chrono::steady_clock;
   one_fork.lock();

@@ -86,7 +86,7 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open,
   }
 }
 
-// The same from one entry on, whose top symbol reads none of `captured`.
+// The same as go_down(), but it begins at one entry of the stack, whose top symbol reads none of `captured`.
 void Rest::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
                  std::vector<Symbol>& above, Alternatives& out) {
   if (e.top.kind() == Symbol::kCapture) ++open;

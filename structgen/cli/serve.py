@@ -19,8 +19,8 @@ from structgen.serve.options import ServerOptions, mcp_servers
 from .common import OK, Commands, Failure, add_strictness, load_model, note
 
 _KEY = "STRUCTGEN_API_KEY"
-_LOCAL = ("127.0.0.1", "::1", "localhost")  # what --host may be for this machine alone
-_LOCAL_NAMES = ("127.0.0.1", "[::1]", "localhost")  # and how requests write it
+_LOCAL = ("127.0.0.1", "::1", "localhost")  # values of --host that only this machine can reach
+_LOCAL_NAMES = ("127.0.0.1", "[::1]", "localhost")  # the same hosts as a request names them
 _DEFAULTS = ServerOptions()
 _MEGABYTE = 1 << 20
 _NUMBERS = {  # fields of `ServerOptions` that are numbers, by what the command says of them

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..speculation.tree import DraftTree
     from ..vocabulary import Vocabulary
 
-_BEST = 8  # the most allowed tokens listed
-_REFUSED = 6  # the most forbidden tokens listed
+_BEST = 8  # the list of allowed tokens has at most so many
+_REFUSED = 6  # and that of forbidden ones so many
 _TAKEN = 0.01  # a mask that forbids at least this probability counts as a constraint
 
 _Row = npt.NDArray[np.float32]

@@ -67,7 +67,7 @@ def register() -> None:
 
 
 def _create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any) -> Any:
-    """The backend as SGLang asks for it."""
+    """Makes the backend; SGLang calls this with arguments of its own choice."""
     from sglang.srt.runtime_context import get_serving
 
     serving = get_serving()

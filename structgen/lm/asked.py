@@ -75,7 +75,7 @@ def ask(
     """Compiles the constraint and reads the prompt.
 
     Args:
-        json: those of `JsonOptions` that are not as `json_options.WRITTEN` has them.
+        json: the fields of `JsonOptions` that differ from `json_options.WRITTEN`.
         reasoning: how the model thinks, as `reasoning_of` reads it.
         max_tokens, answer_tokens: tokens of the whole text, and those that thoughts leave to the answer.
         complete: whether thoughts have to end in time for an answer of any text, too.

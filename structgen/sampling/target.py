@@ -374,7 +374,10 @@ class Target:
         return isinstance(self.grammar, AnyText) or cursor.matcher.validate_tokens([token]) == 1
 
     def sync(self, cursor: Cursor) -> None:
-        """Moves the context and the matcher up to the tokens. Known prefixes do not move them."""
+        """Moves the context and the matcher of a cursor to the end of its tokens.
+
+        A step to a prefix that is known leaves them where they are, until they are needed.
+        """
         behind = cursor.tokens[cursor.synced :]
         if cursor.context is None:
             cursor.context = self.start

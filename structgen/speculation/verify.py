@@ -155,7 +155,7 @@ class Drawer:
         return fits
 
     def _few(self, scores: Scores, place: int, position: int, mask: npt.NDArray[np.int32]) -> int:
-        """The draw from the allowed rows of the head, or from all where many are allowed."""
+        """The draw from the scores of the allowed tokens alone; from the whole vector if many are allowed."""
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little", count=self._size)
         ids = np.flatnonzero(bits)
         if len(ids) > self._restricted:

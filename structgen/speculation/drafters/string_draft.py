@@ -5,9 +5,9 @@ with it, summed over the draft model's ways to write that text. Cost: up to `for
 model a node, a pass over both vocabularies; tables of prefixes once a pair of vocabularies.
 
 Timor et al. 2025, *Accelerating LLM inference with lossless speculative decoding algorithms for
-heterogeneous vocabularies* (string-level rejection, SLRS). The draft model writes its tokens until no token
-of the target of at most `longest` bytes goes on from what is written. The draft is the longest token of the
-target that begins the string. Its probability
+heterogeneous vocabularies* (string-level rejection, SLRS). The draft model writes a string of its own
+tokens, until no token of the target (of at most `longest` bytes) begins with the string and is longer. The
+draft is the longest token of the target with which the string begins. Its probability
 
     psi(t) = sum of prod q(d_i | d_1 .. d_(i-1)) over the strings d_1 d_2 .. that begin with t
 
