@@ -373,7 +373,7 @@ Rest ::= "" | "abc" Rest | "def" Rest | "b" Rest
 
 
 def toy(seed: int = 0) -> Task:
-    """The table with the language  (a|ab|c)(d|e|f)?(abc|def|b)*  up to 8 tokens: distortion is strong."""
+    """A table as the model, under (a|ab|c)(d|e|f)?(abc|def|b)* in 8 tokens; masks distort its law much."""
     lm = Toy(seed)
     grammar = sg.Compiler(lm.vocabulary).regex(r"(a|ab|c)(d|e|f)?(abc|def|b)*")
     return Task("toy", lm, [], grammar, 8, rules_of(_TOY))

@@ -70,7 +70,7 @@ class Error : public std::exception {
     for_the_caller_ = true;
     return std::move(*this);
   }
-  // True if the answer was only too much to tell.
+  // True if the question took too much work, so that the error says nothing about its answer.
   bool is_limit() const {
     if (for_the_caller_) return false;
     return kind_ == ErrorKind::kBudgetExceeded || kind_ == ErrorKind::kSchemaTooComplex;

@@ -54,7 +54,8 @@ auto interruptible(F&& f) {
   }
 }
 
-// f(), which is Python code, with megabytes of stack: on a thread of its own if this one has little.
+// Calls f, which is Python code, with megabytes of stack. If this thread has little left, f runs on a
+// thread of its own.
 nanobind::object with_python_stack(const nanobind::callable& f);
 
 // The form of nearly every binding: f() without the GIL, with enough stack, interruptible.

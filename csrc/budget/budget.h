@@ -49,7 +49,7 @@ struct Finish {
     kOwn,  // the state's shortest completion
     // The shortest completion of the state without its captured text.
     kBlind,
-    // No text: a bound in bytes (parse/lengths.h), one token for each byte.
+    // A bound in bytes (parse/lengths.h), with one token for each byte. No text was found.
     kBytes,
     // Tokens that a search found.
     kFound,

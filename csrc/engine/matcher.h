@@ -59,8 +59,8 @@ class Matcher {
   // throws kBudgetExceeded where nothing is found and nothing is proved.
   bool fill_row_within(uint32_t* row, std::size_t budget);
   // Bounds of the number of tokens that complete the text from here, the end token included: at least
-  // `least` are needed, and `enough` suffice. `search`: look for fewer than a shortest text takes. Both
-  // are kFar if no tokens complete it.
+  // `least` are needed, and `enough` suffice. With `search`, ways of fewer tokens than the
+  // shortest text takes are looked for. Both numbers are kFar if no tokens complete the text.
   using Bounds = Budget::Bounds;
   static constexpr std::size_t kFar = Budget::kFar;
   Bounds tokens_needed(bool search);

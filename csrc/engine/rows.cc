@@ -14,8 +14,8 @@
 //     read      the step of the parser. Where the world omits, a mask may have allowed a token by one way to
 //               read on, with more work, or by a part of a union that was known to have a text
 //
-// Invariants. A row that was made here leads on: read() takes each of its tokens. A row within a budget
-// is a subset of the plain row.
+// Invariants. read() takes each token of a row that was made here. A row within a budget is a subset of
+// the plain row.
 #include <algorithm>
 #include <bit>
 #include <mutex>

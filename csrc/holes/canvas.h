@@ -32,7 +32,7 @@ class Canvas {
  public:
   static constexpr TokenId kMasked = -1;
   // `open`: more text may follow the slots; otherwise it ends within them or with them. `pad`: the
-  // token that fills the slots behind the end token, or kMasked: the end token again.
+  // token that fills the slots behind the end token. If it is kMasked, the end token fills them.
   Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
          bool open, TokenId pad);
   Canvas(const Canvas& o);

@@ -215,7 +215,7 @@ class HostRequest:
 
     Attributes:
         error: why the request cannot go on, or why the last `accept` took nothing; None: neither happened.
-        ended: whether the request cannot go on. After a refused token it can.
+        ended: whether the request cannot go on. A refused token does not end a request.
         end_token_ids: the tokens that end its text.
     """
 

@@ -1,4 +1,4 @@
-"""Schemas with labelled instances, from wherever they are.
+"""Schemas with labelled instances, from a folder, a checkout or the hub.
 
 Enters: "smoke", "cases", "hub", or a folder: MaskBench's (`{"schema", "tests"}` a file), a checkout of
 JSONSchemaBench (`data/SPLIT/*.json`, or its `maskbench/data`), or any folder of schema files. Leaves:

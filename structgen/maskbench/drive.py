@@ -22,7 +22,7 @@ from .workers import Worker, WorkerError, each
 
 TURN = 20  # cases that an engine takes before it is the next one's turn: half a second
 
-_DESCRIBE = 120.0  # seconds to import an adapter
+_DESCRIBE = 120.0  # an adapter is imported within so many seconds
 _KINDS = {"masks": (masks.SETUP, masks.WORK), "generate": (endtoend.SETUP, endtoend.WORK)}
 
 

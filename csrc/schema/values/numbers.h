@@ -68,7 +68,7 @@ class Numbers {
     std::vector<TypedId> others;
   };
   Conditions read(TypedId p);
-  // language() before it is decided whether there are any lexemes.
+  // The language that language() returns, but it may still be undecided whether the language is empty.
   RegexId finite(TypedId p);
   RegexId within(RegexId numbers, RegexId some);
   bool counts_digits(TypedId p);
