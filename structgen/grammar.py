@@ -270,7 +270,8 @@ class CompiledGrammar:
         ``structgen_compile_serialized`` of the C interface: GBNF, Lark, structural tags, tools, templates.
 
         They hold a version and a checksum, and fit every vocabulary unless the grammar names tokens by their
-        ids. Masks are not in them: reading costs what compiling costs without the reader of the dialect.
+        ids. Masks are not in the bytes. To read the bytes costs as much as to compile the grammar, less what
+        the reader of the dialect takes.
 
         Raises:
             ValueError: a grammar that no front end wrote: a JSON Schema, a pattern or a choice, which have

@@ -379,7 +379,7 @@ class LimitedRow final : public RowSource {
            !s.grammar().omits() && !s.grammar().partial() && !epoch.parser.edged() &&
            !epoch.parser.may_limit(s.current());
   }
-  // So many tokens suffice for any token of the mask and a way to the end (State::loose).
+  // The number of tokens that suffice for any token of the mask and a way to the end (State::loose).
   static std::size_t spare(const Sequence& s) {
     Epoch& epoch = *s.epoch();
     const std::atomic<uint32_t>& loose = epoch.parser.state(s.current()).loose;

@@ -55,9 +55,9 @@
 namespace structgen {
 
 namespace {
-// At most so many captured texts in a hole are tried one by one.
+// If a hole may hold at most so many captured texts, they are tried one by one.
 constexpr std::size_t kTried = 64;
-// The most steps of the search for those texts.
+// The search for those texts takes at most so many steps.
 constexpr std::size_t kTriedSteps = 4096;
 // The most bytes of a witness.
 constexpr std::size_t kMaxWitness = 1u << 20;

@@ -37,7 +37,7 @@ namespace structgen {
 
 namespace {
 
-// The most digits behind the point of a divisor.
+// A divisor has at most so many digits behind the point.
 constexpr uint32_t kMaxScale = 40;
 
 [[noreturn]] void divisor_too_complex(const std::string& why) {
@@ -229,7 +229,7 @@ class PlainMultiples : public DigitLanguage {
   static constexpr uint32_t kEnough = 20;
   const uint64_t c_;
   const uint32_t s_, most_whole_, zeros_until_;
-  // Digits of a fraction that are counted.
+  // So many digits of a fraction are counted.
   const uint32_t most_digits_;
   const bool with_zero_;
 };

@@ -75,9 +75,9 @@ class NumberLanguage {
   static bool common_multiple(const Decimal& a, const Decimal& b, Decimal& out);
   RegexId equal_to(const Decimal& value);
 
-  // Lexemes without exponent and with at most kReadableDigits digits before the point: every reader has
-  // a finite double or an integer for them.
-  // All of them, to be intersected with a condition.
+  // The next three are lexemes without exponent and with at most kReadableDigits digits before the point:
+  // every reader has a finite double or an integer for them.
+  // All such lexemes, to be intersected with a condition.
   RegexId finite();
   // any() within them.
   RegexId finite_any();
@@ -110,7 +110,8 @@ class NumberLanguage {
   // ---- fractions: digits after the point, of which `read` are written ----
   // More digits of a fraction that may end here.
   RegexId tail(std::size_t read);
-  // More digits of a fraction that has a zero here and must go on if it may not end in one.
+  // More digits of a fraction whose last digit is a zero. The fraction must go on unless it may end in a
+  // zero.
   RegexId open_tail(std::size_t read);
   // Digits that are not all zero.
   RegexId nonzero(std::size_t read);

@@ -412,7 +412,7 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
     return cat(repeat(RegexId{e1}, add_counts(m1, m2), add_counts(n1, n2)), RegexId{t2});
   if (a == anything() && b == anything()) return a;
   // c{m,n} any* t is c{m} any* t for characters c: whatever c{m,n} reads beyond m is also read by any*.
-  // Patterns that are searched for and have no end are full of this.
+  // Patterns that may match anywhere in a text have many such parts.
   if (x.kind == RegexKind::kRepeat && x.max > x.min && nodes_[x.a].character &&
       split_repeat(b.v, e2, m2, n2, t2) && m2 == 0 && n2 == kUnbounded && e2 == any_character_.v)
     return cat(repeat(RegexId{x.a}, x.min, x.min), b);

@@ -300,7 +300,7 @@ class RegexArena {
   bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
-  // Searches for emptiness that are under way, within each other.
+  // The number of searches for emptiness that are under way; one may begin within another.
   uint32_t searches_ = 0;
   bool needs_escape(RegexId r);
   // True if r is every text of the spelling, with its end.

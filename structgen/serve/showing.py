@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ..sampling.trie import Node, Trie
     from .playground import Asked
 
-_TRACED = 6  # distinct texts whose tokens are told, and
-_TRACED_TOKENS = 600  # their tokens in all
+_TRACED = 6  # the tokens of at most so many distinct texts are told
+_TRACED_TOKENS = 600  # and so many tokens of all these texts together
 _TEXTS = 60  # of the posterior
 _NODES = 160  # of the trie
 _POINTS = 200  # of the bracket's history

@@ -567,8 +567,8 @@ bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node
   return true;
 }
 
-// The scan has resolved every reference once. So only broken ones can fail, and without any there is
-// nothing to look at.
+// The scan has resolved every reference once. So a reference can fail only if the scan found it broken, and
+// if no reference is broken, nothing has to be looked at.
 bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
   if (broken_.empty()) return true;
   if (looping_.count(key_of(from.doc, from.node))) return false;

@@ -26,7 +26,7 @@ class Texts {
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
   // The writings of the texts that satisfy p. It may be undecided() in the algebra; decided() is not.
   RegexId of(TypedId p);
-  // The same, after it was decided whether there is any text. Throws where that is too much to tell.
+  // The same as of(), but it is decided whether there is any text. Throws if that takes too much work.
   RegexId decided(TypedId p);
   // Every text.
   RegexId all() const { return all_; }
