@@ -80,7 +80,7 @@ struct Budgets {
         graph(parser, masks, targets, *world.vocabulary, limited, false, world.policy.reach()),
         exact_graph(parser, masks, targets, *world.vocabulary, limited, true, world.policy.reach()) {
     if (limited)
-      limits = std::make_unique<Limits>(world, parser, masks, completion);
+      limits = std::make_unique<Limits>(world, parser, masks, completion, lengths);
     else if (!world.vocabulary->complete())
       spelling =
           std::make_unique<Spellable>(world, parser, productions, masks, completion, graph, exact_graph);

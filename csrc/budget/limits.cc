@@ -25,6 +25,10 @@
 // - ways_ holds {kNever, -1} for states on the path of a running search; these entries are taken back
 //   if it throws.
 //
+// - Where a mark stands right behind a terminal that any text ends within so many bytes, as behind
+//   thoughts, a shortest completion passes the mark in time, whatever was read before (unlimited()).
+//   Then the plain mask serves, and no way is searched for.
+//
 // Costs. Where many tokens are left, a mask is a copy of the plain one, after one walk for the state
 // without marks. Where few are left, up to kTrials tokens are stepped with their own text, which takes
 // milliseconds. A search ends after kStates states with "no way known".
@@ -209,6 +213,33 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 }
 
 // ---- tokens ----
+
+// Each item has no mark, or one that stands right behind its terminal and has as many tokens left as the
+// terminal needs bytes; and no other mark follows.
+StateId Limits::unlimited(StateId s) {
+  const StateId from = parser_.begin_token(s);
+  for (const Item& item : parser_.items(from)) {
+    StackId stack = item.stack;
+    if (parser_.stacks().entries(stack).size() == 1 && !parser_.stacks().has_end(stack)) {
+      const StackEntry top = parser_.stacks().entries(stack)[0];
+      if (top.top.kind() == Symbol::kLimit && lengths_.begun(item.regex) <= top.top.number())
+        stack = top.rest;
+    }
+    if (parser_.may_limit(stack)) return Parser::dead();
+  }
+  return parser_.without_limits(from);
+}
+
+uint32_t Limits::loose(StateId plain) {
+  const std::atomic<uint32_t>& known = parser_.state(plain).loose;
+  if (known.load(std::memory_order_relaxed) == 0) {
+    masks_.measure_with(&lengths_);
+    told([&] { masks_.measure(plain); });
+    masks_.measure_with(nullptr);
+  }
+  const uint32_t found = known.load(std::memory_order_relaxed);
+  return found == 0 ? Lengths::kFar : found;
+}
 
 // The number of tokens that certainly run into no mark of `from`.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {

@@ -12,7 +12,8 @@
 //
 // All states that differ only in their marks have the same completions. So a token is looked at once,
 // in the state without marks: if its way takes no more tokens than the smallest mark has left, the
-// token is allowed.
+// token is allowed. Where a bound in bytes tells that for every text of a limited rule, no token is
+// looked at (unlimited()).
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@
 #include "mask/fill.h"
 #include "mask/world.h"
 #include "parse/completion.h"
+#include "parse/lengths.h"
 #include "parse/state.h"
 
 namespace structgen {
@@ -47,8 +49,8 @@ class Limits {
     uint32_t tokens;
     TokenId next;
   };
-  Limits(World& world, Parser& parser, MaskBuilder& masks, Completion& completion)
-      : world_(world), parser_(parser), masks_(masks), completion_(completion) {}
+  Limits(World& world, Parser& parser, MaskBuilder& masks, Completion& completion, Lengths& lengths)
+      : world_(world), parser_(parser), masks_(masks), completion_(completion), lengths_(lengths) {}
 
   // All calls need the world's lock.
   Way way(StateId s);
@@ -66,6 +68,12 @@ class Limits {
   // Writes words() words. `room`: at most so many tokens may come after the next one; kNever: any
   // number.
   void fill(StateId s, uint32_t* row, uint32_t room = kNever);
+  // The state whose mask is the mask of s, where no mark can run out behind any token: s without its
+  // marks. dead(): that is not certain. The vocabulary must have every byte.
+  StateId unlimited(StateId s);
+  // Of a state without marks: so many tokens suffice for any token of its mask and a way to the end
+  // (State::loose).
+  uint32_t loose(StateId plain);
   // Throws kGrammar where the rule that ends in this limit cannot be read from its beginning, as a rule
   // of `"abc" "def"` with a limit of 1 where no token holds all six letters.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
@@ -109,6 +117,7 @@ class Limits {
   Parser& parser_;
   MaskBuilder& masks_;
   Completion& completion_;
+  Lengths& lengths_;
   std::unordered_map<uint32_t, Way> ways_;
   // From a state to one with fewer marks whose way it can go.
   std::unordered_map<uint32_t, StateId> hints_;

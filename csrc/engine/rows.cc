@@ -338,8 +338,10 @@ class LimitedRow final : public RowSource {
     const auto limited = [&](Allowance limit) {
       const LockedWork work(s, Task::kMask, limit);
       s.refresh();
-      if (!free(s)) return s.epoch()->budgets.limits->fill(s.current(), row.words);
-      write_row(*s.epoch()->masks.mask(s.current()), s.vocabulary(), row.words);
+      if (const StateId plain = free(s); plain != Parser::dead())
+        write_row(*s.epoch()->masks.mask(plain), s.vocabulary(), row.words);
+      else
+        s.epoch()->budgets.limits->fill(s.current(), row.words);
     };
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
@@ -351,8 +353,9 @@ class LimitedRow final : public RowSource {
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
-    if (free(s) && spare(s) <= budget) {
-      write_row(*s.epoch()->masks.mask(s.current()), s.vocabulary(), row.words);
+    const StateId plain = free(s);
+    if (plain != Parser::dead() && s.epoch()->budgets.limits->loose(plain) <= budget) {
+      write_row(*s.epoch()->masks.mask(plain), s.vocabulary(), row.words);
       return true;
     }
     return by_budget(s, row, [&](Budget& now) { return now.fill_limited(row.words, budget); });
@@ -363,7 +366,8 @@ class LimitedRow final : public RowSource {
     {
       const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
       s.refresh();
-      if (free(s)) return s.steps(s.current(), s.vocabulary().bytes(t));
+      if (free(s) != Parser::dead())
+        return s.steps(s.epoch()->parser.begin_token(s.current()), s.vocabulary().bytes(t));
       if (!s.grammar().omits() || s.epoch()->parser.may_limit(s.current()))
         return s.epoch()->budgets.limits->accept(s.current(), t);
     }
@@ -372,24 +376,13 @@ class LimitedRow final : public RowSource {
   }
 
  private:
-  // Whether no limit counts from here on: behind thoughts, an answer is read as by itself.
-  static bool free(const Sequence& s) {
+  // The state whose mask serves where no limit refuses a token: in thoughts with many tokens left, and
+  // behind them, where an answer is read as by itself. dead(): a limit may count.
+  static StateId free(const Sequence& s) {
     Epoch& epoch = *s.epoch();
-    return !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() &&
-           !s.grammar().omits() && !s.grammar().partial() && !epoch.parser.edged() &&
-           !epoch.parser.may_limit(s.current());
-  }
-  // The number of tokens that suffice for any token of the mask and a way to the end (State::loose).
-  static std::size_t spare(const Sequence& s) {
-    Epoch& epoch = *s.epoch();
-    const std::atomic<uint32_t>& loose = epoch.parser.state(s.current()).loose;
-    if (loose.load(std::memory_order_relaxed) == 0) {
-      epoch.masks.measure_with(&epoch.lengths);
-      told([&] { epoch.masks.measure(s.current()); });
-      epoch.masks.measure_with(nullptr);
-    }
-    const uint32_t found = loose.load(std::memory_order_relaxed);
-    return found == 0 ? Lengths::kFar : found;
+    const bool whole = !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() &&
+                       !s.grammar().omits() && !s.grammar().partial() && !epoch.parser.edged();
+    return whole ? epoch.budgets.limits->unlimited(s.current()) : Parser::dead();
   }
 };
 }  // namespace

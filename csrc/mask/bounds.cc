@@ -349,6 +349,7 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   // minimum is 1 or some token reaches the limit.
   if (min == 1 || safe < run->longest()) {
     const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.walk(regex, path(node))); };
+    list_open(out);
     std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
     for (const Exit& e : run->exits('"').children) {
       if ((e.count >= min && e.count <= safe) || ends(e.node)) continue;
@@ -405,6 +406,8 @@ std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
   whole(upper, *mask);
   const std::size_t rows = owned_.size();
   whole(lower, less);
+  list_open(*mask);
+  list_open(less);
   const bool same = less.exits == mask->exits && less.added == mask->added && !less.base == !mask->base &&
                     (!less.base || *less.base == *mask->base);
   mask->slack = less.slack;

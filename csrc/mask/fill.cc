@@ -168,17 +168,14 @@ RegexId MaskBuilder::clamp(RegexId r) {
 // nested walks (gather, read_inside), each of which works above its own floor.
 void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   check_depth();
-  const TokenTrie& trie = vocabulary_.trie();
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
-  const auto take = [&](uint32_t child, StateId to) {
-    const auto tokens = trie.tokens(child);
-    if (tokens.empty()) return;
-    std::vector<TokenId>& list = sure(to) ? out.sure : out.unsure;
-    list.insert(list.end(), tokens.begin(), tokens.end());
-    note(to, out);
-  };
   todo_.emplace_back(node, from);
+  finish_walk(floor, out);
+}
+
+void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
+  const TokenTrie& trie = vocabulary_.trie();
   while (todo_.size() > floor) {
     const auto [at, state] = todo_.back();
     todo_.pop_back();
@@ -192,28 +189,56 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
       continue;
     }
     const TokenTrie::Kids& kids = trie.kids(at);
-    (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
-      const uint32_t child = trie.child(kids, b);
-      if (!out.plain && trie.leaf(child) && goes_on(state, b)) {
-        // The last byte of its tokens: no state need be made if some item goes on after it.
-        const auto tokens = trie.tokens(child);
-        out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
-        out.worst = Lengths::kFar;
-        return;
-      }
-      const StateId next = blind(parser_.step(state, b));
-      if (next == Parser::dead()) return;
-      take(child, next);
-      if (trie.leaf(child)) return;
-      const std::size_t below = trie.subtree_tokens(child).size();
-      if (below >= kShared && out.row && any_wide(next))
-        gather(child, next, out);
-      else if (below >= kOpened && below <= kMostOpened && !out.plain && string_open(next))
-        read_inside(slices_.opened(child), next, out, nullptr);
-      else
-        todo_.emplace_back(child, next);
+    (kids.set & parser_.live(state)).for_each([&, from = state](uint8_t b) {
+      read_on(trie.child(kids, b), from, b, out);
     });
   }
+}
+
+// The step of a walk to a child by its byte: lists the child's tokens, and leaves what is below it to
+// finish_walk().
+void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const auto tokens = trie.tokens(child);
+  if (!out.plain && trie.leaf(child) && goes_on(state, byte)) {
+    // The last byte of its tokens: no state need be made if some item goes on after it.
+    out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
+    out.worst = Lengths::kFar;
+    return;
+  }
+  const StateId next = blind(parser_.step(state, byte));
+  if (next == Parser::dead()) return;
+  if (!tokens.empty()) {
+    std::vector<TokenId>& list = sure(next) ? out.sure : out.unsure;
+    list.insert(list.end(), tokens.begin(), tokens.end());
+    note(next, out);
+  }
+  if (trie.leaf(child)) return;
+  const std::size_t below = trie.subtree_tokens(child).size();
+  if (below >= kShared && out.row && any_wide(next))
+    gather(child, next, out);
+  else if (below >= kOpened && below <= kMostOpened && !out.plain && string_open(next))
+    read_inside(slices_.opened(child), next, out, nullptr);
+  else
+    todo_.emplace_back(child, next);
+}
+
+// The tokens that leave a regex inside open subtrees (TerminalMask::open), by bytes that may follow it.
+// Within a character it does not end, so bytes that go on with one begin nothing.
+void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out) {
+  const std::size_t floor = todo_.size();
+  const Undo rest([&] { todo_.resize(floor); });
+  parser_.live(left).for_each([&](uint8_t b) {
+    if ((b & 0xC0) == 0x80) return;
+    auto subtree = t.open.begin();
+    for (const uint32_t node : slices_.led_by(b)) {
+      while (subtree != t.open.end() && subtree->second <= node) ++subtree;
+      if (subtree == t.open.end()) return;
+      // The byte of the first node leads into the subtree and lies outside.
+      if (subtree->first < node) read_on(node, left, b, out);
+    }
+  });
+  finish_walk(floor, out);
 }
 
 // Whether some item reads the byte and then has more to read. If so, a token that ends with the byte is
@@ -497,6 +522,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   const TokenTrie& trie = vocabulary_.trie();
   for (uint32_t node : t.exits)
     if ((trie.kids(node).set & next).any()) walk(node, left, found);
+  if (!t.open.empty()) leave_open(t, left, found);
   if (t.left) {
     const Ending& end = ending(t.left->suffixes, left);
     found.worst = std::max(found.worst, end.worst);

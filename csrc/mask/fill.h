@@ -145,6 +145,9 @@ class MaskBuilder {
                      const Counts* counts);
   void read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts);
   void walk(uint32_t node, StateId from, Collected& out);
+  void read_on(uint32_t child, StateId state, uint8_t byte, Collected& out);
+  void finish_walk(std::size_t floor, Collected& out);
+  void leave_open(const TerminalMask& t, StateId left, Collected& out);
   bool lexed(StateId s);
   bool any_wide(StateId s);
   RegexId forbidden(StackId stack, StateId left);

@@ -11,7 +11,8 @@
 //     contained       any{0,20}" & any* foo any*"    bounds.cc
 //     shorter, counted                               bounds.cc
 //     whole           everything else                a walk of the trie; subtrees whose bytes only lead round
-//                                                    inside a few states are taken unread (mask/subtrees.h)
+//                                                    inside a few states are taken unread (mask/subtrees.h);
+//                                                    if the regex may end in all of these, they are `open`
 //
 // difference() steps two regexes at once and goes down only where they differ. Where only literals are
 // excluded, it matches those against the trie instead (less_literals, read_literals), and no regex is
@@ -24,8 +25,8 @@
 // Invariants.
 // - A mask depends on the regex and the vocabulary alone, so all grammars of a world share it.
 // - `base` points to rows that are never freed before the world; trim() drops masks, not rows.
-// - `exits` or `left` say where the regex may end: at nodes of the trie, or at the exits of a run
-//   except for tokens in `blocked`.
+// - `exits` and `open`, or `left` say where the regex may end: at nodes of the trie, or at the exits of
+//   a run except for tokens in `blocked`.
 // - If a step was omitted (base/effort.h), the mask is `partial`, and each later use of it counts as an
 //   omission, too.
 //
@@ -97,8 +98,9 @@ const TerminalMask& Slices::terminal(RegexId regex) {
       !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
   mask->partial = regexes_.effort().omitted() != before;
-  const std::size_t size = sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->removed.capacity() +
-                                                       mask->exits.capacity() + mask->blocked.capacity());
+  const std::size_t size =
+      sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->removed.capacity() + mask->exits.capacity() +
+                                  mask->blocked.capacity() + 2 * mask->open.capacity());
   bytes_ += size;
   terminal_bytes_ += size;
   return *(terminals_[regex.v] = std::move(mask));
@@ -177,6 +179,7 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   std::sort(cut.begin(), cut.end());
   std::sort(lost.begin(), lost.end());
   out = from;
+  list_open(out);
   std::erase_if(out.added, [&](TokenId t) { return std::binary_search(lost.begin(), lost.end(), t); });
   if (out.base)
     for (TokenId t : lost)
@@ -284,8 +287,9 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
       i = n.end;
       continue;
     }
-    if (n.end > i + kLoopsBelow && loops.worth(i, to) && !table.ends(to) && loops.cover(i, to, 0)) {
+    if (n.end > i + kLoopsBelow && loops.worth(i, to) && loops.cover(i, to, 0)) {
       take(trie.subtree_tokens(i));
+      if (table.ends(to)) out.open.emplace_back(i, n.end);
       i = n.end;
       continue;
     }
@@ -304,6 +308,28 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   bytes_ += row->size() * 4;
   owned_.push_back(std::move(row));
   out.base = owned_.back().get();
+}
+
+// Writes `open` as `exits`, for those who compare or change them.
+void Slices::list_open(TerminalMask& out) const {
+  if (out.open.empty()) return;
+  const TokenTrie& trie = vocabulary_.trie();
+  for (const auto& [first, end] : out.open)
+    for (uint32_t i = first; i < end; ++i)
+      if (!trie.leaf(i) && !(trie.below(i) & kBroken)) out.exits.push_back(i);
+  out.open.clear();
+  std::sort(out.exits.begin(), out.exits.end());
+}
+
+const std::vector<uint32_t>& Slices::led_by(uint8_t byte) {
+  const auto [slot, fresh] = led_by_.try_emplace(byte);
+  if (fresh) {
+    const TokenTrie& trie = vocabulary_.trie();
+    for (uint32_t i = 1; i < trie.size(); ++i)
+      if (trie.node(i).byte == byte) slot->second.push_back(i);
+    bytes_ += 60 + 4 * slot->second.capacity();
+  }
+  return slot->second;
 }
 
 // The table of literals `id` against the vocabulary, read from the start of every literal.

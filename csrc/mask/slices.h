@@ -32,6 +32,9 @@ struct TerminalMask {
   std::vector<TokenId> removed;
   // Inner trie nodes at which the regex may end. Used where `left` is null.
   std::vector<uint32_t> exits;
+  // Subtrees, as their first node and the one behind them: the regex may end at each node that is not
+  // within a character. Free text ends nearly everywhere, and a list of all nodes would be long.
+  std::vector<std::pair<uint32_t, uint32_t>> open;
   // The regex ends where a run is left, except for the tokens in `blocked` (sorted).
   const RunExits* left = nullptr;
   // The tokens at these exits do not leave the regex after all.
@@ -90,6 +93,8 @@ class Slices {
   // The same behind a node of a trie of suffixes that is `lasting`; behind kStart: of the whole trie.
   const Opened& opened(const Suffixes& suffixes, uint32_t node);
   static constexpr uint32_t kStart = 0xFFFFFFFFu;
+  // The nodes of the vocabulary's trie that this byte leads to, in order.
+  const std::vector<uint32_t>& led_by(uint8_t byte);
   // The same as table(), but from any state of a set, and kept nowhere. It observes the state's subset,
   // so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
@@ -118,6 +123,7 @@ class Slices {
   bool less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,
                      TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
+  void list_open(TerminalMask& out) const;
   const Opened& parted(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
@@ -138,6 +144,7 @@ class Slices {
       // By (lower, upper); null where their masks differ.
       counted_;
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
+  std::unordered_map<uint8_t, std::vector<uint32_t>> led_by_;
   // Keyed by upper: how often it was asked for without being computed.
   std::unordered_map<uint32_t, uint32_t> uncounted_;
   std::vector<std::unique_ptr<Words>> owned_;

@@ -192,10 +192,10 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   return out;
 }
 
-// Whether a walk must look at the state: it is dead, or the regex ends there and the caller does not
-// handle that.
-bool Loops::stops(uint32_t state) const {
-  return state == WalkTable::kDead || (!pass_ && table_.ends(state));
+// Whether a walk must look at the state: it is dead, or the regex ends there and not in `from`, or the
+// other way round, and the caller does not handle that.
+bool Loops::stops(uint32_t from, uint32_t state) const {
+  return state == WalkTable::kDead || (!pass_ && table_.ends(state) != table_.ends(from));
 }
 
 // The categories all of whose bytes lead on from the state.
@@ -208,7 +208,7 @@ Categories Loops::alive(uint32_t state) {
   stopped.fill(-1);
   for (int b = 0; b < 128; ++b) {
     int8_t& known = stopped[classes.of[b] & 255];
-    if (known < 0) known = stops(table_.next(state, static_cast<uint8_t>(b)));
+    if (known < 0) known = stops(state, table_.next(state, static_cast<uint8_t>(b)));
     if (known) out &= ~kCategories[b];
   }
   alive_[state] = out;
@@ -258,7 +258,7 @@ void Loops::ask(uint32_t state) {
   if (large_ || !close(c)) {
     large_ = true;
     c.states = {state};
-    c.ascii = stops(state) ? 0 : loop(state);
+    c.ascii = loop(state);
   }
   if (!c.ascii) {
     of_[state] = kNothing;

@@ -44,16 +44,16 @@ constexpr uint32_t kLoopsBelow = 1;
 class Loops {
  public:
   // `pass`: the regex may end inside the set, and the caller says after which bytes that matters
-  // (`open`).
+  // (`open`). Without it the regex ends in each state of a set, or in none.
   Loops(const TokenTrie& trie, WalkTable& table, bool pass) : trie_(trie), table_(table), pass_(pass) {}
   // Whether the state is worth asking about at the node: it is known already, or many tokens lie below.
   bool worth(uint32_t node, uint32_t state) const {
     if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
     return trie_.subtree_tokens(node).size() >= kMany;
   }
-  // Whether every byte below the node leads to a state where the regex lives and does not end. With
-  // `pass` the regex may end there, but no byte below may be in `open`, the categories of bytes that
-  // may follow the end.
+  // Whether every byte below the node leads to a state where the regex lives, and ends if and only if it
+  // ends in `state` (behind whole characters). With `pass` it may end anywhere, but no byte below may be
+  // in `open`, the categories of bytes that may follow the end.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
     if (below & kBroken) return false;
@@ -88,7 +88,7 @@ class Loops {
   Categories loop(uint32_t state);
   Categories alive(uint32_t state);
   void wide(Closed& closed);
-  bool stops(uint32_t state) const;
+  bool stops(uint32_t from, uint32_t state) const;
   const TokenTrie& trie_;
   WalkTable& table_;
   const bool pass_;

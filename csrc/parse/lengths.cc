@@ -32,7 +32,7 @@
 //
 // Costs. One addition per symbol and one per level of a stack, each once per grammar. A rule costs 5
 // units; one question looks at kSteps rules at most. A regex with complements or automata is searched
-// with an eighth of the work at hand.
+// with an eighth of the work at hand; begun() looks at kDerivatives of its derivatives at most.
 //
 // Rejected. Lengths in tokens: they depend on how a text is cut, and no token is shorter than a byte.
 // Exact lengths: parse/completion.h finds them, at a thousand times the cost.
@@ -57,6 +57,11 @@ constexpr uint32_t kEscaped = 6;
 constexpr uint32_t kSpelled = 12;
 // One question looks at no more rules than this. An object has a rule for each property.
 constexpr uint32_t kSteps = 5'000;
+// Derivatives of one regex that are looked at, and the work of that: half a millisecond.
+constexpr std::size_t kDerivatives = 256;
+constexpr int64_t kDerivativeWork = 5'000;
+// A search may take so much, whatever is left.
+constexpr int64_t kLeastWork = 1'000;
 
 // A sum and a product that stop at kFar.
 uint32_t sum(uint64_t a, uint64_t b) {
@@ -189,9 +194,53 @@ bool Lengths::is_run(RegexId r) const {
 // work.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
-  constexpr int64_t kLeast = 1'000, kMost = 50'000;
-  const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeast, kMost));
+  constexpr int64_t kMost = 50'000;
+  const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeastWork, kMost));
   return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
+}
+
+// The same as begun(), for a regex with few derivatives: the distance of the farthest of them from the
+// end. Texts without `</think>` have one derivative for each beginning of the mark, and a few within
+// characters of several bytes.
+uint32_t Lengths::behind_any(RegexId r) {
+  RegexArena& regexes = parser_.regexes();
+  const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeastWork, kDerivativeWork));
+  return told([&] {
+           std::vector<RegexId> found{r};
+           std::vector<std::vector<uint32_t>> before(1);
+           FlatMap<uint32_t, uint32_t> index;
+           index.emplace(r.v, 0);
+           for (uint32_t i = 0; i < found.size(); ++i) {
+             const ClassMap& classes = regexes.classes(found[i]);
+             for (uint32_t c = 0; c < classes.n; ++c) {
+               charge();
+               const RegexId to = regexes.next(found[i], classes.rep[c]);
+               if (to == RegexArena::empty()) continue;
+               const auto [slot, fresh] = index.emplace(to.v, static_cast<uint32_t>(found.size()));
+               if (fresh) {
+                 if (found.size() == kDerivatives) return kFar;
+                 found.push_back(to);
+                 before.emplace_back();
+               }
+               before[slot].push_back(i);
+             }
+           }
+           // Breadth first, backwards from the derivatives that may end.
+           std::vector<uint32_t> distance(found.size(), kFar), order;
+           for (uint32_t i = 0; i < found.size(); ++i)
+             if (regexes.nullable(found[i])) {
+               distance[i] = 0;
+               order.push_back(i);
+             }
+           for (std::size_t at = 0; at < order.size(); ++at)
+             for (const uint32_t i : before[order[at]])
+               if (distance[i] == kFar) {
+                 distance[i] = distance[order[at]] + 1;
+                 order.push_back(i);
+               }
+           return *std::ranges::max_element(distance);
+         })
+      .value_or(kFar);
 }
 
 // The structure of a regex gives a bound. An intersection is told by its form. If both tell nothing, a
@@ -248,6 +297,7 @@ uint32_t Lengths::begun(RegexId r) {
     case RegexKind::kLiteralSet: out = longest(r); break;
     default: out = boolean(r, true);
   }
+  if (out >= kFar && (n.boolean || n.lazy)) out = behind_any(r);
   begun_.emplace(r.v, out);
   return out;
 }

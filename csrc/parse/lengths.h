@@ -51,6 +51,7 @@ class Lengths {
   template <class Id>
   uint32_t searched(Id of);
   uint32_t boolean(RegexId r, bool begun);
+  uint32_t behind_any(RegexId r);
   uint32_t left(RegexId r);
   bool is_run(RegexId r) const;
   bool is_length(RegexId r) const;

@@ -689,7 +689,7 @@ uint32_t Parser::least_limit(StateId s) {
 
 bool Parser::may_limit(StateId s) {
   for (const Item& i : items(s))
-    if (limits_.possible(i.stack, productions_)) return true;
+    if (may_limit(i.stack)) return true;
   return false;
 }
 

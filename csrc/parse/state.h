@@ -134,6 +134,7 @@ class Parser {
   uint32_t least_limit(StateId s);
   // Whether a mark counts here, or behind some text that may follow.
   bool may_limit(StateId s);
+  bool may_limit(StackId s) { return limits_.possible(s, productions_); }
   StackLimits& limits() { return limits_; }
 
   RegexArena& regexes() { return regexes_; }
