@@ -49,7 +49,7 @@ from . import _core, _metaschemas
 from ._checks import one_of
 from ._fork import renew_in_children
 from ._stack import roomy
-from .errors import GrammarError, SchemaTooComplex, StructgenError, VocabularyError
+from .errors import GrammarError, SchemaTooComplex, StructgenError, TerminalsOnly, VocabularyError
 from .frontend.source import sound, text_of
 from .grammar import CompiledGrammar
 from .json_options import JsonArguments, JsonOptions, JsonStyle, StyleArguments
@@ -135,6 +135,9 @@ class Compiler:
 
         Raises:
             GrammarError: as the method that compiles the kind. ValueError: an unknown kind.
+
+        `json_schema` has other defaults. Both give the same grammar if `whitespace`, `numbers` and `strings`
+        are given: `compile("json_schema", schema, whitespace="compact")` has plain numbers and strings.
         """
         from .kinds import compile_kind
 
@@ -401,11 +404,11 @@ class Compiler:
                 "nanbeige"), "mimo", "minimax", "minimax-m3", "glm" (4.5, also "poolside"), "glm-4.7" (also
                 "ling3", "spark2.5"), "kimi-k2", "kimi-k3", "k2-horizon", "seed-oss", "step3", "granite"
                 (3.0), "granite-3.1", "granite-20b", "phi4", "nemotron", "functionary" (3.1), "command-r"
-                (also "cohere"), "harmony" (also "gpt-oss"), "gemma-4", "functiongemma", "exaone", "hunyuan"
-                (A13B, also "jamba"), "hy-v3", "hy-v4", "internlm", "apertus", "longcat", "xlam", "inkling",
-                "plamo3", "dots", "minicpm5", "iquest-q1", "gigachat-3", "gigachat-3.5", "pythonic" (also
-                "llama4"; ``[f(x="a", y=True)]``), "lfm2", "olmo3", "llama4-json", "json" or "json-compact"
-                (the same without blanks). `parse_tool_calls` reads them back.
+                (also "cohere"), "cohere-xml", "harmony" (also "gpt-oss"), "gemma-4", "functiongemma",
+                "exaone", "hunyuan" (A13B, also "jamba"), "hy-v3", "hy-v4", "internlm", "apertus", "longcat",
+                "xlam", "inkling", "plamo3", "dots", "minicpm5", "iquest-q1", "gigachat-3", "gigachat-3.5",
+                "pythonic" (also "llama4"; ``[f(x="a", y=True)]``), "lfm2", "olmo3", "llama4-json", "json" or
+                "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made. Some styles have one call at most, because the hosts
                 that read them take no more ("internlm", "gigachat-3").
             strictness: how far calls are held, as vLLM's ``--tool-strict-level``. "parameter": arguments meet
@@ -430,9 +433,8 @@ class Compiler:
                 DeprecationWarning,
                 stacklevel=2,
             )
-            reasoning = Reasoning.of(
-                front.STYLES[style].family if style in front.STYLES else "qwen3", required=True
-            )
+            row = front.row_of(style)
+            reasoning = Reasoning.of("qwen3" if row is None else row.family, required=True)
         thinks = reasoning_of(reasoning)
         never = [] if thinks is None else [thinks.start]
         given = tool_lists.listed(tools)
@@ -492,8 +494,8 @@ class Compiler:
         recipe: _Recipe = ("with_reasoning", (grammar, thinks), {})
         try:
             made = self._built(builder, rule, None if grammar is None else grammar.source, subset, recipe)
-        except GrammarError as error:
-            if grammar is None or grammar._condition is None or "apply to terminals" not in str(error):
+        except TerminalsOnly as error:
+            if grammar is None or grammar._condition is None:
                 raise
             raise GrammarError(
                 "a condition on rules goes with no reasoning: give a schema, a pattern or a choice"

@@ -103,6 +103,13 @@ class GrammarError(StructgenError, ValueError):
         return f"{head}\n    {shown}\n    {caret}"
 
 
+class TerminalsOnly(GrammarError):
+    """A rule stands where a grammar takes terminals alone: below `&`, `~`, a shortest match, a condition.
+
+    Callers that put grammars together tell it apart; for users it is a `GrammarError`.
+    """
+
+
 class _SchemaError(GrammarError):
     """An error at one keyword of a JSON Schema.
 
@@ -200,15 +207,16 @@ _SCHEMA_KINDS: dict[str, type[_SchemaError]] = {
 def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) -> Exception:
     """The exception for an error of the C++ core.
 
-    `kind` is one of grammar, unsupported, too_complex, unsatisfiable, unsatisfiable_infill, vocabulary,
-    budget, unsatisfiable_budget and value (an argument outside its range: a plain ValueError). `offset`
-    counts bytes; -1 is none.
+    `kind` is one of grammar, terminals_only, unsupported, too_complex, unsatisfiable, unsatisfiable_infill,
+    vocabulary, budget, unsatisfiable_budget and value (an argument outside its range: a plain ValueError).
+    `offset` counts bytes; -1 is none.
     """
     if kind in _SCHEMA_KINDS:
         return _SCHEMA_KINDS[kind](message, pointer=pointer, keyword=keyword)
     where = _where(pointer, keyword)
-    if kind == "grammar":
-        error = GrammarError(message, offset=offset if offset >= 0 else None)
+    if kind in ("grammar", "terminals_only"):
+        made = GrammarError if kind == "grammar" else TerminalsOnly
+        error = made(message, offset=offset if offset >= 0 else None)
         if pointer or keyword:  # a malformed schema rather than malformed text
             error.pointer, error.keyword = pointer, keyword
         return error

@@ -12,12 +12,15 @@ import re
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pytest
 
 import structgen as sg
 from oracles import closed
 from oracles.harness import compiler, verdict
 from oracles.speculative import TableModel
+from oracles.strategies import Features, Seeded, schema
+from structgen import errors
 from structgen._tokenizers.hub import hub_options
 from structgen.checking import bytes_compiler
 from structgen.constraints import constraint_of
@@ -421,3 +424,44 @@ def test_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid")
     assert hub_options("some/model") == {} and len(asked) == 1
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_kind_and_its_method_make_one_grammar(seed: int) -> None:
+    """`Compiler.compile` = `Compiler.json_schema`, for random schemas and options, up to the defaults."""
+    source = Seeded(seed)
+    document = schema(source, Features(depth=2))
+    options: dict[str, Any] = {
+        "whitespace": source.pick(["flexible", "compact", "one-blank", "spaced", "pretty"]),
+        "property_order": source.pick(["schema", "any"]),
+        "formats": source.pick(["enforce", "annotate"]),
+    }
+    spelled = {
+        "numbers": source.pick(["any", "plain", "canonical"]),
+        "strings": source.pick(["any", "plain"]),
+    }
+    own = compiler()
+    pairs: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({**options, **spelled}, {**options, **spelled}),
+        (options, {**options, "numbers": "plain", "strings": "plain"}),
+        ({}, {"whitespace": "one-blank", "numbers": "plain", "strings": "plain"}),
+    ]
+    for by_kind, by_method in pairs:
+        try:
+            grammars = [
+                own.compile("json_schema", document, **by_kind),
+                own.json_schema(document, **by_method),
+            ]
+        except errors.GrammarError:
+            continue
+        matchers = [grammar.matcher() for grammar in grammars]
+        rows = sg.allocate_bitmask(2, own.vocabulary.vocab_size)
+        for _ in range(12):
+            for i, matcher in enumerate(matchers):
+                matcher.fill_bitmask(rows, i)
+            assert np.array_equal(rows[0], rows[1]), (by_kind, by_method, document)
+            allowed = np.flatnonzero(np.unpackbits(rows[0].view(np.uint8), bitorder="little"))
+            token = int(source.pick(list(allowed)))
+            taken = [matcher.accept_token(token) for matcher in matchers]
+            if not all(taken) or matchers[0].is_terminated():
+                break

@@ -18,6 +18,8 @@ namespace structgen {
 enum class ErrorKind : uint8_t {
   // A text that is no pattern, schema or grammar.
   kGrammar,
+  // A rule stands where a grammar takes terminals alone: below `&`, `~`, a shortest match.
+  kTerminalsOnly,
   // A keyword, or a combination, that is not enforced.
   kUnsupportedSchema,
   // A formula or regex is beyond its limits.

@@ -50,6 +50,7 @@ namespace {
 const char* kind_name(ErrorKind k) {
   switch (k) {
     case ErrorKind::kGrammar: return "grammar";
+    case ErrorKind::kTerminalsOnly: return "terminals_only";
     case ErrorKind::kUnsupportedSchema: return "unsupported";
     case ErrorKind::kSchemaTooComplex: return "too_complex";
     case ErrorKind::kUnsatisfiableSchema: return "unsatisfiable";

@@ -15,7 +15,8 @@ namespace {
 
 structgen_status status_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kGrammar: return STRUCTGEN_ERROR_GRAMMAR;
+    case ErrorKind::kGrammar:
+    case ErrorKind::kTerminalsOnly: return STRUCTGEN_ERROR_GRAMMAR;
     case ErrorKind::kUnsupportedSchema: return STRUCTGEN_ERROR_UNSUPPORTED_SCHEMA;
     case ErrorKind::kSchemaTooComplex: return STRUCTGEN_ERROR_TOO_COMPLEX;
     case ErrorKind::kUnsatisfiableSchema: return STRUCTGEN_ERROR_UNSATISFIABLE_SCHEMA;

@@ -462,7 +462,8 @@ class Lowering {
         out.push_back({CfgSymbol::kRule, it->second});
         return;
       }
-      default: throw Error(ErrorKind::kGrammar, "`&`, `~` and shortest matches apply to terminals only");
+      default:
+        throw Error(ErrorKind::kTerminalsOnly, "`&`, `~` and shortest matches apply to terminals only");
     }
   }
 

@@ -51,7 +51,7 @@ namespace structgen {
 
 namespace {
 // The most rules that may be open at once, each inside the one before.
-constexpr uint32_t kMaxRecursion = 1'500;
+constexpr uint32_t kMaxRecursion = 15'000;
 // The most rules of one search. Beyond them the search takes the first way that it finds. At ten times as
 // many it fails.
 constexpr uint64_t kMaxSteps = 2'000;
