@@ -23,7 +23,7 @@ from .errors import GrammarError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import ToolReply, known_or_meant, partial_reply, reply
 from .frontend.tool_lists import listed
-from .frontend.tools import STRICTNESS, STYLES, Strictness, callable_tools
+from .frontend.tools import STRICTNESS, Strictness, callable_tools, row_of
 from .grammar import CompiledGrammar
 from .json_options import WRITTEN, JsonOptions
 from .kinds import ARGUMENTS, KINDS, TOOL_OPTIONS, response_format
@@ -264,7 +264,7 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         truth("parallel_tool_calls", parallel)
     if callable(choice) and not isinstance(choice, str | dict):
         choice = getattr(choice, "__name__", choice)
-    if style is not None and style not in STYLES:
+    if style is not None and (not isinstance(style, str) or row_of(style) is None):
         raise ValueError(f"tool_style is no {style!r}{known_or_meant(str(style))}")
     if strictness is not None and strictness not in STRICTNESS:
         hint = meant(str(strictness), STRICTNESS) or f"; known: {', '.join(STRICTNESS)}"

@@ -22,6 +22,7 @@ from oracles.strategies import Seeded
 from structgen import errors
 from structgen.frontend import tools as tool_styles
 from structgen.frontend.elements import ELEMENT_STYLES
+from structgen.frontend.tool_calls import style_of_template
 from structgen.reasoning import FAMILIES
 
 VOCABULARY = structgen.Vocabulary.from_bytes(
@@ -275,6 +276,8 @@ CALLS |= {
     "nemotron-v3": CALLS["qwen3-coder"],
     "gpt-oss": CALLS["harmony"],
     "cohere": CALLS["command-r"],
+    "cohere-xml": '<cofl:tool_calls><cofl:tool_call id="0" name="weather"><cofl:value name="city" type="raw">Rome</cofl:value>'
+    "</cofl:tool_call></cofl:tool_calls>",
 }
 CALLS |= {"pythonic": '[weather(city="Rome", days=2)]', "llama4-json": CALLS["llama3"]}
 CALLS["llama4"] = CALLS["pythonic"]
@@ -299,6 +302,35 @@ def test_tools(style) -> None:
     begin, end = thinks.start, thinks.end
     thought = "hm" if end in call else f"hm {call}"
     assert harness.verdict(thinking, f"{begin}{thought}{end}{call}") and not harness.verdict(thinking, call)
+
+
+@pytest.mark.parametrize("style", ["hy-v3", "hy-v4"])
+def test_marks_with_a_suffix(style: str) -> None:
+    """Each mark has it, and a text without it is no call."""
+    suffixed = f"{style}:6124c78e"
+    call = re.sub(r"<(/?\w+)>", r"<\1:6124c78e>", CALLS[style])
+    grammar = BYTES.tools(TOOLS, "required", style=suffixed)
+    assert harness.verdict(grammar, call) and not harness.verdict(grammar, CALLS[style])
+    (found,) = structgen.parse_tool_calls(call, style=suffixed, tools=TOOLS).calls
+    assert (found.name, found.arguments) == ("weather", {"city": "Rome"})
+    template = f"{{% for %}}<tool_calls:6124c78e>{'<tool_sep:6124c78e>' if style == 'hy-v3' else ''}"
+    assert style_of_template(template) == suffixed
+    for wrong in ("hermes:6124c78e", f"{style}:<", f"{style}:{'a' * 50}"):
+        with pytest.raises(structgen.GrammarError, match="is no style"):
+            BYTES.tools(TOOLS, style=wrong)
+        with pytest.raises(ValueError, match="is no style"):
+            structgen.parse_tool_calls(call, style=wrong)
+
+
+def test_a_line_is_a_call_where_the_host_reads_lines() -> None:
+    """Python's splitlines() cuts at more characters than plain strings escape."""
+    tools = [{"name": "say", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}]
+    for mark in "\x85\u2028\u2029":
+        call = f'[say(text="a{mark}b")]'
+        assert harness.verdict(BYTES.tools(tools, "required", style="pythonic"), call)
+        lines = f'<function_calls>say(text="a{mark}b")</function_calls>'
+        olmo3 = BYTES.tools(tools, "required", style="olmo3")
+        assert not harness.verdict(olmo3, lines) and harness.verdict(olmo3, lines.replace(mark, "\\n"))
 
 
 def test_the_docstring_names_every_style() -> None:

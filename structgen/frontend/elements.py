@@ -9,7 +9,8 @@ Cost: one node for each mark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import _core
@@ -138,6 +139,33 @@ ELEMENT_STYLES = {
         nested=True,
     ),
 }
+
+
+#: What tokenizers of Hunyuan put into each mark, behind a colon.
+SUFFIX = re.compile("[0-9A-Za-z]{1,40}")
+
+
+def suffixed(text: str, suffix: str) -> str:
+    """The text with the suffix in each of its marks: ``<arg_key>`` as ``<arg_key:6124c78e>``."""
+    return re.sub(r"<(/?\w+)>", rf"<\1:{suffix}>", text)
+
+
+def row_of(style: str) -> ElementStyle | None:
+    """A row of `ELEMENT_STYLES`, with a suffix in its marks where the name has one behind a colon."""
+    name, _, suffix = style.partition(":")
+    row = ELEMENT_STYLES.get(name)
+    if row is None or not suffix:
+        return row
+    if not SUFFIX.fullmatch(suffix):
+        return None
+    return replace(
+        row,
+        before=suffixed(row.before, suffix),
+        middle=suffixed(row.middle, suffix),
+        after=suffixed(row.after, suffix),
+        close=suffixed(row.close, suffix),
+        key_never=tuple(suffixed(text, suffix) for text in row.key_never),
+    )
 
 
 def asks_for_unique_items(schema: Any) -> bool:

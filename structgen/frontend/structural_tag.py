@@ -242,10 +242,10 @@ class _Formats:
         if not isinstance(style, str):
             self.fail("'style' must be a text", path)
         excludes = self.texts(spec, "excludes", path)
-        if style != "json" and style not in elements.ELEMENT_STYLES:
+        row = elements.row_of(style)
+        if style != "json" and row is None:
             known = ", ".join(("json", *elements.ELEMENT_STYLES))
             self.fail(f"style '{style}' is not supported; known: {known}", path)
-        row = elements.ELEMENT_STYLES.get(style)
         if row is not None and row.nested:
             if elements.asks_for_unique_items(schema):
                 self.fail(f"'uniqueItems' cannot be written in {style}", path)

@@ -34,6 +34,7 @@ Rejected. One pattern for each name: 500 names took a server half a second in ea
 from __future__ import annotations
 
 import functools
+import html
 import itertools
 import json
 import re
@@ -46,7 +47,7 @@ from . import elements
 from .python_calls import calls_of
 from .source import meant
 from .tool_lists import listed
-from .tools import ARGUMENTS, STYLES, Style, described
+from .tools import ARGUMENTS, STYLES, Style, described, row_of
 
 if TYPE_CHECKING:
     from ..compiler import Compiler
@@ -110,6 +111,7 @@ _TEMPLATES = (
     ("<|open|>", "kimi-k3"),
     ("<steptml:", "step3"),
     ("<seed:tool_call>", "seed-oss"),
+    ("<cofl:value", "cohere-xml"),
     ("<|START_ACTION|>", "command-r"),
     ("<|channel|>", "harmony"),
     ("<TOOLCALL>", "nemotron"),
@@ -135,6 +137,8 @@ def style_of_template(template: str | None) -> str:
     text = template or ""
     if "<｜tool▁calls▁begin｜>" in text:
         return "deepseek-v3" if "```json" in text else "deepseek-v3.1"
+    if marked := re.search(r"<tool_calls:([0-9A-Za-z]+)>", text):
+        return f"{'hy-v3' if '<tool_sep' in text else 'hy-v4'}:{marked[1]}"
     return next((style for mark, style in _TEMPLATES if mark in text), "hermes")
 
 
@@ -142,7 +146,7 @@ class CallReader:
     """Reads a growing text.
 
     Args:
-        style: a key of `tools.STYLES`; or `tools.ARGUMENTS`, where `names` has one name.
+        style: a style, as `tools.row_of` takes it; or `tools.ARGUMENTS`, where `names` has one name.
         names: the functions that may be called; None: any name.
         accepts: whether a function's schema takes arguments; it decides between readings.
         stream: tell a call with JSON arguments while it grows. A call that is cut off is then not given as
@@ -151,7 +155,7 @@ class CallReader:
 
     def __init__(self, style: str, names: list[str] | None, accepts: Accepts, stream: bool = False) -> None:
         self._alone = style == ARGUMENTS
-        self._style: Style = Style("", "") if self._alone else STYLES[style]
+        self._style: Style = Style("", "") if self._alone else known_row(style)
         self._accepts = accepts
         row = self._style
         self._mark = row.open or row.trigger
@@ -374,7 +378,8 @@ class CallReader:
     # ---- arguments as elements ----
 
     def _elements(self, name: str, body: str) -> str | None:
-        row = elements.ELEMENT_STYLES[self._style.parameters]
+        row = elements.row_of(self._style.parameters)
+        assert row is not None
         if row.ends[0]:
             value = _delimited_members(body, row.ends[0])
             return None if value is None else json.dumps(value, ensure_ascii=False)
@@ -388,7 +393,7 @@ class CallReader:
                 dict(zip(keys, values, strict=True)) for values in itertools.product(*options)
             )
         else:
-            candidates = _nested_values(body)
+            candidates = iter(_cofl_values(body)) if row.item_close == _COFL_END else _nested_values(body)
         first: str | None = None
         for value in itertools.islice(candidates, _READINGS):
             text = json.dumps(value, ensure_ascii=False)
@@ -465,7 +470,8 @@ def _overlap(text: str, mark: str) -> int:
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
     """The key and the readings of each member, the likeliest reading first; None: another style."""
-    row = elements.ELEMENT_STYLES[style]
+    row = elements.row_of(style)
+    assert row is not None
     before, _, after = row.after.partition("{kind}")
     has_kind = "{kind}" in row.after
     kind = f"{re.escape(before)}(?P<kind>[a-z]*){re.escape(after)}" if has_kind else _loose(row.after)
@@ -527,6 +533,40 @@ def _nested_values(body: str) -> Iterator[Any]:
     except (ValueError, RecursionError):
         return
     yield from _readings(tree, top=True)
+
+
+_COFL_END = "</cofl:value>"
+_COFL = re.compile(r'\s*(?:<cofl:value(?: name="([^"]*)")? type="(raw|json|list|dict)">|(</cofl:value>)|$)')
+
+
+def _cofl_values(body: str) -> list[Any]:
+    """The reading of Cohere's elements, which stand for members and items; none: another style."""
+
+    def inside(at: int, kind: str) -> tuple[Any, int]:
+        """The value of an element, and the place behind the element."""
+        if kind in ("raw", "json"):
+            end = body.index(_COFL_END, at)
+            text = body[at:end]
+            return text if kind == "raw" else json.loads(text), end + len(_COFL_END)
+        members: list[tuple[str | None, Any]] = []
+        while True:
+            mark = _COFL.match(body, at)
+            if mark is None:
+                raise ValueError("text between elements")
+            if mark[2] is None:
+                names = [name for name, _ in members]
+                if (None in names) != (kind == "list") and members or bool(mark[3]) == (kind == "top"):
+                    raise ValueError("a name too few or too many, or an element without an end")
+                values = [value for _, value in members]
+                read = values if kind == "list" else dict(zip(names, values, strict=True))
+                return read, mark.end()
+            value, at = inside(mark.end(), mark[2])
+            members.append((mark[1] and html.unescape(mark[1]), value))
+
+    try:
+        return [inside(0, "top")[0]]
+    except (ValueError, RecursionError):
+        return []
 
 
 _Tree = tuple[str, list[tuple[str, Any]]]  # the text, and elements (name, tree)
@@ -615,9 +655,16 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> 
 
     if not isinstance(text, str):
         raise TypeError(f"a text is a str, not {text!r:.60}")
-    if style not in STYLES:
-        raise ValueError(f"{style!r} is no style{known_or_meant(style)}")
+    known_row(style)
     return reply(text, style, tools, bytes_compiler())
+
+
+def known_row(style: str) -> Style:
+    """The row of a style. ValueError: there is none."""
+    row = row_of(style)
+    if row is None:
+        raise ValueError(f"{style!r} is no style{known_or_meant(style)}")
+    return row
 
 
 def known_or_meant(style: str) -> str:

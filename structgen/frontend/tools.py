@@ -42,16 +42,17 @@ import json
 import re
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..errors import GrammarError
-from . import python_calls, source
+from . import elements, python_calls, source
 from .closing import closed_parameters
 from .python_types import schema_of
 from .python_types import tools as tools_document
 from .tool_lists import INPUT, LARK, NAMED, ToolError, check_names, listed, name_of
 
+_BREAKS = "\x85\u2028\u2029"  # line breaks of Python's splitlines() that plain strings do not escape
 Strictness = Literal["auto", "function", "parameter"]
 STRICTNESS: tuple[Strictness, ...] = ("auto", "function", "parameter")  # each holds more than the one before
 
@@ -63,7 +64,9 @@ class Style:
     A call is `begin`, the arguments, `end`. ``{name}`` is the function's name, ``{index}`` any number. A
     style with a section has `open`, calls joined by `separator`, and `close`. In a style without one,
     `trigger` is the text with which every call begins. `single`: an answer has one call at most, because
-    hosts read no more. `family` names the marks of its models' thoughts (reasoning.py).
+    hosts read no more. `lines`: a host reads each line as a call, so no string contains a line break.
+    `suffixed`: tokenizers may put a suffix into each mark (`row_of`). `family` names the marks of its models'
+    thoughts (reasoning.py).
     """
 
     begin: str
@@ -74,6 +77,8 @@ class Style:
     separator: str = ""
     parameters: str = "json"
     single: bool = False
+    lines: bool = False
+    suffixed: bool = False
     family: str = "qwen3"
 
     @property
@@ -103,7 +108,7 @@ class Style:
         if self.parameters == "json":
             return []
         if self.parameters == "python":
-            marks = [self.close.removeprefix("]")]
+            marks = [self.close.removeprefix("]"), *(_BREAKS if self.lines else "")]
         else:
             marks = [*self.end.removeprefix("}").split("\n"), self.close.strip()]
         return [mark for mark in marks if mark]
@@ -211,19 +216,21 @@ STYLES = {
         parameters="glm_4_7_xml",
     ),
     "hunyuan": _listed("<tool_calls>[", "]</tool_calls>", family="hunyuan"),  # vLLM hunyuan_a13b
-    "hy-v3": Style(  # vLLM hy_v3, of tokenizers whose marks have no suffix
+    "hy-v3": Style(  # vLLM hy_v3
         "<tool_call>{name}<tool_sep>",
         "</tool_call>\n",
         open="<tool_calls>\n",
         close="</tool_calls>",
         parameters="glm_4_7_xml",
+        suffixed=True,
     ),
-    "hy-v4": Style(  # vLLM hy_v4, of tokenizers whose marks have no suffix
+    "hy-v4": Style(  # vLLM hy_v4
         "<tool_call>{name}",
         "</tool_call>",
         open="<tool_calls>",
         close="</tool_calls>",
         parameters="glm_4_7_xml",
+        suffixed=True,
     ),
     "k2-horizon": Style(  # vLLM k2_horizon, its form "xml"
         "<ifm|tool_call>{name}",
@@ -292,6 +299,14 @@ STYLES = {
         separator=",\n    ",
         family="command-a",
     ),
+    "cohere-xml": Style(  # cmd5-nested-xml.jinja of github.com/cohere-ai/melody
+        '<cofl:tool_call id="{index}" name="{name}">',
+        "</cofl:tool_call>",
+        open="<cofl:tool_calls>",
+        close="</cofl:tool_calls>",
+        parameters="cohere_xml",
+        family="command-a",
+    ),
     # Llama 3.2 and 4 and others that write Python: frontend/python_calls.py.
     "pythonic": Style("{name}(", ")", open="[", close="]", separator=", ", parameters="python"),
     "lfm2": Style(  # vLLM lfm2
@@ -309,6 +324,7 @@ STYLES = {
         close="</function_calls>",
         separator="\n",
         parameters="python",
+        lines=True,
         family="olmo3",
     ),
     # A call ends with <|call|>, which is one of the model's end tokens: it is not part of the text.
@@ -339,6 +355,29 @@ for _other, _same in {
     "jamba": "hunyuan",  # vLLM jamba
 }.items():
     STYLES[_other] = STYLES[_same]
+
+
+def row_of(name: str) -> Style | None:
+    """The row of a style; None: there is none.
+
+    "hy-v3:6124c78e" is the row "hy-v3" of a tokenizer whose marks have a suffix: `<tool_calls:6124c78e>`.
+    """
+    base, _, suffix = name.partition(":")
+    row = STYLES.get(base)
+    if row is None or not suffix:
+        return STYLES.get(name)
+    if not row.suffixed or not elements.SUFFIX.fullmatch(suffix):
+        return None
+    made = elements.suffixed
+    return replace(
+        row,
+        begin=made(row.begin, suffix),
+        end=made(row.end, suffix),
+        open=made(row.open, suffix),
+        close=made(row.close, suffix),
+        parameters=f"{row.parameters}:{suffix}",
+    )
+
 
 # Not a row: the arguments of the one function that must be called, with nothing around them. It is for models
 # that were trained to write values and no calls.
@@ -373,7 +412,7 @@ def structural_tag(
         known = ", ".join(STRICTNESS)
         hint = source.meant(str(strictness), STRICTNESS) or f"; known: {known}"
         raise GrammarError(f"strictness is no {strictness!r:.40}{hint}")
-    row = Style("", "") if style == ARGUMENTS else STYLES.get(style)
+    row = Style("", "") if style == ARGUMENTS else row_of(style)
     if row is None:
         raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
     given = listed(tools)
