@@ -156,6 +156,8 @@ def test_answers_that_are_no_json_are_one_leaf() -> None:
     assert sg.generate(lm, [1], choice=["a"]).field_probabilities == []
     with pytest.raises(ValueError, match="confidence"):
         sg.generate(lm, [1], choice=["a"], confidence=-1)
+    with pytest.raises(ValueError, match="confidence must be between .* and 4096"):
+        sg.generate(lm, [1], choice=["a"], confidence=10**9)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,55 @@ def test_the_server_gives_each_choice_its_fields() -> None:
         fields = found["structgen"]["fields"]
         assert fields and all(0 <= one["low"] <= one["high"] <= 1 for one in fields)
         assert json.loads(found["message"]["content"]) and fields[0]["pointer"].startswith("/")
-        assert http.post("/v1/chat/completions", json={**asked, "stream": True}).status_code == 400
+
+        def streamed(path: str, body: dict[str, Any]) -> list[Any]:
+            """The notes of a stream under `structgen`."""
+            lines = http.post(path, json={**body, "stream": True}).text.splitlines()
+            told = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+            held = [choice for one in told for choice in one.get("choices", ())]
+            held += [one.get("response", one) for one in told]
+            return [one["structgen"]["fields"] for one in held if "fields" in one.get("structgen", ())]
+
+        (last,) = streamed("/v1/chat/completions", asked)
+        assert [one["pointer"] for one in last] == [one["pointer"] for one in fields]
+        two = {**asked, "n": 2, "temperature": 1.0, "seed": 3}
+        assert len(streamed("/v1/chat/completions", two)) == 2
+        plain = {
+            "prompt": "two red hats",
+            "json_schema": order,
+            "max_tokens": 60,
+            "structgen": {"confidence": 16},
+        }
+        (choice,) = http.post("/v1/completions", json=plain).json()["choices"]
+        assert streamed("/v1/completions", plain) == [choice["structgen"]["fields"]]
+        answer = {
+            "input": "two red hats",
+            "text": {"format": {"type": "json_schema", "name": "o", "schema": order}},
+            "max_output_tokens": 60,
+            "structgen": {"confidence": 16},
+        }
+        whole = http.post("/v1/responses", json=answer).json()
+        assert whole["structgen"]["fields"][0]["pointer"].startswith("/")
+        assert streamed("/v1/responses", answer) == [whole["structgen"]["fields"]]
+        message = {
+            "messages": messages,
+            "max_tokens": 60,
+            "structgen": {"confidence": 16},
+            "output_config": {"format": {"type": "json_schema", "schema": order}},
+        }
+        told = http.post("/v1/messages", json=message).json()
+        assert streamed("/v1/messages", message) == [told["structgen"]["fields"]]
+        page = {
+            "constraint": {"kind": "schema", "text": json.dumps(order)},
+            "prompt": "two red hats",
+            "confidence": 16,
+            "max_tokens": 60,
+        }
+        lines = http.post("/playground/api/generate", json=page).text.splitlines()
+        made = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+        assert [one["type"] for one in made][-2:] == ["end", "fields"]
+        assert [one["pointer"] for one in made[-1]["fields"]] == ["/quantity"]
+        assert http.post("/playground/api/generate", json={**page, "confidence": 10**9}).status_code == 400
 
 
 @pytest.mark.parametrize(

@@ -219,8 +219,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
             LanguageModelError.
         logprobs: False leaves `Result.logprobs` empty. That saves work with `speculate`.
         top_logprobs: the k most probable tokens of each place, before and after the mask.
-        confidence: the most prefixes to read for each leaf of the answer (64 make most bounds equal). Above
-            0, `Result.field_probabilities` has the probability of each leaf's value.
+        confidence: the most prefixes to read for each leaf of the answer, at most 4,096 (64 make most bounds
+            equal). Above 0, `Result.field_probabilities` has the probability of each leaf's value.
         compiler: compiles the constraint; by default one per model, kept with its caches.
 
     Returns:

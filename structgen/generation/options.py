@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..speculation import Drafter, Speculation
     from ..templates import Template
 
+MOST_READS = 4_096  # of `confidence`, for each leaf
 Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
 
 
@@ -120,9 +121,10 @@ class Settings(WrittenOptions):
         whole("n", self.n, 1)
         if self.top_k is not None:
             whole("top_k", self.top_k, 1)
-        for name in ("top_logprobs", "confidence", "retries", "seed", "answer_tokens"):
+        for name in ("top_logprobs", "retries", "seed", "answer_tokens"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 0)
+        whole("confidence", self.confidence, 0, MOST_READS)
         if self.temperature is not None:
             number("temperature", self.temperature, "0 or more", lambda x: 0 <= x < math.inf)
         if self.top_p is not None:

@@ -14,7 +14,7 @@ the one place, and keeps the engine from releasing vectors meanwhile. In it
     speculate    runs the loop of speculation/engine.py in a thread. `_Teller` turns emitted tokens into
                  the same pieces as the engine's, while they are made.
     trace        reads finished texts again, to tell how each token came about
-    confident    the same, to tell how probable the value of each leaf is
+    confident    the same, to tell how probable the value of each leaf is: fields()
 
 `weights` normalises log-weights: texts with the log-weights -1 and -1 weigh 0.5 each.
 
@@ -162,15 +162,22 @@ def _traced(service: Service, job: Job, tokens: Sequence[int]) -> list[Seen]:
     return found
 
 
-async def confident(service: Service, run: RequestRun, found: Sequence[Written], reads: int) -> None:
-    """Adds a note to each answer: its leaves, with bounds on the probability of each value."""
-    run.choice_notes = run.choice_notes or [{} for _ in found]
-    each = max(1, len(found) // max(1, len(run.jobs)))
-    for index, written in enumerate(found):
-        job = run.jobs[index // each]
-        async with _turn(service, job):
-            leaves = await asyncio.to_thread(_leaves, service, job, written, reads)
-        run.choice_notes[index] = {**run.choice_notes[index], "fields": [asdict(leaf) for leaf in leaves]}
+async def confident(service: Service, run: RequestRun, index: int, written: Written, reads: int) -> None:
+    """Adds a note to a finished answer: its leaves, with bounds on the probability of each value.
+
+    Args:
+        index: of the answer among all of the run. reads: prefixes that are read for a leaf; 0: no note.
+    """
+    if not reads:
+        return
+    run.choice_notes = run.choice_notes or [{} for _ in range(run.count)]
+    run.choice_notes[index] |= {"fields": await fields(service, run.job_of(index), written, reads)}
+
+
+async def fields(service: Service, job: Job, written: Written, reads: int) -> list[dict[str, Any]]:
+    """The leaves of a finished answer as JSON. ApiError: as `sample`."""
+    async with _turn(service, job):
+        return [asdict(leaf) for leaf in await asyncio.to_thread(_leaves, service, job, written, reads)]
 
 
 def _leaves(service: Service, job: Job, written: Written, reads: int) -> list[FieldProbability]:

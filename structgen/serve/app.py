@@ -213,11 +213,6 @@ async def _start(
 ) -> RequestRun:
     """Starts the run of a request, in the engine or, with sampling and speculation, beside it."""
     extension = body.structgen
-    if extension.confidence and (body.stream or not isinstance(body, Generation)):
-        raise ApiError(
-            "'confidence' comes with whole answers of chats and completions: leave 'stream' out",
-            param="structgen.confidence",
-        )
     own = extension.sampling is not None or extension.speculate is not None
     if not own:
         remote = None if wanted.tools is None else wanted.tools.remote

@@ -18,7 +18,7 @@ from . import alone
 from .errors import ApiError
 from .logprobs import of_chat
 from .prompts import messages_as_prompt
-from .requests import ChatRequest, Generation, Message
+from .requests import ChatRequest, Generation, Message, ResponsesRequest
 from .sequence import AnswerPlan, Entry, Finish, Piece
 from .service import RequestRun, Service, Wanted
 from .thinking import thinking_of
@@ -135,11 +135,13 @@ def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item
     return new
 
 
-async def finished(service: Service, request: Generation, run: RequestRun) -> list[Written]:
+async def finished(
+    service: Service, request: Generation | ResponsesRequest, run: RequestRun
+) -> list[Written]:
     """`collect`, with the notes that `confidence` asks for."""
     found = await collect(run)
-    if request.structgen.confidence:
-        await alone.confident(service, run, found, request.structgen.confidence)
+    for index, written in enumerate(found):
+        await alone.confident(service, run, index, written, request.structgen.confidence)
     return found
 
 
@@ -298,6 +300,7 @@ async def chunks(service: Service, request: ChatRequest, run: RequestRun) -> Asy
             yield chunk(index, {"content": ""}, logprobs=logprobs)
         if piece.finish is not None:
             more = {} if written.stopped_by is None else {"stop_reason": written.stopped_by}
+            await alone.confident(service, run, index, written, request.structgen.confidence)
             left -= 1
             last = run.note() if not left and not asked else {}
             yield chunk(index, {}, finish_reason=written.reason, **more, **run.choice_note(index)) | last

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
+from . import alone
 from .chat import Written, counts_of, finished, take
 from .errors import ApiError
 from .logprobs import of_completion
@@ -182,6 +183,7 @@ async def chunks(
         if piece.finish is not None and written.stopped_by is not None:
             choice["stop_reason"] = written.stopped_by
         if piece.finish is not None:
+            await alone.confident(service, run, index, written, request.structgen.confidence)
             choice |= run.choice_note(index)
             left -= 1
         yield {**top, "choices": [choice], **(run.note() if not left and not asked else {})}

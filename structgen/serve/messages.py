@@ -37,7 +37,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..frontend.tool_calls import Call, Part
-from .chat import Written, collect, take
+from . import alone
+from .chat import Written, finished, take
 from .chat import wanted as chat_wanted
 from .errors import ApiError, unexpected
 from .mcp import Called
@@ -222,7 +223,7 @@ def _called(one: Called) -> list[dict[str, Any]]:
 
 async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dict[str, Any]:
     """The whole message."""
-    (written,) = await collect(run)
+    (written,) = await finished(service, request, run)
     content = [block for one in run.called for block in _called(one)]
     if written.reasoning and run.thinking.shown:
         content.append({"type": "thinking", "thinking": written.reasoning, "signature": ""})
@@ -236,7 +237,7 @@ async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dic
         "content": content,
         **end,
         "usage": _usage(run, written.tokens),
-        **run.note(),
+        **run.note(0),
     }
 
 
@@ -298,6 +299,7 @@ async def events(service: Service, request: ChatRequest, run: RequestRun) -> Asy
                     found += block.close()
             for event in found:
                 yield event
+        await alone.confident(service, run, 0, written, request.structgen.confidence)
     except Exception as error:
         yield unexpected(error).body
         return
@@ -307,6 +309,6 @@ async def events(service: Service, request: ChatRequest, run: RequestRun) -> Asy
         "type": "message_delta",
         "delta": _end(written),
         "usage": _usage(run, written.tokens),
-        **run.note(),
+        **run.note(0),
     }
     yield {"type": "message_stop"}

@@ -23,6 +23,7 @@ from starlette.responses import Response
 
 from .. import __version__
 from ..frontend.tools import STYLES
+from ..generation.options import MOST_READS
 from ..grammar import CompiledGrammar
 from ..sampling.methods import METHODS
 from ..sampling.request import Method
@@ -83,6 +84,7 @@ class Asked(Closed):
     top_p: Annotated[Finite, Field(gt=0, le=1)] | None = None
     max_tokens: Positive = 256
     complete: bool = True
+    confidence: Annotated[int, Field(ge=0, le=MOST_READS)] = 0  # prefixes that are read for each leaf
 
 
 def add_routes(app: FastAPI, service: Service) -> None:

@@ -47,6 +47,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ..frontend.tools import Strictness
+from ..generation.options import MOST_READS
 from ..json_options import SENT_NAMES, JsonOptions, WrittenOptions
 from ..sampling.mcmc import Proposal
 from ..sampling.request import Method
@@ -267,7 +268,7 @@ class OwnOptions(_JsonFields):
     masked_logprobs: bool = False
     complete: bool = True
     answer_tokens: Annotated[Whole, Field(ge=0)] | None = None
-    confidence: Annotated[Whole, Field(ge=0, le=4096)] = 0
+    confidence: Annotated[Whole, Field(ge=0, le=MOST_READS)] = 0
     tool_strictness: Strictness | None = None
 
     def json_options(self, **others: Any) -> dict[str, Any]:

@@ -34,7 +34,8 @@ from typing import Any
 
 from ..frontend.tool_calls import Call, Part
 from ..frontend.tool_lists import INPUT
-from .chat import Written, call_id, collect, input_of, omitted_turns, take
+from . import alone
+from .chat import Written, call_id, finished, input_of, omitted_turns, take
 from .errors import ApiError, unexpected
 from .logprobs import of_chat
 from .mcp import Called
@@ -256,13 +257,13 @@ def _end(run: RequestRun, written: Written) -> dict[str, Any]:
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "usage": of_responses(run.prompt_tokens, written.tokens, run.cached_tokens, written.reasoning_tokens),
-        **run.note(),
+        **run.note(0),
     }
 
 
 async def answer(service: Service, request: ResponsesRequest, run: RequestRun) -> dict[str, Any]:
     """The whole response."""
-    (written,) = await collect(run)
+    (written,) = await finished(service, request, run)
     logprobs = of_chat(written.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
     output: list[dict[str, Any]] = [_mcp_call(one) for one in run.called]
     text = written.text.strip() if written.calls else written.text
@@ -415,6 +416,7 @@ async def events(
                 logprobs += entries
                 yield event("response.output_text.delta", **place, delta=item, logprobs=entries)
                 entries = []
+        await alone.confident(service, run, 0, written, request.structgen.confidence)
         end = _end(run, written)
         if growing is not None:
             for made in growing.ended(event, end["status"], output):

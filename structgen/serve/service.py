@@ -57,7 +57,7 @@ from ..errors import (
     UnsatisfiableSchema,
 )
 from ..frontend.tool_calls import CallReader
-from ..frontend.tools import STYLES, callable_tools
+from ..frontend.tools import STYLES, callable_tools, row_of
 from ..grammar import CompiledGrammar
 from ..limits import Limits
 from ..linting import enlarge, not_enforced
@@ -183,9 +183,11 @@ class RequestRun:
         if self.large_gone is not None and self.jobs and self.jobs[0].plan.taken() > LARGE:
             self.large_gone()
 
-    def note(self) -> dict[str, Any]:
-        """The field `structgen` of an answer."""
+    def note(self, index: int | None = None) -> dict[str, Any]:
+        """The field `structgen` of all answers; with `index`, also what a choice of this index would have."""
         told: dict[str, Any] = {}
+        if index is not None and self.choice_notes:
+            told |= self.choice_notes[index]
         if self.notes:
             told |= self.notes[0] if len(self.notes) == 1 else {"prompts": self.notes}
         if words := [*self.warnings, *sorted(set().union(*(job.doubts for job in self.jobs)))]:
@@ -199,6 +201,10 @@ class RequestRun:
     def choice_note(self, index: int) -> dict[str, Any]:
         """The field `structgen` of a choice."""
         return {"structgen": self.choice_notes[index]} if self.choice_notes else {}
+
+    def job_of(self, index: int) -> Job:
+        """The job of an answer."""
+        return self.jobs[index // max(1, self.count // len(self.jobs))]
 
     @property
     def prompt_tokens(self) -> int:
@@ -306,7 +312,7 @@ class Service:
         self.in_line = 0
         self.created: int = int(time.time())
         style = options.tool_style
-        if style is not None and style not in STYLES:
+        if style is not None and row_of(style) is None:
             raise ValueError(f"{style!r} is no style of tool calls; known: {', '.join(STYLES)}")
         self.tool_style: str = tool_style(lm) if style is None else style
         self.temperature = options.temperature

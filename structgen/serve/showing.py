@@ -1,7 +1,8 @@
 """The playground's generations: a request like others whose answer tells how it came about.
 
 Enters: a prompt, a constraint, a method. Leaves: events: `start`, then `token` (and `draft`) or `samples` and
-`trace`, then `end`. Cost: the generation's; tracing a sample runs its tokens through the model once more.
+`trace`, then `end`, and behind it `fields` where `confidence` asks for them. Cost: the generation's; tracing
+a sample runs its tokens through the model once more, and fields read prefixes of each leaf.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..frontend.tool_calls import Call
 from ..generation.watch import Names, shown
 from . import alone
+from .chat import Written, take
 from .constraints import RequestConstraint, ToolUse
 from .errors import ApiError
 from .prompts import messages_as_prompt, plain_prompt
@@ -69,7 +71,7 @@ async def generation(
     run.tools = tools
     if drafting is not None:
         run.tasks.append(asyncio.create_task(alone.speculate(service, run.jobs[0], drafting)))
-    return run, _sampled(service, run, asked) if sampling else _drawn(service, run)
+    return run, _sampled(service, run, asked) if sampling else _drawn(service, run, asked)
 
 
 def _start(run: RequestRun) -> dict[str, Any]:
@@ -89,12 +91,11 @@ def _start(run: RequestRun) -> dict[str, Any]:
     }
 
 
-async def _drawn(service: Service, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
+async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterator[dict[str, Any]]:
     """One text as it is made."""
     names = Names(service.lm.vocabulary, service.special_names)
     ends = frozenset(service.lm.eos_token_ids)
-    text, tokens = "", 0
-    finish, stopped_by = None, None
+    written = Written()
     begun = False
     async for piece in run.pieces():
         if not begun:  # only now is it known how much of the prompt was cached
@@ -102,19 +103,21 @@ async def _drawn(service: Service, run: RequestRun) -> AsyncIterator[dict[str, A
             yield _start(run)
         if piece.drafted is not None:
             yield {"type": "draft", **piece.drafted.told(names, ends)}
-        text += piece.text
-        tokens += piece.tokens
-        finish, stopped_by = piece.finish, piece.stopped_by
+        take(written, piece, None)
         for one in piece.seen:
             yield {"type": "token", **one.told(names, ends), "delta": piece.text}
+    calls = _calls(run, written.text)
     yield {
         "type": "end",
-        "finish": finish,
-        "stopped_by": stopped_by,
-        "text": text,
-        "tokens": tokens,
-        "calls": _calls(run, text),
+        "finish": written.finish,
+        "stopped_by": written.stopped_by,
+        "text": written.text,
+        "tokens": written.tokens,
+        "calls": calls,
     }
+    if asked.confidence and not calls:
+        found = await alone.fields(service, run.jobs[0], written, asked.confidence)
+        yield {"type": "fields", "fields": found}
 
 
 def _calls(run: RequestRun, text: str) -> list[dict[str, str]]:

@@ -29,10 +29,13 @@ export function pythonOf(state, info) {
   if (state.method === "speculate") given.push('speculate="auto"');
   given.push(`temperature=${state.temperature}`, `max_tokens=${state.max_tokens}`);
   if (seedOf(state)) given.push(`seed=${seedOf(state)}`);
+  const sure = state.confidence && !sampled(state);
+  if (sure) given.push("confidence=64");
   const call = sampled(state) ? "sample" : "generate";
   lines.push(`result = sg.${call}(`, ...given.map((one) => `    ${one},`), ")");
   if (sampled(state)) lines.push("for text, probability in result.posterior().items():", '    print(f"{probability:.3f} {text}")');
   else lines.push("print(result.text)");
+  if (sure) lines.push("for leaf in result.field_probabilities:", "    print(leaf.pointer, leaf.text, leaf.low, leaf.high)");
   return lines.join("\n") + "\n";
 }
 
@@ -58,6 +61,7 @@ export function curlOf(state, info, origin, guarded) {
   if (sampled(state)) extension.push(`"sampling": {"method": ${JSON.stringify(state.method)}}`);
   if (sampled(state)) parts.push(`"n": ${state.count}`);
   if (state.method === "speculate") extension.push('"speculate": "auto"');
+  if (state.confidence && !sampled(state)) extension.push('"confidence": 64');
   parts.push(`"temperature": ${state.temperature}`, `"max_tokens": ${state.max_tokens}`);
   if (seedOf(state)) parts.push(`"seed": ${seedOf(state)}`);
   if (extension.length) parts.push(`"structgen": {${extension.join(", ")}}`);

@@ -11,6 +11,8 @@ import { Tokens } from "./tokens.js";
 
 const LABELS = { schema: "JSON Schema", regex: "Regular expression", grammar: "Grammar (GBNF or Lark)", tools: "Tools (OpenAI's list of functions)", none: "" };
 
+const READS = 64; // prefixes that are read for each leaf
+
 const constraint = new Editor(by("constraint-editor"), { id: "constraint", rows: 14, describedby: "constraint-verdict", onchange: changed });
 const typed = new Editor(by("document-editor"), { id: "document", rows: 8, describedby: "document-verdict", onchange: () => checkSoon() });
 const tokens = new Tokens(look, showForwardOf);
@@ -44,6 +46,7 @@ const state = () => ({
   prompt: by("prompt").value,
   chat: by("chat").checked,
   compare: by("compare").checked,
+  confidence: by("confidence").checked,
   method: by("method").value,
   count: Number(by("count").value) || 1,
   temperature: Number(by("temperature").value) || 0,
@@ -67,7 +70,7 @@ function restore(saved) {
   set("temperature", saved.temperature);
   set("seed", saved.seed);
   set("max-tokens", saved.max_tokens);
-  for (const id of ["chat", "compare"]) if (saved[id] !== undefined) by(id).checked = saved[id];
+  for (const id of ["chat", "compare", "confidence"]) if (saved[id] !== undefined) by(id).checked = saved[id];
   arrange();
   compileSoon.now();
 }
@@ -244,6 +247,7 @@ async function generate(arriving = false) {
     method: sampling ? chosen.method : "plain",
     speculate: chosen.method === "speculate" ? "auto" : null,
     n: sampling ? chosen.count : 1,
+    confidence: chosen.confidence && !sampling ? READS : 0,
     temperature: chosen.temperature,
     max_tokens: chosen.max_tokens,
   };
@@ -284,6 +288,8 @@ async function generate(arriving = false) {
       } else if (event.type === "end") {
         finished(event, counts);
         complete = true;
+      } else if (event.type === "fields") {
+        showFields(event.fields);
       }
     }
   } catch (error) {
@@ -313,7 +319,7 @@ async function compare(body, mine) {
   by("free").textContent = "...";
   by("free-part").hidden = false;
   try {
-    const free = { ...body, seed: seedOf(body.seed), speculate: null, masked: false };
+    const free = { ...body, confidence: 0, seed: seedOf(body.seed), speculate: null, masked: false };
     for await (const event of stream("generate", free, mine.signal)) {
       if (running !== mine) return;
       if (event.type === "end") by("free").textContent = event.text;
@@ -337,7 +343,7 @@ function reset() {
   looks = new Map();
   drafts = [];
   traces = new Map();
-  for (const id of ["samples", "drafts", "which", "calls", "beside", "free-part"]) by(id).hidden = true;
+  for (const id of ["samples", "drafts", "which", "calls", "fields", "beside", "free-part"]) by(id).hidden = true;
   for (const id of ["whole", "free", "free-verdict"]) by(id).textContent = "";
   by("summary").textContent = "";
   by("timings").replaceChildren();
@@ -366,6 +372,30 @@ function finished(event, counts) {
       h("ul", { class: "causes" }, event.calls.map((call) => h("li", null, h("code", null, `${call.name}(${call.arguments})`)))),
     );
   }
+}
+
+// How probable the value of each leaf is, between two bounds, and what else could stand there.
+function showFields(fields) {
+  by("fields").hidden = !fields.length;
+  const between = (low, high) => (percent(low) === percent(high) ? percent(low) : `${percent(low)} to ${percent(high)}`);
+  by("fields").replaceChildren(
+    h("h3", null, "How probable each value is"),
+    h(
+      "table",
+      null,
+      h("tr", null, h("th", null, "place"), h("th", null, "value"), h("th", { class: "number" }, "probability"), h("th", null, "else")),
+      fields.map((one) =>
+        h(
+          "tr",
+          null,
+          h("td", null, h("code", null, one.pointer || "the text")),
+          h("td", null, h("code", null, one.text)),
+          h("td", { class: "number" }, between(one.low, one.high)),
+          h("td", null, one.alternatives.map(([text, low, high]) => [h("code", null, text), ` ${between(low, high)} `])),
+        ),
+      ),
+    ),
+  );
 }
 
 async function look(number) {

@@ -10,6 +10,7 @@ const FIELDS = {
   prompt: (v) => typeof v === "string" && v.length <= 1_000_000,
   chat: (v) => typeof v === "boolean",
   compare: (v) => typeof v === "boolean",
+  confidence: (v) => typeof v === "boolean",
   method: (v) => typeof v === "string" && v.length <= 40,
   count: (v) => Number.isInteger(v) && v >= 1 && v <= 500,
   temperature: (v) => typeof v === "number" && v >= 0 && v <= 100,
