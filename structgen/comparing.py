@@ -41,7 +41,7 @@ from .errors import (
     UnsupportedSchema,
 )
 from .grammar import CompiledGrammar
-from .operands import SPELLING, Operand, operand, together
+from .operands import SPELLING, Operand, operand, together, well_formed
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -164,8 +164,10 @@ def _contains(wide: Operand, narrow: Operand) -> Containment:
         return _by_texts(wide, narrow)
     for side, name in ((narrow, "narrow"), (wide, "wide")):
         try:
-            bytes_compiler().json_schema(
-                side.document, registry=side.registry or None, formats=side.formats, **SPELLING
+            well_formed(
+                bytes_compiler().json_schema(
+                    side.document, registry=side.registry or None, formats=side.formats, **SPELLING
+                )
             )
         except UnsatisfiableSchema:
             if side is narrow:

@@ -34,6 +34,7 @@ from .testdata import Path, _target
 
 Way = Literal["request", "response"]
 Direction = Literal["request", "response", "both"]
+_WAYS: tuple[Way, Way] = ("request", "response")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
@@ -140,7 +141,7 @@ def _kind(document: Any) -> str:
             )
         if not isinstance(document.get("paths", {}), dict):
             raise GrammarError("the 'paths' of an OpenAPI description are an object")
-        return "an OpenAPI description"
+        return "an OpenAPI description" if "paths" in document else "an OpenAPI description without 'paths'"
     if isinstance(document, list) or (isinstance(document, dict) and isinstance(document.get("tools"), list)):
         return "a tool list"
     return "a JSON Schema"
@@ -149,8 +150,8 @@ def _kind(document: Any) -> str:
 def _schemas(document: Any) -> Iterator[tuple[tuple[str, Way], Any]]:
     kind = _kind(document)
     if kind == "a JSON Schema":
-        yield ("", "request"), document
-        yield ("", "response"), document
+        for way in _WAYS:
+            yield ("", way), document
     elif kind == "a tool list":
         tools = document if isinstance(document, list) else document["tools"]
         for i, tool in enumerate(tools):
@@ -179,7 +180,15 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any
             if "json" in media:
                 yield media, of(_object(content).get("schema", {}))
 
-    for path, item in document.get("paths", {}).items():
+    if "paths" not in document:  # of a description of schemas alone nobody knows who sends them
+        named = _object(_object(document.get("components")).get("schemas"))
+        if not named:
+            raise GrammarError("an OpenAPI description has neither 'paths' nor schemas to compare")
+        for name, schema in named.items():
+            for way in _WAYS:
+                yield (f"components/schemas/{name}", way), of(schema)
+        return
+    for path, item in document["paths"].items():
         item = _led(document, item)
         for method in _METHODS:
             operation = item.get(method)

@@ -82,7 +82,7 @@ class Operand:
             style: how the JSON of a schema is written; by default as `sg.generate` writes it.
 
         Raises:
-            GrammarError: as `Compiler` does.
+            GrammarError: as `Compiler` does; a keyword of a schema has a value of a wrong kind.
         """
         if self._grammar is not None:
             return self._grammar
@@ -90,7 +90,23 @@ class Operand:
         if self.condition is not None:
             return compiler.regex("(?s:.*)") & self.condition
         given = {**WRITTEN, **style, "formats": self.formats, "registry": self.registry or None}
-        return compiler.json_schema(self.document, **given)
+        return well_formed(compiler.json_schema(self.document, **given))
+
+
+def well_formed(grammar: CompiledGrammar) -> CompiledGrammar:
+    """The same grammar, of a schema whose keywords all count.
+
+    `sg.generate` warns of a keyword that has a value of a wrong kind, and leaves the keyword out. The verdict
+    of a comparison would then be about another schema.
+
+    Raises:
+        GrammarError: a keyword of such a value, at its pointer.
+    """
+    for entry in grammar.dropped:
+        error = GrammarError(f"a malformed keyword: {entry.reason.removeprefix('ignored: ')}")
+        error.pointer, error.keyword = entry.pointer, entry.keyword
+        raise error
+    return grammar
 
 
 @roomy

@@ -271,7 +271,10 @@ def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
         return Reasoning(**given)
     if given is True or given == "auto":
         own = getattr(model, "reasoning", None)
-        return own if isinstance(own, Reasoning) else Reasoning.of(model)
+        try:
+            return own if isinstance(own, Reasoning) else Reasoning.of(model)
+        except ValueError as error:
+            raise ValueError(f"reasoning={given!r}: {error}") from None
     if isinstance(given, str):
         return Reasoning.of(given)
     raise TypeError(f"reasoning= takes a structgen.Reasoning or the name of a family, not {given!r:.60}")

@@ -47,6 +47,7 @@ _PART = 200  # of them for each condition, which is a document of its own
 _NOT = 8  # of them for one character of a schema that is negated
 _SITES = 200
 _ROOMS = (16, 8, 4, 2, 1, 0)  # bytes beyond a shortest text, within which texts are drawn
+_DRAWN = 100_000  # texts of one call
 _LARGE = 2_000  # a length whose boundary is shown at most
 
 Kind = Literal["shortest", "typical", "drawn", "boundary", "near miss"]
@@ -86,7 +87,7 @@ def examples(
 
     Args:
         schema: what `contains` takes. Boundaries and near misses are those of a JSON Schema or Python type.
-        n: how many are drawn, each text of at most `max_bytes` bytes with the same probability.
+        n: how many are drawn, at most 100,000; texts of at most `max_bytes` bytes have the same probability.
         seed: repeats the draws.
         max_bytes: None is 16 more than the shortest text has, or fewer where texts meet too many states then
             (open objects); a warning tells the bound.
@@ -98,13 +99,14 @@ def examples(
         alone refuses some value.
 
     Raises:
-        UnsatisfiableSchema: there is no value. BudgetExceeded: texts within `max_bytes` meet too many states
-        (open objects: close them, take less, or `n=0`). GrammarError: a schema that is malformed.
+        UnsatisfiableSchema: there is no value. BudgetExceeded: texts within a given `max_bytes` meet too many
+        states (open objects: close them, or take less). GrammarError: a schema that is malformed.
 
     Warns:
-        ExamplesLeftOut: the schema is large and not all of it was looked at, or draws are of fewer bytes.
+        ExamplesLeftOut: the schema is large and not all of it was looked at, or draws are of fewer bytes, or
+            none.
     """
-    whole("n", n, 0)
+    whole("n", n, 0, _DRAWN)
     side = operand(schema, **options)
     grammar = side.grammar()
     found = [Example(shortest(grammar), "shortest")]
@@ -112,9 +114,9 @@ def examples(
     if n:
         shortest_bytes = len(found[0].text.encode())
         texts, chance = _ranked(grammar, shortest_bytes, max_bytes, told), random.Random(seed)
-        if not texts.total:
+        if texts is not None and not texts.total:
             raise BudgetExceeded(f"no text has at most {max_bytes} bytes: the shortest has {shortest_bytes}")
-        drawn = (texts.draw(chance) for _ in range(n))
+        drawn = () if texts is None else (texts.draw(chance) for _ in range(n))
         found += [Example(text.decode("utf-8", "backslashreplace"), "drawn") for text in drawn]
     if side.is_json:
         try:
@@ -139,17 +141,18 @@ def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Exam
     return found
 
 
-def _ranked(grammar: CompiledGrammar, least: int, max_bytes: int | None, told: list[str]) -> RankedTexts:
-    """The texts to draw from. Without `max_bytes`, fewer bytes where open objects meet too many states."""
+def _ranked(
+    grammar: CompiledGrammar, least: int, max_bytes: int | None, told: list[str]
+) -> RankedTexts | None:
+    """The texts to draw from. Without `max_bytes`, fewer bytes where open objects meet too many states; None
+    where even the shortest texts do."""
     if max_bytes is not None:
         whole("max_bytes", max_bytes, 0)
         return RankedTexts(grammar, max_bytes)
-    for room in _ROOMS:
+    for room in _ROOMS if least < _LARGE else _ROOMS[::5]:
         try:
             found = RankedTexts(grammar, least + room)
         except BudgetExceeded:
-            if not room:
-                raise
             continue
         if room < _ROOMS[0]:
             told.append(
@@ -157,7 +160,11 @@ def _ranked(grammar: CompiledGrammar, least: int, max_bytes: int | None, told: l
                 "states (open objects: close them, or give max_bytes)"
             )
         return found
-    raise AssertionError("the last room is 0")
+    told.append(
+        f"no texts are drawn: those of {least} bytes, the shortest, meet too many states (open objects, many "
+        "keys: close them, or ask for parts of the schema)"
+    )
+    return None
 
 
 class _Search:

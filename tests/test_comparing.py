@@ -201,3 +201,29 @@ def test_counts_of_schemas_and_grammars() -> None:
 def test_ranks_are_all_texts_once() -> None:
     texts = RankedTexts(operand({"enum": [1, "ab", None, [True, {}]]}).grammar(), 20)
     assert {texts.at(i) for i in range(texts.total)} == {b"1", b'"ab"', b"null", b"[true,{}]"}
+
+
+MALFORMED: list[tuple[Any, str, str]] = [
+    ({"type": 3}, "", "type"),
+    ({"properties": {"a": {"minLength": "x"}}}, "/properties/a", "minLength"),
+    ({"items": {"required": "a"}}, "/items", "required"),
+    ({"$schema": "http://json-schema.org/draft-04/schema#", "exclusiveMinimum": 3}, "", "exclusiveMinimum"),
+]
+
+
+@pytest.mark.parametrize(("document", "pointer", "keyword"), MALFORMED)
+def test_a_keyword_that_would_be_dropped_is_an_error_at_its_pointer(
+    document: Any, pointer: str, keyword: str
+) -> None:
+    good = {"type": "string"}
+    for asked in (
+        lambda: sg.contains(document, good),
+        lambda: sg.contains(good, document),
+        lambda: sg.compare(document, good),
+        lambda: sg.contains(re.compile("a*"), document),
+        lambda: sg.examples(document),
+        lambda: sg.count(document, max_bytes=5),
+    ):
+        with pytest.raises(sg.GrammarError, match=keyword) as caught:
+            asked()
+        assert (caught.value.pointer, caught.value.keyword) == (pointer, keyword)

@@ -542,5 +542,5 @@ def test_reasoning_of_a_call() -> None:
         TypeError, match="reasoning= takes a structgen.Reasoning or the name of a family, not 3"
     ):
         sg.generate(MODEL, PROMPT, Order, reasoning=3)
-    with pytest.raises(ValueError, match="the chat template tells no marks"):
+    with pytest.raises(ValueError, match="reasoning=True: the chat template tells no marks"):
         sg.generate(None, PROMPT, Order, reasoning=True)

@@ -186,6 +186,17 @@ def test_training_and_rollout_have_one_law() -> None:
         tokens += len(ids)
 
 
+def test_the_bracket_of_a_plain_schema() -> None:
+    lm = TableModel(3, [b"", *(bytes([b]) for b in range(32, 127))], ends=(0,), sharp=0.1)
+    schema = {"enum": [1, 2, 12, 21]}
+    grammar = sg.Compiler(lm.vocabulary).json_schema(schema, whitespace="compact", numbers="plain")
+    found, same = (
+        rl.log_normaliser(lm, [], one, budget="reject", draws=300, max_tokens=4, seed=1)
+        for one in (schema, grammar)
+    )
+    assert found == pytest.approx(same, abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_bracket_holds_the_normaliser_and_closes(seed: int) -> None:
     texts, lm = random_language(seed), TableModel(seed)

@@ -21,7 +21,10 @@ from oracles.oracle import JsonOracle
 from oracles.strategies import Features, Seeded, schema
 from structgen.checking import bytes_compiler
 from structgen.cli.main import main
+from structgen.comparing import shortest
 from structgen.counting import RankedTexts
+from structgen.operands import operand
+from structgen.testdata import ExamplesLeftOut
 
 ORDER: dict[str, Any] = closed(
     {
@@ -331,3 +334,38 @@ def test_texts_of_open_schemas_are_drawn_within_fewer_bytes(schema: Any) -> None
     assert len(drawn) > 1
     for text in drawn:
         Draft202012Validator(schema).validate(json.loads(text))
+
+
+@pytest.mark.parametrize("count", [500, 1_500])
+def test_many_required_keys_have_a_shortest_text_in_time(count: int) -> None:
+    document = {"type": "object", "required": [f"k{i}" for i in range(count)]}
+    began = time.perf_counter()
+    text = shortest(operand(document).grammar())
+    assert time.perf_counter() - began < 20
+    assert sorted(json.loads(text)) == sorted(document["required"])
+    assert len(text) == 1 + sum(len(f'"k{i}":0,') for i in range(count))
+
+
+def test_what_is_too_much_to_draw_leaves_the_other_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("structgen.testdata._PROBES", 6)
+    with pytest.warns(ExamplesLeftOut, match="no texts are drawn"):
+        found = sg.examples({"type": "object", "required": [f"k{i}" for i in range(500)]})
+    assert found[0].kind == "shortest" and "drawn" not in {one.kind for one in found}
+
+
+def test_how_many_texts_are_drawn_is_bounded() -> None:
+    with pytest.raises(ValueError, match="n must be at most 100000"):
+        sg.examples({"enum": [1]}, 10**6)
+
+
+def test_descriptions_without_paths() -> None:
+    old = {"openapi": "3.1.0", "components": {"schemas": {"Order": {"type": "integer"}}}}
+    new = {"openapi": "3.1.0", "components": {"schemas": {"Order": {"type": "integer", "maximum": 9}}}}
+    rows = {(row.place, row.direction): row.breaks for row in sg.diff(old, new)}
+    place = "components/schemas/Order"
+    assert rows == {(place, "request"): True, (place, "response"): False}
+    for one, other in ((old, {**new, "paths": {}}), ({**old, "paths": {}}, new)):
+        with pytest.raises(sg.GrammarError, match="without 'paths'"):
+            sg.diff(one, other)
+    with pytest.raises(sg.GrammarError, match="neither 'paths' nor schemas"):
+        sg.diff({"openapi": "3.1.0"}, {"openapi": "3.1.0"})

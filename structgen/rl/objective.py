@@ -82,7 +82,7 @@ def _check(logits: torch.Tensor, masks: Masks, temperature: float, chunk: int) -
 def log_normaliser(
     model: Any,
     prompt: Any,
-    grammar: CompiledGrammar,
+    grammar: Any,
     *,
     draws: int = 1000,
     tolerance: float = 1e-3,
@@ -94,15 +94,20 @@ def log_normaliser(
 
     Args:
         model, prompt: as in `sg.sample`. draws: texts drawn at most.
+        grammar: a `CompiledGrammar` or the text of a grammar, as `grammar=` of `sg.sample`; or a JSON Schema
+            or a Python type, as its `schema`. With None, `options` has the constraint: `regex=...`.
         tolerance: the draws end once 1 - exp(low - high) is no larger.
         options: others of `sg.sample`, such as `max_tokens`, `temperature`, `seed`, `trie_bytes`.
 
     Raises:
         ValueError: a potential without a bound. Else what `sg.sample` raises.
     """
+    from ..grammar import CompiledGrammar
     from ..sampling import sample
+    from ..templates import Template
 
-    found = sample(model, prompt, grammar=grammar, method="asap", n=draws, until_tv=tolerance, **options)
+    kind = "grammar" if isinstance(grammar, CompiledGrammar | Template | str) else "schema"
+    found = sample(model, prompt, method="asap", n=draws, until_tv=tolerance, **{kind: grammar, **options})
     if found.log_bracket is None:
         raise ValueError("a potential that is not bounded by 1 leaves the normaliser without a bound")
     return found.log_bracket
