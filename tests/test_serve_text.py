@@ -92,6 +92,18 @@ def nested(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def cohere(value: object, name: str | None = None) -> str:
+    """An element of Cohere's template cmd5-nested-xml."""
+    kind = {str: "raw", dict: "dict", list: "list"}.get(type(value), "json")
+    text = value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, dict):
+        text = "".join(cohere(held, key) for key, held in value.items())
+    elif isinstance(value, list):
+        text = "".join(cohere(held) for held in value)
+    named = "" if name is None else f' name="{name}"'
+    return f'<cofl:value{named} type="{kind}">{text}</cofl:value>'
+
+
 def delimited(value: object, mark: str) -> str:
     """Values as Gemma writes them: keys are bare, and a mark stands around texts."""
     if isinstance(value, dict):
@@ -110,6 +122,8 @@ def written(style: str, calls: list[tuple[str, dict]]) -> str:
             body = json.dumps(arguments)
         elif row.parameters == "minimax_m3_xml":
             body = nested(arguments)
+        elif row.parameters == "cohere_xml":
+            body = "".join(cohere(value, key) for key, value in arguments.items())
         elif mark := ELEMENT_STYLES[row.parameters].ends[0]:
             body = delimited(arguments, mark)[1:-1]
         else:

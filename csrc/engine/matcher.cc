@@ -35,6 +35,11 @@
 
 namespace structgen {
 
+namespace {
+// Rules within rules of a search for a user: objects of 5,000 required keys, as far as the stack suffices.
+constexpr uint32_t kDeepRecursion = 15'000;
+}  // namespace
+
 Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
     : grammar_(std::move(grammar)),
       rows_(&row_source(*grammar_)),
@@ -453,7 +458,15 @@ std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
   const LockedWork work(sequence_, Task::kCompletion, grammar_->completion_work());
   sequence_.refresh();
-  if (!epoch().budgets.limits) return epoch().completion.of(current());
+  if (!epoch().budgets.limits) {
+    Told<std::string> text = told([&] { return epoch().completion.of(current()); });
+    if (text || meter.exhausted()) return std::move(text).value();
+    // A user may wait for a deeper search. Nobody else sees what it finds: a mask under a budget does not
+    // depend on what was asked before.
+    Completion deeper(epoch().parser, epoch().budgets.productions, kDeepRecursion);
+    Told<std::string> found = told([&] { return deeper.of(current()); });
+    return found ? std::move(found).value() : std::move(text).value();
+  }
   std::string out;
   for (TokenId t : epoch().budgets.limits->tokens(current())) out += grammar_->vocabulary().bytes(t);
   return out;

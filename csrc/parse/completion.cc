@@ -50,8 +50,6 @@
 namespace structgen {
 
 namespace {
-// The most rules that may be open at once, each inside the one before.
-constexpr uint32_t kMaxRecursion = 15'000;
 // The most rules of one search. Beyond them the search takes the first way that it finds. At ten times as
 // many it fails.
 constexpr uint64_t kMaxSteps = 2'000;
@@ -315,7 +313,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
       return {};
     }
   }
-  if (depth_ >= kMaxRecursion || ++steps_ > 10 * kMaxSteps)
+  if (depth_ >= recursion_ || ++steps_ > 10 * kMaxSteps)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
   ++work_;
   charge(10);

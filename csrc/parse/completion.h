@@ -27,7 +27,10 @@ class Completion {
   // Among several shortest texts the result is the first in the order of bytes. So the rest of a
   // completion is the completion of the state behind its beginning, and a completion is the same in
   // every process, whatever was asked before.
-  Completion(Parser& parser, Productions& productions) : parser_(parser), productions_(productions) {}
+  // `recursion`: rules within rules; an object of n required keys is 3 n of them.
+  Completion(Parser& parser, Productions& productions, uint32_t recursion = kRecursion)
+      : parser_(parser), productions_(productions), recursion_(recursion) {}
+  static constexpr uint32_t kRecursion = 1'500;
   // A shortest text that completes the state; empty for an accepting state. Throws kBudgetExceeded if
   // none was found within the limits of the search.
   const std::string& of(StateId s);
@@ -88,6 +91,7 @@ class Completion {
 
   Parser& parser_;
   Productions& productions_;
+  const uint32_t recursion_;
   std::unordered_map<uint32_t, std::string> states_, regexes_;
   // Regexes whose search was too large.
   std::unordered_set<uint32_t> unknown_;

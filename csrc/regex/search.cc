@@ -526,6 +526,14 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   // 2^40.
   std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
   uint64_t shorter = 0;
+  // The bytes of each class, by partition: the states of one regex have few partitions.
+  std::unordered_map<const ClassMap*, std::array<uint16_t, 256>> sizes;
+  const auto sizes_of = [&](const ClassMap& c) -> const std::array<uint16_t, 256>& {
+    const auto [slot, fresh] = sizes.try_emplace(&c);
+    if (fresh)
+      for (const uint8_t k : c.of) ++slot->second[k];
+    return slot->second;
+  };
   for (int k = 0; k < kLevels && level.size() <= nodes / kLevels; ++k) {
     std::unordered_map<uint32_t, uint64_t> longer;
     uint64_t paths = 0;
@@ -534,11 +542,9 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
       if (nodes_[id].nullable) shorter += n;
       const ByteSet bytes = live(RegexId{id});
       const ClassMap& c = classes(RegexId{id});
-      uint16_t of_class[256] = {};
-      for (int b = 0; b < 256; ++b)
-        if (bytes.has(static_cast<uint8_t>(b))) ++of_class[c.of[b]];
+      const std::array<uint16_t, 256>& of_class = sizes_of(c);
       for (uint16_t i = 0; i < c.n; ++i)
-        if (of_class[i]) {
+        if (bytes.has(c.rep[i])) {
           const RegexId d = next(RegexId{id}, c.rep[i]);
           if (undecided(d)) {
             exact = false;

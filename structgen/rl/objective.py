@@ -23,7 +23,6 @@ from .masks import Masks
 if TYPE_CHECKING:
     import torch
 
-    from ..grammar import CompiledGrammar
 
 
 def constrained_logprobs(
