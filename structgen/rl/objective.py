@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import torch
 
 
-
 def constrained_logprobs(
     logits: torch.Tensor,
     token_ids: Any,
