@@ -217,6 +217,13 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 // Each item has no mark, or one that stands right behind its terminal and has as many tokens left as the
 // terminal needs bytes; and no other mark follows.
 StateId Limits::unlimited(StateId s) {
+  if (const uint32_t* known = unlimited_.find(s.v)) return StateId{*known};
+  const StateId plain = looked_at(s);
+  unlimited_.emplace(s.v, plain.v);
+  return plain;
+}
+
+StateId Limits::looked_at(StateId s) {
   const StateId from = parser_.begin_token(s);
   for (const Item& item : parser_.items(from)) {
     StackId stack = item.stack;

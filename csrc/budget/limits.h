@@ -77,7 +77,9 @@ class Limits {
   // Throws kGrammar where the rule that ends in this limit cannot be read from its beginning, as a rule
   // of `"abc" "def"` with a limit of 1 where no token holds all six letters.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
-  std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
+  std::size_t byte_size() const {
+    return bytes_ + (ways_.size() + hints_.size()) * 48 + unlimited_.byte_size();
+  }
 
  private:
   static constexpr uint32_t kRemembered = 64;
@@ -97,6 +99,7 @@ class Limits {
     std::vector<std::pair<TokenId, StateId>> next;
   };
   const Vocabulary& vocabulary() const { return *world_.vocabulary; }
+  StateId looked_at(StateId s);
   StateId walk(StateId s, std::string_view bytes, bool blind = false);
   std::vector<TokenId> tokens(StateId s, bool blind);
   Frame frame(StateId s, bool blind);
@@ -119,6 +122,8 @@ class Limits {
   Completion& completion_;
   Lengths& lengths_;
   std::unordered_map<uint32_t, Way> ways_;
+  // What unlimited() says, by state.
+  FlatMap<uint32_t, uint32_t> unlimited_;
   // From a state to one with fewer marks whose way it can go.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
