@@ -6,11 +6,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/intern.h"
 #include "numbers/fixed.h"
 #include "numbers/number.h"
+#include "regex/regex.h"
 
 namespace structgen {
 
@@ -23,6 +28,75 @@ struct NumberLanguage::Divisor {
 
   // Throws kSchemaTooComplex, see NumberLanguage::multiple_of().
   explicit Divisor(const Decimal& d);
+};
+
+// An automaton over digits and a point, unfolded as they are read. A State is a value; State{} is the
+// first one.
+template <class State>
+class DigitAutomaton : public LazyLanguage {
+ public:
+  // The node of the first state, or empty() if there is none.
+  static RegexId make(RegexArena& arena, std::unique_ptr<DigitAutomaton> language) {
+    DigitAutomaton& made = *language;
+    made.definition_ = arena.define(std::move(language));
+    return made.node(arena, State{});
+  }
+  RegexId unfold(RegexArena& arena, uint32_t index) override {
+    if (index < unfolded_.size() && unfolded_[index] != kUnknown) return unfolded_[index];
+    constexpr std::string_view kBytes = "0123456789.";
+    const State state = states_[index];
+    RegexId nodes[kBytes.size()];
+    for (std::size_t i = 0; i < kBytes.size(); ++i) {
+      State to = state;
+      nodes[i] = step(to, kBytes[i]) ? node(arena, to) : RegexArena::empty();
+    }
+    std::vector<RegexId> parts;
+    for (std::size_t i = 0; i < kBytes.size(); ++i) {
+      if (nodes[i] == RegexArena::empty() || std::find(nodes, nodes + i, nodes[i]) != nodes + i) continue;
+      ByteSet bytes;
+      for (std::size_t j = i; j < kBytes.size(); ++j)
+        if (nodes[j] == nodes[i]) bytes.add(static_cast<uint8_t>(kBytes[j]));
+      parts.push_back(arena.cat(arena.bytes(bytes), nodes[i]));
+    }
+    if (accepts(state)) parts.push_back(RegexArena::epsilon());
+    const RegexId out = arena.alt(parts);
+    if (unfolded_.size() < states_.size()) unfolded_.resize(states_.size(), kUnknown);
+    return unfolded_[index] = out;
+  }
+  bool shortest(uint32_t index, std::string& text) const override {
+    text.clear();
+    return accepts(states_[index]) || completed(states_[index], text);
+  }
+
+ protected:
+  virtual bool step(State& state, char c) const = 0;
+  virtual bool accepts(const State& state) const = 0;
+  // It accepts, or some continuation does.
+  virtual bool alive(const State& state) const = 0;
+  // Finds a shortest continuation, if it is known.
+  virtual bool completed(const State&, std::string&) const { return false; }
+  // Two states of one language are one.
+  virtual bool same(const State& x, const State& y) const = 0;
+  // Equal for states that are one.
+  virtual uint64_t hash(const State& state) const = 0;
+
+ private:
+  static constexpr RegexId kUnknown{0xFFFFFFFFu};
+  RegexId node(RegexArena& arena, const State& state) {
+    if (!alive(state)) return RegexArena::empty();
+    const uint32_t n = index_.find_or_add(
+        hash(state), [&](uint32_t i) { return same(states_[i], state); },
+        [&] {
+          states_.push_back(state);
+          return static_cast<uint32_t>(states_.size() - 1);
+        });
+    return arena.lazy(definition_, n, accepts(state), false);
+  }
+  uint32_t definition_ = 0;
+  std::vector<State> states_;
+  InternTable index_;
+  // Indexed by state.
+  std::vector<RegexId> unfolded_;
 };
 
 // A way to complete a decimal number: `whole` digits, then `fraction` digits behind a point. The point

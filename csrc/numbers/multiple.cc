@@ -19,16 +19,12 @@
 //
 // Rejected: the automaton of all remainders in advance. A divisor of nine digits has a billion of them.
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
-#include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
-#include "base/undo.h"
 #include "numbers/divisor.h"
 #include "numbers/number.h"
 #include "regex/regex.h"
@@ -78,67 +74,26 @@ uint64_t reduced(uint64_t c, int64_t t) {
   return c;
 }
 
-// An automaton over digits. Its states are {phase, digits read behind the point, remainder}.
-class DigitLanguage : public LazyLanguage {
- public:
-  // The node of the first state, or empty() if there is none.
-  static RegexId make(RegexArena& arena, std::unique_ptr<DigitLanguage> language) {
-    DigitLanguage& made = *language;
-    made.definition_ = arena.define(std::move(language));
-    return made.node(arena, State{kBegin, 0, 0, false});
-  }
-
-  RegexId unfold(RegexArena& arena, uint32_t index) override {
-    if (auto it = unfolded_.find(index); it != unfolded_.end()) return it->second;
-    const State state = states_[index];
-    // Keyed by the node to which they lead.
-    std::map<uint32_t, ByteSet> groups;
-    for (char c : std::string_view("0123456789.")) {
-      State to = state;
-      if (step(to, c)) groups[node(arena, to).v].add(static_cast<uint8_t>(c));
-    }
-    std::vector<RegexId> parts;
-    for (const auto& [to, bytes] : groups) parts.push_back(arena.cat(arena.bytes(bytes), RegexId{to}));
-    if (accepts(state)) parts.push_back(RegexArena::epsilon());
-    return unfolded_[index] = arena.alt(parts);
-  }
-
-  bool shortest(uint32_t index, std::string& text) const override {
-    text.clear();
-    return accepts(states_[index]) || completed(states_[index], text);
-  }
-
- protected:
+struct DigitPhases {
   // kZeroFraction: behind "0.", with no digit but zeros yet, if zero itself is excluded.
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction, kZeroFraction };
-  struct State {
-    Phase phase;
-    uint32_t digits;
-    uint64_t r;
-    // The last digit was not 0.
-    bool nonzero;
-    friend auto operator<=>(const State&, const State&) = default;
-  };
-  virtual bool step(State& state, char c) const = 0;
-  virtual bool accepts(const State& state) const = 0;
-  // It accepts, or some continuation does.
-  virtual bool alive(const State& state) const = 0;
-  // Finds a shortest continuation, if it is known.
-  virtual bool completed(const State& state, std::string& text) const {
-    (void)state, (void)text;
-    return false;
-  }
+};
+struct Digits {
+  DigitPhases::Phase phase = DigitPhases::kBegin;
+  // Digits read behind the point.
+  uint32_t digits = 0;
+  // The remainder.
+  uint64_t r = 0;
+  // The last digit was not 0.
+  bool nonzero = false;
+  friend bool operator==(const Digits&, const Digits&) = default;
+};
 
- private:
-  RegexId node(RegexArena& arena, const State& state) {
-    if (!alive(state)) return RegexArena::empty();
-    return arena.lazy(definition_, numbered(index_, states_, state, state), accepts(state), false);
-  }
-
-  uint32_t definition_ = 0;
-  std::vector<State> states_;
-  std::map<State, uint32_t> index_;
-  std::unordered_map<uint32_t, RegexId> unfolded_;
+class DigitLanguage : public DigitAutomaton<Digits>, protected DigitPhases {
+ protected:
+  using State = Digits;
+  bool same(const State& x, const State& y) const override { return x == y; }
+  uint64_t hash(const State& q) const override { return mix(mix(q.phase * 2u + q.nonzero, q.digits), q.r); }
 };
 
 // Unsigned plain decimals that are multiples of c / 10^s. A fraction of at most `zeros_until` digits

@@ -13,15 +13,12 @@
 // searched; for divisors of five digits that is too much. Cost: one node for each combination of digits
 // read, remainder, and side of each bound that the text meets.
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
-#include <tuple>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "base/undo.h"
 #include "numbers/divisor.h"
 #include "numbers/number.h"
 #include "regex/regex.h"
@@ -42,7 +39,24 @@ uint32_t digits_of(Wide x) {
   return n;
 }
 
-class MultiplesBetween : public LazyLanguage {
+struct BetweenPhases {
+  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
+};
+// A state of the automaton after some digits.
+struct DigitsBetween {
+  BetweenPhases::Phase phase = BetweenPhases::kBegin;
+  // Past the first bound, and there is no last one: only r matters.
+  bool free = false;
+  // The last digit of the fraction was not 0; used if zeros have a limit.
+  bool nonzero = false;
+  // Digits that were read; in a fraction, those behind the point, at most most_digits_.
+  uint32_t n = 0;
+  uint64_t r = 0;  // P mod c
+  // P. States that differ in nothing else are one, see sides().
+  Wide p = 0;
+};
+
+class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
  public:
   // Plain unsigned decimals with first <= M <= last and c | M. Both ends are multiples. If `endless`,
   // there is no last, and at most `most_whole` digits stand before the point (or kUnlimited). A
@@ -62,54 +76,11 @@ class MultiplesBetween : public LazyLanguage {
         first_digits_(digits_of(first / power(s))),
         last_digits_(digits_of(last / power(s))) {}
 
-  static RegexId make(RegexArena& arena, std::unique_ptr<MultiplesBetween> language) {
-    MultiplesBetween& made = *language;
-    made.definition_ = arena.define(std::move(language));
-    return made.node(arena, State{});
-  }
-
-  RegexId unfold(RegexArena& arena, uint32_t index) override {
-    if (const auto it = unfolded_.find(index); it != unfolded_.end()) return it->second;
-    const State state = states_[index];
-    // Keyed by the node to which they lead.
-    std::map<uint32_t, ByteSet> groups;
-    for (char c : std::string_view("0123456789.")) {
-      State to = state;
-      if (!step(to, c)) continue;
-      const RegexId next = node(arena, to);
-      if (next != RegexArena::empty()) groups[next.v].add(static_cast<uint8_t>(c));
-    }
-    std::vector<RegexId> parts;
-    for (const auto& [to, bytes] : groups) parts.push_back(arena.cat(arena.bytes(bytes), RegexId{to}));
-    if (accepts(state)) parts.push_back(RegexArena::epsilon());
-    return unfolded_[index] = arena.alt(parts);
-  }
-
-  bool shortest(uint32_t index, std::string& text) const override {
-    const State& q = states_[index];
-    text.clear();
-    return accepts(q) || completed(q, text);
-  }
-
  private:
-  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
-  // A state of the automaton after some digits.
-  struct State {
-    Phase phase = kBegin;
-    // Past the first bound, and there is no last one: only r matters.
-    bool free = false;
-    // The last digit of the fraction was not 0; used if zeros have a limit.
-    bool nonzero = false;
-    // Digits that were read; in a fraction, those behind the point, at most most_digits_.
-    uint32_t n = 0;
-    uint64_t r = 0;  // P mod c
-    // P. States that differ in nothing else are one, see key().
-    Wide p = 0;
-  };
-  using Key = std::tuple<uint8_t, bool, bool, uint32_t, uint64_t, int, int>;
+  using State = DigitsBetween;
 
   // Finds a shortest text of digits that completes the number begun.
-  bool completed(const State& q, std::string& text) const {
+  bool completed(const State& q, std::string& text) const override {
     if (q.phase == kBegin || mantissa_) return false;
     const uint32_t read = q.phase == kFraction ? q.n : 0;
     return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
@@ -137,18 +108,20 @@ class MultiplesBetween : public LazyLanguage {
   }
   // If P equals the beginning of a bound, that says what P is. Else only its remainder matters: with
   // the same number of digits to come, all that it may become lies on one side of the bound.
-  Key key(const State& q) const {
-    const bool sides = !q.free && q.phase >= kWhole;
-    return {q.phase,
-            q.free,
-            q.nonzero,
-            q.n,
-            q.r,
-            sides ? side(q, first_, first_digits_) : 0,
-            sides && !endless_ ? side(q, last_, last_digits_) : 0};
+  std::pair<int, int> sides(const State& q) const {
+    const bool inside = !q.free && q.phase >= kWhole;
+    return {inside ? side(q, first_, first_digits_) : 0,
+            inside && !endless_ ? side(q, last_, last_digits_) : 0};
+  }
+  bool same(const State& x, const State& y) const override {
+    return x.phase == y.phase && x.free == y.free && x.nonzero == y.nonzero && x.n == y.n && x.r == y.r &&
+           sides(x) == sides(y);
+  }
+  uint64_t hash(const State& q) const override {
+    return mix(mix(q.phase * 4u + q.free * 2u + q.nonzero, q.n), q.r);
   }
 
-  bool step(State& q, char c) const {
+  bool step(State& q, char c) const override {
     if (c == '.') {
       if (q.phase != kZero && q.phase != kWhole) return false;
       q.phase = kFraction;
@@ -205,7 +178,7 @@ class MultiplesBetween : public LazyLanguage {
     return false;
   }
 
-  bool accepts(const State& q) const {
+  bool accepts(const State& q) const override {
     if (q.phase == kBegin || (mantissa_ && q.phase == kWhole)) return false;
     const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
     if (q.phase == kFraction && (q.n == 0 || !(q.nonzero || q.n <= zeros_until_))) return false;
@@ -213,7 +186,7 @@ class MultiplesBetween : public LazyLanguage {
     return any(q.p * power(zeros), q.p * power(zeros));
   }
 
-  bool alive(const State& q) const {
+  bool alive(const State& q) const override {
     if (q.phase == kBegin || accepts(q)) return true;
     if (q.phase == kWhole && !mantissa_) {
       if (endless_) {
@@ -239,11 +212,6 @@ class MultiplesBetween : public LazyLanguage {
     return static_cast<uint64_t>(v);
   }
 
-  RegexId node(RegexArena& arena, const State& q) {
-    if (!alive(q)) return RegexArena::empty();
-    return arena.lazy(definition_, numbered(index_, states_, key(q), q), accepts(q), false);
-  }
-
   const uint64_t c_;
   const uint32_t s_;
   const Wide first_, last_;
@@ -256,10 +224,6 @@ class MultiplesBetween : public LazyLanguage {
   const bool mantissa_;
   // Digits of the whole parts of the bounds.
   const uint32_t first_digits_, last_digits_;
-  uint32_t definition_ = 0;
-  std::vector<State> states_;
-  std::map<Key, uint32_t> index_;
-  std::unordered_map<uint32_t, RegexId> unfolded_;
 };
 
 }  // namespace
