@@ -265,7 +265,7 @@ void Slices::block(uint32_t node, TerminalMask& out) {
 }
 
 // The mask by a walk of the whole trie, with the state of each depth at hand. charge() counts one unit
-// of work for every 16 nodes.
+// of work for every 8 nodes.
 void Slices::whole(RegexId regex, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   WalkTable table(regexes_);
@@ -281,7 +281,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
-    if (i % 16 == 0) charge();
+    if (i % 8 == 0) charge();
     const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
     if (to == WalkTable::kDead) {
       i = n.end;

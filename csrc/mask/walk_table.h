@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/work.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -17,6 +18,8 @@ namespace structgen {
 class WalkTable {
  public:
   static constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
+  // Units of work for a step that is made for the first time, beside those of the derivative.
+  static constexpr int64_t kNewStep = 12;
   explicit WalkTable(RegexArena& regexes) : regexes_(regexes), ids_{RegexArena::empty()}, rows_(256, kDead) {}
   // The number of a regex, new or known.
   uint32_t state(RegexId r) {
@@ -32,6 +35,7 @@ class WalkTable {
   uint32_t next(uint32_t s, uint8_t b) {
     const uint32_t known = rows_[s * 256ull + b];
     if (known != kUnknown) return known;
+    charge(kNewStep);
     const uint32_t to = state(regexes_.step(ids_[s], b));
     rows_[s * 256ull + b] = to;
     return to;

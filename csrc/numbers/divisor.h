@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/intern.h"
+#include "base/work.h"
 #include "numbers/fixed.h"
 #include "numbers/number.h"
 #include "regex/regex.h"
@@ -44,6 +45,7 @@ class DigitAutomaton : public LazyLanguage {
   RegexId unfold(RegexArena& arena, uint32_t index) override {
     if (index < unfolded_.size() && unfolded_[index] != kUnknown) return unfolded_[index];
     constexpr std::string_view kBytes = "0123456789.";
+    charge(kUnfolding);
     const State state = states_[index];
     RegexId nodes[kBytes.size()];
     for (std::size_t i = 0; i < kBytes.size(); ++i) {
@@ -82,6 +84,8 @@ class DigitAutomaton : public LazyLanguage {
 
  private:
   static constexpr RegexId kUnknown{0xFFFFFFFFu};
+  // Units of work to unfold one state, beside those of its nodes.
+  static constexpr int64_t kUnfolding = 60;
   RegexId node(RegexArena& arena, const State& state) {
     if (!alive(state)) return RegexArena::empty();
     const uint32_t n = index_.find_or_add(
