@@ -1,7 +1,7 @@
 """glrmask and maskforge as engines of the bench: `--engines structgen,bench.peers:glrmask`.
 
-Enters: `Tokens`. Leaves: a `structgen.maskbench.engines.base.Engine`. Cost: building their vocabularies. glrmask
-writes its mask into the bench's row. maskforge's mask is copied there, which takes microseconds more.
+Enters: `Tokens`. Leaves: a `structgen.maskbench.engines.base.Engine`. Cost: building their vocabularies.
+glrmask writes its mask into the bench's row. maskforge's mask is copied there, which takes microseconds more.
 """
 
 from __future__ import annotations
