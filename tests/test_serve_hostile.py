@@ -356,7 +356,7 @@ def compiles(monkeypatch) -> list[int | None]:
 def test_a_quick_grammar_is_compiled_once_and_then_has_the_limits_of_the_server(client, compiles) -> None:
     """The first look allows masks 20,000 units, and later ones of this grammar take more than 50,000."""
     pattern = "x(.*[a-f].{12}[b-k].*|.*[c-h].{13}[a-c].*){5,60}"
-    with TestClient(create_app(on_limit="error", mask_work=500_000)) as own:
+    with TestClient(create_app(on_limit="error", mask_work=2_000_000)) as own:
         ok(own.post(COMPLETIONS, json={**MASKS, "guided_regex": pattern}))
         assert len(compiles) == 1
         ok(own.post(COMPLETIONS, json={**MASKS, "guided_regex": pattern}))
