@@ -87,6 +87,7 @@ class CompiledGrammar:
         "_compiler",
         "_condition",
         "_core",
+        "_fitting",
         "_infill",
         "_options",
         "_parse",
@@ -110,6 +111,7 @@ class CompiledGrammar:
         self._source = source
         self._written: bytes | None = None
         self._parse = parse
+        self._fitting: dict[int, bool] = {}  # whether a text is known to fit in so many tokens, for hosts
         self._texts: dict[tuple[int, ...], None] | None = None  # tokens that `warm` read, for Compiler.save
         self._report: tuple[ReportEntry, ...] | None = None
         self._options: tuple[str, JsonOptions] | None = None  # of a JSON Schema: its text

@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from structgen.integrations import hosts
 from structgen.integrations.hosts import HostEngine, HostRequest, fill_rows, vocabulary_of
+from structgen.matcher import can_end_within
 
 torch = pytest.importorskip("torch", reason="hosts hand over tensors; torch is in the test extra")
 
@@ -314,6 +316,24 @@ def test_texts_end_within_what_the_host_allows() -> None:
     cut = ENGINE.request(long, max_tokens=3)
     cut.fill(mask, 0)
     assert ord("a") in bits(mask[0]), "the host cuts off what cannot fit"
+
+
+def test_the_search_for_a_limit_is_made_once_a_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = ENGINE.compile("regex", "[a-z]{20}")
+    asked: list[int] = []
+
+    def counted(grammar: sg.CompiledGrammar, tokens: int) -> bool:
+        asked.append(tokens)
+        return can_end_within(grammar, tokens)
+
+    monkeypatch.setattr(hosts, "can_end_within", counted)
+    for most in (3, 200, 3, 200, 3):
+        ENGINE.request(grammar, max_tokens=most)
+    assert asked == [3, 200]
+    assert grammar._fitting == {3: False, 200: True}
+    for most in range(500):
+        ENGINE.request(grammar, max_tokens=most)
+    assert len(grammar._fitting) <= 64
 
 
 def test_vocabularies() -> None:

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 # The compile thread also makes masks of a random text under a new grammar: so many steps, within so many
 # seconds.
 _FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
+# So many values of max_tokens are kept for a grammar.
+_LIMITS_KEPT = 64
 
 
 _READERS = ("structgen.frontend.gbnf", "structgen.frontend.structural_tag", "structgen.frontend.lark")
@@ -200,14 +202,25 @@ def request_of(
     ends = None
     if end_token_ids is not None:
         ends = [t for t in end_token_ids if 0 <= t < vocabulary.vocab_size] or None
-    if max_tokens is not None:
-        try:
-            if not can_end_within(grammar, max_tokens):
-                max_tokens = None
-        except UnsatisfiableBudget:
-            max_tokens = None
+    if max_tokens is not None and not _fits(grammar, max_tokens):
+        max_tokens = None
     matcher = grammar.matcher(end_token_ids=ends, max_tokens=max_tokens, after_end="ignore")
     return HostRequest(matcher, ends or vocabulary.eos_token_ids, telemetry)
+
+
+def _fits(grammar: CompiledGrammar, tokens: int) -> bool:
+    """Whether a text is known to fit. A large schema takes a search, so the grammar keeps the answer."""
+    known = grammar._fitting
+    fits = known.get(tokens)
+    if fits is None:
+        try:
+            fits = can_end_within(grammar, tokens)
+        except UnsatisfiableBudget:
+            fits = False
+        if len(known) >= _LIMITS_KEPT:
+            known.clear()
+        known[tokens] = fits
+    return fits
 
 
 class HostRequest:
