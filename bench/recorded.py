@@ -11,6 +11,7 @@ are those of the test-suite, which runs a few seeds of each:
     budget, budget-schema, budget-grammar    least tokens and masks under budgets, beside exhaustive search
     reasoning, drafts                        thoughts in front of answers, beside their definition; drafts
                                              over the border under budgets
+    shared-thoughts                          their masks, beside those of a compiler without a cache
     samplers                                 `sg.sample` over every outcome of its randomness
 
 Results are appended to `--out` chunk by chunk, so that a run goes on where it stopped. A worker that dies, or
@@ -85,6 +86,7 @@ def kinds() -> dict[str, Callable[[int], Any]]:
         "reasoning": lambda seed: reasoning.means_what_it_says(Seeded(seed)),
         "drafts": lambda seed: reasoning.thinks_and_answers(Seeded(seed)),
         "host-drafts": lambda seed: reasoning.a_host_drafts(Seeded(seed)),
+        "shared-thoughts": lambda seed: reasoning.shares_no_mask_of_another(Seeded(seed)),
         "samplers": sampler,
     }
 
@@ -93,7 +95,8 @@ def kinds() -> dict[str, Callable[[int], Any]]:
 TURN = {
     "contextual": 5, "dynamic": 6, "scannerless": 3, "gbnf": 3, "tokens": 2, "tokens-ebnf": 2,
     "tokens-lark": 2, "limits": 2, "captures": 1, "styles": 4, "budget": 3, "budget-schema": 1,
-    "budget-grammar": 1, "reasoning": 1, "drafts": 1, "host-drafts": 1, "samplers": 2,
+    "budget-grammar": 1, "reasoning": 1, "drafts": 1, "host-drafts": 1,
+    "shared-thoughts": 1, "samplers": 1,
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 A case is a seed: marks, a grammar of answers, limits, and a model that draws at random. `means_what_it_says`
 compares verdicts on random tokens with `valid`, which cuts a text in another way than the engine does.
+`shares_no_mask_of_another` compares masks with those of a compiler that keeps and shares nothing.
 `thinks_and_answers` writes a text under a budget with drafts of 1 to 8 tokens, and takes some of it back.
 `a_host_drafts` does so by the calls that a serving engine makes.
 """
@@ -9,14 +10,14 @@ compares verdicts on random tokens with `valid`, which cuts a text in another wa
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import structgen as sg
 from oracles import closed, oracle
-from oracles.strategies import Source
+from oracles.strategies import Source, pattern, schema
 from structgen.integrations.hosts import HostRequest, request_of
 
 # Tokens that end, begin and cross the marks; special tokens are named and have no text.
@@ -141,6 +142,83 @@ def means_what_it_says(source: Source) -> None:
             break
         tokens.append(token)
     assert matcher.is_accepting() == valid(answer, reasoning, tokens), tokens
+
+
+def _many_tokens(source: Source) -> sg.Vocabulary:
+    """Bytes, pieces of marks and answers, cut characters, and so many words that masks skip subtrees of the
+    trie."""
+    letters = source.pick(['abe</>thé日 "{0', 'a"<th>/\\\n😀}1u0k:,', "<|end>é\u2028a"])
+    words = {
+        "".join(source.pick(letters) for _ in range(source.integer(1, 6)))
+        for _ in range(source.pick([200, 1500, 3000]))
+    }
+    whole = sorted(
+        word.encode() for word in words | {"</th", "th>{", '</th>{"', "é</th>", '":', "日</", "\n\n"}
+    )
+    pieces = {*whole, *(word[:-1] for word in whole[:300]), *(word[1:] for word in whole[:300])}
+    single = [bytes([i]) for i in range(256)]
+    tokens = [*single, *sorted(pieces - {*single, b""}), b""]
+    return sg.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
+
+
+def _answer(source: Source) -> Callable[[sg.Compiler], sg.CompiledGrammar]:
+    items = {"type": "string", "minLength": source.integer(0, 3)}
+    words = {"type": "array", "items": items, "minItems": 2, "maxItems": 3, "uniqueItems": True}
+    longer = closed({name * 9: {"type": "integer"} for name in "xyz"}, ["x" * 9])
+    if source.chance(20):
+        text = pattern(source)
+        return lambda compiler: compiler.regex(text)
+    document = source.pick([{"enum": ["ab", "a", 7]}, _RECORD, longer, words, schema(source), schema(source)])
+    return lambda compiler: compiler.json_schema(document, whitespace="compact")
+
+
+def shares_no_mask_of_another(source: Source) -> int:
+    """Masks under limits and budgets = those of a compiler without a cache, where both are exact. Returns how
+    many were compared."""
+    vocabulary = _many_tokens(source)
+    compilers = [
+        sg.Compiler(vocabulary, cache=False),
+        sg.Compiler(vocabulary, cache_bytes=source.pick([1 << 20, 64 << 20])),
+    ]
+    compared = 0
+    for limit in (None, source.integer(0, 6), 40):
+        marks = source.pick([("<th>", "</th>"), ("<", "</th>"), ("ab", "aa"), ("<th>", "aba"), ("é", "日")])
+        thinks = sg.Reasoning(*marks, max_tokens=limit, required=source.chance(50))
+        written_as = _answer(source)
+        try:
+            both = [compiler.with_reasoning(written_as(compiler), thinks) for compiler in compilers]
+        except (
+            sg.StructgenError,
+            ValueError,
+        ):  # the schema has no value, or the answer may begin with a mark
+            continue
+        for budget in (None, 25, 60, 300):
+            compared += _same_masks(
+                source, [grammar.matcher() for grammar in both], budget, marks[1].encode()
+            )
+    return compared
+
+
+def _same_masks(source: Source, matchers: list[sg.Matcher], left: int | None, end: bytes) -> int:
+    vocabulary, compared, tokens = matchers[0].grammar.vocabulary, 0, []
+    for _ in range(30):
+        try:
+            alone, shared = (oracle.mask_of(matcher, vocabulary.vocab_size, left) for matcher in matchers)
+        except (sg.UnsatisfiableBudget, sg.BudgetExceeded):  # a mask that is not exact let this token through
+            break
+        if exact := all(matcher.mask_exact for matcher in matchers):
+            assert np.array_equal(alone, shared), (left, tokens, np.flatnonzero(alone != shared))
+            compared += 1
+        allowed = np.flatnonzero(alone & shared).tolist()
+        marks = [t for t in allowed if end[:1] in vocabulary.token_bytes(t)]
+        token = source.pick(marks if marks and source.chance(50) else allowed)
+        taken = [matcher.accept_token(token) for matcher in matchers]
+        assert all(taken) or not exact, (tokens, token, taken)
+        tokens.append(token)
+        if not all(taken) or matchers[0].is_terminated():
+            break
+        left = None if left is None else left - 1
+    return compared
 
 
 def thinks_and_answers(source: Source) -> None:

@@ -46,7 +46,8 @@ class Change:
         place: the operation, or the tool; "" for a single schema.
         direction: "request" or "response".
         breaks: True: `witness` was valid and is refused now, or the place is gone; None: not decided.
-        witness: a shortest document that breaks. pointer, keyword: what refuses it, in the schema that reads.
+        witness: a shortest document that breaks. pointer, keyword: what refuses it, in the schema that reads;
+            or what is malformed.
         reason: why there is a removal, a malformed schema or None; else "".
     """
 
@@ -123,7 +124,8 @@ def _change(
     except GrammarError as error:
         if not place:
             raise
-        return Change(place, way, None, reason=error.message)
+        where = {"pointer": error.pointer or "", "keyword": error.keyword or ""}
+        return Change(place, way, None, **where, reason=error.message)
     breaks = None if found.holds is None else not found.holds
     return Change(place, way, breaks, found.witness, found.pointer, found.keyword, found.reason)
 

@@ -315,11 +315,33 @@ def test_marks_with_a_suffix(style: str) -> None:
     assert (found.name, found.arguments) == ("weather", {"city": "Rome"})
     template = f"{{% for %}}<tool_calls:6124c78e>{'<tool_sep:6124c78e>' if style == 'hy-v3' else ''}"
     assert style_of_template(template) == suffixed
-    for wrong in ("hermes:6124c78e", f"{style}:<", f"{style}:{'a' * 50}"):
+    for wrong in ("hermes:6124c78e", f"{style}:", f"{style}:<", f"{style}:{'a' * 50}", 3):
         with pytest.raises(structgen.GrammarError, match="is no style"):
             BYTES.tools(TOOLS, style=wrong)
         with pytest.raises(ValueError, match="is no style"):
             structgen.parse_tool_calls(call, style=wrong)
+
+
+@pytest.mark.parametrize("style", sorted(ELEMENT_STYLES))
+def test_a_suffix_is_in_every_mark_of_elements_or_in_none(style: str) -> None:
+    shape = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    for suffix in (":6124c78e", ":"):
+        element = {"type": "json_schema", "style": style + suffix, "json_schema": shape}
+        tag = {"type": "structural_tag", "format": element}
+        if suffix == ":" or not style.startswith("glm"):
+            with pytest.raises(structgen.GrammarError, match="is not supported"):
+                BYTES.structural_tag(tag)
+        else:
+            text = BYTES.structural_tag(tag).matcher().shortest_completion().decode()
+            assert text.count("<") == text.count(f"{suffix}>") == 4
+
+
+def test_elements_of_a_list_have_no_names() -> None:
+    """One name among items made no other reading likely, and was lost."""
+    item, named = '<cofl:value type="raw">a</cofl:value>', '<cofl:value name="n" type="raw">b</cofl:value>'
+    for items, count in ((item * 2, 1), (item + named, 0), (named, 0)):
+        text = CALLS["cohere-xml"].replace("Rome", items).replace('"raw">' + items, '"list">' + items)
+        assert len(structgen.parse_tool_calls(text, style="cohere-xml").calls) == count
 
 
 def test_a_line_is_a_call_where_the_host_reads_lines() -> None:

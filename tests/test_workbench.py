@@ -367,5 +367,12 @@ def test_descriptions_without_paths() -> None:
     for one, other in ((old, {**new, "paths": {}}), ({**old, "paths": {}}, new)):
         with pytest.raises(sg.GrammarError, match="without 'paths'"):
             sg.diff(one, other)
+    new["components"]["schemas"]["Order"] = {"items": {"minimum": "9"}}
+    for row in sg.diff(old, new):
+        assert (row.breaks, row.pointer, row.keyword) == (
+            None,
+            "/items",
+            "minimum",
+        ) and "malformed" in row.reason
     with pytest.raises(sg.GrammarError, match="neither 'paths' nor schemas"):
         sg.diff({"openapi": "3.1.0"}, {"openapi": "3.1.0"})

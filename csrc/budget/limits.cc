@@ -296,7 +296,7 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
       unsure.insert(unsure.end(), some.begin(), some.end());
   };
   At first{masks_.blind(from), masks_.blind(base), false};
-  first.blind = first.plain != base;
+  first.blind = open_to || first.plain != base;
   std::size_t n = 0;
   for (uint32_t word : asked) n += static_cast<std::size_t>(std::popcount(word));
   if (n <= kFew) {

@@ -62,7 +62,9 @@ def run(options: argparse.Namespace) -> int:
         if row.witness is not None:
             print(f"    document  {row.witness}\n    refused by  #{row.pointer}")
         elif row.reason:
-            print(f"    {row.reason}")
+            print(
+                f"    {row.reason}" + (f" (keyword '{row.keyword}' at #{row.pointer})" if row.keyword else "")
+            )
     broken, open_ = (sum(row.breaks is verdict for row in rows) for verdict in (True, None))
     note(f"{plural(len(rows), 'schema')} compared, {broken} breaking, {open_} not decided")
     return USAGE if open_ and not broken else REJECTED if broken else OK

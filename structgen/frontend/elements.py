@@ -151,21 +151,23 @@ def suffixed(text: str, suffix: str) -> str:
 
 
 def row_of(style: str) -> ElementStyle | None:
-    """A row of `ELEMENT_STYLES`, with a suffix in its marks where the name has one behind a colon."""
-    name, _, suffix = style.partition(":")
+    """A row of `ELEMENT_STYLES`, with a suffix in its marks where the name has one behind a colon.
+
+    None: there is no such row, or some mark of it has no place for a suffix, as ``<parameter=``.
+    """
+    name, colon, suffix = style.partition(":")
     row = ELEMENT_STYLES.get(name)
-    if row is None or not suffix:
+    if row is None or not colon:
         return row
-    if not SUFFIX.fullmatch(suffix):
+    plain = (row.before, row.middle, row.after, row.close)
+    made = [suffixed(text, suffix) for text in plain]
+    if not SUFFIX.fullmatch(suffix) or any(
+        text == with_it for text, with_it in zip(plain, made, strict=True)
+    ):
         return None
-    return replace(
-        row,
-        before=suffixed(row.before, suffix),
-        middle=suffixed(row.middle, suffix),
-        after=suffixed(row.after, suffix),
-        close=suffixed(row.close, suffix),
-        key_never=tuple(suffixed(text, suffix) for text in row.key_never),
-    )
+    before, middle, after, close = made
+    never = tuple(suffixed(text, suffix) for text in row.key_never)
+    return replace(row, before=before, middle=middle, after=after, close=close, key_never=never)
 
 
 def asks_for_unique_items(schema: Any) -> bool:

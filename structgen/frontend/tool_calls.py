@@ -555,7 +555,9 @@ def _cofl_values(body: str) -> list[Any]:
                 raise ValueError("text between elements")
             if mark[2] is None:
                 names = [name for name, _ in members]
-                if (None in names) != (kind == "list") and members or bool(mark[3]) == (kind == "top"):
+                if any((name is None) != (kind == "list") for name in names) or bool(mark[3]) == (
+                    kind == "top"
+                ):
                     raise ValueError("a name too few or too many, or an element without an end")
                 values = [value for _, value in members]
                 read = values if kind == "list" else dict(zip(names, values, strict=True))
@@ -669,7 +671,7 @@ def known_row(style: str) -> Style:
 
 def known_or_meant(style: str) -> str:
     """The end of an error about an unknown style."""
-    return meant(style, STYLES) or f"; known: {', '.join(STYLES)}"
+    return meant(str(style), STYLES) or f"; known: {', '.join(STYLES)}"
 
 
 def reply(text: str, style: str, tools: Any, compiler: Compiler) -> ToolReply:

@@ -357,11 +357,13 @@ for _other, _same in {
     STYLES[_other] = STYLES[_same]
 
 
-def row_of(name: str) -> Style | None:
+def row_of(name: object) -> Style | None:
     """The row of a style; None: there is none.
 
     "hy-v3:6124c78e" is the row "hy-v3" of a tokenizer whose marks have a suffix: `<tool_calls:6124c78e>`.
     """
+    if not isinstance(name, str):
+        return None
     base, _, suffix = name.partition(":")
     row = STYLES.get(base)
     if row is None or not suffix:
@@ -414,7 +416,9 @@ def structural_tag(
         raise GrammarError(f"strictness is no {strictness!r:.40}{hint}")
     row = Style("", "") if style == ARGUMENTS else row_of(style)
     if row is None:
-        raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
+        raise GrammarError(
+            f"'{style}' is no style{source.meant(str(style), STYLES)}; known: {', '.join(STYLES)}"
+        )
     given = listed(tools)
     closed = extra_keys != "allow"
     functions = [_function(tool, i, closed, digits) for i, tool in enumerate(given)]
