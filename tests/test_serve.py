@@ -803,6 +803,24 @@ def test_sampling_has_a_time_limit_its_wait_included() -> None:
             assert refused(response, 408)["code"] == "request_timeout" and seconds < 5
 
 
+def test_reads_for_confidence_end_within_the_time_of_a_request() -> None:
+    """They read on behind the deadline, and the answer was an error."""
+    numbers = json.dumps(list(range(100, 140)), separators=(",", ":"))
+    lm = Script(lambda _: numbers, seconds=0.005)
+    numerals = {"type": "array", "items": {"type": "integer"}}
+    request = {"prompt": asked("x"), "json_schema": numerals, "max_tokens": 500}
+    with TestClient(create_app(lm, request_seconds=6.0)) as client:
+        body = request | {"structgen": {"confidence": 4096, "whitespace": "compact"}}
+        (choice,) = ok(client.post(COMPLETIONS, json=body))["choices"]
+        fields = choice["structgen"]["fields"]
+        assert [one["text"] for one in fields[:2]] == ["100", "101"] and len(fields) >= 40
+        assert all(0 <= one["low"] <= one["high"] <= 1 for one in fields)
+        assert fields[0]["low"] > 0 and (fields[-1]["low"], fields[-1]["high"]) == (0, 1)
+        read = len(lm.batches)
+        time.sleep(0.3)
+        assert len(lm.batches) == read
+
+
 def test_an_application_that_is_never_told_to_start() -> None:
     client = TestClient(create_app(Script(lambda _: "fine"), temperature=0.0))  # no lifespan
     assert client.get("/health").status_code == 200

@@ -34,7 +34,7 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -195,13 +195,15 @@ def field_probabilities(
     is_json: bool,
     ended: bool,
     reads: int,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> list[FieldProbability]:
     """The leaves of a finished answer, in their order.
 
     Args:
         start: the prompt. tokens: the ids of the whole text. said: the answer, which ends the text.
         is_json: whether the answer is JSON; else it is one leaf. ended: whether it is whole.
-        reads: the most prefixes read for each leaf.
+        reads: the most prefixes read for each leaf. go_on: asked before each forward; after a False nothing
+            is read, and bounds are as wide as what was read leaves them.
     """
     target = Target.of(lm, start, grammar, None, max_tokens=_FAR, budget="reject")
     words = _Words(lm.vocabulary, target)
@@ -219,7 +221,7 @@ def field_probabilities(
         target.sync(here)
         reader = _Json(text) if is_json else _Plain(text)
         lead = b"".join(pieces)[ends[first] : at]
-        found.append(_Leaf(target, words, reader, lead).read(here, pointer, reads))
+        found.append(_Leaf(target, words, reader, lead).read(here, pointer, reads, go_on))
     return found
 
 
@@ -268,9 +270,9 @@ class _Leaf:
         self._lost = self._dropped = self._before = 0.0
         self._serial = 0
 
-    def read(self, start: _Path, pointer: str, reads: int) -> FieldProbability:
+    def read(self, start: _Path, pointer: str, reads: int, go_on: Callable[[], bool]) -> FieldProbability:
         self._push(self._own, start)
-        while reads > 0 and (self._own or self._others):
+        while reads > 0 and (self._own or self._others) and go_on():
             heap = self._own or self._others
             if self._others and self._own and self._own[0][0] > _FIRST * self._others[0][0]:
                 heap = self._others

@@ -190,7 +190,15 @@ def _leaves(service: Service, job: Job, written: Written, reads: int) -> list[Fi
     else:
         is_json = True
     context, grammar = job.prefixes[-1], job.plan.grammar
-    return field_probabilities(service.lm, context, grammar, written.ids, written.text, is_json, True, reads)
+    # Half of the time that is left: the answer is sent in time, and no thread reads on behind the deadline.
+    until = (time.monotonic() + job.deadline) / 2
+
+    def go_on() -> bool:
+        return time.monotonic() < until and not job.cancelled.is_set()
+
+    return field_probabilities(
+        service.lm, context, grammar, written.ids, written.text, is_json, True, reads, go_on
+    )
 
 
 def told(found: Samples) -> dict[str, Any]:
