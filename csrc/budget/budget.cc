@@ -557,7 +557,7 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
     set_ends(v, row);
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
-    all_.limits->fill(here(), row, static_cast<uint32_t>(room));
+    exact_ = all_.limits->fill(here(), row, static_cast<uint32_t>(room)) && exact_;
     // A token that is refused for the budget may have another way, longer in bytes and shorter in
     // tokens; so the row counts as exact only if nothing was refused.
     std::vector<uint32_t> any(v.words());

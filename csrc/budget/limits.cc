@@ -265,10 +265,10 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
 
 // Calls look(tokens, v, plain) for the tokens asked for, in groups that lead to the same states once
 // captured text is dropped. If look() says no and the text matters, the tokens are asked about once
-// more, each with its own text, at most kTrials of them. With `open_to` those tokens are put there
-// instead.
+// more, each with its own text. With `open_to` those tokens are put there instead. False: there were
+// more than kTrials of them, and look() was not asked about the others.
 template <class F>
-void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
+bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
   struct At {
     StateId v, plain;
@@ -346,13 +346,14 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   }
   if (open_to) {
     *open_to = std::move(unsure);
-    return;
+    return true;
   }
   for (std::size_t i = 0; i < unsure.size() && i < kTrials; ++i) {
     const std::string_view bytes = vocabulary().bytes(unsure[i]);
     some.assign(1, unsure[i]);
     look(some, walk(from, bytes), walk(base, bytes));
   }
+  return unsure.size() <= kTrials;
 }
 
 // The row of tokens that need no look, or null. A token that stays inside one run of characters leaves
@@ -380,19 +381,19 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   std::vector<TokenId> unsure;
   // Keyed by the number of tokens that a way takes.
   std::map<uint32_t, std::vector<TokenId>> by;
-  each(asked, key, key, key == plain ? nullptr : &unsure,
-       [&](const std::vector<TokenId>& tokens, StateId, StateId at) {
-         const uint32_t n = takes(at);
-         for (TokenId t : tokens) {
-           if (n == kNever) {
-             set_bit(refused.data(), t);
-           } else {
-             by[n].push_back(t);
-             clear_bit(left.data(), t);
-           }
-         }
-         return n != kNever;
-       });
+  made->whole = each(asked, key, key, key == plain ? nullptr : &unsure,
+                     [&](const std::vector<TokenId>& tokens, StateId, StateId at) {
+                       const uint32_t n = takes(at);
+                       for (TokenId t : tokens) {
+                         if (n == kNever) {
+                           set_bit(refused.data(), t);
+                         } else {
+                           by[n].push_back(t);
+                           clear_bit(left.data(), t);
+                         }
+                       }
+                       return n != kNever;
+                     });
   for (TokenId t : unsure) {
     by[kUnsure].push_back(t);
     clear_bit(refused.data(), t);
@@ -415,13 +416,16 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
 }
 
 // Takes the tokens that leave too little out of a row, which is the row of the state without its marks.
-void Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
+// False: a token may be refused that nobody tried.
+bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   const uint32_t sure = sure_of(from, room);
   std::vector<uint32_t> asked;
+  bool whole = true;
   if (mask) {
     const Base& b = base(plain, *mask, run);
     if (sure >= b.common) {
+      whole = b.whole;
       asked.assign(vocabulary().words(), 0);
       for (auto it = std::upper_bound(b.dear.begin(), b.dear.end(),
                                       std::pair(sure, static_cast<TokenId>(0x7FFFFFFF)));
@@ -439,22 +443,24 @@ void Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
       for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
     for (uint32_t w = 0; w < asked.size(); ++w) row[w] &= ~asked[w];
   }
-  each(asked, from, plain, nullptr, [&](const std::vector<TokenId>& tokens, StateId v, StateId without) {
+  const auto keep = [&](const std::vector<TokenId>& tokens, StateId v, StateId without) {
     if (!allowed(v, without, sure, room)) return false;
     for (TokenId t : tokens) set_bit(row, t);
     return true;
-  });
+  };
+  whole = each(asked, from, plain, nullptr, keep) && whole;
   // The next token of a way that is known is in the mask, because accept() promised it. Where nothing
   // else is left, the way is searched for.
   const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
   if (room != kNever || none || ways_.contains(s.v))
     if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1))
       set_bit(row, w.next);
+  return whole;
 }
 
 // Three cases: no mark is near, so the plain mask serves; a room is given, so the row is made for this
 // call; else the row is made once for the state.
-void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
+bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   if (!world_.cache) {
     Mask m;
@@ -466,20 +472,24 @@ void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   const Mask& mask = *masks_.mask(plain);
   const uint32_t sure = sure_of(from, room);
   const uint32_t* const inside = run(plain, mask, sure);
-  if (base(plain, mask, inside).worst() <= sure) return write_row(mask, vocabulary(), row);
+  if (base(plain, mask, inside).worst() <= sure) {
+    write_row(mask, vocabulary(), row);
+    return true;
+  }
   if (room != kNever) {
     write_row(mask, vocabulary(), row);
     return narrow(s, &mask, inside, row, room);
   }
   auto it = rows_.find(from.v);
   if (it == rows_.end()) {
-    std::vector<uint32_t> made(vocabulary().words());
-    write_row(mask, vocabulary(), made.data());
-    narrow(s, &mask, inside, made.data(), room);
+    Kept made{std::vector<uint32_t>(vocabulary().words()), true};
+    write_row(mask, vocabulary(), made.words.data());
+    made.whole = narrow(s, &mask, inside, made.words.data(), room);
     it = rows_.emplace(from.v, std::move(made)).first;
-    bytes_ += 64 + it->second.size() * 4;
+    bytes_ += 64 + it->second.words.size() * 4;
   }
-  std::copy(it->second.begin(), it->second.end(), row);
+  std::copy(it->second.words.begin(), it->second.words.end(), row);
+  return it->second.whole;
 }
 
 // Agrees with fill(): it allows a token exactly where fill() sets it.

@@ -66,8 +66,9 @@ class Limits {
   // The state after the token; dead where the token is not allowed.
   StateId accept(StateId s, TokenId t);
   // Writes words() words. `room`: at most so many tokens may come after the next one; kNever: any
-  // number.
-  void fill(StateId s, uint32_t* row, uint32_t room = kNever);
+  // number. False: the text decides about more than kTrials tokens, and some of them were refused
+  // untried.
+  bool fill(StateId s, uint32_t* row, uint32_t room = kNever);
   // The state whose mask is the mask of s, where no mark can run out behind any token: s without its
   // marks. dead(): that is not certain. The vocabulary must have every byte.
   StateId unlimited(StateId s);
@@ -89,9 +90,16 @@ class Limits {
   struct Base {
     // The largest number behind all tokens but those in `dear`.
     uint32_t common = 0;
+    // False: some token counts as one without a way because nobody tried it.
+    bool whole = true;
     // The tokens whose ways take more, sorted by that number.
     std::vector<std::pair<uint32_t, TokenId>> dear;
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
+  };
+  // A row of fill(), and what fill() returns with it.
+  struct Kept {
+    std::vector<uint32_t> words;
+    bool whole;
   };
   struct Frame {
     StateId state;
@@ -112,9 +120,9 @@ class Limits {
   uint32_t sure_of(StateId from, uint32_t room);
   bool allowed(StateId v, StateId plain, uint32_t sure, uint32_t room);
   template <class F>
-  void each(const std::vector<uint32_t>& asked, StateId from, StateId base, std::vector<TokenId>* unsure,
+  bool each(const std::vector<uint32_t>& asked, StateId from, StateId base, std::vector<TokenId>* unsure,
             F&& look);
-  void narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room);
+  bool narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room);
 
   World& world_;
   Parser& parser_;
@@ -130,7 +138,7 @@ class Limits {
       // Keyed by state, and by whether tokens inside a run are left out.
       bases_;
   // Keyed by state: its mask, where few tokens are left.
-  std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;
+  std::unordered_map<uint32_t, Kept> rows_;
   std::size_t bytes_ = 0;
 };
 

@@ -341,7 +341,7 @@ class LimitedRow final : public RowSource {
       if (const StateId plain = free(s); plain != Parser::dead())
         write_row(*s.epoch()->masks.mask(plain), s.vocabulary(), row.words);
       else
-        s.epoch()->budgets.limits->fill(s.current(), row.words);
+        row.exact = s.epoch()->budgets.limits->fill(s.current(), row.words) && row.exact;
     };
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;

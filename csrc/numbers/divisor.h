@@ -1,7 +1,9 @@
-// A divisor as the automata of multipleOf see it.
+// What the automata of multipleOf share: the divisor, and a language of digits that is unfolded as they
+// are read.
 //
 // In: an exact decimal. Out: c / 10^s in whole numbers; s is negative if c * 10^-s has more than 18
-// digits. Of 0.75 c is 75 and s is 2. Cost: linear in its digits.
+// digits. Of 0.75 c is 75 and s is 2. Cost: linear in its digits. A state of the automaton costs 11
+// steps when it is unfolded, and a node for each state that they lead to.
 #pragma once
 
 #include <algorithm>

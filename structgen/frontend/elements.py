@@ -10,8 +10,9 @@ Cost: one node for each mark.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import _core
 from . import source
@@ -150,6 +151,18 @@ def suffixed(text: str, suffix: str) -> str:
     return re.sub(r"<(/?\w+)>", rf"<\1:{suffix}>", text)
 
 
+_Row = TypeVar("_Row")
+
+
+def with_suffix(row: _Row, suffix: str, marks: Sequence[str]) -> _Row | None:
+    """The row with a suffix in the texts that `marks` names; None: it is no suffix."""
+    if not SUFFIX.fullmatch(suffix):
+        return None
+    changed: dict[str, Any] = {name: suffixed(getattr(row, name), suffix) for name in marks}
+    made: _Row = replace(row, **changed)  # type: ignore[type-var]
+    return made
+
+
 def row_of(style: str) -> ElementStyle | None:
     """A row of `ELEMENT_STYLES`, with a suffix in its marks where the name has one behind a colon.
 
@@ -159,15 +172,11 @@ def row_of(style: str) -> ElementStyle | None:
     row = ELEMENT_STYLES.get(name)
     if row is None or not colon:
         return row
-    plain = (row.before, row.middle, row.after, row.close)
-    made = [suffixed(text, suffix) for text in plain]
-    if not SUFFIX.fullmatch(suffix) or any(
-        text == with_it for text, with_it in zip(plain, made, strict=True)
-    ):
+    marks = ("before", "middle", "after", "close")
+    made = with_suffix(row, suffix, marks)
+    if made is None or any(getattr(made, mark) == getattr(row, mark) for mark in marks):
         return None
-    before, middle, after, close = made
-    never = tuple(suffixed(text, suffix) for text in row.key_never)
-    return replace(row, before=before, middle=middle, after=after, close=close, key_never=never)
+    return replace(made, key_never=tuple(suffixed(text, suffix) for text in row.key_never))
 
 
 def asks_for_unique_items(schema: Any) -> bool:

@@ -368,17 +368,9 @@ def row_of(name: object) -> Style | None:
     row = STYLES.get(base)
     if row is None or not suffix:
         return STYLES.get(name)
-    if not row.suffixed or not elements.SUFFIX.fullmatch(suffix):
-        return None
-    made = elements.suffixed
-    return replace(
-        row,
-        begin=made(row.begin, suffix),
-        end=made(row.end, suffix),
-        open=made(row.open, suffix),
-        close=made(row.close, suffix),
-        parameters=f"{row.parameters}:{suffix}",
-    )
+    marks = ("begin", "end", "open", "close")
+    made = elements.with_suffix(row, suffix, marks) if row.suffixed else None
+    return made and replace(made, parameters=f"{row.parameters}:{suffix}")
 
 
 # Not a row: the arguments of the one function that must be called, with nothing around them. It is for models
