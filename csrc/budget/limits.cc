@@ -102,8 +102,7 @@ const Limits::Way* Limits::known(StateId s, bool blind) {
   // A completion that fits every captured text fits this one.
   const StateId any = masks_.blind(s);
   if (any == s) return nullptr;
-  if (!known(any, true)) search(any, true);
-  if (known(any, true)->tokens == kNever || !follow(s, tokens(any, true))) return nullptr;
+  if (found(any, true).tokens == kNever || !follow(s, tokens(any, true))) return nullptr;
   return &ways_.find(s.v)->second;
 }
 
@@ -150,6 +149,13 @@ void Limits::search(StateId s, bool blind) {
   forget.keep();
 }
 
+// The way of s by its own completion.
+Limits::Way Limits::found(StateId s, bool blind) {
+  if (const Way* way = known(s, blind)) return *way;
+  search(s, blind);
+  return *known(s, blind);
+}
+
 // Takes the tokens as a way of s, and their ends as ways of the states on it, if they complete s. A
 // shorter way replaces a longer one.
 bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
@@ -174,8 +180,7 @@ bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
 Limits::Way Limits::way(StateId s) {
   check_depth();
   if (s == Parser::dead()) return {kNever, -1};
-  if (!known(s, false)) search(s, false);
-  const Way own = *known(s, false);
+  const Way own = found(s, false);
   if (own.tokens == 0) return own;
   // The completion that is found from here may be another text of the same length, with more tokens.
   const auto hint = hints_.find(s.v);
@@ -184,18 +189,17 @@ Limits::Way Limits::way(StateId s) {
   const StateId from = std::exchange(hint->second, Parser::dead());
   Undo back([&] { hints_.find(s.v)->second = from; });
   if (way(from).tokens < own.tokens) follow(s, tokens(from));
-  const Way found = *known(s, false);
+  const Way better = found(s, false);
   back.keep();
   hints_.erase(s.v);
-  return found;
+  return better;
 }
 
 // The number of tokens of a way; one that holds for every captured text, if there is one.
 uint32_t Limits::takes(StateId s) {
   const StateId any = masks_.blind(s);
   if (any != s) {
-    if (!known(any, true)) search(any, true);
-    if (const uint32_t n = known(any, true)->tokens; n != kNever) return n;
+    if (const uint32_t n = found(any, true).tokens; n != kNever) return n;
   }
   return way(s).tokens;
 }
@@ -205,7 +209,8 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   check_depth();
   std::vector<TokenId> out;
   for (;;) {
-    const Way w = blind ? *known(s, true) : way(s);
+    // follow() notes ways with captured text, which leave the states of a search without it.
+    const Way w = blind ? found(s, true) : way(s);
     if (w.next < 0) return out;
     out.push_back(w.next);
     s = walk(parser_.begin_token(s), vocabulary().bytes(w.next), blind);

@@ -113,6 +113,7 @@ class Limits {
   Frame frame(StateId s, bool blind);
   const Way* known(StateId s, bool blind);
   void search(StateId s, bool blind);
+  Way found(StateId s, bool blind);
   bool follow(StateId s, const std::vector<TokenId>& tokens);
   uint32_t takes(StateId plain);
   const uint32_t* run(StateId plain, const Mask& mask, uint32_t sure);
