@@ -335,6 +335,7 @@ class LimitedRow final : public RowSource {
   bool known(const Sequence&, Row&) const override { return false; }
 
   void fill(Sequence& s, Row& row) const override {
+    if (parted(s)) return part().fill(s, row);
     const auto limited = [&](Allowance limit) {
       const LockedWork work(s, Task::kMask, limit);
       s.refresh();
@@ -361,21 +362,30 @@ class LimitedRow final : public RowSource {
     return by_budget(s, row, [&](Budget& now) { return now.fill_limited(row.words, budget); });
   }
 
-  // Where the world omits, a mask may vouch for a token that the parser does not read (PartRow::read).
   StateId read(Sequence& s, TokenId t) const override {
-    {
-      const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
-      s.refresh();
-      if (free(s) != Parser::dead())
-        return s.steps(s.epoch()->parser.begin_token(s.current()), s.vocabulary().bytes(t));
-      if (!s.grammar().omits() || s.epoch()->parser.may_limit(s.current()))
-        return s.epoch()->budgets.limits->accept(s.current(), t);
-    }
-    static const PartRow part;
-    return part.read(s, t);
+    if (parted(s)) return part().read(s, t);
+    const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
+    s.refresh();
+    if (free(s) != Parser::dead())
+      return s.steps(s.epoch()->parser.begin_token(s.current()), s.vocabulary().bytes(t));
+    return s.epoch()->budgets.limits->accept(s.current(), t);
   }
 
  private:
+  static const PartRow& part() {
+    static const PartRow source;
+    return source;
+  }
+
+  // Whether the world omits and no limit is left to count. Then PartRow gives a part of the mask that is
+  // never empty, and vouches for tokens that the parser does not read.
+  static bool parted(Sequence& s) {
+    if (!s.grammar().omits()) return false;
+    const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
+    s.refresh();
+    return !s.epoch()->parser.may_limit(s.current());
+  }
+
   // The state whose mask serves where no limit refuses a token: in thoughts with many tokens left, and
   // behind them, where an answer is read as by itself. dead(): a limit may count.
   static StateId free(const Sequence& s) {
