@@ -580,6 +580,61 @@ def test_a_pattern_beside_a_length_limit(tekken_vocabulary: structgen.Vocabulary
     assert refused > 10 and kept > 200
 
 
+def test_a_token_of_a_counted_run_is_told_by_its_characters(
+    tekken_vocabulary: structgen.Vocabulary,
+) -> None:
+    """Rows of `[a-z ]{400}` at many counts = arithmetic on the lengths of its tokens."""
+    vocabulary = tekken_vocabulary
+    lengths = np.zeros(vocabulary.vocab_size, np.int64)  # 0: a token that cannot stand in the text
+    for t, text in enumerate(vocabulary.tokens):
+        if text and t not in vocabulary.eos_token_ids and not text.strip(b" abcdefghijklmnopqrstuvwxyz"):
+            lengths[t] = len(text)
+    steps = np.unique(lengths[lengths > 0])
+    fewest = np.zeros(401, np.int64)
+    for n in range(1, 401):
+        fewest[n] = 1 + fewest[n - steps[steps <= n]].min()
+    blank = vocabulary.tokens.index(b" ")
+    matcher = structgen.Compiler(vocabulary).regex("[a-z ]{400}").matcher()
+    refused = 0
+    for left in range(400, 0, -1):
+        for budget in {int(fewest[left]) + extra for extra in (1, 2, 3) if left % 9 in (1, 4)}:
+            row = oracle.mask_of(matcher, vocabulary.vocab_size, budget)
+            stays = (lengths > 0) & (lengths <= left)
+            needs = np.where(stays, fewest[np.where(stays, left - lengths, 0)] + 2, budget + 1)
+            assert np.array_equal(row, needs <= budget), (left, budget)
+            refused += int((stays & (needs > budget)).sum())
+        assert matcher.accept_token(blank)
+    assert refused > 100_000
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["[a-z ]{30};", "[a-z ]{2,40}", "x[a-z ]{9,30}[;.]y?", "([a-z ]{12}[,;]){3}", "[a-z ]{9}[A-Z]{9}"],
+)
+def test_a_run_is_left_where_its_count_allows(tekken_vocabulary: structgen.Vocabulary, pattern: str) -> None:
+    """A token is allowed exactly if the state that it leads to is shown to be finished by what is left."""
+    size, source = tekken_vocabulary.vocab_size, np.random.default_rng(0)
+    matcher = structgen.Compiler(tekken_vocabulary).regex(pattern).matcher()
+    leaves = np.array([text[-1:] in (b";", b".", b",", b"y", b"Z") for text in tekken_vocabulary.tokens])
+    checked = 0
+    while not matcher.is_terminated():
+        plain = oracle.mask_of(matcher, size)
+        left = matcher.tokens_needed() + int(source.integers(3))
+        within = oracle.mask_of(matcher, size, left)
+        assert within.any() and not (within & ~plain).any()
+        for token in {*np.flatnonzero(plain & leaves)[:100], *source.choice(np.flatnonzero(plain), 60)}:
+            fork = matcher.fork()
+            assert fork.accept_token(int(token))
+            if fork.is_terminated():
+                continue
+            fits, shown = shown_to_fit(fork, left - 1), (left, tekken_vocabulary.tokens[token])
+            assert within[token] or not fits, shown
+            assert not within[token] or fits or oracle.mask_of(fork, size, left - 1).any(), shown
+            checked += 1
+        assert matcher.accept_token(int(source.choice(np.flatnonzero(within))))
+    assert checked > 100
+
+
 @pytest.mark.parametrize("keys", harness.chosen([500, 2_000]))
 def test_many_required_members_have_a_bound(keys: int) -> None:
     """No search finds the shortest text of so many members, and a bound of its bytes is one of its tokens."""

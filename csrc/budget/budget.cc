@@ -96,10 +96,10 @@ bool certain(Reach::Answer found, std::size_t budget) {
 
 // The tokens of a text that completes a state: `"}` as one token and the end token count 2. kTooMany
 // where the vocabulary cannot spell the text.
-Finish Budget::cut(std::string_view text, Finish::From from) const {
-  std::vector<Piece> pieces;
-  if (!spell(vocabulary().trie(), text, pieces)) return {kTooMany, Finish::kNone};
-  return {pieces.size() + 1, from, pieces.empty() ? -1 : pieces[0].token};
+Finish Budget::cut(std::string_view text, Finish::From from) {
+  const Cutter::Cut cut = all_.cutter.cut(text);
+  if (cut.tokens == Cutter::kNever) return {kTooMany, Finish::kNone};
+  return {cut.tokens + std::size_t{1}, from, cut.first};
 }
 
 // Whether the text leads from s to a state where the whole text may end.
@@ -225,8 +225,7 @@ std::vector<TokenId> Budget::plan(StateId s) {
   if (counted.from == Finish::kFound) return all_.found.at(s.v).tokens;
   if (counted.tokens == kTooMany || counted.from == Finish::kBytes) return out;
   std::vector<Piece> pieces;
-  spell(vocabulary().trie(), all_.completion.of(counted.from == Finish::kBlind ? all_.masks.blind(s) : s),
-        pieces);
+  all_.cutter.spell(all_.completion.of(counted.from == Finish::kBlind ? all_.masks.blind(s) : s), pieces);
   for (const Piece& p : pieces) out.push_back(p.token);
   return out;
 }
@@ -356,11 +355,7 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   const auto rest = [&](StateId to) {
     return to_the_end ? (parser().state(to).accepting ? 1 : kTooMany) : needed(to);
   };
-  const auto next = [&](StateId from) -> TokenId {
-    std::vector<Piece> pieces;
-    if (!spell(vocabulary().trie(), all_.completion.of(from), pieces) || pieces.empty()) return -1;
-    return pieces[0].token;
-  };
+  const auto next = [&](StateId from) -> TokenId { return all_.cutter.cut(all_.completion.of(from)).first; };
   std::vector<TokenId> tokens;
   StateId to = all_.masks.blind(s);
   Reach down = search(all_.graph);

@@ -76,17 +76,18 @@ struct Budgets {
         completion(shortest),
         lengths(bounds_in_bytes),
         fast(fast_rows),
+        cutter(world.vocabulary->trie()),
         targets(parser, masks, world.slices, *world.vocabulary),
         graph(parser, masks, targets, *world.vocabulary, limited, false, world.policy.reach()),
         exact_graph(parser, masks, targets, *world.vocabulary, limited, true, world.policy.reach()) {
     if (limited)
       limits = std::make_unique<Limits>(world, parser, masks, completion, lengths);
     else if (!world.vocabulary->complete())
-      spelling =
-          std::make_unique<Spellable>(world, parser, productions, masks, completion, graph, exact_graph);
+      spelling = std::make_unique<Spellable>(world, parser, productions, masks, completion, cutter, graph,
+                                             exact_graph);
   }
   std::size_t byte_size() const {
-    return graph.byte_size() + exact_graph.byte_size() + shortest.size() * 56 +
+    return graph.byte_size() + exact_graph.byte_size() + cutter.byte_size() + shortest.size() * 56 +
            (found.size() + sought.size()) * 200 + bounds.size() * 56 + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
@@ -104,6 +105,7 @@ struct Budgets {
   Completion& completion;
   Lengths& lengths;
   const bool fast;
+  Cutter cutter;
   // Keyed by state: what finish counts by a text or by bytes.
   std::unordered_map<uint32_t, Finish> shortest;
   // Keyed by state: any tokens that complete it, where no shortest text can be spelled.
@@ -172,7 +174,7 @@ class Budget {
   Reach search(TokenGraph& graph);
   Asked asked();
   bool any_text(StateId s);
-  Finish cut(std::string_view text, Finish::From from) const;
+  Finish cut(std::string_view text, Finish::From from);
   bool completes(StateId s, std::string_view text);
   Finish spelled(StateId s);
   Finish by_text(StateId s);

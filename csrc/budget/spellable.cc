@@ -73,33 +73,41 @@ constexpr uint32_t kText = 0xFFFFFFFFu;
 
 }  // namespace
 
-// Dynamic programming from the end of the text: best[i] is the fewest tokens that write the text from
-// byte i on. The tokens at i are those on the path of the trie. Cost: the text's length times the
-// longest token. Of equal choices the longest first token wins.
-bool spell(const TokenTrie& trie, std::string_view text, std::vector<Piece>& out) {
-  constexpr uint32_t kNever = 0xFFFFFFFFu;
-  struct Best {
-    uint32_t tokens, end;
-    TokenId token;
-  };
-  std::vector<Best> best(text.size() + 1, Best{kNever, 0, -1});
-  best[text.size()].tokens = 0;
-  for (std::size_t at = text.size(); at-- > 0;) {
+// Dynamic programming from the end of the text: best_[n] has the fewest tokens that write its last n
+// bytes. They do not depend on what stands before, so the entries of an end that the last text shares are
+// kept. The tokens at a byte are those on the path of the trie. Cost: the other bytes times the longest
+// token. Of equal choices the longest first token wins.
+Cutter::Cut Cutter::cut(std::string_view text) {
+  const std::size_t n = text.size();
+  const auto differ = std::mismatch(text.rbegin(), text.rend(), text_.rbegin(), text_.rend());
+  const std::size_t same = static_cast<std::size_t>(differ.first - text.rbegin());
+  if (same < n) {
+    text_ = text;
+    best_.resize(same + 1);
+    best_.resize(n + 1, Best{kNever, 0, -1});
+  }
+  for (std::size_t left = same + 1; left <= n; ++left) {
     uint32_t node = 0;
-    for (std::size_t end = at; end < text.size() && !trie.leaf(node);) {
-      const TokenTrie::Kids& kids = trie.kids(node);
-      const uint8_t b = static_cast<uint8_t>(text[end]);
+    Best& best = best_[left];
+    for (std::size_t rest = left; rest > 0 && !trie_.leaf(node);) {
+      const TokenTrie::Kids& kids = trie_.kids(node);
+      const uint8_t b = static_cast<uint8_t>(text[n - rest]);
       if (!kids.set.has(b)) break;
-      node = trie.child(kids, b);
-      ++end;
-      const auto tokens = trie.tokens(node);
-      if (!tokens.empty() && best[end].tokens != kNever && best[end].tokens + 1 <= best[at].tokens)
-        best[at] = {best[end].tokens + 1, static_cast<uint32_t>(end), tokens[0]};
+      node = trie_.child(kids, b);
+      --rest;
+      const auto tokens = trie_.tokens(node);
+      if (!tokens.empty() && best_[rest].tokens != kNever && best_[rest].tokens + 1 <= best.tokens)
+        best = {best_[rest].tokens + 1, static_cast<uint32_t>(left - rest), tokens[0]};
     }
   }
+  return {best_[n].tokens, best_[n].token};
+}
+
+bool Cutter::spell(std::string_view text, std::vector<Piece>& out) {
   out.clear();
-  if (best[0].tokens == kNever) return false;
-  for (std::size_t at = 0; at < text.size(); at = best[at].end) out.push_back({best[at].end, best[at].token});
+  if (cut(text).tokens == kNever) return false;
+  for (std::size_t left = text.size(); left > 0; left -= best_[left].bytes)
+    out.push_back({text.size() - left + best_[left].bytes, best_[left].token});
   return true;
 }
 
@@ -365,7 +373,7 @@ std::vector<TokenId> Spellable::way(StateId s) {
 bool Spellable::spelled(StateId s) {
   Told<bool> done = told([&] {
     std::vector<Piece> pieces;
-    if (!spell(world_.vocabulary->trie(), completion_.of(s), pieces)) return false;
+    if (!cutter_.spell(completion_.of(s), pieces)) return false;
     std::vector<TokenId> tokens;
     for (const Piece& p : pieces) tokens.push_back(p.token);
     keep(s, tokens);

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -41,18 +42,45 @@ struct Piece {
   std::size_t end;
   TokenId token;
 };
-// Cuts a text into the fewest tokens; false where the vocabulary cannot spell it.
-bool spell(const TokenTrie& trie, std::string_view text, std::vector<Piece>& out);
+// Cuts texts into the fewest tokens. Completions of states near each other end alike, and so do their
+// cuts: the cut of the last text is kept from its end on.
+class Cutter {
+ public:
+  explicit Cutter(const TokenTrie& trie) : trie_(trie) {}
+  // The number of tokens of a text, and the first of them; -1: the text is empty.
+  struct Cut {
+    uint32_t tokens;
+    TokenId first;
+  };
+  static constexpr uint32_t kNever = 0xFFFFFFFFu;
+  // kNever tokens where the vocabulary cannot spell the text.
+  Cut cut(std::string_view text);
+  // False there.
+  bool spell(std::string_view text, std::vector<Piece>& out);
+  std::size_t byte_size() const { return text_.capacity() + best_.capacity() * sizeof(Best); }
+
+ private:
+  // The fewest tokens of an end of the text, and the first of them with its number of bytes.
+  struct Best {
+    uint32_t tokens, bytes;
+    TokenId token;
+  };
+  const TokenTrie& trie_;
+  std::string text_;
+  // Indexed by the bytes of the end.
+  std::vector<Best> best_{{0, 0, -1}};
+};
 
 class Spellable {
  public:
   Spellable(World& world, Parser& parser, Productions& productions, MaskBuilder& masks,
-            Completion& completion, TokenGraph& graph, TokenGraph& exact_graph)
+            Completion& completion, Cutter& cutter, TokenGraph& graph, TokenGraph& exact_graph)
       : world_(world),
         parser_(parser),
         productions_(productions),
         masks_(masks),
         completion_(completion),
+        cutter_(cutter),
         graph_(graph),
         exact_graph_(exact_graph) {}
 
@@ -109,6 +137,7 @@ class Spellable {
   Productions& productions_;
   MaskBuilder& masks_;
   Completion& completion_;
+  Cutter& cutter_;
   TokenGraph &graph_, &exact_graph_;
   std::unordered_map<uint32_t, Reach::Answer> known_;
   // Keyed by state: the first token of a way.

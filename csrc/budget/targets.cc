@@ -7,6 +7,8 @@ namespace structgen {
 namespace {
 // A run is worth a class (mask/runs.h) if its element may begin with so many bytes.
 constexpr int kWide = 24;
+// A run is left by at most so many bytes, each of which costs the run a list of exits.
+constexpr int kExits = 4;
 }  // namespace
 
 TokenId Targets::first(const Words& row) {
@@ -34,7 +36,7 @@ bool Targets::endless(StateId s, Run& out) {
     return false;
   out.of = slices_.run(element);
   out.inside = s;
-  out.left = step(s, '"');
+  if (const StateId left = step(s, '"'); left != Parser::dead()) out.left = {{'"', left}};
   return out.of != nullptr;
 }
 
@@ -47,21 +49,30 @@ bool Targets::run_behind(StateId from, Run& out) {
   return false;
 }
 
-// The state must have one item only, because two counters would need pairs of counts.
-bool Targets::counts(StateId s, Run& out) {
+// The state must have one item only, because two counters would need pairs of counts. What follows the run
+// must begin with few bytes, of which no element begins with one: a token then leaves the run at one place.
+// If more elements are to come than a token has bytes, no token leaves.
+bool Targets::counts(StateId s, bool strings, Run& out) {
   RegexArena& regexes = parser_.regexes();
   const State& st = parser_.state(s);
   if (st.n != 1 || st.accepting) return false;
   const Item& item = st.items[0];
   RegexId element, tail;
-  if (!as_run(regexes, item.regex, element, out.min, out.max, tail) || tail != regexes.byte('"') ||
+  if (!as_run(regexes, item.regex, element, out.min, out.max, tail) ||
       (out.min == 0 && out.max == kUnbounded) || regexes.live(element).count() < kWide ||
-      regexes.live(element).has('"'))
+      (tail != regexes.byte('"') && (strings || parser_.context_free() || parser_.marked())))
     return false;
+  if (out.min < vocabulary_.longest()) {
+    const StateId behind = parser_.make(Item{tail, item.stack, item.capture});
+    if (behind == Parser::dead() || parser_.state(behind).poisoned) return false;
+    const ByteSet live = parser_.live(behind);
+    if (live.count() > kExits || (live & regexes.live(element)).any()) return false;
+    live.for_each([&](uint8_t b) {
+      if (const StateId left = step(behind, b); left != Parser::dead()) out.left.emplace_back(b, left);
+    });
+  }
   out.of = slices_.run(element);
   out.inside = s;
-  const Item after{tail, item.stack, item.capture};
-  out.left = step(parser_.make(after), '"');
   return out.of != nullptr;
 }
 

@@ -1,13 +1,14 @@
-// The states that one token leads to from a state inside a string, or from one that a token can take
-// into a string.
+// The states that one token leads to from a state inside a run of characters (a JSON string, `[a-z ]{400}`),
+// or from one that a token can take into a string.
 //
 // In: a state and a visitor. Out: every state that one token leads to, each with its tokens. Cost: a
-// look at each way out of the string, some hundred steps, and a walk over the tokens that reach the
+// look at each way out of the run, some hundred steps, and a walk over the tokens that reach the
 // string. A walk over the whole trie would meet each of a hundred thousand tokens.
 //
 // Example: inside `"name": "..` a token of characters alone leads back to the same state. Only tokens
 // that end within a character (an escape begun, a part of UTF-8) or behind the closing quote lead
-// elsewhere, and those are known for every run of characters of the vocabulary (mask/runs.h).
+// elsewhere, and those are known for every run of characters of the vocabulary (mask/runs.h). Where a run
+// counts, each number of characters leads to one state: all counts of a run share the run's lists of tokens.
 //
 // The tokens handed out are those of the run, allowed or not, because the visitor knows the mask.
 #pragma once
@@ -30,17 +31,17 @@ class Targets {
   Targets(Parser& parser, MaskBuilder& masks, Slices& slices, const Vocabulary& vocabulary)
       : parser_(parser), masks_(masks), slices_(slices), vocabulary_(vocabulary) {}
 
-  // False: no run of characters is at hand, and nothing was visited. States have no captured text
-  // (MaskBuilder::blind). The visitor has these functions:
+  // False: no run of characters is at hand, and nothing was visited. `strings`: only runs that a quote ends
+  // are looked for. States have no captured text (MaskBuilder::blind). The visitor has these functions:
   //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
   //   void whole(StateId to, const Words& tokens);               the same for many tokens, as a row
   //   bool stops(StateId at);                                    whether to visit nothing behind `at`
   //   void stopped(std::span<const TokenId> tokens);             tokens that lead to such a state or further
   //   void done(Words tokens);                                   all these tokens were visited
   template <class Visitor>
-  bool visit(StateId from, Visitor& visitor) {
+  bool visit(StateId from, bool strings, Visitor& visitor) {
     Run run;
-    if (counts(from, run)) {
+    if (counts(from, strings, run)) {
       inside_counted(from, run, visitor);
     } else if (run_behind(from, run)) {
       if (from != run.inside) walk_to_run(from, run, visitor);
@@ -48,7 +49,7 @@ class Targets {
     } else {
       return false;
     }
-    leave(run, visitor);
+    for (const auto& [byte, left] : run.left) leave(run, byte, left, visitor);
     return true;
   }
 
@@ -59,16 +60,16 @@ class Targets {
     RunClass* of = nullptr;
     // The state in the run, from which it goes on for ever.
     StateId inside;
-    // The state behind its closing quote.
-    StateId left;
-    // The number of elements that may come before that quote.
+    // The bytes that may follow the run, each with the state behind it: a quote closes a string.
+    std::vector<std::pair<uint8_t, StateId>> left;
+    // The number of elements that may come before such a byte.
     uint32_t min = 0, max = kUnbounded;
   };
   // Whether a run without an end is at hand, here or after one more character.
   bool run_behind(StateId from, Run& out);
   bool endless(StateId s, Run& out);
   // Whether s is inside a run that counts its elements.
-  bool counts(StateId s, Run& out);
+  bool counts(StateId s, bool strings, Run& out);
 
   // A run without a bound: tokens of whole characters lead back to its state, and those that end within
   // a character lead to one state for each begun character.
@@ -83,17 +84,21 @@ class Targets {
     }
   }
 
-  // A run with a bound: the state after n elements is the same after every token of n elements, so one
-  // token of each number is stepped.
+  // A run with a bound: the state after n elements is the same after every token of n elements, so the text
+  // of one element is read again and again.
   template <class Visitor>
   void inside_counted(StateId from, const Run& run, Visitor& visitor) {
     const RunCounts& counts = run.of->counts();
     std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
     after[0] = from;
+    std::string_view one;
     for (const RunCounts::Whole& w : counts.wholes) {
       if (w.count > run.max) break;
       charge(2);
-      const StateId s = walk(from, vocabulary_.bytes(w.row.empty() ? w.tokens[0] : first(w.row)));
+      const std::string_view text = vocabulary_.bytes(w.row.empty() ? w.tokens[0] : first(w.row));
+      if (w.count == 1) one = text;
+      const bool next = !one.empty() && after[w.count - 1] != Parser::dead();
+      const StateId s = next ? walk(after[w.count - 1], one) : walk(from, text);
       if (w.count < after.size()) after[w.count] = s;
       if (s == Parser::dead()) continue;
       if (w.row.empty())
@@ -159,13 +164,11 @@ class Targets {
     visitor.done(std::move(done));
   }
 
-  // The tokens that hold the closing quote, in the order of the bytes after it, with the state of each
+  // The tokens that leave the run by a byte, in the order of the bytes after it, with the state of each
   // depth at hand.
   template <class Visitor>
-  void leave(const Run& run, Visitor& visitor) {
-    const StateId left = run.left;
-    if (left == Parser::dead()) return;
-    const RunExits& exits = run.of->exits('"');
+  void leave(const Run& run, uint8_t byte, StateId left, Visitor& visitor) {
+    const RunExits& exits = run.of->exits(byte);
     const auto& nodes = exits.suffixes.nodes;
     const auto& entries = exits.suffixes.entries;
     std::vector<TokenId> buffer;

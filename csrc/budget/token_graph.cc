@@ -28,7 +28,7 @@ StateId TokenGraph::step(StateId s, TokenId t) {
 }
 
 // The edges of a state in a string, without a walk over its tokens. The mask tells which of the run's
-// tokens are allowed.
+// tokens are allowed. Other runs are walked: a search takes the edges in the order of the trie there.
 bool TokenGraph::of_run(StateId s, Edges& out) {
   if (limited_ || exact_) return false;
   struct Add {
@@ -64,7 +64,7 @@ bool TokenGraph::of_run(StateId s, Edges& out) {
       for (uint32_t w = 0; w < tokens.size(); ++w) row[w] &= ~tokens[w];
     }
   } add{*this, s, out, {}, {}};
-  if (!targets_.visit(s, add)) return false;
+  if (!targets_.visit(s, true, add)) return false;
   out.cost = kOutOfRun + kEdgeOfRun * out.to.size();
   return true;
 }

@@ -209,7 +209,7 @@ bool Budget::Trial::judge_strings(StateId from) {
       }
     }
   } judge{*this};
-  return of.all_.targets.visit(from, judge);
+  return of.all_.targets.visit(from, false, judge);
 }
 
 // Tries the tokens whose text decides: each as it is, within kTrials, or by a completion that worked

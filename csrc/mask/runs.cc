@@ -246,13 +246,20 @@ void RunClass::for_each_cut(F&& f) {
     uint32_t bytes, elements;
   };
   std::vector<End> ends(vocabulary_.longest() + 1, End{0, 0});  // by depth: where the last element ended
-  for (uint32_t i = 1; i < trie.size(); ++i) {
+  const auto runs = [&](TokenId t) { return get_bit(all, t); };
+  for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& node = trie.node(i);
-    path[node.depth - 1] = static_cast<char>(node.byte);
     const End end = ends[node.depth] = boundary(i) ? End{node.depth, boundary_[i]} : ends[node.depth - 1];
+    // Behind this first byte of an element, no token is one of the run.
+    if (end.bytes + 1 == node.depth && std::ranges::none_of(trie.subtree_tokens(i), runs)) {
+      i = node.end;
+      continue;
+    }
+    path[node.depth - 1] = static_cast<char>(node.byte);
     const std::string_view begun(path.data() + end.bytes, node.depth - end.bytes);
     for (TokenId t : trie.tokens(i))
-      if (get_bit(all, t)) f(t, end.elements, begun);
+      if (runs(t)) f(t, end.elements, begun);
+    ++i;
   }
 }
 

@@ -88,7 +88,8 @@ void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   best.push_back({to, std::move(text), c});
 }
 
-// A shortest text of a regex. The result is remembered. An edge is no text and counts as empty.
+// A shortest text of a regex. The result is remembered. An edge is no text and counts as empty. The text of
+// E{m,n} t is m times that of E, then that of t: each count of a run needs no search of its own.
 const std::string& Completion::shortest(RegexId r) {
   static const std::string nothing;
   if (parser_.marks(r)) return nothing;
@@ -100,7 +101,22 @@ const std::string& Completion::shortest(RegexId r) {
   std::string text;
   bool found = false;
   try {
-    found = parser_.regexes().witness(r, text);
+    const RegexNode& node = parser_.regexes().node(r);
+    const RegexNode& run = node.kind == RegexKind::kCat ? parser_.regexes().node(RegexId{node.a}) : node;
+    if (run.kind == RegexKind::kRepeat && run.min > 1 && !node.boolean && !node.lazy && !node.labelled &&
+        !parser_.marked()) {
+      check_depth();
+      charge(1 + run.min / 64);
+      const uint32_t min = run.min;
+      const RegexId element{run.a},
+          tail = node.kind == RegexKind::kCat ? RegexId{node.b} : RegexArena::epsilon();
+      const std::string& one = shortest(element);
+      for (uint32_t i = 0; i < min; ++i) text += one;
+      text += shortest(tail);
+      found = true;
+    } else {
+      found = parser_.regexes().witness(r, text);
+    }
   } catch (const Error& e) {
     // This limit belongs to one search and not to the call, so another search would meet it again.
     if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
