@@ -22,7 +22,7 @@ anew. `json_schema` has a short way for ASCII text with default options: the tex
 
 Invariants.
 - What is kept depends on nothing but its key. A grammar made with a registry, a Python type, other grammars
-  or import paths is not kept. Neither are choices, tags, spans and automata.
+  or import paths is not kept. Neither are choices, spans and automata.
 - Two threads that compile the same text get the same grammar: the first one that is kept.
 - The core decides which grammars stay (csrc/mask/cache_policy.h). It calls `_forget` for each that goes;
   texts that are being written keep theirs.
@@ -362,14 +362,26 @@ class Compiler:
         Raises:
             GrammarError: with the path to the part at fault, such as ``#/format/tags/0``.
         """
-        from .frontend import structural_tag
+        from .frontend import structural_tag, tool_lists
 
         style = JsonStyle.of(options, **structural_tag.PLAIN.arguments())
+        subset = self._subset(on_limit)
+        same = tool_lists.identity(spec)
+        key = ("structural_tag", same, style, subset)
+        if same is not None and (known := self._known(key)) is not None:
+            return known
+        grammar = self._tagged(spec, style, subset)
+        return grammar if same is None else self._remember(key, grammar)
+
+    def _tagged(self, spec: Any, style: JsonStyle, subset: bool) -> CompiledGrammar:
+        """A structural tag that is not kept."""
+        from .frontend import structural_tag
+
         recipe: _Recipe = ("structural_tag", (spec,), style.arguments())
 
         def compiled(part: Any) -> CompiledGrammar:
             built = structural_tag.build(part, self.vocabulary, style)
-            return self._built(*built, part, self._subset(on_limit), recipe)
+            return self._built(*built, part, subset, recipe)
 
         try:
             return compiled(spec)
@@ -422,7 +434,7 @@ class Compiler:
                 lists.
             options: how arguments are written, as in `structural_tag`.
         """
-        from .frontend import tool_lists
+        from .frontend import structural_tag, tool_lists
         from .frontend import tools as front
         from .reasoning import Reasoning, reasoning_of
 
@@ -439,13 +451,15 @@ class Compiler:
         never = [] if thinks is None else [thinks.start]
         given = tool_lists.listed(tools)
         same = tool_lists.identity(given, tool_choice, style, parallel, extra_keys, digits, strictness)
-        key = ("tools", same, thinks, JsonStyle.of(options), self._subset(on_limit))
+        arguments = JsonStyle.of(options, **structural_tag.PLAIN.arguments())
+        subset = self._subset(on_limit)
+        key = ("tools", same, thinks, arguments, subset)
         if same is not None and (known := self._known(key)) is not None:
             return known
         spec = front.structural_tag(
             given, tool_choice, style, parallel, never, extra_keys, digits, strictness
         )
-        grammar = self.structural_tag(spec, on_limit=on_limit, **options)
+        grammar = self._tagged(spec, arguments, subset)
         if thinks is not None:
             grammar = self.with_reasoning(grammar, thinks, on_limit=on_limit)
         return grammar if same is None else self._remember(key, grammar)

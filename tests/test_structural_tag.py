@@ -418,6 +418,19 @@ def test_tokens(spec, inside, outside) -> None:
     has_tokens(COMPILER.structural_tag(wrapped(spec)), inside, outside)
 
 
+def test_requests_with_one_tag_share_a_grammar() -> None:
+    """As text and as a dict; options make another grammar. Tools that mean the same tag have their own."""
+    made = structgen.Compiler(BYTES.vocabulary)
+    content = {"type": "json_schema", "json_schema": {"type": "integer"}}
+    spec = wrapped({"type": "tag", "begin": "<a>", "content": content, "end": "</a>"})
+    first = made.structural_tag(json.dumps(spec))
+    assert made.structural_tag(json.dumps(spec)) is first
+    assert made.structural_tag(json.loads(json.dumps(spec))) is made.structural_tag(spec)
+    assert made.structural_tag(json.dumps(spec), numbers="any") is not first
+    content["json_schema"] = {"type": "boolean"}
+    assert harness.verdict(made.structural_tag(spec), "<a>true</a>")
+
+
 def test_max_tokens() -> None:
     words = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b"ab", b"x</t>", b""], 258)
     for kind in ("any_text", "any_tokens"):
