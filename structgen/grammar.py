@@ -183,7 +183,9 @@ class CompiledGrammar:
             pass
         return self._core
 
-    def prepare(self, steps: int = 0, *, seconds: float | None = None) -> CompiledGrammar:
+    def prepare(
+        self, steps: int = 0, *, seconds: float | None = None, max_tokens: int | None = None
+    ) -> CompiledGrammar:
         """Makes the first mask, so that whoever decodes need not wait for it; the grammar itself.
 
         For a host's compile threads: the GIL is released meanwhile.
@@ -192,11 +194,14 @@ class CompiledGrammar:
             steps: makes the masks of so many tokens of a random text as well. Other texts share most of what
                 they need: automata, rows of the vocabulary, and states near the start.
             seconds: no further mask is begun behind so many; None makes them all.
+            max_tokens: the masks are those of a text that ends within so many, as in `matcher`.
 
         Raises:
             SchemaTooComplex, BudgetExceeded: what is allowed first is too much to tell.
+            UnsatisfiableBudget: no text ends within `max_tokens`.
         """
-        matcher, row = self.matcher(), allocate_bitmask(1, self.vocabulary.vocab_size)
+        row = allocate_bitmask(1, self.vocabulary.vocab_size)
+        matcher = self.matcher(max_tokens=max_tokens)
         end = math.inf if seconds is None else time.monotonic() + seconds
         matcher.fill_bitmask(row)
         chance = random.Random(0)
@@ -205,7 +210,7 @@ class CompiledGrammar:
                 if time.monotonic() >= end or not matcher.accept_token(_some_token(row[0], chance)):
                     break
                 if matcher.is_terminated():
-                    matcher = self.matcher()
+                    matcher = self.matcher(max_tokens=max_tokens)
                 matcher.fill_bitmask(row)
         return self
 

@@ -176,6 +176,29 @@ def test_the_compile_thread_makes_the_first_masks(kind: str, text: Any) -> None:
             break
 
 
+@pytest.mark.parametrize(("kind", "text"), CONSTRAINTS)
+def test_the_first_limit_makes_masks_near_the_end_of_a_text(kind: str, text: Any) -> None:
+    """Those of a random text that has few tokens more than it needs. Rows stay those of a fresh grammar."""
+    grammar = HostEngine(ENGINE.vocabulary).compile(kind, text)
+    few = grammar.matcher().tokens_needed() + 8
+    ENGINE.request(grammar, max_tokens=few)
+    size = grammar.byte_size
+    grammar.prepare(few, max_tokens=few)
+    assert grammar.byte_size == size, "the masks are there"
+    mine = grammar.matcher(max_tokens=few)
+    fresh = sg.Compiler(ENGINE.vocabulary).compile(kind, text).matcher(max_tokens=few)
+    rows = sg.allocate_bitmask(2, len(TOKENS))
+    chance = random.Random(1)
+    while not mine.is_terminated():
+        mine.fill_bitmask(rows, 0)
+        fresh.fill_bitmask(rows, 1)
+        assert (rows[0] == rows[1]).all()
+        token = chance.choice(sorted(bits(rows[0])))
+        assert mine.accept_token(token) and fresh.accept_token(token)
+    with pytest.raises(sg.UnsatisfiableBudget):
+        grammar.prepare(max_tokens=0)
+
+
 def test_prepare_keeps_to_its_time_and_says_nothing_of_later_steps() -> None:
     grammar = ENGINE.compiler.regex("[ab]{40}")
     begun = time.monotonic()

@@ -34,6 +34,7 @@ otherwise cost its first masks in the host's loop.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import time
 from collections.abc import Iterable, Sequence
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 # The compile thread also makes masks of a random text under a new grammar: so many steps, within so many
 # seconds.
 _FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
+# With a limit, a text as well that has so many tokens more than it needs: there limits decide.
+_LAST_SPARE = 8
 # So many values of max_tokens are kept for a grammar.
 _LIMITS_KEPT = 64
 
@@ -209,7 +212,10 @@ def request_of(
 
 
 def _fits(grammar: CompiledGrammar, tokens: int) -> bool:
-    """Whether a text is known to fit. A large schema takes a search, so the grammar keeps the answer."""
+    """Whether a text is known to fit. A large schema takes a search, so the grammar keeps the answer.
+
+    The first limit of a grammar makes masks near the end of a text, too.
+    """
     known = grammar._fitting
     fits = known.get(tokens)
     if fits is None:
@@ -217,6 +223,10 @@ def _fits(grammar: CompiledGrammar, tokens: int) -> bool:
             fits = can_end_within(grammar, tokens)
         except UnsatisfiableBudget:
             fits = False
+        if fits and True not in known.values():
+            with contextlib.suppress(StructgenError):  # a text that gets there is told
+                few = min(tokens, grammar.matcher()._bounds(False)[1] + _LAST_SPARE)
+                grammar.prepare(few, seconds=_FIRST_SECONDS, max_tokens=few)
         if len(known) >= _LIMITS_KEPT:
             known.clear()
         known[tokens] = fits
