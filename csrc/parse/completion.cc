@@ -188,7 +188,16 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   Reading reading;
   reading.kind = Reading::kLabel;
   const RegexNode node = regexes.node(r);
-  if (node.kind != RegexKind::kLiteralSet || regexes.literal_set_of(r).escape != 0) {
+  const bool literals = node.kind == RegexKind::kLiteralSet;
+  if (literals && regexes.literal_set_of(r).escape != 0) {
+    // Behind a backslash each byte that may come leaves other literals.
+    regexes.live(r).for_each([&](uint8_t b) {
+      for (Way& w : labelled(regexes.step(r, b), reader))
+        keep(best, w.to, static_cast<char>(b) + w.text, {});
+    });
+    return best;
+  }
+  if (!literals) {
     const std::string text = shortest(r);
     const RegexNode& end = regexes.node(regexes.run(r, text));
     if (end.kind != RegexKind::kDone) return {};
