@@ -418,3 +418,12 @@ def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(s
             for token in allowed:
                 assert matcher.fork().accept_token(token), (matcher.num_steps, token)
             matcher.accept_token(chance.choice(allowed))
+
+
+@pytest.mark.parametrize("names", [("na", "nb"), ("nb", "na")])
+def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(names: tuple[str, str]) -> None:
+    """The first name was taken."""
+    properties = {name: {"enum": ["a", 1]} for name in names}
+    schema = {"properties": properties, "required": ["nb"], "additionalProperties": False, "type": "object"}
+    matcher = COMPILER.json_schema(schema, whitespace="compact").matcher()
+    assert matcher.accept_bytes(b'{"\\u') and matcher.shortest_completion() == b'006Eb":1}'

@@ -192,8 +192,7 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   if (literals && regexes.literal_set_of(r).escape != 0) {
     // Behind a backslash each byte that may come leaves other literals.
     regexes.live(r).for_each([&](uint8_t b) {
-      for (Way& w : labelled(regexes.step(r, b), reader))
-        keep(best, w.to, static_cast<char>(b) + w.text, {});
+      for (Way& w : labelled(regexes.step(r, b), reader)) keep(best, w.to, static_cast<char>(b) + w.text, {});
     });
     return best;
   }
