@@ -422,7 +422,7 @@ def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(s
 
 @pytest.mark.parametrize("names", [("na", "nb"), ("nb", "na")])
 def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(names: tuple[str, str]) -> None:
-    """The first name was taken."""
+    """A completion took the first name. `na` needs `nb` as a second member."""
     properties = {name: {"enum": ["a", 1]} for name in names}
     schema = {"properties": properties, "required": ["nb"], "additionalProperties": False, "type": "object"}
     matcher = COMPILER.json_schema(schema, whitespace="compact").matcher()

@@ -419,7 +419,7 @@ def test_tokens(spec, inside, outside) -> None:
 
 
 def test_requests_with_one_tag_share_a_grammar() -> None:
-    """As text and as a dict; options make another grammar. Tools that mean the same tag have their own."""
+    """A tag is the same as text and as a dict. Other options, or a dict that was changed, make another grammar."""
     made = structgen.Compiler(BYTES.vocabulary)
     content = {"type": "json_schema", "json_schema": {"type": "integer"}}
     spec = wrapped({"type": "tag", "begin": "<a>", "content": content, "end": "</a>"})

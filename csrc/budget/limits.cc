@@ -209,7 +209,8 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   check_depth();
   std::vector<TokenId> out;
   for (;;) {
-    // follow() notes ways with captured text, which leave the states of a search without it.
+    // A way that follow() noted was read with captured text. Without the text, the same tokens may lead
+    // to a state that no search has met.
     const Way w = blind ? found(s, true) : way(s);
     if (w.next < 0) return out;
     out.push_back(w.next);

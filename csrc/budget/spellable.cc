@@ -82,7 +82,10 @@ Cutter::Cut Cutter::cut(std::string_view text) {
   const auto differ = std::mismatch(text.rbegin(), text.rend(), text_.rbegin(), text_.rend());
   const std::size_t same = static_cast<std::size_t>(differ.first - text.rbegin());
   if (same < n) {
-    text_ = text;
+    // Both are grown before either changes, so that they belong together if memory runs out.
+    if (best_.capacity() <= n) best_.reserve(2 * n + 1);
+    text_.reserve(n);
+    text_.assign(text);
     best_.resize(same + 1);
     best_.resize(n + 1, Best{kNever, 0, -1});
   }

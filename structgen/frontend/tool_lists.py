@@ -16,6 +16,7 @@ import marshal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._stack import roomy
 from ..errors import GrammarError
 
 # What MCP's JSON and Anthropic's interface call the parameters of a function, in place of `parameters`; the
@@ -124,6 +125,7 @@ def name_of(tool: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
+@roomy
 def identity(*request: Any) -> bytes | None:
     """Bytes that two requests share only if they are the same; None: they are not made of JSON alone.
 
