@@ -5,10 +5,10 @@
 // well.
 //
 // The idea. Each source tries the dearest answer first and falls back on cheaper ones, every step in a
-// scope of its own:
+// scope of its own. Where the world omits, these steps share the limit of one call (Shares):
 //
 //     fill      the mask, with the limit of one call (Limits(mask=...)). Where the world omits: some of its
-//               tokens, with as much work again, or by one of several ways to read on, or with ending_work()
+//               tokens, or those by one of several ways to read on, or with ending_work()
 //     within    that row, less the tokens that leave too little (budget/budget.h). Else the token of the plan
 //               (keep_promise), the tokens that a bound in bytes allows (bounded), one of several ways
 //     read      the step of the parser. Where the world omits, a mask may have allowed a token by one way to
@@ -57,8 +57,9 @@ bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
 
 // The tokens that a bound in bytes allows. A text that reached this state by bounds alone can go on by
 // them.
-bool bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget) {
-  const LockedWork work(s, Task::kBudget, s.grammar().mask_work());
+bool bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
+             Allowance limit) {
+  const LockedWork work(s, Task::kBudget, limit);
   return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
 }
 
@@ -69,6 +70,18 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit) {
   s.note_budget();
   return by_budget(s, row, [&](Budget& now) { return now.narrow(row.words, budget); });
 }
+
+// The work of a call that tries several answers in turn. Each try may take half of what is left of the
+// limit, so that all of them together take little more than one.
+class Shares {
+ public:
+  explicit Shares(const Sequence& s) : all_(s.grammar().mask_work()), left_(meter.left()) {}
+  Allowance half() const { return std::max((all_ - (left_ - meter.left())) / 2, std::min(all_, kLeast)); }
+
+ private:
+  static constexpr int64_t kLeast = 10'000;
+  const int64_t all_, left_;
+};
 
 std::vector<uint32_t> copy_of(const Sequence& s, const Row& row) {
   return {row.words, row.words + s.vocabulary().words()};
@@ -92,13 +105,14 @@ class PlainRow : public RowSource {
   // A token that is not judged in time is refused. If nothing is left, cheaper answers are tried in
   // turn.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
-    Told<bool> made = told([&] { mask(s, row); });
+    Told<bool> made = told([&] { mask(s, row, s.grammar().mask_work()); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
     if (loose_within(s, budget)) return true;
     const std::vector<uint32_t> plain = copy_of(s, row);
     Told<bool> found = told([&] { return narrow(s, row, budget, s.grammar().ending_work()); });
     if (found) return *found;
-    return keep_promise(s, row, budget) || bounded(s, plain, row, budget) || std::move(found).value();
+    return keep_promise(s, row, budget) || bounded(s, plain, row, budget, s.grammar().mask_work()) ||
+           std::move(found).value();
   }
 
   StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
@@ -161,8 +175,8 @@ class PlainRow : public RowSource {
       });
   }
 
-  void mask(Sequence& s, Row& row) const {
-    if (!known(s, row)) make(s, row, s.grammar().mask_work(), true);
+  void mask(Sequence& s, Row& row, Allowance limit) const {
+    if (!known(s, row)) make(s, row, limit, true);
   }
 };
 
@@ -174,24 +188,25 @@ class PartRow : public PlainRow {
   }
 
   void fill(Sequence& s, Row& row) const override {
-    if (!told([&] { PlainRow::fill(s, row); })) some(s, row);
+    const Shares work(s);
+    if (!known(s, row) && !told([&] { make(s, row, work.half(), false); })) some(s, row, work);
   }
 
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
-    if (!told([&] { mask(s, row); })) {
+    const Shares work(s);
+    if (!told([&] { mask(s, row, work.half()); })) {
       if (keep_promise(s, row, budget)) return true;
-      some(s, row);
+      some(s, row, work);
     }
     if (loose_within(s, budget)) return true;
     const std::vector<uint32_t> plain = copy_of(s, row);
-    const Allowance once = s.grammar().mask_work();
-    if (Told<bool> found = told([&] { return narrow(s, row, budget, once); })) return *found;
-    if (keep_promise(s, row, budget) || bounded(s, plain, row, budget)) return true;
+    if (Told<bool> found = told([&] { return narrow(s, row, budget, work.half()); })) return *found;
+    if (keep_promise(s, row, budget) || bounded(s, plain, row, budget, work.half())) return true;
     const auto by_one_way = [&](StateId way) {
       const auto part = [&] {
-        some_of(s, way, row);
+        some_of(s, way, row, work.half());
         const std::vector<uint32_t> of_way = copy_of(s, row);
-        return narrow(s, row, budget, once) && keep(row, of_way);
+        return narrow(s, row, budget, work.half()) && keep(row, of_way);
       };
       return told(part).value_or(false);
     };
@@ -200,6 +215,9 @@ class PartRow : public PlainRow {
       return true;
     }
     std::copy(plain.begin(), plain.end(), row.words);
+    // With one way out known, the rest of the row takes a share again.
+    if (told([&] { seek(s); }))
+      if (Told<bool> found = told([&] { return narrow(s, row, budget, work.half()); })) return *found;
     return narrow(s, row, budget, s.grammar().ending_work());
   }
 
@@ -224,13 +242,15 @@ class PartRow : public PlainRow {
     return any != 0;
   }
 
-  // Some tokens of a mask that took too much work: with as much work again, by one of several ways to
-  // read on, and with more work where none of these finds a token.
-  virtual void some(Sequence& s, Row& row) const {
+  // Some tokens of a mask that took too much work: with half of the work that is left, by one of several
+  // ways to read on, and with more work where none of these finds a token.
+  virtual void some(Sequence& s, Row& row, const Shares& work) const {
     row.exact = false;
-    const auto part = [&](StateId at) { return static_cast<bool>(told([&] { some_of(s, at, row); })); };
+    const auto part = [&](StateId at) {
+      return static_cast<bool>(told([&] { some_of(s, at, row, work.half()); }));
+    };
     if (part(s.current()) || s.take_way(locked_ways(s), part)) return;
-    const LockedWork work(s, Task::kMask, s.grammar().ending_work());
+    const LockedWork ending(s, Task::kMask, s.grammar().ending_work());
     s.epoch()->masks.some(s.current(), row.words);
   }
 
@@ -258,13 +278,20 @@ class PartRow : public PlainRow {
   }
 
  private:
+  // Looks for the shortest way out, with more work than a mask may take.
+  static void seek(Sequence& s) {
+    const LockedWork ending(s, Task::kBudget, s.grammar().ending_work());
+    s.refresh();
+    budget_of(s).needed(s.current());
+  }
+
   static std::vector<StateId> locked_ways(Sequence& s) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
     return s.ways();
   }
 
-  static void some_of(const Sequence& s, StateId at, Row& row) {
-    const LockedWork work(s, Task::kMask, s.grammar().mask_work());
+  static void some_of(const Sequence& s, StateId at, Row& row, Allowance limit) {
+    const LockedWork work(s, Task::kMask, limit);
     s.epoch()->masks.some(at, row.words);
   }
 
@@ -320,7 +347,9 @@ class SpelledRow final : public PartRow {
 
  protected:
   void judge(const Sequence&, Row&) const override {}
-  void some(Sequence& s, Row& row) const override { make(s, row, s.grammar().ending_work(), true); }
+  void some(Sequence& s, Row& row, const Shares&) const override {
+    make(s, row, s.grammar().ending_work(), true);
+  }
   StateId read_on(Sequence& s, TokenId t) const override {
     const std::string_view bytes = s.vocabulary().bytes(t);
     const auto slowly = [&] { return read_slowly(s, bytes); };
