@@ -5,7 +5,7 @@
 // well.
 //
 // The idea. Each source tries the dearest answer first and falls back on cheaper ones, every step in a
-// scope of its own. Where the world omits, these steps share the limit of one call (Shares):
+// scope of its own. Where the world omits, the steps share their work (Shares):
 //
 //     fill      the mask, with the limit of one call (Limits(mask=...)). Where the world omits: some of its
 //               tokens, or those by one of several ways to read on, or with ending_work()
@@ -71,12 +71,15 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit) {
   return by_budget(s, row, [&](Budget& now) { return now.narrow(row.words, budget); });
 }
 
-// The work of a call that tries several answers in turn. Each try may take half of what is left of the
-// limit, so that all of them together take little more than one.
+// The work of a call that tries several answers in turn. The first try may take the limit of a mask; the
+// others share half as much again.
 class Shares {
  public:
   explicit Shares(const Sequence& s) : all_(s.grammar().mask_work()), left_(meter.left()) {}
-  Allowance half() const { return std::max((all_ - (left_ - meter.left())) / 2, std::min(all_, kLeast)); }
+  Allowance next() const {
+    const int64_t rest = all_ / 2 * 3 - (left_ - meter.left());
+    return std::clamp(rest / 4 * 3, std::min(all_, kLeast), all_);
+  }
 
  private:
   static constexpr int64_t kLeast = 10'000;
@@ -189,24 +192,24 @@ class PartRow : public PlainRow {
 
   void fill(Sequence& s, Row& row) const override {
     const Shares work(s);
-    if (!known(s, row) && !told([&] { make(s, row, work.half(), false); })) some(s, row, work);
+    if (!known(s, row) && !told([&] { make(s, row, work.next(), false); })) some(s, row, work);
   }
 
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     const Shares work(s);
-    if (!told([&] { mask(s, row, work.half()); })) {
+    if (!told([&] { mask(s, row, work.next()); })) {
       if (keep_promise(s, row, budget)) return true;
       some(s, row, work);
     }
     if (loose_within(s, budget)) return true;
     const std::vector<uint32_t> plain = copy_of(s, row);
-    if (Told<bool> found = told([&] { return narrow(s, row, budget, work.half()); })) return *found;
-    if (keep_promise(s, row, budget) || bounded(s, plain, row, budget, work.half())) return true;
+    if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next()); })) return *found;
+    if (keep_promise(s, row, budget) || bounded(s, plain, row, budget, work.next())) return true;
     const auto by_one_way = [&](StateId way) {
       const auto part = [&] {
-        some_of(s, way, row, work.half());
+        some_of(s, way, row, work.next());
         const std::vector<uint32_t> of_way = copy_of(s, row);
-        return narrow(s, row, budget, work.half()) && keep(row, of_way);
+        return narrow(s, row, budget, work.next()) && keep(row, of_way);
       };
       return told(part).value_or(false);
     };
@@ -217,7 +220,7 @@ class PartRow : public PlainRow {
     std::copy(plain.begin(), plain.end(), row.words);
     // With one way out known, the rest of the row takes a share again.
     if (told([&] { seek(s); }))
-      if (Told<bool> found = told([&] { return narrow(s, row, budget, work.half()); })) return *found;
+      if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next()); })) return *found;
     return narrow(s, row, budget, s.grammar().ending_work());
   }
 
@@ -242,14 +245,18 @@ class PartRow : public PlainRow {
     return any != 0;
   }
 
-  // Some tokens of a mask that took too much work: with half of the work that is left, by one of several
+  // Some tokens of a mask that took too much work: with a share of the work that is left, by one of several
   // ways to read on, and with more work where none of these finds a token.
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
     row.exact = false;
     const auto part = [&](StateId at) {
-      return static_cast<bool>(told([&] { some_of(s, at, row, work.half()); }));
+      return static_cast<bool>(told([&] { some_of(s, at, row, work.next()); }));
     };
-    if (part(s.current()) || s.take_way(locked_ways(s), part)) return;
+    if (part(s.current())) return;
+    if (std::ranges::any_of(locked_ways(s), part)) {
+      s.grammar().note_partial();
+      return;
+    }
     const LockedWork ending(s, Task::kMask, s.grammar().ending_work());
     s.epoch()->masks.some(s.current(), row.words);
   }
