@@ -124,7 +124,7 @@ bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
   solver_.spend(5);
-  charge(10);
+  charge(10);  // as measured against the other units: a step of this search makes nodes and looks them up
   const Situation key = situation(plan_id, p, gone);
   if (const auto it = productive_.find(key); it != productive_.end()) return it->second == 2;
   if (depth_ >= kMaxSearchDepth)
