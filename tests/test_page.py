@@ -133,6 +133,27 @@ def test_generating(browser, address) -> None:
         expect(page.locator("#timings svg")).to_be_visible()
 
 
+def test_probable_values(browser, address) -> None:
+    """Each value has its row, each alternative its line, and no value is broken at each letter."""
+    with opened(browser, address) as page:
+        page.check("#confidence")
+        generate(page)
+        rows = page.locator("#fields tr").all()
+        assert [row.locator("td").first.inner_text() for row in rows[1:]] == [
+            "/customer", "/quantity", "/city", "/date",
+        ]  # fmt: skip
+        for width in (1200, 420):
+            page.set_viewport_size({"width": width, "height": 900})
+            for row in rows[1:]:
+                place, value, probability, others = row.locator("td").all()
+                assert max(place.bounding_box()["height"], value.bounding_box()["height"]) <= max(
+                    60, others.bounding_box()["height"]
+                )
+                assert re.search(r"\d%$", probability.inner_text())
+                lines = others.locator("div").all_inner_texts()
+                assert lines and all(re.search(r"\d%$", line) for line in lines)
+
+
 def test_a_verdict_is_about_what_was_asked(browser, address) -> None:
     """After an edit "complete and valid" would be read as a word on what stands there now."""
     with opened(browser, address) as page:

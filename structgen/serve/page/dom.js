@@ -47,9 +47,9 @@ export const quotedToken = (token) => (token.text === undefined ? shownToken(tok
 export function percent(p) {
   if (p === 0) return "0%";
   if (p === 1) return "100%";
-  if (p < 0.0001) return p.toExponential(0).replace("e-", "e−");
+  if (p < 0.000001) return `${(100 * p).toExponential(0).replace("e-", "e−")}%`;
   if (p > 0.9999) return ">99.99%";
-  return `${(100 * p).toPrecision(p > 0.9995 ? 4 : 3)}%`;
+  return `${(100 * p).toPrecision(p > 0.9995 ? 4 : p < 0.0001 ? 1 : 3)}%`;
 }
 
 export function seconds(value) {

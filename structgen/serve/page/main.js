@@ -378,12 +378,13 @@ function finished(event, counts) {
 function showFields(fields) {
   by("fields").hidden = !fields.length;
   const between = (low, high) => (percent(low) === percent(high) ? percent(low) : `${percent(low)} to ${percent(high)}`);
+  const alternative = ([text, low, high]) => h("div", null, h("code", null, text), ` ${between(low, high)}`);
   by("fields").replaceChildren(
     h("h3", null, "How probable each value is"),
     h(
       "table",
-      null,
-      h("tr", null, h("th", null, "place"), h("th", null, "value"), h("th", { class: "number" }, "probability"), h("th", null, "else")),
+      { class: "fields" },
+      h("tr", null, h("th", null, "place"), h("th", null, "value"), h("th", { class: "number" }, "probability"), h("th", null, "other values")),
       fields.map((one) =>
         h(
           "tr",
@@ -391,7 +392,7 @@ function showFields(fields) {
           h("td", null, h("code", null, one.pointer || "the text")),
           h("td", null, h("code", null, one.text)),
           h("td", { class: "number" }, between(one.low, one.high)),
-          h("td", null, one.alternatives.map(([text, low, high]) => [h("code", null, text), ` ${between(low, high)} `])),
+          h("td", null, one.alternatives.map(alternative)),
         ),
       ),
     ),
