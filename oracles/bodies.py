@@ -567,3 +567,18 @@ def _error(error: Any) -> str | None:
     if error["code"] in ("internal_error", "generation_failed"):
         return "a failure of the server"
     return None
+
+
+def junk(chance: random.Random, depth: int = 0) -> Any:
+    """A random JSON value."""
+    simple = [None, True, False, 0, -1, 1, 3.5, 10**30, "", "x", "auto", "json_schema", "function", [], {}]
+    if depth > 2 or chance.random() < 0.5:
+        return chance.choice(simple)
+    if chance.random() < 0.5:
+        return [junk(chance, depth + 1) for _ in range(chance.randint(0, 3))]
+    keys = [
+        "type", "function", "name", "parameters", "json_schema", "schema", "role", "content", "format", "x",
+        "custom", "grammar", "syntax", "definition", "input_schema", "input", "text", "id", "enabled",
+        "configs", "allowed_tools", "default_config", "budget_tokens", "arguments", "output",
+    ]  # fmt: skip
+    return {chance.choice(keys): junk(chance, depth + 1) for _ in range(chance.randint(0, 3))}

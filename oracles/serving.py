@@ -1,4 +1,4 @@
-"""A model that writes what a test says, and a server around it.
+"""A model that writes what a test says, a server around it, and what tests of a server ask and read.
 
 In: a function from the prompt to the answer. Out: a `LanguageModel` over single bytes; its tokens cut every
 character in pieces, which no stop string, tool call or UTF-8 sequence may notice.
@@ -6,21 +6,34 @@ character in pieces, which no stop string, tool call or UTF-8 sequence may notic
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import uvicorn
 
 import structgen
+from oracles import closed
 from oracles.tasks import Context
 from structgen.serve.app import create_app
 
 EOS = 256
 SPECIAL = {"<|mark|>": 257}
+ROOT = Path(__file__).resolve().parents[1]
+ORDER = json.loads((ROOT / "examples" / "order.schema.json").read_text())
+TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
+MESSAGES = [{"role": "user", "content": TEXT}]
+FORMAT = {"type": "json_schema", "json_schema": {"name": "order", "schema": ORDER}}
+CHAT, COMPLETIONS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"
+WEATHER = {
+    "type": "function",
+    "function": {"name": "get_weather", "parameters": closed({"city": {"type": "string"}})},
+}
 
 
 class Prefix(Context):
@@ -116,3 +129,27 @@ def served(model: Any, **settings: Any) -> Iterator[str]:
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
+
+
+def ok(response: Any) -> Any:
+    """The answer of a request that must succeed."""
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def refused(response: Any, status: int = 400) -> Any:
+    """The error of a request that must fail with `status`; every field of it is there."""
+    assert response.status_code == status, response.text
+    error = response.json()["error"]
+    assert {"message", "type", "param", "code"} <= error.keys()
+    assert error["message"] and "Traceback" not in response.text
+    return error
+
+
+def events(response: Any) -> list[Any]:
+    """The data of a stream, without the end mark, which is asked for."""
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].startswith("text/event-stream")
+    lines = [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -41,6 +42,19 @@ def tidy() -> Iterator[None]:
     yield
     left = [n for n in set(os.listdir(ROOT)) - before - _TOOLS if not n.startswith((".", "build"))]
     assert not left, f"the tests left {', '.join(sorted(left))} in the checkout"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A client of the server with the embedded model, in this process."""
+    pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
+    pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it is in the extra serve")
+    from starlette.testclient import TestClient
+
+    from structgen.serve.app import create_app
+
+    with TestClient(create_app(), raise_server_exceptions=False) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -131,18 +131,6 @@ def test_a_style_of_elements_cannot_hold_a_grammar() -> None:
 # ---- the server ----
 
 
-@pytest.fixture(scope="module")
-def client():
-    pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
-    pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it is in the extra serve")
-    from starlette.testclient import TestClient
-
-    from structgen.serve.app import create_app
-
-    with TestClient(create_app(), raise_server_exceptions=False) as made:
-        yield made
-
-
 def streamed(response: Any) -> list[dict[str, Any]]:
     assert response.status_code == 200, response.text
     return [json.loads(line[6:]) for line in response.text.split("\n") if line.startswith("data: {")]

@@ -24,22 +24,28 @@ from starlette.testclient import TestClient
 import structgen as sg
 from oracles import harness
 from oracles.bodies import Bodies, hostile, judge
-from oracles.serving import Script, asked, served
+from oracles.serving import (
+    CHAT,
+    COMPLETIONS,
+    MESSAGES,
+    RESPONSES,
+    ROOT,
+    WEATHER,
+    Script,
+    asked,
+    events,
+    ok,
+    refused,
+    served,
+)
 from structgen.serve.app import create_app
 from structgen.serve.memory import Memory
 from structgen.serve.sequence import Answer
 from structgen.serve.service import Service
-from tests.test_serve import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROOT, WEATHER, events, ok, refused
 
 JSON = {"Content-Type": "application/json"}
 BLOCKS, TEXT_BLOCK = "/v1/messages", {"type": "text", "text": "x"}
 CHAT_1 = {"messages": MESSAGES, "max_tokens": 1}
-
-
-@pytest.fixture(scope="module")
-def client():
-    with TestClient(create_app(), raise_server_exceptions=False) as made:
-        yield made
 
 
 BODIES = {

@@ -14,8 +14,9 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 
 from starlette.testclient import TestClient
 
+from oracles.bodies import junk
+from oracles.serving import CHAT, RESPONSES
 from structgen.serve.app import create_app
-from tests.test_serve import CHAT, RESPONSES, junk
 from tests.test_serve_reasoning import SCHEMA, TEXT
 
 MESSAGES = "/v1/messages"

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,25 +22,16 @@ from starlette.testclient import TestClient
 
 import structgen as sg
 from oracles import closed
-from oracles.serving import Script
+from oracles.serving import ROOT, TEXT, Script, ok, refused
 from structgen.lm.load import compiler_of, language_model
 from structgen.serve import places
 from structgen.serve.app import create_app
 from structgen.serve.examples import examples
-from tests.test_serve import ok, refused
 
-ROOT = Path(__file__).resolve().parents[1]
 API = "/playground/api/"
 ORDER = (ROOT / "examples" / "order.schema.json").read_text()
-TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
 SCHEMA = {"kind": "schema", "text": ORDER}
 DATE = {"kind": "regex", "text": r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"}
-
-
-@pytest.fixture(scope="module")
-def client():
-    with TestClient(create_app(), raise_server_exceptions=False) as made:
-        yield made
 
 
 def generated(client, **body) -> list[dict]:
