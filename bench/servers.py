@@ -69,7 +69,7 @@ def command(name: str, model: Path, port: int) -> list[str]:
     if name == "llama-cpp":
         python = os.environ.get("STRUCTGEN_LLAMA_PYTHON") or sys.executable
         made = str(model / "model.gguf")
-        code = f"import pathlib, tests.hosts.gguf_model as g; g.write(pathlib.Path({made!r}), {_TEMPLATE!r})"
+        code = f"import pathlib, oracles.gguf_model as g; g.write(pathlib.Path({made!r}), {_TEMPLATE!r})"
         subprocess.run(
             [python, "-c", code], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True
         )

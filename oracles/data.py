@@ -29,6 +29,7 @@ __all__ = [
     "dumps",
     "maskbench_case",
     "maskbench_names",
+    "need",
     "require",
     "root",
     "sample",
@@ -65,6 +66,14 @@ def require(*parts: str) -> None:
                 file=sys.stderr,
             )
             raise SystemExit(2)
+
+
+def need(condition: bool, reason: str) -> None:
+    """Skips the test that runs unless `condition` holds, or fails it in CI."""
+    if not condition:
+        import pytest
+
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -202,3 +203,88 @@ def long_walk(source: Source, matcher: Any, words: Words, steps: int) -> Iterato
         assert matcher.accept_token(token), f"token {token} allowed and refused"
         if token in words.eos:
             return
+
+
+def forty_schemas() -> list[dict[str, Any]]:
+    """Forty different ones, so that 200 compiles meet both known and unknown grammars."""
+    found: list[dict[str, Any]] = []
+    for i in range(10):
+        properties = {f"p{i}": {"type": "string", "maxLength": i + 1}, "n": {"type": "integer", "minimum": i}}
+        found += [
+            {"type": "object", "properties": properties, "required": [f"p{i}"]},
+            {"type": "array", "items": {"enum": [i, f"e{i}", None]}, "uniqueItems": True, "maxItems": 3},
+            {"type": "string", "pattern": f"^[a-f]{{{i},}}x?$"},
+            {"anyOf": [{"type": "object", "propertyNames": {"maxLength": i + 1}}, {"type": "number"}]},
+        ]
+    return found
+
+
+def trail(using: structgen.Compiler, schema: Any, seed: int) -> list[bytes]:
+    """The masks of a random walk: the same seed takes the same walk wherever the masks are the same."""
+    return walked(using.json_schema(schema).matcher(), seed, 12)
+
+
+def walked(matcher: structgen.Matcher, seed: int, steps: int) -> list[bytes]:
+    chance, mask = random.Random(seed), structgen.allocate_bitmask(1, WORDS.size)
+    out: list[bytes] = []
+    for _ in range(steps):
+        matcher.fill_bitmask(mask)
+        out.append(np.asarray(mask).tobytes())
+        bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")
+        token = chance.choice(np.flatnonzero(bits).tolist())
+        assert matcher.accept_token(token)
+        if token in WORDS.eos:
+            break
+        if len(out) % 4 == 0:
+            matcher = matcher.fork()
+    return out
+
+
+def settled_bytes(using: structgen.Compiler) -> int:
+    """What a full cache holds once all that it let go of is freed.
+
+    While grammars are being freed nothing more is forgotten, however many are compiled meanwhile; the first
+    compile after that brings the cache down to its size.
+    """
+    end = time.monotonic() + HANG
+    for number in range(2):
+        while using._core.retiring and time.monotonic() < end:
+            time.sleep(0.01)
+        assert using._core.retiring == 0
+        trail(using, {"const": f"settled {number} {time.monotonic_ns()}"}, number)
+    while using._core.retiring and time.monotonic() < end:
+        time.sleep(0.01)
+    return using.byte_size
+
+
+# Every byte is a token.
+BYTES = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=[256])
+
+
+def byte_walk(grammar: structgen.CompiledGrammar, chance: random.Random, tokens: int) -> bytes:
+    """A text made of random allowed bytes; the end is taken soon after it may come."""
+    matcher, text = grammar.matcher(), bytearray()
+    mask = structgen.allocate_bitmask(1, BYTES.vocab_size)
+    left = max(tokens, len(matcher.shortest_completion()) + 6)  # bytes are tokens; tokens_needed() searches
+    while not matcher.is_terminated():
+        matcher.fill_bitmask(mask, max_tokens=left)
+        allowed = np.unpackbits(mask.view(np.uint8), bitorder="little").nonzero()[0]
+        token = 256 if 256 in allowed and chance.random() < 0.3 else int(chance.choice(list(allowed)))
+        matcher.accept_token(token)
+        left -= 1
+        if token != 256:
+            text.append(token)
+    return bytes(text)
+
+
+def refusals(kind: Any, compiler: structgen.Compiler, walks: int) -> list[tuple[bytes, str]]:
+    grammar = compiler.json_schema(kind)
+    found = []
+    for seed in range(walks):
+        chance = random.Random(seed)
+        text = byte_walk(grammar, chance, chance.choice([3, 10, 30, 60]))
+        try:
+            grammar.parse(text)
+        except ValueError as e:
+            found.append((text, str(e)))
+    return found

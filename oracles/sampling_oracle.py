@@ -288,3 +288,10 @@ class Table(Potential):
 
     def prefix(self, text: Prefix) -> float:
         return self._prefix.get(text.data, 0.0)
+
+
+def large(size: int = 20_000) -> TableModel:
+    tokens = [
+        bytes([97 + i // 676 % 26, 97 + i // 26 % 26, 97 + i % 26, 48 + i // 17576]) for i in range(size)
+    ]
+    return TableModel(1, [*tokens, b'"', b""], ends=(size + 1,), sharp=1.0)

@@ -153,3 +153,8 @@ def events(response: Any) -> list[Any]:
     lines = [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]
     assert lines[-1] == "[DONE]"
     return [json.loads(line) for line in lines[:-1]]
+
+
+# A shorter order, of the tests with thoughts and of Anthropic's interface.
+SHORT_ORDER = closed({"customer": {"type": "string"}, "city": {"type": "string"}})
+SHORT_TEXT = "Ana ordered 2 lamps, ship to Porto"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,31 @@ import numpy as np
 import structgen as sg
 from oracles import closed
 from oracles.tasks import Context
-from structgen.speculation import Cursor, Here, Start, Step
+from structgen.speculation import (
+    Corpus,
+    CorpusDrafter,
+    Cursor,
+    Drafter,
+    DraftModel,
+    Forced,
+    Here,
+    LogitNgrams,
+    Lookahead,
+    LookaheadWindow,
+    PromptLookup,
+    SchemaOrder,
+    SourceCopy,
+    Start,
+    Step,
+    StringDraft,
+    SuffixAutomatonDrafter,
+    SuffixTree,
+    SuffixTreeDrafter,
+    TokenIntersection,
+    TokenRecycling,
+    Trigram,
+    standard_drafters,
+)
 
 TEXTS = [
     b"", *(bytes([c]) for c in b'{}[]":,abcdexyz0123456789-. '),
@@ -138,3 +162,73 @@ class _Told:
 
     def step(self, token: int) -> Cursor | None:
         return _Told(self.tokens, self.at + 1) if self.tokens[self.at] == token else None
+
+
+WARM = LogitNgrams()
+
+CORPUS = Corpus.build(['{"a":1,"b":"x","abc":true}', '{"a":12,"b":"yy"', '["ab","abc"]', "abcab"], VOCABULARY)
+
+DRAFTERS: dict[str, Callable[[], list[Drafter]]] = {
+    "none": lambda: [],
+    "grammar": lambda: [Forced()],
+    "schema order": lambda: [SchemaOrder()],
+    "suffix automaton": lambda: [SuffixAutomatonDrafter()],
+    "suffix tree": lambda: [SuffixTreeDrafter(SuffixTree(8, 500), prompts=True)],
+    "token recycling": lambda: [TokenRecycling()],
+    "logit n-grams": lambda: [WARM],
+    "prompt lookup": lambda: [PromptLookup()],
+    "source copy": lambda: [SourceCopy(again=1)],
+    "trigram": lambda: [Trigram(64)],
+    "lookahead": lambda: [Lookahead()],
+    "lookahead window": lambda: [LookaheadWindow(3, 3)],
+    "corpus": lambda: [CorpusDrafter(CORPUS, 1)],
+    "draft model": lambda: [DraftModel(RandomModel(9))],
+    "same model": lambda: [DraftModel(RandomModel(0))],
+    "other vocabulary": lambda: [DraftModel(RandomModel(3, OTHER), tokens=4)],
+    "token intersection": lambda: [TokenIntersection(RandomModel(3, OTHER))],
+    "string draft": lambda: [StringDraft(RandomModel(3, OTHER), forwards=3)],
+    "adversary": lambda: [Adversary()],
+    "fused": lambda: [*standard_drafters(), Adversary(1), WARM, Lookahead(3)],
+    "other fused": lambda: [
+        TokenIntersection(RandomModel(3, OTHER)),
+        StringDraft(RandomModel(4, OTHER)),
+        LookaheadWindow(2, 4),
+        CorpusDrafter(CORPUS),
+        Adversary(2),
+    ],
+}
+
+TREES = {
+    "adaptive": {},
+    "chain": {"adaptive": False, "nodes": 1},
+    "wide": {"adaptive": False, "nodes": 12},
+    "masks": {"adaptive": False, "nodes": 6, "lazy": False},
+    "eager": {"adaptive": False, "nodes": 6, "eager": True},
+    "unpruned": {"adaptive": False, "nodes": 12, "prune": False},
+}
+
+
+def llama(vocab_size: int, seed: int = 0, **changes: Any) -> Any:
+    """A random Llama model of transformers, of two layers."""
+    import torch
+    import transformers
+
+    torch.manual_seed(seed)
+    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
+    config = transformers.LlamaConfig(vocab_size=vocab_size, **{"num_hidden_layers": 2} | sizes | changes)
+    return transformers.LlamaForCausalLM(config)
+
+
+def random_llama(layers: int = 2, dtype: Any = None, seed: int = 0) -> Any:
+    """A random Llama model over VOCABULARY, in float64 unless `dtype` says otherwise."""
+    import torch
+
+    sizes = {"max_position_embeddings": 256, "initializer_range": 0.5}
+    ids = {"eos_token_id": 0, "pad_token_id": 0, "bos_token_id": 1}
+    made = llama(len(TEXTS), seed, num_hidden_layers=layers, **sizes, **ids)
+    return made.to(dtype or torch.float64).eval()
+
+
+# Of the tests of calls.
+# Bytes of printable ASCII and two longer tokens; id 0 ends the text.
+SCHEMA = closed({"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}})

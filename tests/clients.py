@@ -307,7 +307,7 @@ def anthropic_errors(base: str) -> None:
 
 # ---- MCP ----
 
-TOOLS = [str(ROOT / "tests" / "mcp_server.py")]  # its arguments; the interpreter is the server's
+TOOLS = [str(ROOT / "oracles" / "mcp_server.py")]  # its arguments; the interpreter is the server's
 
 
 def mcp_session(base: str) -> None:

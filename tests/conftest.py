@@ -17,16 +17,6 @@ import pytest
 
 from oracles import data
 
-
-def need(condition: bool, reason: str) -> None:
-    """Skip with the reason, or fail in CI."""
-    if condition:
-        return
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 ROOT = Path(__file__).resolve().parents[1]
 _TOOLS = {
     "build",
@@ -59,7 +49,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:
-    need(data.root().is_dir(), "no data directory (STRUCTGEN_DATA or ../shared/data)")
+    data.need(data.root().is_dir(), "no data directory (STRUCTGEN_DATA or ../shared/data)")
     return data.root()
 
 
@@ -68,7 +58,7 @@ def tekken() -> data.Tokens:
     try:
         return data.tekken()
     except ModuleNotFoundError:
-        need(False, "mistral-common is not installed")
+        data.need(False, "mistral-common is not installed")
         raise
 
 

@@ -312,3 +312,38 @@ def test_no_two_classes_share_a_name() -> None:
         ):
             here = path.relative_to(ROOT).as_posix()
             assert defined.setdefault(name, here) == here, f"{name} is defined in {defined[name]} and {here}"
+
+
+def test_no_test_imports_a_test() -> None:
+    """What two tests need stands in `oracles/`; nobody imports `conftest.py`."""
+    wrong = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                found = [node.module or ""] if not node.level else ["tests"]
+            else:
+                continue
+            wrong += [
+                f"{path.relative_to(ROOT)}:{node.lineno} imports {name}"
+                for name in found
+                if name.split(".")[0] == "tests"
+                or name.split(".")[-1].startswith("test_")
+                or name == "conftest"
+            ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_module_has_a_line_in_the_folders() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    part = text.split("## The folders")[1].split("\n## ")[0]
+    listed = re.findall(r"^    (\S+) +\S", part, re.MULTILINE)
+    folders = {p.parent.relative_to(ROOT).as_posix() for p in (ROOT / "csrc").rglob("*.h")}
+    folders |= {p.parent.name for p in (ROOT / "structgen").glob("*/__init__.py")}
+    modules = {p.name for p in (ROOT / "structgen").glob("[a-z]*.py")}
+    assert folders | modules <= set(listed), sorted((folders | modules) - set(listed))
+    assert len(listed) == len(set(listed))
+    for name in listed:
+        places = (ROOT / name, ROOT / "structgen" / name)
+        assert any(place.exists() for place in places), f"{name} is in ARCHITECTURE.md and nowhere else"

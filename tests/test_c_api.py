@@ -22,8 +22,8 @@ import pytest
 
 import structgen as sg
 from oracles import harness
+from oracles.built import ROOT, built
 from structgen.limits import SERVING
-from tests.test_cpp import ROOT, built
 
 INSTALLED = os.environ.get("STRUCTGEN_C_PREFIX")
 HEADER = ROOT / "csrc" / "include" / "structgen.h"

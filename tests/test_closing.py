@@ -12,16 +12,15 @@ import pydantic
 import pytest
 
 import structgen as sg
-from oracles.harness import cases, verdict
+from oracles.harness import BYTES, byte_walk, cases, verdict
 from structgen.frontend.closing import closed, closed_text
-from tests.test_python_values import VOCABULARY, walk
 
 NAMES = "abcd"
 
 
 @pytest.fixture(scope="module")
 def compiler() -> sg.Compiler:
-    return sg.Compiler(VOCABULARY)
+    return sg.Compiler(BYTES)
 
 
 def accepts(grammar: sg.CompiledGrammar, value: Any) -> bool:
@@ -182,7 +181,9 @@ def test_the_closed_language_is_a_part_of_the_open_one(start: int, compiler: sg.
         values = [source.value(3) for _ in range(40)]
         if grammar is not None:
             for _ in range(3):
-                values.append(json.loads(walk(grammar, source.chance, 20).decode("utf-8", "surrogatepass")))
+                values.append(
+                    json.loads(byte_walk(grammar, source.chance, 20).decode("utf-8", "surrogatepass"))
+                )
         for value in values:
             try:
                 inside, allowed = closed_judge.is_valid(value), open_judge.is_valid(value)
@@ -232,4 +233,4 @@ def test_properties_that_are_no_object_are_no_error_of_python() -> None:
     for odd in (1, [], "x", None, True):
         schema = {"properties": odd, "required": ["x"]}
         with contextlib.suppress(sg.StructgenError):
-            sg.Compiler(VOCABULARY).json_schema(schema, extra_keys="forbid")
+            sg.Compiler(BYTES).json_schema(schema, extra_keys="forbid")

@@ -15,10 +15,9 @@ import pytest
 
 import structgen as sg
 from oracles import closed
-from oracles.speculative import TOKENS, TableModel
+from oracles.speculative import SCHEMA, TOKENS, TableModel
 from structgen._drawing import Drawing
 from structgen._draws import Noise, draw
-from tests.test_generate import SCHEMA
 
 TEXT = "Maria ordered 3 oak chairs"
 

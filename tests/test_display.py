@@ -19,10 +19,9 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles.speculative import TOKENS, TableModel
+from oracles.speculative import SCHEMA, TOKENS, TableModel
 from structgen.cli import main
 from structgen.generation.tracing import _percent
-from tests.test_generate import SCHEMA
 
 EVIL = "</script><script>alert(1)</script>&<b onload=x>"
 

@@ -1,7 +1,7 @@
 """The pages say what is so: every code block is run or says why not, outputs are compared, and commands,
 flags, files, names and links exist. What a snippet takes from its reader (a model, a file) is made here.
 
-`tests/documentation.py` says which marks there are. A page's snippets run one after the other in one
+`oracles/documentation.py` says which marks there are. A page's snippets run one after the other in one
 namespace, in a folder that holds the examples.
 """
 
@@ -31,14 +31,12 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles import closed
+from oracles import closed, data, documentation
+from oracles.documentation import ROOT, Block, DocumentationError
 from structgen.cli import main
 from structgen.constraints import NAMED
 from structgen.generation.options import Settings
 from structgen.lm import embedded
-from tests import documentation
-from tests.conftest import need
-from tests.documentation import ROOT, Block, DocumentationError
 
 PAGES = [
     path.relative_to(ROOT).as_posix()
@@ -203,7 +201,7 @@ def test_snippets_run(page: str, folder: Path) -> None:
         try:
             run_block(block, names)
         except ModuleNotFoundError as error:
-            need(error.name not in OPTIONAL, f"{block.place} needs {error.name}")
+            data.need(error.name not in OPTIONAL, f"{block.place} needs {error.name}")
             raise
         except DocumentationError:
             raise

@@ -14,7 +14,7 @@ transformers = pytest.importorskip(
 
 import structgen as sg  # noqa: E402
 from oracles.enumerate import law  # noqa: E402
-from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY  # noqa: E402
+from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY, random_llama  # noqa: E402
 from structgen.lm.base import LanguageModelError  # noqa: E402
 from structgen.lm.transformers import TransformersLM  # noqa: E402
 from structgen.speculation import Here, LayerChoice, Speculation, Start, Step, TrimmedHead  # noqa: E402
@@ -23,14 +23,12 @@ from structgen.speculation.drafters.layer_choice import tokens_per_cost  # noqa:
 from structgen.speculation.drafters.layer_skip import agreement, without_layers  # noqa: E402
 from structgen.speculation.rules import recursive  # noqa: E402
 
-from .test_speculation_models import llama  # noqa: E402
-
 torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")
 def lm() -> TransformersLM:
-    return TransformersLM(llama(), vocabulary=VOCABULARY)
+    return TransformersLM(random_llama(), vocabulary=VOCABULARY)
 
 
 # --- a trimmed head --------------------------------------------------------------------------------------
@@ -113,7 +111,7 @@ def test_a_head_that_is_no_matrix_is_refused(lm: TransformersLM) -> None:
 
 def idle(*layers: int) -> TransformersLM:
     """Six layers, of which these do nothing."""
-    lm = TransformersLM(llama(6), vocabulary=VOCABULARY)
+    lm = TransformersLM(random_llama(6), vocabulary=VOCABULARY)
     for layer in layers:
         for name in ("self_attn.o_proj", "mlp.down_proj"):
             lm.model.base_model.layers[layer].get_submodule(name).weight.data.zero_()
@@ -129,7 +127,7 @@ def test_the_quotient_is_that_of_geometric_acceptance() -> None:
 
 def test_exits_say_what_models_without_the_rest_say() -> None:
     """One forward of the target tells what every exit would have said."""
-    lm = TransformersLM(llama(6), vocabulary=VOCABULARY)
+    lm = TransformersLM(random_llama(6), vocabulary=VOCABULARY)
     drafter = LayerChoice(lm)
     text = VOCABULARY.encode("abcabc12abc,ab")
     _, exits, _ = drafter._target(text)
@@ -198,7 +196,7 @@ def test_layers_may_be_sampled_from_and_models_without_layers_are_refused() -> N
         found = sg.generate(lm, "ab", SCHEMAS[0], temperature=1.0, seed=2, max_tokens=40, speculate=options)
         assert found.speculation.accepted
     with pytest.raises(LanguageModelError, match="none to skip"):
-        LayerChoice(TransformersLM(llama(2), vocabulary=VOCABULARY))
+        LayerChoice(TransformersLM(random_llama(2), vocabulary=VOCABULARY))
     with pytest.raises(LanguageModelError, match="no layers"):
         LayerChoice(sg)  # type: ignore[arg-type]
     for bad in ({"again": 0}, {"window": 1}, {"width": 0}):

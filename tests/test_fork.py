@@ -21,8 +21,17 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles.harness import HANG, WORDS, cases, compiler, together, vocabulary
-from tests.test_threads import schemas, settled_bytes, trail
+from oracles.harness import (
+    HANG,
+    WORDS,
+    cases,
+    compiler,
+    forty_schemas,
+    settled_bytes,
+    together,
+    trail,
+    vocabulary,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 FORKS = cases(200)  # 500 take 20 s of CPU time
@@ -50,7 +59,7 @@ def load(using: structgen.Compiler, words: structgen.Vocabulary) -> Iterator[Non
                 if index % 5 == 0:
                     trail(using, fresh, step)
                 elif index % 5 == 1:
-                    batch_of(using, [*schemas()[step % 36 :][:4], fresh], threads=3)
+                    batch_of(using, [*forty_schemas()[step % 36 :][:4], fresh], threads=3)
                 elif index % 5 == 2:
                     trail(structgen.Compiler(words), {"type": "string", "maxLength": step % 40}, step)
                 else:
@@ -96,7 +105,7 @@ def in_child(body: Any) -> int:
 def test_children_of_a_busy_process_do_not_hang(forks: int) -> None:
     words = vocabulary(WORDS)
     using = structgen.Compiler(words, cache_bytes=1 << 20)
-    known = schemas()
+    known = forty_schemas()
     expected_trail = [trail(compiler(), schema, 5) for schema in known]
     expected_batch = batch_of(compiler(), known[:6], threads=1)
     states: dict[int, int] = {}
@@ -123,7 +132,7 @@ def test_children_of_a_busy_process_do_not_hang(forks: int) -> None:
 
 def test_a_child_has_workers_of_its_own() -> None:
     """Batches of a parent have started threads; its child, and that child's, start their own."""
-    known = schemas()
+    known = forty_schemas()
     using = structgen.Compiler(vocabulary(WORDS))
     expected = batch_of(compiler(), known, threads=1)
 
@@ -159,7 +168,7 @@ def test_what_the_parent_was_to_free_is_freed_in_the_child() -> None:
 
 
 def job(number: int) -> bytes:
-    return b"".join(trail(compiler(), schemas()[number], number))
+    return b"".join(trail(compiler(), forty_schemas()[number], number))
 
 
 def test_multiprocessing_with_fork_under_load() -> None:

@@ -13,7 +13,6 @@ import pytest
 import structgen
 from oracles import data, oracle, strategies
 from structgen import _core
-from tests.conftest import need
 
 # Formats that are not regular, or not wholly: the language may be larger there, never smaller.
 LARGER = {"hostname", "idn-hostname", "idn-email", "regex"}
@@ -76,7 +75,7 @@ def test_the_official_suite_has_both_verdicts_of_every_format_without_an_oracle(
 
 def test_official_suite(data_root):
     cases = list(suite_cases())
-    need(bool(cases), "no format cases")
+    data.need(bool(cases), "no format cases")
     wrong = [
         (name, text, valid)
         for name, text, valid in cases

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles import closed
-from oracles.speculative import TOKENS, TableModel
+from oracles.speculative import SCHEMA, TOKENS, TableModel
 from oracles.tasks import Context
 from structgen._draws import Noise, draw
 from structgen.constraints import constraint_of
@@ -24,8 +23,6 @@ from structgen.lm.base import ContextTooLong, LanguageModelError
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAFT = ROOT / "structgen" / "lm" / "embedded" / "draft"
-# Bytes of printable ASCII and two longer tokens; id 0 ends the text.
-SCHEMA = closed({"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}})
 
 
 def test_greedy_is_the_plain_masked_loop() -> None:

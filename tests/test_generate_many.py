@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles.speculative import TOKENS, TableModel
+from oracles.speculative import SCHEMA, TOKENS, TableModel
 from oracles.tasks import Context
 from structgen.cli import main
 from structgen.lm.doubt import MESSAGE
-from tests.test_generate import SCHEMA
 
 PROMPTS = ["go", "stop", "a", "b c", "x" * 9, "go"]
 

@@ -19,7 +19,6 @@ from oracles import data, harness, oracle, random_holes, random_items
 from oracles.random_grammars import DIALECTS, compilers
 from structgen import errors, library
 from structgen.cli import main
-from tests.conftest import need
 
 pytest.importorskip("lark")
 
@@ -387,7 +386,7 @@ def test_every_text_of_the_library_can_be_cut(name) -> None:
 
 def test_instances_of_real_schemas_can_be_cut() -> None:
     names = data.maskbench_names()
-    need(bool(names), "no MaskBench schemas")
+    data.need(bool(names), "no MaskBench schemas")
     cut = dear = 0
     source = random.Random(5)
     for name in data.sample(names, 60):

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from oracles import speculative  # noqa: E402
 from structgen import Vocabulary, VocabularyError  # noqa: E402
 from structgen.lm.base import ContextTooLong, LanguageModel, LanguageModelError  # noqa: E402
 from structgen.lm.transformers import TransformersLM  # noqa: E402
@@ -27,9 +28,7 @@ DEEPER = {"intermediate_size": 48, "num_key_value_heads": 2, "max_position_embed
 
 
 def llama(**changes: Any) -> Any:
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(**SIZES, **DEEPER, initializer_range=0.3, **changes)
-    return transformers.LlamaForCausalLM(config)
+    return speculative.llama(V, **DEEPER, initializer_range=0.3, **changes)
 
 
 def sliding() -> Any:

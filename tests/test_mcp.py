@@ -19,21 +19,20 @@ import pytest
 
 import structgen as sg
 from oracles.harness import verdict
+from oracles.mcp_server import LISTED, answered
 from structgen.checking import bytes_compiler
 from structgen.frontend.tools import STYLES
-
-from .mcp_server import LISTED, answered
 
 OPENAI = [
     {"type": "function", "function": {"name": tool["name"], "parameters": tool["inputSchema"]}}
     for tool in LISTED
 ]
-SERVER = Path(__file__).with_name("mcp_server.py")
+SERVER = Path(__file__).resolve().parents[1] / "oracles" / "mcp_server.py"
 pytestmark = pytest.mark.filterwarnings("ignore::structgen.DoubtfulAnswer")
 
 
 def in_session(use: Callable[[Any], Awaitable[None]]) -> None:
-    """Runs a coroutine with a session of the package `mcp` at tests/mcp_server.py."""
+    """Runs a coroutine with a session of the package `mcp` at oracles/mcp_server.py."""
     mcp = pytest.importorskip("mcp", reason="mcp is not installed (the extra `mcp`)")
 
     async def run() -> None:
@@ -275,7 +274,7 @@ def test_no_schema_has_to_be_sanitised(style: str) -> None:
 
 
 def _served(model: Any = None, **settings: Any) -> Any:
-    """A client of a server with the tools of tests/mcp_server.py under the label "town"."""
+    """A client of a server with the tools of oracles/mcp_server.py under the label "town"."""
     for name in ("mcp", "fastapi", "sse_starlette"):
         pytest.importorskip(name, reason=f"{name} is not installed (the extras `mcp` and `serve`)")
     from starlette.testclient import TestClient

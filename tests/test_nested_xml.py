@@ -17,8 +17,8 @@ import pytest
 import structgen
 from oracles import harness
 from oracles.strategies import Seeded
+from oracles.tool_styles import delimited
 from structgen import errors
-from tests.test_serve_text import delimited
 
 BYTES = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
 M3, COHERE = STYLES = ("minimax_m3_xml", "cohere_xml")

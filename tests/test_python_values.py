@@ -24,7 +24,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Union
 
 import annotated_types
-import numpy as np
 import pydantic
 import pydantic_core
 import pytest
@@ -32,10 +31,9 @@ from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 import structgen as sg
-from oracles.harness import cases, verdict
+from oracles.harness import BYTES, byte_walk, cases, refusals, verdict
 from structgen.frontend import text_patterns
 
-VOCABULARY = sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=[256])
 UTC = dt.UTC
 
 
@@ -244,38 +242,9 @@ class Types:
         return pydantic.create_model("Model", __config__=ConfigDict(**settings), **fields)
 
 
-def walk(grammar: sg.CompiledGrammar, chance: random.Random, tokens: int) -> bytes:
-    """A text made of random allowed bytes; the end is taken soon after it may come."""
-    matcher, text = grammar.matcher(), bytearray()
-    mask = sg.allocate_bitmask(1, VOCABULARY.vocab_size)
-    left = max(tokens, len(matcher.shortest_completion()) + 6)  # bytes are tokens; tokens_needed() searches
-    while not matcher.is_terminated():
-        matcher.fill_bitmask(mask, max_tokens=left)
-        allowed = np.unpackbits(mask.view(np.uint8), bitorder="little").nonzero()[0]
-        token = 256 if 256 in allowed and chance.random() < 0.3 else int(chance.choice(list(allowed)))
-        matcher.accept_token(token)
-        left -= 1
-        if token != 256:
-            text.append(token)
-    return bytes(text)
-
-
-def refusals(kind: Any, compiler: sg.Compiler, walks: int) -> list[tuple[bytes, str]]:
-    grammar = compiler.json_schema(kind)
-    found = []
-    for seed in range(walks):
-        chance = random.Random(seed)
-        text = walk(grammar, chance, chance.choice([3, 10, 30, 60]))
-        try:
-            grammar.parse(text)
-        except ValueError as e:
-            found.append((text, str(e)))
-    return found
-
-
 @pytest.fixture(scope="module")
 def compiler() -> sg.Compiler:
-    return sg.Compiler(VOCABULARY)
+    return sg.Compiler(BYTES)
 
 
 @pytest.mark.parametrize("kind", LEAVES, ids=lambda k: getattr(k, "__name__", None) or str(k)[:60])
@@ -287,7 +256,7 @@ def test_what_a_leaf_ends_in_is_parsed(kind: Any, compiler: sg.Compiler) -> None
 def test_what_a_key_ends_in_is_parsed(key: Any, compiler: sg.Compiler) -> None:
     assert not refusals(dict[key, int], compiler, cases(30))
     some = compiler.json_schema(Annotated[dict[key, bool], Field(min_length=1)])  # there is a key
-    assert some.parse(walk(some, random.Random(1), 60))
+    assert some.parse(byte_walk(some, random.Random(1), 60))
 
 
 @pytest.mark.parametrize("start", range(0, cases(120), 20))
@@ -332,7 +301,7 @@ def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
     found = []
     for seed in range(walks):
         chance = random.Random(seed)
-        text = walk(grammar, chance, chance.choice([10, 30, 60])).decode("utf-8", "surrogatepass")
+        text = byte_walk(grammar, chance, chance.choice([10, 30, 60])).decode("utf-8", "surrogatepass")
         if (junk := with_junk(json.loads(text), chance)) is None:
             continue
         matcher = grammar.matcher()
@@ -547,10 +516,10 @@ def test_unicode_classes_are_kept(pattern: str) -> None:
         rust = pydantic.TypeAdapter(pydantic.constr(pattern=pattern))
     except pydantic_core.SchemaError:  # a pattern in Python's dialect
         rust = None
-    compiler = sg.Compiler(VOCABULARY)
+    compiler = sg.Compiler(BYTES)
     grammar = compiler.json_schema({"type": "string", "pattern": text_patterns.from_unicode(pattern)})
     for seed in range(60):
-        text = grammar.parse(walk(grammar, random.Random(seed), 30))
+        text = grammar.parse(byte_walk(grammar, random.Random(seed), 30))
         assert re.search(pattern, text), text
         if rust is not None:
             rust.validate_python(text)

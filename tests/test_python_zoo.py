@@ -29,8 +29,7 @@ from pydantic.alias_generators import to_camel
 from typing_extensions import TypeAliasType, TypedDict
 
 import structgen as sg
-from oracles.harness import cases
-from tests.test_python_values import VOCABULARY, refusals
+from oracles.harness import BYTES, cases, refusals
 
 D, T, U = decimal.Decimal, TypeVar("T"), TypeVar("U")
 
@@ -559,7 +558,7 @@ ZOO = [*ENUMS, *MODELS, *NUMBERS, *DAYS, *STRINGS, *CONTAINERS, *(list[kind] for
 
 @pytest.fixture(scope="module")
 def compiler() -> sg.Compiler:
-    return sg.Compiler(VOCABULARY)
+    return sg.Compiler(BYTES)
 
 
 def test_there_are_two_hundred() -> None:

@@ -15,13 +15,16 @@ torch = pytest.importorskip("torch", reason="torch is not installed: it is in th
 
 import structgen as sg  # noqa: E402
 from oracles.sampling_oracle import TableModel, choice  # noqa: E402
+from oracles.speculative import llama  # noqa: E402
 from structgen.lm import resident  # noqa: E402
 from structgen.lm.resident import Resident  # noqa: E402
 from structgen.lm.transformers import TransformersLM  # noqa: E402
 from structgen.logits import brief_row  # noqa: E402
 from structgen.sampling import Law, Predicate, sample, vector  # noqa: E402
 from structgen.sampling.target import Target  # noqa: E402
-from tests.test_lm import VOCABULARY, llama  # noqa: E402
+
+VOCABULARY = sg.Vocabulary.from_bytes([b"", *(bytes([65 + i]) for i in range(60))], eos_token_ids=[0])
+SIZES = {"num_key_value_heads": 2, "max_position_embeddings": 64, "initializer_range": 0.3}
 
 
 class Far(torch.Tensor):
@@ -198,7 +201,7 @@ def test_a_sum_that_leaves_out_a_token_is_caught(monkeypatch: pytest.MonkeyPatch
 
 def test_a_model_of_transformers_keeps_its_rows_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on another device: the rows are tensors, `logprobs` copies them, samples are the same."""
-    near, there = (TransformersLM(llama(), vocabulary=VOCABULARY) for _ in range(2))
+    near, there = (TransformersLM(llama(61, **SIZES), vocabulary=VOCABULARY) for _ in range(2))
     assert near.resident([near.start("AB")]) is None
     monkeypatch.setattr(TransformersLM, "_stays", property(lambda self: self is there))
     contexts = [[lm.start("AB"), lm.start("AB").extend(1)] for lm in (near, there)]

@@ -12,7 +12,7 @@ import pytest
 
 import structgen as sg
 from oracles.sampling_laws import ASAP, IMPORTANCE, cars_is_exact, case, proper, weighted_sums
-from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, target, trained
+from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, large, target, trained
 from structgen.logits import brief_row
 from structgen.sampling import (
     Predicate,
@@ -27,7 +27,6 @@ from structgen.sampling import (
 )
 from structgen.sampling.chance import Seeds
 from structgen.sampling.walk import Walker
-from tests.test_sampling_vectors import large
 
 
 def by_hand(row: np.ndarray, bits: np.ndarray, most: int) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ import pytest
 
 import structgen as sg
 from oracles.sampling_laws import ASAP, EXACT, IMPORTANCE, cars_is_exact, case, proper
-from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, target, trained
+from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, large, target, trained
 from structgen.sampling import Predicate, sample, vector
 from structgen.sampling.logspace import NEVER, logsumexp
 from structgen.sampling.trie import Trie
@@ -141,13 +141,6 @@ def test_a_planted_block_bug_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # A large vocabulary.
-
-
-def large(size: int = 20_000) -> TableModel:
-    tokens = [
-        bytes([97 + i // 676 % 26, 97 + i // 26 % 26, 97 + i % 26, 48 + i // 17576]) for i in range(size)
-    ]
-    return TableModel(1, [*tokens, b'"', b""], ends=(size + 1,), sharp=1.0)
 
 
 def test_memory_of_a_large_vocabulary() -> None:

@@ -1,4 +1,4 @@
-"""Random requests that mean what they say, their answers beside judges of their own; `tests/answers.py`."""
+"""Random requests that mean what they say, their answers beside judges of their own; `oracles/answers.py`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 
 from starlette.testclient import TestClient
 
+from oracles import answers
+from oracles.answers import COMPLETIONS, RESPONSES, Asked, Text
 from structgen.serve.app import create_app
-from tests import answers
-from tests.answers import COMPLETIONS, RESPONSES, Asked, Text
 
 SEEDS, PARTS = 32, 8
 

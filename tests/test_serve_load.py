@@ -461,8 +461,8 @@ def test_a_gguf_file(tmp_path) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: it is in the extra hf")
     pytest.importorskip("accelerate", reason="accelerate is not installed: it is in the extra test")
     pytest.importorskip("gguf", reason="gguf is not installed: it is in the extra test")
+    from oracles import gguf_model
     from structgen.lm import embedded
-    from tests.hosts import gguf_model
 
     gguf_model.write(tmp_path / "tiny.gguf")
     with TestClient(create_app(str(tmp_path / "tiny.gguf"), temperature=0.0)) as client:

@@ -15,12 +15,11 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 from starlette.testclient import TestClient
 
 from oracles.bodies import junk
-from oracles.serving import CHAT, RESPONSES
+from oracles.serving import CHAT, RESPONSES, SHORT_ORDER, SHORT_TEXT
 from structgen.serve.app import create_app
-from tests.test_serve_reasoning import SCHEMA, TEXT
 
 MESSAGES = "/v1/messages"
-ORDER = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
+ORDER = {"output_config": {"format": {"type": "json_schema", "schema": SHORT_ORDER}}}
 WEATHER = {
     "name": "get_weather",
     "description": "The weather of a city",
@@ -36,7 +35,7 @@ def client(request):
 
 
 def ask(client, status: int = 200, path: str = MESSAGES, **fields: Any) -> dict[str, Any]:
-    body = {"max_tokens": 300, "messages": [{"role": "user", "content": TEXT}], **fields}
+    body = {"max_tokens": 300, "messages": [{"role": "user", "content": SHORT_TEXT}], **fields}
     response = client.post(path, json={k: v for k, v in body.items() if v is not None})
     assert response.status_code == status, response.text
     found: dict[str, Any] = response.json()
@@ -111,7 +110,7 @@ def test_a_schema_and_thoughts(client) -> None:
     assert again["input_tokens"] + again["cache_read_input_tokens"] == sum(
         found["usage"][name] for name in ("input_tokens", "cache_read_input_tokens")
     )
-    assert same(whole(client, {"messages": [{"role": "user", "content": TEXT}], **ORDER}), found)
+    assert same(whole(client, {"messages": [{"role": "user", "content": SHORT_TEXT}], **ORDER}), found)
 
 
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "get_weather"}])
@@ -157,7 +156,7 @@ def test_ends(client) -> None:
     stopped = ask(client, thinking=off, stop_sequences=["Porto"], **ORDER)
     assert (stopped["stop_reason"], stopped["stop_sequence"]) == ("stop_sequence", "Porto")
     assert ask(client, thinking=off, max_tokens=3)["stop_reason"] == "max_tokens"
-    begun = [{"role": "user", "content": TEXT}, {"role": "assistant", "content": '{"customer":"Ana",'}]
+    begun = [{"role": "user", "content": SHORT_TEXT}, {"role": "assistant", "content": '{"customer":"Ana",'}]
     rest = ask(
         client,
         messages=begun,

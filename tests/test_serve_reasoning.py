@@ -7,23 +7,22 @@ from typing import Any
 
 import pytest
 
+from oracles.serving import SHORT_ORDER, SHORT_TEXT
+
 pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
 pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it is in the extra serve")
 
 from starlette.testclient import TestClient
 
-from oracles import closed
 from oracles.bodies import Bodies
 from structgen.serve.app import create_app
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
-TEXT = "Ana ordered 2 lamps, ship to Porto"
-SCHEMA = closed({"customer": {"type": "string"}, "city": {"type": "string"}})
-FORMAT = {"type": "json_schema", "json_schema": {"name": "order", "schema": SCHEMA}}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "order", "schema": SHORT_ORDER}}
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}  # fmt: skip
 ANSWER = {"customer": "Ana", "city": "Porto"}
-THOUGHTS = f"\nThe request says: {TEXT}. I write what it says, in the order of the fields.\n"
+THOUGHTS = f"\nThe request says: {SHORT_TEXT}. I write what it says, in the order of the fields.\n"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ def client():
 
 
 def chat(client, status: int = 200, **fields: Any) -> dict[str, Any]:
-    body = {"messages": [{"role": "user", "content": TEXT}], "response_format": FORMAT, **fields}
+    body = {"messages": [{"role": "user", "content": SHORT_TEXT}], "response_format": FORMAT, **fields}
     response = client.post(CHAT, json=body)
     assert response.status_code == status, response.text
     found: dict[str, Any] = response.json()
@@ -53,7 +52,7 @@ def test_thoughts_stand_beside_the_content(client) -> None:
 
 
 def test_a_stream_tells_them_apart(client) -> None:
-    body = {"messages": [{"role": "user", "content": TEXT}], "response_format": FORMAT}
+    body = {"messages": [{"role": "user", "content": SHORT_TEXT}], "response_format": FORMAT}
     found = events(client, CHAT, {**body, "stream_options": {"include_usage": True}})
     deltas = [choice["delta"] for chunk in found for choice in chunk["choices"]]
     assert "".join(d.get("reasoning_content", "") for d in deltas) == THOUGHTS
@@ -115,8 +114,8 @@ def test_the_answer_has_its_room(client) -> None:
 
 
 def test_completions_think_where_a_request_asks(client) -> None:
-    prompt = f"<|text|>{TEXT}<|schema|>{json.dumps(SCHEMA)}<|answer|>"
-    body = {"prompt": prompt, "structured_outputs": {"json": SCHEMA}}
+    prompt = f"<|text|>{SHORT_TEXT}<|schema|>{json.dumps(SHORT_ORDER)}<|answer|>"
+    body = {"prompt": prompt, "structured_outputs": {"json": SHORT_ORDER}}
     path = "/v1/completions"
     plain = client.post(path, json=body).json()["choices"][0]
     assert json.loads(plain["text"]).keys() == ANSWER.keys() and "reasoning_content" not in plain
@@ -169,7 +168,10 @@ def test_tools_behind_thoughts(client, choice: str) -> None:
 
 
 def test_responses_have_an_item_of_thoughts(client) -> None:
-    body = {"input": TEXT, "text": {"format": {"type": "json_schema", "name": "order", "schema": SCHEMA}}}
+    body = {
+        "input": SHORT_TEXT,
+        "text": {"format": {"type": "json_schema", "name": "order", "schema": SHORT_ORDER}},
+    }
     found = client.post(RESPONSES, json=body).json()
     thoughts, message = found["output"]
     assert thoughts["type"] == "reasoning" and thoughts["content"] == [

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
+from oracles.tool_styles import ARGUMENTS, SCHEMA, written
+
 pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
 
-from oracles import closed, tool_styles
 from structgen._text import TextStream
-from structgen.frontend.elements import ELEMENT_STYLES
 from structgen.frontend.tool_calls import Begun, Call, CallReader, Part, style_of_template
 from structgen.frontend.tools import ARGUMENTS as ALONE
 from structgen.frontend.tools import STYLES as ALL
@@ -61,81 +61,11 @@ def test_broken_utf8_is_replaced_at_the_end_alone() -> None:
 
 # ---- tool calls ----
 
-ARGUMENTS: list[dict] = [
-    {},
-    {"city": "Rome"},
-    {"city": 'a "b" \\ }', "days": 3},
-    {"city": "5", "days": 5, "deep": {"list": [1, "x", None], "flag": True}},
-]
-SCHEMA = closed(
-    {
-        "city": {"type": "string"},
-        "days": {"type": "integer"},
-        "deep": {"type": "object", "properties": {"list": {"type": "array"}, "flag": {"type": "boolean"}}},
-    },
-    (),
-)
-
 
 def accepts(name: str, text: str) -> bool:
     import jsonschema
 
     return jsonschema.Draft202012Validator(SCHEMA).is_valid(json.loads(text))
-
-
-def nested(value: object) -> str:
-    m = "]<]minimax[>["
-    if isinstance(value, dict):
-        return "".join(f"{m}<{k}>{nested(v)}{m}</{k}>" for k, v in value.items())
-    if isinstance(value, list):
-        return "".join(f"{m}<item>{nested(v)}{m}</item>" for v in value)
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def cohere(value: object, name: str | None = None) -> str:
-    """An element of Cohere's template cmd5-nested-xml."""
-    kind = {str: "raw", dict: "dict", list: "list"}.get(type(value), "json")
-    text = value if isinstance(value, str) else json.dumps(value)
-    if isinstance(value, dict):
-        text = "".join(cohere(held, key) for key, held in value.items())
-    elif isinstance(value, list):
-        text = "".join(cohere(held) for held in value)
-    named = "" if name is None else f' name="{name}"'
-    return f'<cofl:value{named} type="{kind}">{text}</cofl:value>'
-
-
-def delimited(value: object, mark: str) -> str:
-    """Values as Gemma writes them: keys are bare, and a mark stands around texts."""
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{k}:{delimited(v, mark)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(delimited(v, mark) for v in value) + "]"
-    return f"{mark}{value}{mark}" if isinstance(value, str) else json.dumps(value)
-
-
-def written(style: str, calls: list[tuple[str, dict]]) -> str:
-    """The calls as a model of this family writes them."""
-    row = STYLES[style]
-    texts = []
-    for number, (name, arguments) in enumerate(calls):
-        if row.parameters == "json":
-            body = json.dumps(arguments)
-        elif row.parameters == "minimax_m3_xml":
-            body = nested(arguments)
-        elif row.parameters == "cohere_xml":
-            body = "".join(cohere(value, key) for key, value in arguments.items())
-        elif mark := ELEMENT_STYLES[row.parameters].ends[0]:
-            body = delimited(arguments, mark)[1:-1]
-        else:
-            kinds = tool_styles.STYLE_READERS[row.parameters]
-            body = ""
-            for key, value in arguments.items():
-                text = value if isinstance(value, str) else json.dumps(value)
-                kind = kinds.kinds.get(tool_styles.type_of(value), "")
-                body += kinds.written.replace("{kind}", kind).replace("{key}", key).replace("{value}", text)
-        begin = row.begin.replace("{name}", name).replace("{index}", str(number))
-        texts.append(begin + body + row.end)
-    return row.open + row.separator.join(texts) + row.close
 
 
 @pytest.mark.parametrize("style", STYLES)

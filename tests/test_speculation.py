@@ -9,7 +9,7 @@ of forwards (8), forced text is drafted, not injected (9), ragged rows are singl
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,31 +19,27 @@ from hypothesis import strategies as st
 
 import structgen as sg
 from oracles.harness import cases
-from oracles.speculative import OTHER, SCHEMAS, TEXTS, VOCABULARY, Adversary, Oracle, RandomModel
+from oracles.speculative import (
+    DRAFTERS,
+    SCHEMAS,
+    TEXTS,
+    TREES,
+    VOCABULARY,
+    Adversary,
+    Oracle,
+    RandomModel,
+)
 from structgen._draws import Noise
 from structgen.generation import Drawing, generate
 from structgen.speculation import (
-    Corpus,
-    CorpusDrafter,
     CostTable,
     Drafter,
     DraftModel,
     Forced,
-    LogitNgrams,
-    Lookahead,
-    LookaheadWindow,
-    PromptLookup,
-    SchemaOrder,
-    SourceCopy,
     Speculation,
-    StringDraft,
     SuffixAutomatonDrafter,
-    SuffixTree,
-    SuffixTreeDrafter,
-    TokenIntersection,
     TokenRecycling,
     Trigram,
-    standard_drafters,
 )
 from structgen.speculation.engine import Row, SpeculativeRows
 from structgen.speculation.goodput import Bench, Calibration, Goodput
@@ -53,46 +49,6 @@ from structgen.speculation.tree import TreeWalk, build, tree_masks
 
 LM = RandomModel()
 COMPILER = sg.Compiler(VOCABULARY)
-WARM = LogitNgrams()
-CORPUS = Corpus.build(['{"a":1,"b":"x","abc":true}', '{"a":12,"b":"yy"', '["ab","abc"]', "abcab"], VOCABULARY)
-
-DRAFTERS: dict[str, Callable[[], list[Drafter]]] = {
-    "none": lambda: [],
-    "grammar": lambda: [Forced()],
-    "schema order": lambda: [SchemaOrder()],
-    "suffix automaton": lambda: [SuffixAutomatonDrafter()],
-    "suffix tree": lambda: [SuffixTreeDrafter(SuffixTree(8, 500), prompts=True)],
-    "token recycling": lambda: [TokenRecycling()],
-    "logit n-grams": lambda: [WARM],
-    "prompt lookup": lambda: [PromptLookup()],
-    "source copy": lambda: [SourceCopy(again=1)],
-    "trigram": lambda: [Trigram(64)],
-    "lookahead": lambda: [Lookahead()],
-    "lookahead window": lambda: [LookaheadWindow(3, 3)],
-    "corpus": lambda: [CorpusDrafter(CORPUS, 1)],
-    "draft model": lambda: [DraftModel(RandomModel(9))],
-    "same model": lambda: [DraftModel(RandomModel(0))],
-    "other vocabulary": lambda: [DraftModel(RandomModel(3, OTHER), tokens=4)],
-    "token intersection": lambda: [TokenIntersection(RandomModel(3, OTHER))],
-    "string draft": lambda: [StringDraft(RandomModel(3, OTHER), forwards=3)],
-    "adversary": lambda: [Adversary()],
-    "fused": lambda: [*standard_drafters(), Adversary(1), WARM, Lookahead(3)],
-    "other fused": lambda: [
-        TokenIntersection(RandomModel(3, OTHER)),
-        StringDraft(RandomModel(4, OTHER)),
-        LookaheadWindow(2, 4),
-        CorpusDrafter(CORPUS),
-        Adversary(2),
-    ],
-}
-TREES = {
-    "adaptive": {},
-    "chain": {"adaptive": False, "nodes": 1},
-    "wide": {"adaptive": False, "nodes": 12},
-    "masks": {"adaptive": False, "nodes": 6, "lazy": False},
-    "eager": {"adaptive": False, "nodes": 6, "eager": True},
-    "unpruned": {"adaptive": False, "nodes": 12, "prune": False},
-}
 
 
 def options(drafters: str, tree: str) -> Speculation:

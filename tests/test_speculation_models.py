@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 
 import structgen as sg  # noqa: E402
 from oracles import closed  # noqa: E402
-from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY, RandomModel  # noqa: E402
+from oracles.speculative import DRAFTERS, SCHEMAS, TEXTS, TREES, VOCABULARY, RandomModel, random_llama  # noqa: E402
 from structgen.integrations.transformers import LogitsProcessor  # noqa: E402
 from structgen.integrations.transformers_speculation import SpeculativeGenerate  # noqa: E402
 from structgen.lm.base import LanguageModelError  # noqa: E402
@@ -21,33 +21,14 @@ from structgen.speculation import DraftModel, Speculation, layer_skip, standard_
 from structgen.speculation.base import Quiet  # noqa: E402
 from structgen.speculation.drafters.layer_skip import agreement, without_layers  # noqa: E402
 
-from .test_speculation import DRAFTERS, TREES  # noqa: E402
-
 torch.set_num_threads(1)
 FOLDER = Path(sg.__file__).parent / "lm" / "embedded"
 PAD = 0  # is the end of sequence as well
 
 
-def llama(layers: int = 2, dtype: Any = torch.float64, seed: int = 0) -> Any:
-    torch.manual_seed(seed)
-    config = transformers.LlamaConfig(
-        vocab_size=len(TEXTS),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        max_position_embeddings=256,
-        initializer_range=0.5,
-        eos_token_id=0,
-        pad_token_id=PAD,
-        bos_token_id=1,
-    )
-    return transformers.LlamaForCausalLM(config).to(dtype).eval()
-
-
 @pytest.fixture(scope="module")
 def lm() -> TransformersLM:
-    return TransformersLM(llama(), vocabulary=VOCABULARY)
+    return TransformersLM(random_llama(), vocabulary=VOCABULARY)
 
 
 @pytest.mark.parametrize("drafters", DRAFTERS)
@@ -133,7 +114,7 @@ def test_what_was_likely_is_that_of_the_scored_places(lm: TransformersLM) -> Non
 
 
 def test_layers_left_out_share_their_weights() -> None:
-    lm = TransformersLM(llama(6), vocabulary=VOCABULARY)
+    lm = TransformersLM(random_llama(6), vocabulary=VOCABULARY)
     before = [p.clone() for p in lm.model.parameters()]
     short = without_layers(lm, [2, 3])
     own = {p.data_ptr() for p in lm.model.parameters()}
@@ -193,7 +174,7 @@ def batch(prompts: list[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("drafters", ["none", "fused", "same model"])
 def test_generate_with_it_is_generate_with_the_processor(drafters: str) -> None:
-    model = llama()
+    model = random_llama()
     grammars = [sg.Compiler(VOCABULARY).json_schema(s, whitespace="compact") for s in SCHEMAS]
     inputs = batch(["a", "abcabc", "12,1"])
     wanted = model.generate(
@@ -210,7 +191,7 @@ def test_generate_with_it_is_generate_with_the_processor(drafters: str) -> None:
 
 
 def test_generate_samples_stops_and_streams() -> None:
-    model = llama()
+    model = random_llama()
     grammar = sg.Compiler(VOCABULARY).json_schema(SCHEMAS[0], whitespace="compact")
     how: dict[str, Any] = {
         "max_new_tokens": 60,
@@ -248,7 +229,7 @@ def test_generate_samples_stops_and_streams() -> None:
 
 
 def test_what_the_loop_cannot_honour_is_named() -> None:
-    model = llama()
+    model = random_llama()
     grammar = sg.Compiler(VOCABULARY).json_schema(SCHEMAS[0])
     loop = SpeculativeGenerate(grammar)
     inputs = batch(["ab"])

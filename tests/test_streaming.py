@@ -22,11 +22,10 @@ from typing_extensions import TypedDict
 import structgen as sg
 from oracles import closed
 from oracles.harness import cases
-from oracles.speculative import TableModel
+from oracles.speculative import SCHEMA, TableModel
 from oracles.tasks import Context
 from structgen.cli import main
 from structgen.generation.partial import IncompleteString, Unknown, partial_json, plain, typed
-from tests.test_generate import SCHEMA
 
 TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon"
 VALUES = st.recursive(

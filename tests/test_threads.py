@@ -7,54 +7,27 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from typing import Any
 
 import numpy as np
 
 import structgen
-from oracles.harness import HANG, WORDS, compiler, together, vocabulary
+from oracles.harness import (
+    WORDS,
+    compiler,
+    forty_schemas,
+    settled_bytes,
+    together,
+    trail,
+    vocabulary,
+    walked,
+)
 
 THREADS, COMPILES = 16, 200
 
 
-def schemas() -> list[dict[str, Any]]:
-    """Forty different ones, so that 200 compiles meet both known and unknown grammars."""
-    found: list[dict[str, Any]] = []
-    for i in range(10):
-        properties = {f"p{i}": {"type": "string", "maxLength": i + 1}, "n": {"type": "integer", "minimum": i}}
-        found += [
-            {"type": "object", "properties": properties, "required": [f"p{i}"]},
-            {"type": "array", "items": {"enum": [i, f"e{i}", None]}, "uniqueItems": True, "maxItems": 3},
-            {"type": "string", "pattern": f"^[a-f]{{{i},}}x?$"},
-            {"anyOf": [{"type": "object", "propertyNames": {"maxLength": i + 1}}, {"type": "number"}]},
-        ]
-    return found
-
-
-def trail(using: structgen.Compiler, schema: Any, seed: int) -> list[bytes]:
-    """The masks of a random walk: the same seed takes the same walk wherever the masks are the same."""
-    return walked(using.json_schema(schema).matcher(), seed, 12)
-
-
-def walked(matcher: structgen.Matcher, seed: int, steps: int) -> list[bytes]:
-    chance, mask = random.Random(seed), structgen.allocate_bitmask(1, WORDS.size)
-    out: list[bytes] = []
-    for _ in range(steps):
-        matcher.fill_bitmask(mask)
-        out.append(np.asarray(mask).tobytes())
-        bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")
-        token = chance.choice(np.flatnonzero(bits).tolist())
-        assert matcher.accept_token(token)
-        if token in WORDS.eos:
-            break
-        if len(out) % 4 == 0:
-            matcher = matcher.fork()
-    return out
-
-
 def check_compiles(cache_bytes: int) -> None:
-    all_schemas = schemas()
+    all_schemas = forty_schemas()
     jobs = [(all_schemas[i % len(all_schemas)], i) for i in range(COMPILES)]
     alone = [trail(compiler(), schema, seed) for schema, seed in jobs]
     shared = structgen.Compiler(vocabulary(WORDS), cache_bytes=cache_bytes)
@@ -93,11 +66,11 @@ def test_one_grammar_in_all_threads() -> None:
 
 def test_batches_from_many_threads_are_single_fills() -> None:
     """Masks that nobody knows yet, wanted by eight batches at once, each with threads of its own."""
-    single = structgen.allocate_bitmask(len(schemas()), WORDS.size)
-    for row, schema in enumerate(schemas()):
+    single = structgen.allocate_bitmask(len(forty_schemas()), WORDS.size)
+    for row, schema in enumerate(forty_schemas()):
         compiler().json_schema(schema).matcher().fill_bitmask(single, row)
     shared = structgen.Compiler(vocabulary(WORDS))
-    grammars = [shared.json_schema(schema) for schema in schemas()]
+    grammars = [shared.json_schema(schema) for schema in forty_schemas()]
 
     def work(index: int) -> None:
         own = [grammar.matcher() for grammar in grammars]
@@ -110,28 +83,11 @@ def test_batches_from_many_threads_are_single_fills() -> None:
     together(work, 8)
 
 
-def settled_bytes(using: structgen.Compiler) -> int:
-    """What a full cache holds once all that it let go of is freed.
-
-    While grammars are being freed nothing more is forgotten, however many are compiled meanwhile; the first
-    compile after that brings the cache down to its size.
-    """
-    end = time.monotonic() + HANG
-    for number in range(2):
-        while using._core.retiring and time.monotonic() < end:
-            time.sleep(0.01)
-        assert using._core.retiring == 0
-        trail(using, {"const": f"settled {number} {time.monotonic_ns()}"}, number)
-    while using._core.retiring and time.monotonic() < end:
-        time.sleep(0.01)
-    return using.byte_size
-
-
 def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
     """A full cache lets go of grammars; what matchers still hold keeps working, in a forked child too."""
     budget = 1 << 20
     using = compiler(cache_bytes=budget)
-    held = [(s, using.json_schema(s).matcher()) for s in schemas()]
+    held = [(s, using.json_schema(s).matcher()) for s in forty_schemas()]
     dropped = False
     for i in range(400):
         schema = {"type": "object", "properties": {f"k{i}": {"type": "string", "pattern": f"^[a-z]{{{i}}}$"}}}
@@ -163,7 +119,7 @@ def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
 
 def test_compilers_of_one_vocabulary_share_what_runs_are(tmp_path) -> None:
     """A compiler for each thread, one vocabulary, made or loaded: what they share they agree on."""
-    found = [s for s in schemas() if "enum" not in str(s)]
+    found = [s for s in forty_schemas() if "enum" not in str(s)]
     expected = [trail(compiler(), schema, 3) for schema in found]
     made = vocabulary(WORDS)
     made.save(tmp_path / "words.sgv")
@@ -183,12 +139,12 @@ def test_a_batch_of_grammars_that_several_threads_compiled() -> None:
     shared, made = structgen.Compiler(vocabulary(WORDS)), {}
 
     def compile_some(index: int) -> None:
-        for number, schema in enumerate(schemas()):
+        for number, schema in enumerate(forty_schemas()):
             if number % THREADS == index:
                 made[number] = shared.json_schema(schema)
 
     together(compile_some, THREADS)
-    alone = [compiler().json_schema(schema).matcher() for schema in schemas()]
+    alone = [compiler().json_schema(schema).matcher() for schema in forty_schemas()]
     expected = structgen.allocate_bitmask(len(alone), WORDS.size)
     structgen.fill_bitmasks(alone, expected, threads=1)
     for threads in (2, 3, 1):  # new masks first, then known ones

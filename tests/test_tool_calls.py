@@ -18,9 +18,9 @@ import structgen as sg
 from oracles import harness, tool_calls
 from oracles.differential import instances
 from oracles.strategies import Seeded
+from oracles.tool_styles import ARGUMENTS, SCHEMA, written
 from structgen.checking import bytes_compiler
 from structgen.frontend.tools import STYLES as ALL
-from tests.test_serve_text import ARGUMENTS, SCHEMA, written
 
 # Calls in Python: tests/test_python_calls.py.
 STYLES = {name: row for name, row in ALL.items() if row.parameters != "python"}

@@ -15,9 +15,8 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 import structgen as sg  # noqa: E402
-from oracles import closed  # noqa: E402
+from oracles import closed, thinker  # noqa: E402
 from structgen.integrations.transformers import LogitsProcessor, prefix_allowed_tokens_fn  # noqa: E402
-from tests.hosts import thinker  # noqa: E402
 
 torch.set_num_threads(1)  # the models are tiny: threads only wait for each other
 

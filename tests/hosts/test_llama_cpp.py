@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 llama_cpp = pytest.importorskip("llama_cpp", reason="compiles llama.cpp: make test-hosts HOST=llama_cpp")
-sys.path.append(str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parents[i]) for i in (0, 2)]
 
-import gguf_model  # noqa: E402
 from contract import EXPECTED, HARD, MODEL, ORDER, OTHERS, PROMPT, ROOT, TEXT, Asked, Budgets  # noqa: E402
 
 import structgen as sg  # noqa: E402
+from oracles import gguf_model  # noqa: E402
 from structgen.integrations.hosts import HostEngine  # noqa: E402
 from structgen.integrations.llama_cpp import (  # noqa: E402
     Drafter,

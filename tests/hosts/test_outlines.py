@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 outlines = pytest.importorskip("outlines", reason="make test-hosts HOST=outlines")
-sys.path.append(str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parents[i]) for i in (0, 2)]
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
@@ -95,7 +95,7 @@ def test_compilers_are_shared_and_others_are_as_they_were(model: Any) -> None:
 
 def test_llama_cpp(tmp_path: Path) -> None:
     llama_cpp = pytest.importorskip("llama_cpp", reason="compiles llama.cpp")
-    import gguf_model
+    from oracles import gguf_model
 
     gguf_model.write(tmp_path / "target.gguf")
     llama = llama_cpp.Llama(str(tmp_path / "target.gguf"), n_ctx=1024, verbose=False, n_threads=1)

@@ -21,7 +21,7 @@ import pytest
 FOLDER = Path(__file__).parent
 if importlib.util.find_spec("sglang") is None:
     pytest.skip("make test-hosts HOST=sglang", allow_module_level=True)
-sys.path += [str(FOLDER), str(FOLDER / "sglang_stubs")]
+sys.path += [str(FOLDER), str(FOLDER / "sglang_stubs"), str(FOLDER.parents[1])]
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(FOLDER / "sglang_stubs"), os.environ.get("PYTHONPATH")])
 )
@@ -35,7 +35,6 @@ if not hasattr(sitecustomize, "NAMES"):  # the interpreter had one of its own
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 import numpy as np  # noqa: E402
-import thinker  # noqa: E402
 import torch  # noqa: E402
 from contract import (  # noqa: E402
     EXPECTED,
@@ -53,6 +52,7 @@ from contract import (  # noqa: E402
 from tool_texts import TOOLS, drawn  # noqa: E402
 
 import structgen as sg  # noqa: E402
+from oracles import thinker  # noqa: E402
 from structgen.integrations import sglang as plugin  # noqa: E402
 from structgen.lm import embedded  # noqa: E402
 

@@ -27,10 +27,9 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
 }
 os.environ.update(ENVIRONMENT)
-sys.path.append(str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parents[i]) for i in (0, 2)]
 
 import jsonschema  # noqa: E402
-import thinker  # noqa: E402
 from contract import (  # noqa: E402
     EXPECTED,
     HARD,
@@ -46,6 +45,7 @@ from vllm.exceptions import VLLMValidationError  # noqa: E402
 from vllm.sampling_params import BeamSearchParams, StructuredOutputsParams  # noqa: E402
 
 import structgen as sg  # noqa: E402
+from oracles import thinker  # noqa: E402
 from structgen.integrations import vllm as plugin  # noqa: E402
 from structgen.lm import embedded  # noqa: E402
 

@@ -12,7 +12,6 @@ from bench import correctness
 from oracles import data
 from oracles.harness import compiler
 from structgen.maskbench.engines.structgen import vocabulary
-from tests.conftest import need
 
 COUNT, WITH_TOKENS = 150, 25
 MAY_BE_REFUSED = {"UnsupportedSchema", "SchemaTooComplex"}
@@ -21,7 +20,7 @@ MAY_BE_REFUSED = {"UnsupportedSchema", "SchemaTooComplex"}
 @pytest.fixture(scope="module")
 def names(data_root) -> list[str]:
     found = data.maskbench_names()
-    need(bool(found), f"no MaskBench schemas under {data_root}")
+    data.need(bool(found), f"no MaskBench schemas under {data_root}")
     return data.sample(found, COUNT)
 
 

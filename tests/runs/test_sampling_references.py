@@ -10,12 +10,12 @@ import pytest
 
 from bench.sampling.references import ReferenceAsap
 from bench.sampling.run import kl
+from oracles import data
 from oracles.tasks import bounded, defined, toy
 from structgen.sampling import asap
 from structgen.sampling.api import prepare
 from structgen.sampling.chance import Seeds
 from structgen.sampling.outcome import Purpose
-from tests.conftest import need
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -96,7 +96,7 @@ def test_brackets_hold_what_dynamic_programming_computes(data_root: Any, depth: 
     chosen = (
         ("CP/CP_re_ptb_486", "CP/CP_re_ptb_486+") if depth is None else ("CP/CP_re_ptb_486+", tasks.NAMES[1])
     )
-    need(bool(tasks.names()), f"no GAD tasks under {data_root}")
+    data.need(bool(tasks.names()), f"no GAD tasks under {data_root}")
     for name in chosen:
         law = tasks.law(name)
         assert law is not None

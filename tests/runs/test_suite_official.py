@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from bench import suite
+from oracles import data
 from oracles.harness import HANG
-from tests.conftest import need
 
 EXCEPTIONS = Path(__file__).with_name("suite_exceptions.json")
 
 
 @pytest.mark.parametrize("draft", suite.DRAFTS)
 def test_suite(draft, data_root) -> None:
-    need((data_root / "json-schema-test-suite").is_dir(), "no official suite in the data directory")
+    data.need((data_root / "json-schema-test-suite").is_dir(), "no official suite in the data directory")
     rows = suite.run([draft], optional=True, limit=HANG)
     assert sum(row["right"] for row in rows) > 1000
     assert not [f"{row['file']}: {row['about']}: {row['error']}" for row in rows if row["error"]]

@@ -90,14 +90,14 @@ def _kind(place: str, language: str, mark: str | None) -> tuple[str, str]:
             return "python", ""
         if language in _SHELL:
             return "shell", ""
-        raise DocumentationError(f"{place}: a block of {language!r} needs a mark, see tests/documentation.py")
+        raise DocumentationError(f"{place}: a block of {language!r} needs a mark: oracles/documentation.py")
     if mark in _PYTHON:
         return "python", ""
     if mark.startswith("output of "):
         return "output", mark.removeprefix("output of ").strip()
     name, _, reason = (part.strip() for part in mark.partition(":"))
     if name not in NOT_RUN:
-        raise DocumentationError(f"{place}: unknown mark {mark!r}, see tests/documentation.py")
+        raise DocumentationError(f"{place}: unknown mark {mark!r}, see oracles/documentation.py")
     if len(reason.split()) < 2:
         raise DocumentationError(f"{place}: the mark {name!r} gives no reason")
     if name == "slow":
