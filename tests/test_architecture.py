@@ -347,3 +347,17 @@ def test_every_module_has_a_line_in_the_folders() -> None:
     for name in listed:
         places = (ROOT / name, ROOT / "structgen" / name)
         assert any(place.exists() for place in places), f"{name} is in ARCHITECTURE.md and nowhere else"
+
+
+def test_a_constant_of_the_core_has_one_meaning() -> None:
+    """`kMax...` is a limit of its file, `kNone` and `kUnset` are the values that no number of a file has."""
+    defined: dict[str, str] = {}
+    for path in sorted((ROOT / "csrc").rglob("*.[hc]*")):
+        here = path.relative_to(ROOT).as_posix()
+        for line in re.findall(
+            r"^(?:inline |static )?constexpr ([^(\n]*[={].*)", path.read_text("utf-8"), re.M
+        ):
+            for name in re.findall(r"\b(k[A-Z]\w*)(?:\[\w*\])? ?[={]", line):
+                if not name.startswith("kMax") and name not in ("kNone", "kUnset"):
+                    assert defined.setdefault(name, here) == here, f"{name}: {defined[name]} and {here}"
+    assert len(defined) > 150

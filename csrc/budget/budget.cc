@@ -286,7 +286,7 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   }
   StateId at = graph.begin(s);
   if (search.least(at) > budget || too_short(s, budget)) return Reach::Answer::kNo;
-  if (budget > kDeep) return Reach::Answer::kUnknown;
+  if (budget > kLongWay) return Reach::Answer::kUnknown;
   const Reach::Answer out = search.within(at, budget, work);
   if (out != Reach::Answer::kYes || (at == s && !way)) return out;
   std::vector<TokenId> tokens = search.way(at);
@@ -303,10 +303,10 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
   uint64_t work = kAskedReach, exact_work = kTextReach;
   if (!all_.limits) {
     const Reach::Answer found = within(search.reach, all_.graph, s, budget, work, way);
-    if (found != Reach::Answer::kUnknown || work == 0 || budget > kDeep) return found;
+    if (found != Reach::Answer::kUnknown || work == 0 || budget > kLongWay) return found;
     return within(search.exact_reach, all_.exact_graph, s, budget, exact_work, way);
   }
-  if (budget > kDeep) return Reach::Answer::kUnknown;
+  if (budget > kLongWay) return Reach::Answer::kUnknown;
   StateId at = all_.graph.begin(s);
   const Reach::Answer found = search.reach.within(at, budget, work);
   if (found != Reach::Answer::kYes) return found;
@@ -318,7 +318,7 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
 // The same question with still more work. A search for few tokens may end where a search for many does
 // not, so smaller numbers are tried as well.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
-  const bool keeps = !all_.limits && budget <= kDeep && !omits();
+  const bool keeps = !all_.limits && budget <= kLongWay && !omits();
   const uint64_t key = uint64_t{256} * s.v + budget;
   if (const auto known = all_.sought.find(key); keeps && known != all_.sought.end()) {
     if (way) *way = known->second.tokens;
@@ -331,7 +331,7 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
     if (found != Reach::Answer::kUnknown) return found;
     if (uint64_t work = kAskedReach; descends(s, budget, work, &made.tokens, false) < kTooMany)
       return Reach::Answer::kYes;
-    for (std::size_t k = 2; k < std::min(budget, kDeep); ++k) {
+    for (std::size_t k = 2; k < std::min(budget, kLongWay); ++k) {
       const Reach::Answer fewer = asked_within(search, s, k, &made.tokens);
       if (fewer != Reach::Answer::kNo) return fewer;
     }
@@ -382,7 +382,7 @@ TokenId Budget::nearest() {
   const Vocabulary& v = vocabulary();
   std::vector<uint32_t> row(v.words());
   write_row(*all_.masks.mask(here()), v, row.data());
-  if (more_than(row, kFew)) return -1;
+  if (more_than(row, kWalkedSingly)) return -1;
   TokenId out = -1;
   uint32_t least = Lengths::kFar;
   for_each_token(row, [&](TokenId t) {
@@ -401,7 +401,7 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
   const auto goes_back = [&](std::size_t i) {
-    return i > 0 && n - i < kDeep && tokens_[i - 1] >= 0 && !vocabulary().is_eos(tokens_[i - 1]);
+    return i > 0 && n - i < kLongWay && tokens_[i - 1] >= 0 && !vocabulary().is_eos(tokens_[i - 1]);
   };
   std::size_t from = n;
   while (goes_back(from) && needed(past_[from - 1]) > left(from - 1)) --from;
@@ -449,11 +449,11 @@ Budget::Bounds Budget::bounds(bool search) {
     if (any == Reach::Answer::kNo) return {kFar, kFar};
     if (any == Reach::Answer::kYes) enough = tokens.size() + 1;
   }
-  if (uint64_t work = kAskedReach; search && enough > kDeep)
+  if (uint64_t work = kAskedReach; search && enough > kLongWay)
     enough = std::min(enough, descends(s, enough - 1, work, nullptr, true));
   std::size_t most = 1 + !parser().state(s).accepting;
   Asked searches = asked();
-  for (std::size_t k = most; search && k < std::min(enough, kDeep); ++k) {
+  for (std::size_t k = most; search && k < std::min(enough, kLongWay); ++k) {
     const Reach::Answer found = asked_within(searches, s, k, nullptr);
     if (found == Reach::Answer::kUnknown) break;
     if (found == Reach::Answer::kYes) {
@@ -647,12 +647,12 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     return false;
   }
   // With tokens to spare, tokens that stay inside a run of characters need no look: they leave the rest
-  // as it is, whatever was captured, and a character that is begun takes at most kSpare more bytes.
+  // as it is, whatever was captured, and a character that is begun takes at most kSpareBytes more bytes.
   const Mask* m = all_.world.cache ? all_.masks.peek(here()) : nullptr;
   const uint32_t* skip =
-      m && m->inside_run && !all_.spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
+      m && m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes ? m->dense : nullptr;
   // Tokens that stay inside a pattern need no look either, if a bound holds for all of them.
-  std::size_t most = skip ? needed(from) + kSpare + 1 : 0;
+  std::size_t most = skip ? needed(from) + kSpareBytes + 1 : 0;
   if (!skip && m && m->dense) {
     RunClass* const characters = all_.masks.characters();
     if (const std::size_t suffice = characters ? staying(from) : kTooMany; suffice <= budget) {
@@ -681,7 +681,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   const auto judge = [&] {
     if (listed) {
       for (const TokenId t : tokens) trial.judge_one(t, from);
-    } else if (more_than(open, kFew)) {
+    } else if (more_than(open, kWalkedSingly)) {
       if (!trial.judge_strings(from)) trial.judge_all(from);
     } else {
       for_each_token(open, [&](TokenId t) { trial.judge_one(t, from); });

@@ -31,7 +31,7 @@
 //
 // Costs. Where many tokens are left, a mask is a copy of the plain one, after one walk for the state
 // without marks. Where few are left, up to kTrials tokens are stepped with their own text, which takes
-// milliseconds. A search ends after kStates states with "no way known".
+// milliseconds. A search ends after kSearchedStates states with "no way known".
 //
 // Rejected. The fewest tokens to the end of the rule (a search over the vocabulary) instead of
 // beginnings of one shortest text costs more for each state. So a text that is longer in bytes and
@@ -53,7 +53,7 @@ namespace structgen {
 
 namespace {
 // The search for one way looks at no more states than this.
-constexpr uint32_t kStates = 20'000;
+constexpr uint32_t kSearchedStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
 }  // namespace
@@ -131,7 +131,7 @@ void Limits::search(StateId s, bool blind) {
     }
     const auto [token, to] = now.next.back();
     const Way* found = known(to, blind);
-    if (!found && ++looked > kStates) {
+    if (!found && ++looked > kSearchedStates) {
       for (const Frame& f : path)
         if (f.state != s) ways_.erase(f.state.v);
       forget.keep();
@@ -305,7 +305,7 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   first.blind = open_to || first.plain != base;
   std::size_t n = 0;
   for (uint32_t word : asked) n += static_cast<std::size_t>(std::popcount(word));
-  if (n <= kFew) {
+  if (n <= kWalkedSingly) {
     for_each_token(asked, [&](TokenId t) {
       At at = first;
       for (char b : vocabulary().bytes(t)) {
@@ -368,7 +368,7 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   if (!mask.inside_run) return nullptr;
   const uint32_t rest = takes(plain);
-  return rest < kUnsure / 4 && sure >= 2 * rest + kSpare ? mask.dense : nullptr;
+  return rest < kUnsure / 4 && sure >= 2 * rest + kSpareBytes ? mask.dense : nullptr;
 }
 
 // The numbers for a state without marks; one entry serves all captured texts.

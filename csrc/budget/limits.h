@@ -34,9 +34,9 @@ namespace structgen {
 
 // The three constants serve budgets as well (budget/budget.cc).
 // A mask of at most so many tokens is walked token by token, a larger one down the trie.
-constexpr std::size_t kFew = 4'000;
+constexpr std::size_t kWalkedSingly = 4'000;
 // So many bytes suffice for the rest of a begun character and for what follows it.
-constexpr std::size_t kSpare = 16;
+constexpr std::size_t kSpareBytes = 16;
 // No more tokens of one mask than this are stepped with their own text.
 constexpr std::size_t kTrials = 2'000;
 

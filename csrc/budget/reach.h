@@ -36,7 +36,7 @@
 namespace structgen {
 
 // A search for fewer tokens looks at no longer ways than this.
-constexpr std::size_t kDeep = 64;
+constexpr std::size_t kLongWay = 64;
 
 class Reach {
  public:

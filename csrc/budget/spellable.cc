@@ -52,9 +52,9 @@ namespace structgen {
 
 namespace {
 // The search around one state looks at no more places than this.
-constexpr std::size_t kNear = 3'000;
+constexpr std::size_t kMaxPlaces = 3'000;
 // Of those places so many are asked for their shortest completion.
-constexpr std::size_t kSpelled = 8;
+constexpr std::size_t kMaxAsked = 8;
 // The summaries of one state may take so many steps: about a tenth of a second.
 constexpr uint64_t kStateWork = 300'000;
 // All summaries of one mask may take so many steps.
@@ -62,9 +62,9 @@ constexpr uint64_t kMaskWork = 1'000'000;
 // The work that the search from one state may take (budget/reach.h).
 constexpr uint64_t kReach = 200'000;
 // No more tokens of one mask than this are stepped with their own text.
-constexpr std::size_t kAlone = 2'000;
+constexpr std::size_t kMaxStepped = 2'000;
 // A label that stands for captured text that is not known.
-constexpr uint32_t kText = 0xFFFFFFFFu;
+constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 
 [[noreturn]] void out_of_share() {
   throw Error(ErrorKind::kBudgetExceeded,
@@ -175,15 +175,15 @@ const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t nod
   return slot->second;
 }
 
-// The alternatives of a rule after the label that was read before it; kText stands for text that is not
-// known.
+// The alternatives of a rule after the label that was read before it; kUnknownLabel stands for text that is
+// not known.
 const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   const auto [slot, fresh] = expansions_.try_emplace({r.v, label});
   if (!fresh) return slot->second;
   try {
     Reading reading;
-    reading.kind = label == 0 ? Reading::kNone : label == kText ? Reading::kUnknown : Reading::kLabel;
-    reading.label = label == 0 || label == kText ? 0 : label - 1;
+    reading.kind = label == 0 ? Reading::kNone : label == kUnknownLabel ? Reading::kUnknown : Reading::kLabel;
+    reading.label = label == 0 || label == kUnknownLabel ? 0 : label - 1;
     productions_.expand(r, reading, slot->second);
     bytes_ += 120 + slot->second.symbols.capacity() * 4 + slot->second.ends.capacity() * 4;
   } catch (...) {
@@ -212,7 +212,7 @@ void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
   spend();
   const bool rules = s.kind() == Symbol::kRule;
   if (rules || s.kind() == Symbol::kReader) {
-    if (!rules && from.label == 0) from.label = kText;
+    if (!rules && from.label == 0) from.label = kUnknownLabel;
     if (rules) from.label = 0;
     if (!rules || !parser_.alive().plain(s.rule_id())) {
       // A grammar of another kind has no notion of bytes that may not follow, so a pending restriction
@@ -421,7 +421,7 @@ Reach::Answer Spellable::near(StateId s) {
         continue;
       }
       if (!parser_.state(to).accepting && (known == known_.end() || known->second != Reach::Answer::kYes) &&
-          (asked >= kSpelled || (++asked, !spelled(to))))
+          (asked >= kMaxAsked || (++asked, !spelled(to))))
         continue;
       std::vector<TokenId> tokens;
       for (std::size_t k = met.size() - 1; k > 0; k = met[k].from)
@@ -431,7 +431,7 @@ Reach::Answer Spellable::near(StateId s) {
       keep(s, tokens);
       return Reach::Answer::kYes;
     }
-    if (met.size() > kNear) return Reach::Answer::kUnknown;
+    if (met.size() > kMaxPlaces) return Reach::Answer::kUnknown;
   }
   if (!all) return Reach::Answer::kUnknown;
   for (const At& at : met)
@@ -539,7 +539,7 @@ void Spellable::fill(StateId s, uint32_t* row) {
     ++i;
   }
   for (std::size_t k = 0; k < alone.size(); ++k)
-    if (k >= kAlone || !possible(walk(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
+    if (k >= kMaxStepped || !possible(walk(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
   // A way that was found earlier promised this token.
   if (const auto it = next_.find(s.v); it != next_.end())
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);

@@ -149,7 +149,7 @@ class Spellable {
   std::vector<Key> todo_;
   // The rule that is being looked at.
   const Key* at_ = nullptr;
-  // Captured text was met, so a no is not proved any more.
+  // True: the search has met captured text, so it cannot prove any more that no text exists.
   bool open_ = false;
   // Work left for one state.
   uint64_t work_ = 0;

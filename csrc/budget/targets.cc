@@ -6,7 +6,7 @@ namespace structgen {
 
 namespace {
 // A run is worth a class (mask/runs.h) if its element may begin with so many bytes.
-constexpr int kWide = 24;
+constexpr int kFirstBytes = 24;
 // A run is left by at most so many bytes, each of which costs the run a list of exits.
 constexpr int kExits = 4;
 }  // namespace
@@ -31,7 +31,7 @@ bool Targets::endless(StateId s, Run& out) {
       return false;
     element = of;
   }
-  if (element == RegexArena::empty() || regexes.live(element).count() < kWide ||
+  if (element == RegexArena::empty() || regexes.live(element).count() < kFirstBytes ||
       regexes.live(element).has('"'))
     return false;
   out.of = slices_.run(element);
@@ -59,7 +59,7 @@ bool Targets::counts(StateId s, bool strings, Run& out) {
   const Item& item = st.items[0];
   RegexId element, tail;
   if (!as_run(regexes, item.regex, element, out.min, out.max, tail) ||
-      (out.min == 0 && out.max == kUnbounded) || regexes.live(element).count() < kWide ||
+      (out.min == 0 && out.max == kUnbounded) || regexes.live(element).count() < kFirstBytes ||
       (tail != regexes.byte('"') && (strings || parser_.context_free() || parser_.marked())))
     return false;
   if (out.min < vocabulary_.longest()) {

@@ -31,8 +31,8 @@ namespace structgen {
 
 namespace {
 
-constexpr std::string_view kMagic = "structgenG";
-constexpr uint8_t kVersion = 5;
+constexpr std::string_view kGrammarMagic = "structgenG";
+constexpr uint8_t kGrammarVersion = 5;
 constexpr std::size_t kSum = 8;
 
 [[noreturn]] void broken(const char* why) {
@@ -300,19 +300,20 @@ std::string write_grammar(const GrammarSource& source, const std::vector<JsonPar
   uint64_t tokens = tokens_of(source, vocabulary);
   Writer form;
   all(form, g, tokens);
-  std::string out(kMagic);
-  out.push_back(static_cast<char>(kVersion));
+  std::string out(kGrammarMagic);
+  out.push_back(static_cast<char>(kGrammarVersion));
   return out + form.out + sum_of(form.out);
 }
 
 WrittenGrammar read_grammar(std::string_view bytes, const Vocabulary& vocabulary) {
-  if (!bytes.starts_with(kMagic) || bytes.size() < kMagic.size() + 1 + kSum) broken("it begins otherwise");
-  const auto version = static_cast<uint8_t>(bytes[kMagic.size()]);
-  if (version != kVersion)
+  if (!bytes.starts_with(kGrammarMagic) || bytes.size() < kGrammarMagic.size() + 1 + kSum)
+    broken("it begins otherwise");
+  const auto version = static_cast<uint8_t>(bytes[kGrammarMagic.size()]);
+  if (version != kGrammarVersion)
     throw Error(ErrorKind::kGrammar, "the grammar was written in form " + std::to_string(version) +
-                                         ", and this release reads form " + std::to_string(kVersion) +
+                                         ", and this release reads form " + std::to_string(kGrammarVersion) +
                                          ": write it again with this release");
-  bytes.remove_prefix(kMagic.size() + 1);
+  bytes.remove_prefix(kGrammarMagic.size() + 1);
   const std::string_view body = bytes.substr(0, bytes.size() - kSum);
   if (sum_of(body) != bytes.substr(body.size())) broken("its checksum is another one, so it is damaged");
   Reader form(body);

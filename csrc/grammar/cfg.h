@@ -32,7 +32,7 @@ using CfgSequence = std::vector<CfgSymbol>;
 struct CfgRule {
   std::string name;
   std::vector<CfgSequence> alternatives;
-  // It is a part of another rule, made by lowering, and nothing else.
+  // True: lowering made it of a part of another rule, which alone uses it.
   bool part = false;
   // True: its one alternative is the body of a repetition {min,max}.
   bool counted = false;
@@ -60,7 +60,7 @@ struct Cfg {
   std::vector<CfgRule> rules;
   uint32_t start = 0;
   uint32_t groups = 0;
-  // Indexed by lexeme: it also matches the empty text.
+  // Per lexeme: true if it also matches the empty text.
   std::vector<bool> optional;
   // Per gap: its lexemes.
   std::vector<std::vector<uint32_t>> gaps;

@@ -14,7 +14,7 @@ namespace {
 // A lexeme and its rivals have at most so many states together.
 constexpr uint32_t kMaxPairs = 20'000;
 // One lexeme has at most so many different sets of bytes that may not follow it.
-constexpr std::size_t kMaxEndings = 16;
+constexpr std::size_t kMaxForbidden = 16;
 
 // The texts of a lexeme after which exactly one set of bytes may not follow, as an automaton.
 class SplitLanguage : public LazyLanguage {
@@ -124,7 +124,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
     }
     if (states.size() < pairs.size()) states.resize(pairs.size());
     states[i].next = std::move(next);
-    if (pairs.size() > kMaxPairs || endings.size() > kMaxEndings)
+    if (pairs.size() > kMaxPairs || endings.size() > kMaxForbidden)
       throw Error(ErrorKind::kSchemaTooComplex,
                   "a terminal and those that begin like it have too many states");
   }

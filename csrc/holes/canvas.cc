@@ -558,7 +558,7 @@ bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   };
   for (TokenId t : vocabulary_.eos()) ask(t);
   if (pad_ != kMasked && !vocabulary_.is_eos(pad_)) ask(pad_);
-  change(slot, kText);
+  change(slot, kAnyText);
   if (!range_.any) return exact;
   struct Group {
     RegexId regex;

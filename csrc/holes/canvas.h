@@ -58,7 +58,7 @@ class Canvas {
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   static constexpr Id kUntold = ~Id{0};
   // This number stands for any token that is text.
-  static constexpr TokenId kText = -2;
+  static constexpr TokenId kAnyText = -2;
   // The text may end before slot i for i from lo to hi; i = the number of slots means behind all of
   // them.
   struct Range {

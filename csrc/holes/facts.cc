@@ -56,7 +56,7 @@ namespace structgen {
 
 namespace {
 // If a hole may hold at most so many captured texts, they are tried one by one.
-constexpr std::size_t kTried = 64;
+constexpr std::size_t kTriedTexts = 64;
 // The search for those texts takes at most so many steps.
 constexpr std::size_t kTriedSteps = 4096;
 // The most bytes of a witness.
@@ -393,7 +393,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
 // What a reader is told where few texts lead from one spot to the other: each of them.
 std::optional<std::vector<Reading>> Facts::few(RegexId r, Spot from, Spot to) {
   std::vector<std::string> all;
-  if (!texts(r, from, to, kTried, all, 0, true)) return std::nullopt;
+  if (!texts(r, from, to, kTriedTexts, all, 0, true)) return std::nullopt;
   std::vector<Reading> out(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     out[i].kind = Reading::kText;
@@ -438,7 +438,7 @@ Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   if (reader[-1].kind() != Symbol::kRule) return {unknown};
   const RuleId rule = reader[-1].rule_id();
   std::vector<std::string> values;
-  const bool few = productions_.values(rule, kTried, values);
+  const bool few = productions_.values(rule, kTriedTexts, values);
   const Alternatives& all = alternatives(head(rule));
   std::vector<RegexId> parts;
   for (std::size_t i = 0, first = 0; i < all.ends.size(); first = all.ends[i++]) {

@@ -6,9 +6,6 @@
 namespace structgen {
 
 namespace {
-// The first byte of the path of a special token, which is no text.
-constexpr uint8_t kMark = 0xFF;
-
 // All bytes but the mark kEdge.
 ByteSet made_text() {
   ByteSet out = ByteSet::all();
@@ -85,12 +82,14 @@ ByteSet Path::bytes(Spot s) const {
   }
   switch (nodes_[s].kind) {
     case kByte:
-      return nodes_[s].byte == kMark || nodes_[s].byte == kEdge ? ByteSet{} : ByteSet::of(nodes_[s].byte);
+      return nodes_[s].byte == Vocabulary::kSpecialByte || nodes_[s].byte == kEdge
+                 ? ByteSet{}
+                 : ByteSet::of(nodes_[s].byte);
     case kLoop: return made_text();
     case kOne:
     case kMaybe: {
       ByteSet out = made_text();
-      out.remove(kMark);
+      out.remove(Vocabulary::kSpecialByte);
       return out;
     }
     case kSlot: return vocabulary_->trie().kids(0).set;

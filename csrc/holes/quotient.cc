@@ -55,11 +55,11 @@ namespace structgen {
 
 namespace {
 // At most so many values of an item are tried one by one.
-constexpr uint32_t kFew = 64;
+constexpr uint32_t kTriedValues = 64;
 // The most items of a proof.
 constexpr std::size_t kMostItems = 1024;
 // At most so many proofs of a place are kept. Other questions try them again.
-constexpr std::size_t kShown = 16;
+constexpr std::size_t kKeptProofs = 16;
 // Questions may lead to questions down to this depth.
 constexpr std::size_t kDeep = 6;
 // At most so many questions are decided by making alternatives.
@@ -234,7 +234,7 @@ const Quotient::Proof* Quotient::prove(const Question& question, std::unique_ptr
   if (found) {
     std::deque<std::string>& shown = shown_[std::get<2>(question)];
     shown.push_front(found->text);
-    if (shown.size() > kShown) shown.pop_back();
+    if (shown.size() > kKeptProofs) shown.pop_back();
   }
   return (proofs_[question] = std::move(found)).get();
 }
@@ -364,7 +364,7 @@ bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rul
       unknown_ = true;
       return false;
     }
-  } else if (!base_.values(rule.rule_id(), kFew, some)) {
+  } else if (!base_.values(rule.rule_id(), kTriedValues, some)) {
     unknown_ = true;
     return false;
   }
@@ -399,7 +399,7 @@ bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to
   }
   std::vector<std::string> some, good;
   std::vector<RuleId> rules;
-  bool all = base_.values(rule.rule_id(), kFew, some);
+  bool all = base_.values(rule.rule_id(), kTriedValues, some);
   if (!all) {
     if (const Proof* shown = proof(head, from, to)) some = shown->items;
     if (!crossed(from)) free_items(free, from, to, rules);

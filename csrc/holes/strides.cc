@@ -12,7 +12,7 @@ namespace structgen {
 
 namespace {
 // Branches with at least so many nodes are remembered.
-constexpr uint32_t kLarge = 64;
+constexpr uint32_t kLargeBranch = 64;
 }  // namespace
 
 Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most) {
@@ -103,7 +103,7 @@ void Strides::gather(uint32_t from, RegexId r, Gathering& out) {
     const auto [node, d] = todo.back();
     todo.pop_back();
     // A large branch is computed by itself and remembered. Its examples are added here.
-    if (node != from && trie.node(node).end - node >= kLarge) {
+    if (node != from && trie.node(node).end - node >= kLargeBranch) {
       const Branch& below = branch(node, d);
       charge(static_cast<int64_t>(1 + below.left.size() + below.exits.size() / 8));
       for (const Stride::Left& l : below.left) out.add(l.regex, l.examples);

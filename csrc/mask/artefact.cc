@@ -22,10 +22,10 @@ namespace structgen {
 namespace {
 
 // The layout: a Header, then the sections in the order of the enum, each at a multiple of kAlign bytes.
-// The structs are written as they lie in memory, so that loading converts nothing. kVersion rises
+// The structs are written as they lie in memory, so that loading converts nothing. kVocabularyVersion rises
 // whenever a section's meaning or a struct changes.
-constexpr char kMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
-constexpr uint32_t kVersion = 6;
+constexpr char kVocabularyMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
+constexpr uint32_t kVocabularyVersion = 6;
 // A machine of the other byte order reads another number here.
 constexpr uint32_t kOrder = 0x01020304;
 constexpr std::size_t kAlign = 64;
@@ -163,8 +163,8 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
       raw(t.nodes), raw(t.kids), raw(t.children), raw(t.order), raw(t.below),
       runs};
   Header h{};
-  std::memcpy(h.magic, kMagic, sizeof(kMagic));
-  h.version = kVersion;
+  std::memcpy(h.magic, kVocabularyMagic, sizeof(kVocabularyMagic));
+  h.version = kVocabularyVersion;
   h.order = kOrder;
   h.node_size = sizeof(TokenTrie::Node);
   h.kids_size = sizeof(TokenTrie::Kids);
@@ -212,10 +212,10 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta) {
   auto file = std::make_shared<File>(path);
   Header h;
-  if (file->size() < sizeof(h) || std::memcmp(file->data(), kMagic, sizeof(kMagic)) != 0)
+  if (file->size() < sizeof(h) || std::memcmp(file->data(), kVocabularyMagic, sizeof(kVocabularyMagic)) != 0)
     refuse(path, "is no saved vocabulary");
   std::memcpy(&h, file->data(), sizeof(h));
-  if (h.version != kVersion || h.order != kOrder || h.node_size != sizeof(TokenTrie::Node) ||
+  if (h.version != kVocabularyVersion || h.order != kOrder || h.node_size != sizeof(TokenTrie::Node) ||
       h.kids_size != sizeof(TokenTrie::Kids))
     refuse(path, "was saved by another version or on another kind of machine; save it again");
   if (h.header != header_sum(h) || h.total != file->size())

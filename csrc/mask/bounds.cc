@@ -54,12 +54,12 @@ constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;
 // Limits to which counted() cuts counters, such that no token counts as far: kCounts for counters of
 // words or groups of punctuation (a small limit is tried first); for counters of characters, the
-// longest token plus kSpare characters, which may complete the text.
-constexpr uint32_t kCounts[] = {4, 16}, kSpare = 8;
-// shorter() tries at most kTried tokens one by one near the limit of a run, and leaves a bound that is
-// closer than kNear characters to the other ways.
-constexpr std::size_t kTried = 4'000;
-constexpr uint32_t kNear = 8;
+// longest token plus kSpareCharacters characters, which may complete the text.
+constexpr uint32_t kCounts[] = {4, 16}, kSpareCharacters = 8;
+// shorter() tries at most kTriedTokens tokens one by one near the limit of a run, and leaves a bound that is
+// closer than kLeastRoom characters to the other ways.
+constexpr std::size_t kTriedTokens = 4'000;
+constexpr uint32_t kLeastRoom = 8;
 
 }  // namespace
 
@@ -329,10 +329,10 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   const TerminalMask& of = terminal(pattern);
   // `of.slack` bytes complete every text inside the pattern; a character takes at least one byte, so as
   // many characters suffice.
-  if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kNear) return false;
+  if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kLeastRoom) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max - of.slack;
-  if (!run || run->tokens_between(safe, run->longest()) > kTried) return false;
+  if (!run || run->tokens_between(safe, run->longest()) > kTriedTokens) return false;
   out = of;
   out.slack = kNever;
   const TokenTrie& trie = vocabulary_.trie();
@@ -372,7 +372,7 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
 // limits are cut or lifted: if those two have the same mask, so has every regex between them.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   if (regexes_.node(regex).labelled) return false;
-  const uint32_t characters = vocabulary_.longest() + kSpare;
+  const uint32_t characters = vocabulary_.longest() + kSpareCharacters;
   for (uint32_t others : kCounts) {
     const RegexId lower = regexes_.limited(regex, characters, others, false);
     const RegexId upper = regexes_.limited(regex, characters, others, true);

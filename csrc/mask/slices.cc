@@ -316,7 +316,7 @@ void Slices::list_open(TerminalMask& out) const {
   const TokenTrie& trie = vocabulary_.trie();
   for (const auto& [first, end] : out.open)
     for (uint32_t i = first; i < end; ++i)
-      if (!trie.leaf(i) && !(trie.below(i) & kBroken)) out.exits.push_back(i);
+      if (!trie.leaf(i) && !(trie.below(i) & kMalformed)) out.exits.push_back(i);
   out.open.clear();
   std::sort(out.exits.begin(), out.exits.end());
 }

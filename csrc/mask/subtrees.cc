@@ -7,7 +7,7 @@
 // each of them back into the set: first by ASCII bytes (close), and by other characters only where a node
 // has some (wide).
 //
-// Invariants. A node without kBroken stands between two characters and has only well-formed text below
+// Invariants. A node without kMalformed stands between two characters and has only well-formed text below
 // it. `Closed::ascii` is right for every state of the set, or has too few categories: then the walk goes
 // down by itself, and no mask is wrong.
 #include "mask/subtrees.h"
@@ -91,48 +91,48 @@ bool begins_blank(uint32_t bytes) {
 // Groups of bytes that patterns tend to tell apart; each is one category, and the other ASCII bytes are
 // the last one. A group that mixes a byte that loops with one that does not is of no use, so quotes,
 // the backslash and brackets stand alone.
-constexpr const char* kAlone[] = {"\t\r",
-                                  "\n",
-                                  " ",
-                                  "\"",
-                                  "'",
-                                  "\\",
-                                  "/",
-                                  "*",
-                                  "-",
-                                  ".",
-                                  "_",
-                                  "0123456789",
-                                  "abcdef",
-                                  "ABCDEF",
-                                  "ghijklmnopqrstuvwxyz",
-                                  "GHIJKLMNOPQRSTUVWXYZ",
-                                  "<",
-                                  ">",
-                                  "()",
-                                  "[]",
-                                  "{}",
-                                  ",",
-                                  ":",
-                                  ";",
-                                  "@",
-                                  "#",
-                                  "$",
-                                  "+="};
+constexpr const char* kCategoryGroups[] = {"\t\r",
+                                           "\n",
+                                           " ",
+                                           "\"",
+                                           "'",
+                                           "\\",
+                                           "/",
+                                           "*",
+                                           "-",
+                                           ".",
+                                           "_",
+                                           "0123456789",
+                                           "abcdef",
+                                           "ABCDEF",
+                                           "ghijklmnopqrstuvwxyz",
+                                           "GHIJKLMNOPQRSTUVWXYZ",
+                                           "<",
+                                           ">",
+                                           "()",
+                                           "[]",
+                                           "{}",
+                                           ",",
+                                           ":",
+                                           ";",
+                                           "@",
+                                           "#",
+                                           "$",
+                                           "+="};
 
 constexpr std::array<Categories, 256> categories() {
   std::array<Categories, 256> out{};
   uint32_t n = 0;
-  for (const char* group : kAlone) {
+  for (const char* group : kCategoryGroups) {
     for (const char* c = group; *c; ++c) out[static_cast<uint8_t>(*c)] = 1u << n;
     ++n;
   }
   for (int b = 0; b < 128; ++b)
     if (!out[b]) out[b] = 1u << n;
-  for (int b = 128; b < 256; ++b) out[b] = kWide | kBlank;
+  for (int b = 128; b < 256; ++b) out[b] = kWideCharacter | kBlank;
   return out;
 }
-static_assert(std::size(kAlone) < 29);
+static_assert(std::size(kCategoryGroups) < 29);
 // Bytes from 128 on that the reader or blank() treats otherwise than the byte before. wide() tries only
 // these and the bytes at which the regex's classes change.
 constexpr std::array<bool, 128> apart() {
@@ -173,22 +173,22 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
     if (byte < 0x80)
       own[i] = kCategories[byte];
     else if (reader[i] == kBetween)
-      own[i] = blank(begun[i]) ? kBlank : kWide;
+      own[i] = blank(begun[i]) ? kBlank : kWideCharacter;
     else if (!trie.tokens(i).empty())
       // The token ends inside a character. Any such beginning can be completed to characters that are
       // no blanks, so it counts as one of those.
-      own[i] = kWide;
+      own[i] = kWideCharacter;
   }
   // Upwards from the leaves. Bytes that are not UTF-8 stay so for each node above them. A node inside a
-  // character is no place to begin, so it is kBroken as well.
+  // character is no place to begin, so it is kMalformed as well.
   std::vector<bool> bad(trie.size(), false);
   for (uint32_t i = trie.size(); i-- > 1;) {
     bad[i] = bad[i] || reader[i] == kBad;
     if (bad[i]) bad[parents[i]] = true;
-    out[parents[i]] |= own[i] | (out[i] & ~kBroken);
-    if (bad[i] || reader[i] != kBetween) out[i] |= kBroken;
+    out[parents[i]] |= own[i] | (out[i] & ~kMalformed);
+    if (bad[i] || reader[i] != kBetween) out[i] |= kMalformed;
   }
-  if (bad[0]) out[0] |= kBroken;
+  if (bad[0]) out[0] |= kMalformed;
   return out;
 }
 
@@ -202,7 +202,7 @@ bool Loops::stops(uint32_t from, uint32_t state) const {
 Categories Loops::alive(uint32_t state) {
   if (alive_.size() <= state) alive_.resize(state + 1, kUnknown);
   if (alive_[state] != kUnknown) return alive_[state];
-  Categories out = kUnknown & ~(kBroken | kWide | kBlank);
+  Categories out = kUnknown & ~(kMalformed | kWideCharacter | kBlank);
   const ClassMap& classes = table_.classes(state);
   std::array<int8_t, 256> stopped;
   stopped.fill(-1);
@@ -217,7 +217,7 @@ Categories Loops::alive(uint32_t state) {
 
 // The categories all of whose bytes lead back to the state.
 Categories Loops::loop(uint32_t state) {
-  Categories out = kUnknown & ~(kBroken | kWide | kBlank);
+  Categories out = kUnknown & ~(kMalformed | kWideCharacter | kBlank);
   for (int b = 0; b < 128; ++b)
     if (table_.next(state, static_cast<uint8_t>(b)) != state) out &= ~kCategories[b];
   return out;
@@ -284,7 +284,7 @@ void Loops::wide(Closed& closed) {
   std::vector<Place> todo, seen;
   for (uint32_t s : closed.states) todo.push_back({kBetween, s, 0});
   closed.wide_known = true;
-  closed.wide = kWide | kBlank;
+  closed.wide = kWideCharacter | kBlank;
   while (!todo.empty() && closed.wide) {
     const Place p = todo.back();
     todo.pop_back();
@@ -300,12 +300,12 @@ void Loops::wide(Closed& closed) {
                                                   : 0;
       if (next == kBetween) {
         if (std::find(closed.states.begin(), closed.states.end(), to) == closed.states.end())
-          closed.wide &= ~(blank(bytes) ? kBlank : kWide);
+          closed.wide &= ~(blank(bytes) ? kBlank : kWideCharacter);
         continue;
       }
       const bool may = begins_blank(bytes);
       if (to == WalkTable::kDead || table_.ends(to)) {
-        closed.wide &= may ? 0 : ~kWide;
+        closed.wide &= may ? 0 : ~kWideCharacter;
         continue;
       }
       const Place place{next, to, may ? bytes : 0};

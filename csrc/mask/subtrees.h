@@ -29,9 +29,9 @@ using Categories = uint32_t;
 // A blank beyond ASCII (such as U+00A0), which \s and \S tell from other characters.
 constexpr Categories kBlank = 1u << 29;
 // Another character beyond ASCII; all of them are well-formed UTF-8.
-constexpr Categories kWide = 1u << 30;
+constexpr Categories kWideCharacter = 1u << 30;
 // Bytes that are not UTF-8, or the node stands inside a character.
-constexpr Categories kBroken = 1u << 31;
+constexpr Categories kMalformed = 1u << 31;
 // The category of a byte, as a set of one.
 Categories category(uint8_t byte);
 // For each node: the categories of the bytes below it, without its own byte.
@@ -56,12 +56,12 @@ class Loops {
   // in `open`, the categories of bytes that may follow the end.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
-    if (below & kBroken) return false;
+    if (below & kMalformed) return false;
     if (of_.size() <= state) of_.resize(state + 1, kUnknown);
     if (of_[state] == kUnknown) ask(state);
     if (of_[state] == kNothing) return false;
     Closed& c = closed_[of_[state]];
-    const Categories beyond = below & (kWide | kBlank);
+    const Categories beyond = below & (kWideCharacter | kBlank);
     if (below & ~(c.ascii | beyond) || (c.ends && below & open)) return false;
     if (!beyond) return true;
     if (!c.wide_known) wide(c);

@@ -10,18 +10,17 @@
 namespace structgen {
 
 namespace {
-constexpr char kMark = static_cast<char>(0xFF);
 // From so many tokens on, a walk of all tokens takes too long for a first mask, so the runs are made
 // with the vocabulary.
-constexpr uint32_t kLarge = 1u << 18;
+constexpr uint32_t kLargeVocabulary = 1u << 18;
 // Bytes that UTF-8 does not use and that have a meaning of their own here.
-constexpr char kNoText[] = {static_cast<char>(kEdge), kMark, 0};
+constexpr char kReservedBytes[] = {static_cast<char>(kEdge), static_cast<char>(Vocabulary::kSpecialByte), 0};
 }  // namespace
 
 std::string Vocabulary::special_path(TokenId t) {
   const uint32_t n = static_cast<uint32_t>(t);
-  return {kMark, static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
-          static_cast<char>(n)};
+  return {static_cast<char>(kSpecialByte), static_cast<char>(n >> 24), static_cast<char>(n >> 16),
+          static_cast<char>(n >> 8), static_cast<char>(n)};
 }
 
 Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
@@ -57,7 +56,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
       const std::string path = special_path(id);
       text.insert(text.end(), path.begin(), path.end());
     } else if (tokens[i].size() <= kLongestToken &&
-               tokens[i].find_first_of(kNoText) == std::string_view::npos) {
+               tokens[i].find_first_of(kReservedBytes) == std::string_view::npos) {
       // Once the long tokens together exceed the limit, every further long token is left out.
       if (tokens[i].size() > kLong && (long_text += tokens[i].size()) > kLongTogether) continue;
       text.insert(text.end(), tokens[i].begin(), tokens[i].end());
@@ -88,7 +87,7 @@ void Vocabulary::look_for_bytes() {
   complete_ = true;
   for (int b = 0; b < 256; ++b)
     complete_ = complete_ && (!in_texts(b) || single_.has(static_cast<uint8_t>(b)));
-  if (size() >= kLarge) runs_->prepare();
+  if (size() >= kLargeVocabulary) runs_->prepare();
 }
 
 std::string Vocabulary::missing() const {

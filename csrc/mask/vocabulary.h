@@ -87,6 +87,8 @@ class Vocabulary {
     if (t < 0 || static_cast<uint32_t>(t) >= size()) return {};
     return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
   }
+  // The first byte of special_path(). No text of UTF-8 contains it.
+  static constexpr uint8_t kSpecialByte = 0xFF;
   static std::string special_path(TokenId t);
   const std::vector<TokenId>& eos() const { return eos_; }
   const std::vector<TokenId>& special() const { return special_; }

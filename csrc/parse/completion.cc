@@ -55,7 +55,7 @@ namespace {
 constexpr uint64_t kMaxSteps = 2'000;
 // The most bytes of one text.
 constexpr uint32_t kMaxText = 200'000;
-constexpr const char* kNoText = "no text was found of what is too much to tell";
+constexpr const char* kNotFound = "no text was found of what is too much to tell";
 constexpr uint32_t kClean = 0xFFFFFFFFu;
 // The work of one search for a text that is as short as the best one: half a millisecond.
 constexpr int64_t kTieWork = 5'000;
@@ -97,7 +97,7 @@ const std::string& Completion::shortest(RegexId r) {
   if (known != regexes_.end()) return known->second;
   if (parser_.regexes().node(r).shortest > kMaxText)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
-  if (unknown_.contains(r.v)) throw Error(ErrorKind::kSchemaTooComplex, kNoText);
+  if (unknown_.contains(r.v)) throw Error(ErrorKind::kSchemaTooComplex, kNotFound);
   std::string text;
   bool found = false;
   try {
@@ -122,7 +122,7 @@ const std::string& Completion::shortest(RegexId r) {
     if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
     throw;
   }
-  if (!found) throw Error(ErrorKind::kBudgetExceeded, kNoText);
+  if (!found) throw Error(ErrorKind::kBudgetExceeded, kNotFound);
   const auto it = regexes_.emplace(r.v, std::move(text)).first;
   bytes_ += size_of(it->second);
   return it->second;

@@ -54,7 +54,7 @@ constexpr uint32_t kOpen = Lengths::kFar + 1;
 // The number of bytes of an escape such as \u0041.
 constexpr uint32_t kEscaped = 6;
 // A text that ends within an escape needs at most so many bytes more: two escapes, for a surrogate pair.
-constexpr uint32_t kSpelled = 12;
+constexpr uint32_t kEscapePair = 12;
 // One question looks at no more rules than this. An object has a rule for each property.
 constexpr uint32_t kSteps = 5'000;
 // Derivatives of one regex that are looked at, and the work of that: half a millisecond.
@@ -117,7 +117,7 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
   const LiteralTable& table = parser_.regexes().tables().table(set.table);
   std::size_t most = 0;
   for (uint32_t i = set.lo; i < set.hi; ++i) most = std::max(most, table.texts[i].size());
-  return sum(times(most - std::min<std::size_t>(most, set.depth), kEscaped), kSpelled);
+  return sum(times(most - std::min<std::size_t>(most, set.depth), kEscaped), kEscapePair);
 }
 
 // Two forms of intersections.

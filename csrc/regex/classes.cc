@@ -5,7 +5,7 @@
 namespace structgen {
 
 namespace {
-constexpr int kFew = 4;
+constexpr int kSingleBytes = 4;
 // The rank of a byte in searches for a witness: the closing quote of a JSON string first, then letters
 // and digits, then the rest. Escapes and multi-byte characters come last, because they multiply the
 // states.
@@ -83,7 +83,7 @@ const ClassMap* ClassMaps::of_byte(uint8_t b) {
 
 // Of few bytes, as a product of partitions that are known: to number 256 bytes takes longer.
 const ClassMap* ClassMaps::each(const ByteSet& set) {
-  if (set.count() <= kFew) {
+  if (set.count() <= kSingleBytes) {
     const ClassMap* out = one_;
     set.for_each([&](uint8_t b) { out = product(out, of_byte(b)); });
     return out;

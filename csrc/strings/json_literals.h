@@ -3,7 +3,7 @@
 // In: a state of a set, and a byte. Out: the next state. Cost: two binary searches in the strings that
 // are left. `LiteralSet::escape` says where inside of an escape the reader is; 0 is outside. A
 // character that is escaped in part stands for a range of code points: behind `\u00` for U+0000 to
-// U+00FF. So the strings that are left stay a range of the table, too.
+// U+00FF. Those strings too are a range of the sorted table.
 #pragma once
 
 #include <cstdint>

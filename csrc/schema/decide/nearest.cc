@@ -187,8 +187,8 @@ Offers Objects::useful(ObjectId s) {
         return true;
     return false;
   };
-  // Members are free in their order, so one that meets the first unmet count may come first. If keys
-  // have an order it may have to wait for another one; then all offers are tried.
+  // If keys have no order, a member that meets the first unmet count may come first. If they have one,
+  // another member may have to come before it, so all offers are tried.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

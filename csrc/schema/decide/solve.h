@@ -72,8 +72,8 @@ class Solver {
   // Separates the conditions of a formula on strings (content.cc).
   Contents contents(TypedId p);
   // Tells that every string must satisfy `texts` because of how strings are written here: no string of
-  // an element holds the mark that closes it. Beside JSON content this condition is met by construction
-  // (content.cc).
+  // an element holds the mark that closes it. Where strings hold JSON text, the grammar of that text
+  // already keeps the condition (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
   // True if the empty object or array satisfies p, so that no further member or item is needed.

@@ -36,9 +36,8 @@ bool Solver::plainly_nonempty(ValueId v) {
     // The empty object or array satisfies it.
     if (row.closes) continue;
     if (!row.about) return false;
-    const bool alone =
-        row.family == Family::kNumber ||
-        (row.family == Family::kText && structgen::plainly_nonempty(formulas_, FormulaSpace::of_its_kind(k)));
+    const bool alone = (row.family == Family::kNumber || row.family == Family::kText) &&
+                       structgen::plainly_nonempty(formulas_, FormulaSpace::of_its_kind(k));
     conditions[static_cast<int>(*row.about)] += alone ? 1 : 2;
   }
   for (int k = 0; k < kKinds; ++k)

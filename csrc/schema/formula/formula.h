@@ -221,10 +221,6 @@ class FormulaSpace {
   RegionId region_and(std::vector<RegionId> kids);
   RegionId region_or(std::vector<RegionId> kids);
   const Region& region(RegionId r) const { return regions_[r.v]; }
-  bool is_name(RegionId r, NameId n) const {
-    const Region& x = regions_[r.v];
-    return x.kind == Region::kNames && x.names.size() == 1 && x.names[0] == n;
-  }
 
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;

@@ -114,7 +114,7 @@ struct OpRow {
   uint32_t has = 0;
 };
 
-// Recipe, keyword 4, with an atom of its own: a row.
+// Recipe, keyword 4, with an atom of its own: its name in Op above, and a row.
 inline constexpr auto kOps = [] {
   using enum Op;
   using F = Family;

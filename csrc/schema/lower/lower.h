@@ -61,10 +61,10 @@ class Lowering {
 
  private:
   ValueId node_of(const Loc& l);
-  // Each lower_X appends one conjunct for each keyword of its group that the object has.
   ValueId broken_reference(Loc at, JsonRef text);
-  using Conjuncts = SmallVector<ValueId, 32>;
   ValueId lower_object(const Loc& at);
+  // Each lower_X appends one conjunct for each keyword of its group that the object has.
+  using Conjuncts = SmallVector<ValueId, 32>;
   void lower_types(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_logic(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_numbers(const Loc& at, const Keywords& o, Conjuncts& out);

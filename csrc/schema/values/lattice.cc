@@ -17,7 +17,7 @@ namespace structgen {
 namespace {
 
 // At most so many multiples are tried, and at most so many may be found.
-constexpr int64_t kTried = 4096;
+constexpr int64_t kTriedMultiples = 4096;
 constexpr std::size_t kFound = 256;
 // The largest absolute value, in units. A product of a step and a quotient stays below 2^63.
 constexpr int64_t kLargest = 1'000'000'000'000'000;
@@ -188,7 +188,7 @@ bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out)
   if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
   const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
   // One multiple beyond each end is tried as well, because the division rounds toward zero.
-  if (high / step - low / step > kTried) return false;
+  if (high / step - low / step > kTriedMultiples) return false;
   for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
     if (!scaled.satisfies(p, k * step, false)) continue;
     if (out.size() == kFound) return false;

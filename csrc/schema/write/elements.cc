@@ -36,7 +36,7 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
 namespace {
 
 // If at most so many names are on offer, each of them has an alternative of its own.
-constexpr std::size_t kListed = 500;
+constexpr std::size_t kApartInElements = 500;
 
 // An ECMA pattern that finds any of the texts, with special characters escaped.
 std::string found_in(const std::vector<std::string>& texts, const std::vector<std::string>& more) {
@@ -187,14 +187,14 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
   // So many alternatives would slow every step of the parse state down. The key is captured and looked
   // up instead.
-  if (count > kListed) {
+  if (count > kApartInElements) {
     std::vector<std::string> names;
     for (PlanNameId i; i.v < plan.names.size(); ++i.v)
       if (has_bit(offers.names, i)) names.push_back(plan.texts[i.v]);
     begin({Symbol::capture(), Symbol::terminal(regexes_.cat(keys_->any_of(names), marks.middle)),
            call({kListedElement, r.object()})});
   }
-  for (PlanNameId i; i.v < plan.names.size() && count <= kListed; ++i.v) {
+  for (PlanNameId i; i.v < plan.names.size() && count <= kApartInElements; ++i.v) {
     if (!has_bit(offers.names, i)) continue;
     const RegexId parts[] = {before, keys_->one(plan.texts[i.v]), marks.middle};
     out.add({Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))),

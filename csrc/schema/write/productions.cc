@@ -57,9 +57,9 @@ constexpr uint32_t kGapLimit = 32;
 // A text may stand inside of at most so many strings. A quote inside of five strings takes 32 bytes.
 constexpr uint32_t kMostInside = 5;
 // Inside of a string at most so many names have an alternative each.
-constexpr std::size_t kApart = 64;
+constexpr std::size_t kApartInString = 64;
 // An error quotes at most so many bytes of a pattern.
-constexpr std::size_t kShown = 80;
+constexpr std::size_t kQuotedBytes = 80;
 // How the three constants are written in JSON and in Python.
 constexpr std::pair<Kind, std::array<std::string_view, 2>> kConstants[] = {
     {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
@@ -96,7 +96,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     case JsonLayout::kPattern: {
       ByteSet blank;
       for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
-      const std::string shown = "whitespace '" + layout_.pattern.substr(0, kShown) + "'";
+      const std::string shown = "whitespace '" + layout_.pattern.substr(0, kQuotedBytes) + "'";
       try {
         gap_ = lower(regexes_, parse_pattern(layout_.pattern), Match::kFull);
       } catch (const Error& e) {
@@ -614,7 +614,7 @@ void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
 // The keys: names on offer as one literal set, and a captured terminal for each class.
 void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
   Bits names = offers.names;
-  if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApart)) {
+  if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApartInString)) {
     // Some names have spellings that are excluded, and a label belongs to a whole table, so those names
     // are taken out of it. Inside a string each name is apart: a spelled table is no literal set any
     // more, and holes/ rely on literal sets.
