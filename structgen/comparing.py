@@ -120,9 +120,8 @@ def contains(wide: Any, narrow: Any, **options: Any) -> Containment:
 
     Args:
         wide, narrow: a JSON Schema (dict, boolean, JSON text), a Python type, an `re.Pattern`, a `Condition`,
-            a `CompiledGrammar` or a `Template`. Two schemas are compared by values; anything else by its
-            texts, and a schema's texts are those of its grammar (as `sg.generate` writes JSON, if it is not
-            compiled yet).
+            a `CompiledGrammar` or a `Template`. Two schemas are compared by values; all others by
+            texts. The texts of a schema that is not compiled yet are those that `sg.generate` may write.
         options: `draft`, `registry` and `formats` of schemas, as in `JsonOptions`.
 
     Source: containment as emptiness of a difference; the walk is the product construction over parse states.

@@ -50,7 +50,11 @@ def names() -> list[str]:
 
 
 def load(name: str) -> LibraryGrammar:
-    """GrammarError: there is no such grammar."""
+    """The grammar of that name, with its cases.
+
+    Raises:
+        GrammarError: the library has none of that name.
+    """
     for dialect in ("lark", "gbnf"):
         path = folder() / f"{name}.{dialect}"
         if name in names() and path.is_file():

@@ -704,8 +704,8 @@ def _said(name: str, bound: Any) -> str:
 def _seconds(name: str, limit: datetime.datetime, step: int) -> datetime.datetime:
     """The whole second that stands for a bound.
 
-    Above a lower bound lie this second and all its fractions. Below an upper bound lies this second without
-    them.
+    For a lower bound: this second with all its fractions lies above `limit`. For an upper bound: this second
+    without a fraction lies below it.
     """
     second = limit.replace(microsecond=0)
     if name in ("gt", "ge"):

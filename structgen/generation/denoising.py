@@ -119,7 +119,7 @@ def _distribution(logits: npt.NDArray[np.float32], temperature: float, mask: int
 
 
 class _Filler:
-    """Fills slots of a canvas, and counts."""
+    """Fills slots of a canvas. Counts its questions, the refused tokens and those that nobody can tell."""
 
     def __init__(self, canvas: Canvas, greedy: bool, chance: Chance) -> None:
         self.canvas = canvas

@@ -247,8 +247,8 @@ def _written(
     """Writes a middle, which is also one JSON value if `value` is given.
 
     A middle alone might go on behind the value with further members, if the rest of the document allows them.
-    So a second matcher reads one value, and a token needs both. That is decided token by token. If a schema
-    asks for more members because of the value that was written, no token is left, and that is an error.
+    So a second matcher reads one value, and each token has to be allowed by both. A schema may ask for more
+    members because of the value that was written. Then no token is allowed, and the call raises an error.
 
     Returns:
         The tokens, and the model's log-probability of them and the end.

@@ -115,7 +115,7 @@ class Text:
 
     @property
     def drawn_alone(self) -> bool:
-        """Whether a step needs only a draw from the row, and the draw only the temperature."""
+        """Whether each step is one draw at a temperature, of which nobody asks for more than the token."""
         how = self.sampling
         watched = bool(self.tops) or self.seen is not None or self.trace is not None
         return how.plain and how.top_k is None and how.top_p is None and not watched

@@ -57,7 +57,7 @@ class SpeculativeRun:
         self._pairs: list[tuple[Text, Row]] = []
         for text in texts:
             row = Row(start, text.matcher, text.noise, text.room, text.budget, grammar, prompt)
-            if text.stream.stops:  # else unset: an end that nobody watches may cost no forward
+            if text.stream.stops:  # without it the engine may end a text without a forward
                 row.on_tokens = self._stopper(text)
             self._pairs.append((text, row))
         self._engine.add_alike([row for _, row in self._pairs])

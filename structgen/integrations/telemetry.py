@@ -6,9 +6,9 @@ metrics. Cost: about a microsecond a mask, and two more where metrics are kept. 
 
 **Prometheus.** The counters join prometheus-client's default registry where the host has imported that
 package, or has set `PROMETHEUS_MULTIPROC_DIR`, which lets one process show the metrics of others. SGLang sets
-it; vLLM sets it where it runs several API servers. With one, vLLM shows the process of its API server alone,
-and that process calls `gather`: each engine then writes its counters to a file, and the API server's registry
-sums the files of its engines.
+this variable; vLLM sets it where it runs several API servers. With one, vLLM shows the process of its API
+server alone, and that process calls `gather`: each engine then writes its counters to a file, and the API
+server's registry sums the files of its engines.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Enters: a model, the log-probabilities of an answer's tokens. Leaves: a sentence
 
 A model that knows its own limit has `least_logprob`, a mean natural log-probability per token of the answer,
 before the mask, the end's token included. Few answers to requests that it was trained for lie below; most of
-those to others do. The limit is measured on greedy answers to requests in the form of its training
-(`training/outside/calibrate.py`, whose figures the model card has), so it says nothing about others.
+those to others do. `training/outside/calibrate.py` measures the limit on greedy answers to requests in the
+form of the training, so the limit says nothing about other forms. The model card has the figures.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class TransformersLM(PrefixTreeLM):
 
     @property
     def runs_here(self) -> bool:
-        """Whether forwards compute in the caller's thread. Its clock then measures their cost."""
+        """Whether forwards compute in the caller's thread. The caller's clock then times them."""
         return bool(self.model.device.type == "cpu")
 
     def threads(self) -> AbstractContextManager[None]:

@@ -3,8 +3,9 @@
 Enters: a `Prefix` (token ids and the bytes they spell). Leaves: a natural-log weight; -inf forbids.
 Cost: an implementation's own; the samplers ask once a prefix and in batches.
 
-The problem. A condition on whole texts (a test passes, a second model likes it) is no grammar. Asked only at
-the end, it throws finished texts away; asked on the way, it may forbid a text that would become fine.
+The problem. A condition on whole texts (a test passes, a second model likes it) is no grammar. A sampler
+that asks only at the end throws finished texts away. One that asks on the way may forbid a text that would
+become fine.
 
 The idea. A potential phi turns the target into  P(s) * 1[s in L] * phi.complete(s) / Z.  Three questions may
 be asked:
