@@ -1,12 +1,14 @@
-"""Holes in the texts of real schemas and of the library: what a middle costs to set up, and its masks.
+"""Holes in the texts of real schemas and of the library, and conditions on the texts: set-up and masks.
 
 In: MaskBench instances (`oracles.data`) and the library's texts, each cut at random. Out: milliseconds of
 processor time to set up a middle and to answer `can_complete`; microseconds of a mask along the true middle,
 first and known, beside those of the plain grammar at the same places; true middles that were refused; calls
-that were too much to tell. Cost: a few seconds for a hundred schemas at 131k tokens.
+that were too much to tell. With --conditions the same of each kind of condition, which the text meets, and
+the masks that may lack tokens. Cost: a few seconds for a hundred schemas at 131k tokens.
 
     python -m bench.infill --count 300
     python -m bench.infill --library
+    python -m bench.infill --conditions --count 500
 """
 
 from __future__ import annotations
@@ -65,12 +67,63 @@ def masks(matcher: sg.Matcher, text: bytes, mask: object, most: int = 40) -> lis
     return out
 
 
+# The conditions that are measured: each is met by the text that is read.
+CONDITIONS = {
+    "without": lambda text: sg.without("lamps" if b"lamps" not in text else "zebra"),
+    "containing": lambda text: sg.containing(text[len(text) // 2 :][:5]),
+    "max_bytes(120)": lambda text: sg.max_bytes(max(120, len(text))),
+    "max_bytes(n + 8)": lambda text: sg.max_bytes(len(text) + 8),
+    "min_bytes(n / 2)": lambda text: sg.min_bytes(len(text) // 2),
+    "from n / 2 to n + 200": lambda text: sg.min_bytes(len(text) // 2) & sg.max_bytes(len(text) + 200),
+    "without, max_bytes": lambda text: CONDITIONS["without"](text) & sg.max_bytes(len(text) + 8),
+}
+
+
+def conditions(cases: Iterator[tuple[str, sg.CompiledGrammar, bytes]], mask: object) -> None:
+    """One text a schema, and its masks at most 40 bytes far, with each condition and without one."""
+    found: dict[str, tuple[sg.CompiledGrammar, bytes]] = {}
+    for name, grammar, text in cases:
+        whole = grammar.matcher()
+        if name not in found and whole.accept_bytes(text) and whole.is_accepting():
+            found[name] = grammar, text
+    for what, made in {"no condition": None, **CONDITIONS}.items():
+        setup, first, known = list[float](), list[float](), list[float]()
+        counts: Counter[str] = Counter()
+        for grammar, text in found.values():
+            began = time.perf_counter()
+            try:
+                held = grammar & made(text) if made else grammar
+            except errors.StructgenError as error:
+                counts[f"compile: {type(error).__name__}"] += 1
+                continue
+            finally:
+                setup.append(1e3 * (time.perf_counter() - began))
+            try:
+                first += masks(held.matcher(), text, mask)
+                known += masks(held.matcher(), text, mask)
+            except errors.StructgenError as error:
+                counts[f"mask: {type(error).__name__}"] += 1
+                continue
+            matcher = held.matcher()
+            counts["texts read"] += matcher.accept_bytes(text) and matcher.is_accepting()
+            matcher = held.matcher()
+            for at in range(min(len(text), 40)):
+                matcher.fill_bitmask(mask)
+                counts["masks that may lack tokens"] += not matcher.mask_exact
+                matcher.accept_bytes(text[at : at + 1])
+        print(f"{what}: " + ", ".join(f"{n} {c}" for c, n in sorted(counts.items())))
+        line("  set-up", setup, "ms")
+        line("  first masks", first, "us")
+        line("  known masks", known, "us")
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=200, help="schemas")
     parser.add_argument("--order", default="schema", choices=("schema", "any"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--library", action="store_true", help="the library's grammars, a line each")
+    parser.add_argument("--conditions", action="store_true", help="conditions on whole texts, and no holes")
     options = parser.parse_args(arguments)
     data.require(*(() if options.library else ("maskbench",)))
     tokens = data.tekken()
@@ -79,6 +132,8 @@ def main(arguments: list[str] | None = None) -> None:
     mask = sg.allocate_bitmask(1, vocabulary.vocab_size)
     source = random.Random(options.seed)
     cases = texts_of_library(compiler) if options.library else schemas(compiler, options.count, options.order)
+    if options.conditions:
+        return conditions(cases, mask)
     setup: dict[str, list[float]] = {}
     decided: list[float] = []
     first: dict[str, list[float]] = {"middle": [], "plain": []}

@@ -359,7 +359,10 @@ class CompiledGrammar:
                 ``~`` make of them. It judges the bytes as they are written, blanks and escapes too.
 
         Costs: a rule for each rule of the grammar and each pair of states of the condition's automaton that
-        is met; words have a state a byte, `max_bytes` has one for each byte of the bound.
+        is met; words have a state a byte. `max_bytes` and `min_bytes`, alone or joined by ``&``, are counted
+        beside the states: a shortest completion, and a look at a mask's tokens near a bound. Under ``|`` and
+        ``~``, with ``Limits(on_limit="subset")``, over a vocabulary that lacks bytes, and where it is not
+        known which lengths a text can reach, they are a part of the automaton, with a state for each byte.
 
         Source: the intersection of a context-free language with a regular one (Bar-Hillel, Perles and Shamir,
         1961).
@@ -377,6 +380,11 @@ class CompiledGrammar:
             core = self._fresh().conditioned(condition._core())
         except UnsatisfiableCondition as error:
             raise self._refused(condition, error) from None
+        except (BudgetExceeded, SchemaTooComplex) as error:
+            error.args = (f"{error}; the condition is {condition!r}",)
+            if isinstance(error, SchemaTooComplex):
+                error.message = error.args[0]
+            raise
         out = CompiledGrammar(core, self.vocabulary, self._source, self._parse)
         out._condition = (self, condition)
         return out

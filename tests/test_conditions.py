@@ -7,6 +7,7 @@ is the beginning of one that is right.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import pickle
@@ -330,13 +331,13 @@ def test_what_does_not_meet_a_condition_is_explained() -> None:
 def test_items_that_have_to_be_equal_are_refused(schema) -> None:
     """Which of them could be written before the condition can no longer be met is not decided."""
     with pytest.raises(sg.errors.SchemaTooComplex, match="two items have to be equal"):
-        COMPILER.json_schema(schema, whitespace="compact") & sg.min_bytes(4)
+        COMPILER.json_schema(schema, whitespace="compact") & sg.without("x")
 
 
 def test_few_values_in_many_spellings_that_have_to_differ_are_refused() -> None:
     schema = {"type": "array", "items": {"enum": [[1], [2]]}, "uniqueItems": True}
     with pytest.raises(sg.errors.SchemaTooComplex, match="few values in many spellings"):
-        COMPILER.json_schema(schema) & sg.min_bytes(4)
+        COMPILER.json_schema(schema) & sg.without("x")
 
 
 def test_items_that_are_compared_against_enumeration() -> None:
@@ -427,3 +428,167 @@ def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(nam
     schema = {"properties": properties, "required": ["nb"], "additionalProperties": False, "type": "object"}
     matcher = COMPILER.json_schema(schema, whitespace="compact").matcher()
     assert matcher.accept_bytes(b'{"\\u') and matcher.shortest_completion() == b'006Eb":1}'
+
+
+def ranged(plain, least: int, most: int | None) -> sg.CompiledGrammar | None:
+    """None where no text is in the range."""
+    condition = sg.min_bytes(least) if most is None else sg.min_bytes(least) & sg.max_bytes(most)
+    try:
+        return plain & condition
+    except sg.UnsatisfiableCondition:
+        return None
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_masks_in_a_range_of_bytes_against_enumeration(dialect: str) -> None:
+    """A token is allowed exactly if some text of the range begins with it; along every prefix there is."""
+    every = ["".join(t).encode() for n in range(4) for t in itertools.product("abcABC", repeat=n)]
+    asked = parts = 0
+    for seed in range(300, 300 + harness.cases(60)):
+        plain = compiled(draw(Seeded(seed), dialect), dialect, COMPILER)
+        if plain is None:
+            continue
+        words = [t for t in every if harness.verdict(plain, t)]
+        source = random.Random(seed)
+        most = source.randint(0, 3)
+        least = source.choice([0, source.randint(0, most)])
+        right = [t for t in words if least <= len(t) <= most]
+        grammar = ranged(plain, least, most)
+        assert bool(right) == (grammar is not None), (seed, least, most)
+        if grammar is None:
+            continue
+        begun = {t[:n] for t in right for n in range(len(t) + 1)}
+        assert {t for t in every if harness.verdict(grammar, t)} == set(right), (seed, least, most)
+        for prefix in sorted(begun)[:40]:
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(prefix), (seed, prefix)
+            row = oracle.mask_of(matcher, END + 1)
+            wanted = [prefix + t in begun if t else prefix in right for t in TOKENS]
+            assert not any(a and not w for a, w in zip(row, wanted, strict=True)), (seed, prefix)
+            assert not matcher.mask_exact or row.tolist() == wanted, (seed, least, most, prefix)
+            asked, parts = asked + 1, parts + (not matcher.mask_exact)
+            if prefix not in right:
+                assert prefix + matcher.shortest_completion() in right, (seed, prefix)
+    assert asked > harness.cases(100) and parts <= asked // 20
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_at_least_so_many_bytes_against_the_product(dialect: str) -> None:
+    """The same texts by a pattern, which is a product of the grammar and an automaton."""
+    asked, parts, size = 0, 0, END + 1
+    for seed in range(500, 500 + harness.cases(40)):
+        plain = compiled(draw(Seeded(seed), dialect), dialect, COMPILER)
+        if plain is None:
+            continue
+        least = random.Random(seed).randint(1, 9)
+        grammar = ranged(plain, least, None)
+        try:
+            product = plain & sg.Regex(f"[ -~]{{{least},}}")
+        except sg.UnsatisfiableCondition:
+            assert grammar is None, (seed, least)
+            continue
+        except sg.BudgetExceeded:
+            continue
+        assert grammar is not None, (seed, least)
+        source = random.Random(seed)
+        one, two = grammar.matcher(), product.matcher()
+        for _ in range(12):
+            ours, theirs = oracle.mask_of(one, size), oracle.mask_of(two, size)
+            assert not (ours & ~theirs).any(), (seed, least)
+            assert not one.mask_exact or (ours == theirs).all(), (seed, least)
+            asked, parts = asked + 1, parts + (not one.mask_exact)
+            token = source.choice(ours.nonzero()[0].tolist())
+            assert one.accept_token(token) and two.accept_token(token)
+            if token == size - 1:
+                break
+    assert asked > harness.cases(40) and parts <= asked // 20
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_range_of_bytes_in_random_schemas(seed: int) -> None:
+    """Every text ends in the range, and refusals are proofs; forks, rollback and replays tell the same."""
+    source = random.Random(seed)
+    schema, spellings = any_schema(Seeded(seed + 700)), source.choice([{}, {"whitespace": "compact"}])
+    vocabulary = COMPILER.vocabulary
+    try:
+        plain = sg.Compiler(vocabulary).json_schema(schema, **spellings)
+        shortest = len(plain.matcher().shortest_completion())
+        most = shortest + source.choice([0, 1, 3, 10, 40, 200])
+        least = source.choice([0, 0, shortest + 1, most])
+        grammar = ranged(plain, least, most)
+        if grammar is None:
+            return
+        uncached = ranged(sg.Compiler(vocabulary, cache=False).json_schema(schema, **spellings), least, most)
+    except (sg.UnsatisfiableSchema, sg.BudgetExceeded, sg.SchemaTooComplex):
+        return
+    matcher, beside, read = grammar.matcher(), plain.matcher(), []
+    for _ in range(most + 1):
+        row = oracle.mask_of(matcher, END + 1)
+        exact = matcher.mask_exact
+        fresh = uncached.matcher()
+        assert fresh.accept_tokens(read) and (oracle.mask_of(fresh, END + 1) == row).all()
+        fork = matcher.fork()
+        draft = [int(t) for t in source.sample(row.nonzero()[0].tolist(), 1)]
+        assert fork.validate_tokens(draft) == 1 and fork.accept_tokens(draft)
+        fork.rollback(1)
+        assert (oracle.mask_of(fork, END + 1) == row).all() and fork._core.state == matcher._core.state
+        used = sum(len(TOKENS[t]) for t in read)
+        for token in (oracle.mask_of(beside, END + 1) & ~row).nonzero()[0][:20].tolist():
+            assert not matcher.accept_token(token)
+            after = beside.fork()
+            if token != END and exact and least == 0 and after.accept_token(token):
+                with contextlib.suppress(sg.BudgetExceeded):
+                    assert used + len(TOKENS[token]) + len(after.shortest_completion()) > most
+        if draft[0] == END:
+            assert least <= used <= most
+            break
+        whole = b"".join(TOKENS[t] for t in read) + matcher.shortest_completion()
+        assert harness.verdict(plain, whole) and least <= len(whole) <= most
+        assert matcher.accept_token(draft[0]) and beside.accept_token(draft[0])
+        read += draft
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_range_of_bytes_beside_a_budget_of_tokens(seed: int) -> None:
+    source = random.Random(seed)
+    try:
+        plain = COMPILER.json_schema(any_schema(Seeded(seed + 900)))
+        shortest = len(plain.matcher().shortest_completion())
+        grammar = ranged(plain, source.choice([0, shortest + 5]), shortest + source.choice([5, 30]))
+    except (sg.UnsatisfiableSchema, sg.BudgetExceeded, sg.SchemaTooComplex):
+        return
+    if grammar is None:
+        return
+    matcher = grammar.matcher()
+    left = matcher.tokens_needed() + source.choice([0, 2, 10])
+    while not matcher.is_terminated:
+        row = oracle.mask_of(matcher, END + 1, left)
+        assert row.any() and left > 0
+        assert matcher.accept_token(int(source.choice(row.nonzero()[0].tolist())))
+        left -= 1
+
+
+def test_a_range_of_bytes_in_an_open_object() -> None:
+    """The product had a copy of the grammar for each byte, and took more work than there was."""
+    plain = COMPILER.json_schema(OPEN)
+    grammar = plain & sg.max_bytes(4000) & sg.min_bytes(2000)
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes('{"name":"x"') and not matcher.accept_bytes("}")
+    assert not oracle.mask_of(matcher, END + 1)[ord("}")]
+    text = b'{"name":"x"' + matcher.shortest_completion()
+    assert len(text) == 2000 and harness.verdict(grammar, text)
+    assert not harness.verdict(grammar, b'{"name":"' + b"x" * 4000 + b'"}')
+    assert (COMPILER.regex("[ab]*") & sg.max_bytes(2)).matcher().forced_bytes() == b""
+    assert (COMPILER.regex("a(bc|d)") & sg.max_bytes(2)).matcher().forced_bytes() == b"ad"
+    assert sg.count(COMPILER.regex("[ab]*c?") & sg.max_bytes(3) & sg.min_bytes(2)) == 4 + 2 + 8 + 4
+    held = COMPILER.regex("[ab]*c") & sg.max_bytes(3)
+    assert harness.verdict(held.infill("a", "c"), b"b") and not harness.verdict(held.infill("a", "c"), b"bb")
+    assert held.can_complete(["aa", sg.Gap(), "bc"]).verdict is False
+    assert held.canvas(2).text(held.canvas(2).complete()) == b"c"
+    assert harness.verdict(pickle.loads(pickle.dumps(grammar)), text)
+
+
+def test_what_is_too_much_to_tell_names_the_condition() -> None:
+    tight = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(mask=1))
+    with pytest.raises(sg.BudgetExceeded, match=r"Limits\(mask=...\); the condition is containing\('x'\)"):
+        tight.json_schema({"properties": {f"k{i}": OPEN for i in range(300)}}) & sg.containing("x")

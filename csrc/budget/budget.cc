@@ -133,7 +133,10 @@ Finish Budget::spelled(StateId s) {
     // A part that was omitted for one text need not be the part omitted for another, so the completion
     // is checked.
     if (omits() && !completes(s, text)) return;
-    if (const Finish found = cut(text, Finish::kOwn); found.tokens < best.tokens) best = found;
+    // A text that has to keep a range of bytes takes the fewest bytes.
+    if (const Finish found = cut(text, Finish::kOwn);
+        found.tokens < best.tokens || written_.whole.most < kEndless)
+      best = found;
   });
   if (!own && best.tokens == kTooMany) std::move(own).value();
   return best;
@@ -438,6 +441,14 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
 // from the lower bound up are tried until one suffices or is undecided.
 Budget::Bounds Budget::bounds(bool search) {
   const StateId s = here();
+  // A text with fewer tokens may have more bytes.
+  if (!written_.any()) {
+    const std::size_t now = written_.bytes, missing = std::max(now, written_.whole.least) - now;
+    const bool ends = parser().state(s).accepting && missing == 0;
+    const bool grows = missing > 0 && shortest_bytes(s).bytes < missing;
+    return {ends ? std::size_t{1} : 2,
+            grows ? std::max<std::size_t>(all_.growth.of(all_.masks.blind(s)), missing) + 1 : needed(s)};
+  }
   const auto known = all_.bounds.find(s.v);
   if (search && known != all_.bounds.end() && !omits()) return known->second;
   std::size_t enough = needed(s);
@@ -470,6 +481,7 @@ Budget::Bounds Budget::bounds(bool search) {
 // Whether the mask before this state would have had the token that leads here, without making that
 // mask; nothing where only the mask knows.
 std::optional<bool> Budget::fits(std::size_t budget) {
+  if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
   if (n > 0 && !all_.limits) {
     if (tokens_[n - 1] < 0) return std::nullopt;
@@ -565,6 +577,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
 // Notes that no token of the current row needs more than `most`. If other captured texts lead to the
 // same blind state and allow no other tokens, the same holds for them.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
+  // For a range of bytes State::loose stays a bound in bytes.
+  if (written_.whole.most < kEndless) return;
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
   all_.parser.state(here()).loose.store(loose, std::memory_order_release);
   if (blind == here() || !all_.world.cache || all_.spelling) return;

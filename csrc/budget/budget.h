@@ -31,6 +31,7 @@
 #include "mask/fill.h"
 #include "mask/world.h"
 #include "parse/completion.h"
+#include "parse/growth.h"
 #include "parse/lengths.h"
 #include "parse/productions.h"
 #include "parse/state.h"
@@ -62,19 +63,34 @@ struct Finish {
   TokenId next = -1;
 };
 
+// How many bytes a whole text may have.
+struct ByteRange {
+  static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
+  std::size_t least = 0, most = kAny;
+  bool has(std::size_t n) const { return least <= n && n <= most; }
+};
+
+// A text that is being written: the range of the whole, and the bytes so far.
+struct ByteCount {
+  ByteRange whole;
+  std::size_t bytes = 0;
+  bool any() const { return whole.least <= bytes && whole.most == ByteRange::kAny; }
+};
+
 // What an epoch keeps for all budgets. Every entry is a function of a state, or of a state and a number
 // of tokens. So the entries make later answers quicker and never change one.
 struct Budgets {
   // `fast`: the mask of a state is the row of its matcher: masks are cached, the grammar limits no
   // tokens, and every byte is a token.
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
-          Lengths& bounds_in_bytes, bool limited, bool fast_rows)
+          Lengths& bounds_in_bytes, Growth& growing, bool limited, bool fast_rows)
       : world(of),
         parser(states),
         productions(rules),
         masks(builder),
         completion(shortest),
         lengths(bounds_in_bytes),
+        growth(growing),
         fast(fast_rows),
         cutter(world.vocabulary->trie()),
         targets(parser, masks, world.slices, *world.vocabulary),
@@ -88,8 +104,8 @@ struct Budgets {
   }
   std::size_t byte_size() const {
     return graph.byte_size() + exact_graph.byte_size() + cutter.byte_size() + shortest.size() * 56 +
-           (found.size() + sought.size()) * 200 + bounds.size() * 56 + (limits ? limits->byte_size() : 0) +
-           (spelling ? spelling->byte_size() : 0);
+           (found.size() + sought.size()) * 200 + bounds.size() * 56 + ranged_bytes +
+           (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
   }
   // The tokens that a search found, and the work that it took.
   struct Search {
@@ -104,6 +120,7 @@ struct Budgets {
   MaskBuilder& masks;
   Completion& completion;
   Lengths& lengths;
+  Growth& growth;
   const bool fast;
   Cutter cutter;
   // Keyed by state: what finish counts by a text or by bytes.
@@ -114,6 +131,15 @@ struct Budgets {
   std::unordered_map<uint64_t, Search> sought;
   // Keyed by state: the bounds that were asked for.
   std::unordered_map<uint32_t, TokenBounds> bounds;
+  // A row within a range of bytes, and the numbers of bytes so far for which it is the same.
+  struct Ranged {
+    std::size_t from, to;
+    bool exact;
+    std::vector<uint32_t> row;
+  };
+  // Keyed by state; and the bytes of the rows.
+  std::unordered_map<uint32_t, std::vector<Ranged>> ranged;
+  std::size_t ranged_bytes = 0;
   Targets targets;
   // The second graph keeps captured text.
   TokenGraph graph, exact_graph;
@@ -130,8 +156,10 @@ class Budget {
   using Bounds = TokenBounds;
   // `partial`: something was omitted from the grammar (base/effort.h). `past`: the states of the text;
   // the last of them is asked about. `tokens`: the tokens between them, -1 where a step was bytes.
-  Budget(Budgets& of, bool partial, std::span<const StateId> past, std::span<const TokenId> tokens)
-      : all_(of), partial_(partial), past_(past), tokens_(tokens) {
+  // `written`: of a grammar that counts bytes.
+  Budget(Budgets& of, bool partial, std::span<const StateId> past, std::span<const TokenId> tokens,
+         const ByteCount& written = {})
+      : all_(of), partial_(partial), past_(past), tokens_(tokens), written_(written) {
     all_.graph.trim();
     all_.exact_graph.trim();
   }
@@ -156,6 +184,17 @@ class Budget {
   // counted, and bound leaves those that a bound in bytes allows.
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
+  // Whether the text can be completed from s, which is `bytes` bytes behind the last state, within the
+  // range of bytes and at most so many tokens, the end token included. False: it cannot, or that was
+  // not found (exact()).
+  bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
+  // Takes out of a row the tokens behind which completable() is false. `free`: tokens of at most so many
+  // bytes certainly stay. A row that is empty afterwards has no token that is known to lead to an end.
+  void keep_range(uint32_t* row, std::size_t free, std::size_t tokens = kEndless);
+  // A text that completes the last state within the range; a shortest one where `least` is reached by
+  // any text, else one that is found byte by byte. Throws kBudgetExceeded where none is found.
+  std::string ranged_text();
+  static constexpr std::size_t kEndless = static_cast<std::size_t>(-1);
   // False if tokens may be missing from the rows made here, because it took too much work to judge some
   // of them.
   bool exact() const { return exact_; }
@@ -199,11 +238,21 @@ class Budget {
   std::size_t staying(StateId s);
   void keep_finished(uint32_t* row, std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
+  // `proved`: no shorter text completes the state. kFar: none is known.
+  struct Shortest {
+    std::size_t bytes;
+    bool proved;
+  };
+  Shortest shortest_bytes(StateId s);
+  void holds(std::size_t from, std::size_t to);
 
   Budgets& all_;
   const bool partial_;
   const std::span<const StateId> past_;
   const std::span<const TokenId> tokens_;
+  const ByteCount written_;
+  // The numbers of bytes so far for which every answer of completable() is the same.
+  std::size_t from_ = 0, to_ = kEndless;
   // Work left for states whose shortest text cannot be spelled, and the states already paid from it.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;

@@ -77,24 +77,29 @@ std::size_t Budget::Trial::by_way_of_run(StateId s) const {
   return std::min(most, kTooMany);
 }
 
+// Whether a token into s leaves enough.
+bool Budget::Trial::fits(StateId s, TokenId t) {
+  if (!ranged) return judged(s) <= budget;
+  return of.completable(s, of.vocabulary().bytes(t).size(), budget == kEndless ? budget : budget - 1);
+}
+
 // Whether fewer tokens may suffice once the text is known. With 2 tokens left only the end may follow,
 // so the text matters only if it decides what comes next.
 bool Budget::Trial::matters(StateId s) const {
-  if (budget == 2) return of.all_.parser.state(s).poisoned;
+  if (budget == 2 && !ranged) return of.all_.parser.state(s).poisoned;
   return of.all_.completion.text_matters(s);
 }
 
 // Judges tokens that lead to s. `blind`: s is without the text that was captured on the way.
 void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
-  const bool fits = judged(s) <= budget;
-  const bool unsure = !fits && blind && matters(s);
-  if (!fits && !unsure) return;
   for (TokenId t : tokens) {
     if (!asks(t)) continue;
-    if (fits)
+    if (fits(s, t))
       take(t);
-    else
+    else if (blind && matters(s))
       alike[s.v].push_back(t);
+    else if (!ranged)
+      return;
   }
 }
 
@@ -162,9 +167,9 @@ void Budget::Trial::judge_all(StateId from) {
           if (asks(t)) take(t);
       } else if (now.verdict == kAsk) {
         judge(tokens, now.state, now.blind);
-        if (last_needed <= budget)
+        if (!ranged && last_needed <= budget)
           met[to].verdict = kTake;
-        else if (!now.blind)
+        else if (!ranged && !now.blind)
           met[to].verdict = kRefuse;
       }
     }
@@ -198,6 +203,7 @@ bool Budget::Trial::judge_strings(StateId from) {
     }
     void done(Words tokens) { trial.done = std::move(tokens); }
     void whole(StateId inside, const Words& row) {
+      if (trial.ranged) return trial.whole_run(inside, row);
       trial.run_needed = trial.judged(inside);
       trial.run = trial.run_needed < kTooMany ? inside : Parser::dead();
       if (trial.run_needed <= trial.budget) {
@@ -210,6 +216,28 @@ bool Budget::Trial::judge_strings(StateId from) {
     }
   } judge{*this};
   return of.all_.targets.visit(from, false, judge);
+}
+
+// Tokens of a run that lead back into it differ in their length only: one question for each length, and
+// one pass over the row for lengths with one answer.
+void Budget::Trial::whole_run(StateId inside, const Words& row) {
+  const std::size_t longest = of.vocabulary().longest(), left = budget == kEndless ? budget : budget - 1;
+  for (std::size_t n = 1, end; n <= longest; n = end) {
+    const bool all = of.completable(inside, n, left);
+    for (end = n + 1; end <= longest && of.completable(inside, end, left) == all;) ++end;
+    if (!all && !matters(inside)) continue;
+    Words some = row;
+    const Words& upto = of.all_.world.at_most(end - 1);
+    for (uint32_t w = 0; w < row.size(); ++w) some[w] &= word(w) & upto[w];
+    if (n > 1) {
+      const Words& below = of.all_.world.at_most(n - 1);
+      for (uint32_t w = 0; w < row.size(); ++w) some[w] &= ~below[w];
+    }
+    if (all)
+      for (uint32_t w = 0; w < row.size(); ++w) keep[w] |= some[w];
+    else
+      for_each_token(some, [&](TokenId t) { alike[inside.v].push_back(t); });
+  }
 }
 
 // Tries the tokens whose text decides: each as it is, within kTrials, or by a completion that worked
@@ -226,6 +254,7 @@ void Budget::Trial::judge_texts() {
   std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
   // The completion of the text after the token that fits() looked at last.
   std::vector<TokenId> way;
+  std::size_t bytes = 0;
   const auto fits = [&](TokenId t) {
     if (trials++ >= kTrials) {
       of.exact_ = false;
@@ -235,8 +264,14 @@ void Budget::Trial::judge_texts() {
     for (char b : of.vocabulary().bytes(t)) s = of.all_.parser.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return false;
     way.clear();
-    if (budget == 2) return of.parser().state(s).accepting;
-    if (of.needed(s) + 1 > budget) return false;
+    if (ranged) {
+      if (!this->fits(s, t)) return false;
+      bytes = of.vocabulary().bytes(t).size();
+    } else if (budget == 2) {
+      return of.parser().state(s).accepting;
+    } else if (of.needed(s) + 1 > budget) {
+      return false;
+    }
     way = of.plan(s);
     return true;
   };
@@ -253,7 +288,8 @@ void Budget::Trial::judge_texts() {
     const std::string text = of.bytes_of(way);
     for (; i < tokens->size(); ++i) {
       const TokenId t = (*tokens)[i];
-      if ((!alike_asked && differs(of.vocabulary().bytes(t), text)) || fits(t)) take(t);
+      const bool as_long = !ranged || of.vocabulary().bytes(t).size() == bytes;
+      if ((!alike_asked && as_long && differs(of.vocabulary().bytes(t), text)) || fits(t)) take(t);
     }
   }
   for (TokenId t : alone)

@@ -28,8 +28,11 @@ namespace structgen {
 // The tokens of one mask that are looked at, and the verdicts.
 struct Budget::Trial {
   Budget& of;
-  Trial(Budget& asking, std::size_t tokens) : of(asking), budget(tokens) {}
+  // `ranged`: the bytes of the text are counted as well, so tokens into one state differ by their length.
+  Trial(Budget& asking, std::size_t tokens, bool in_range = false)
+      : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;
+  const bool ranged;
   // A row of the tokens that are asked for; null: all tokens that are shown.
   const uint32_t* open = nullptr;
   // A row of the tokens that fit; used with `open`.
@@ -64,6 +67,8 @@ struct Budget::Trial {
   }
 
   std::size_t judged(StateId s);
+  bool fits(StateId s, TokenId t);
+  void whole_run(StateId inside, const Words& row);
   std::size_t tokens_into(StateId s);
   std::size_t by_way_of_run(StateId s) const;
   bool matters(StateId s) const;

@@ -8,6 +8,7 @@
 #include "base/fork.h"
 #include "base/told.h"
 #include "base/work.h"
+#include "engine/holes.h"
 
 namespace structgen {
 
@@ -34,7 +35,7 @@ std::shared_ptr<Clouds> clouds_of(Grammar& g) {
 
 GrammarCanvas::GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots, std::string_view prefix,
                              bool open, TokenId pad)
-    : grammar_(std::move(grammar)) {
+    : grammar_(without_range(grammar)) {
   if (slots > kMostSlots)
     throw Error(ErrorKind::kValue, "a canvas has at most " + std::to_string(kMostSlots) + " slots, not " +
                                        std::to_string(slots));

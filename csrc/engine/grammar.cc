@@ -6,7 +6,11 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
                  std::vector<const SchemaSet*> report_of, int64_t mask_work,
                  std::vector<std::string> warnings, std::vector<std::string> captures, bool limited)
     : world_(std::move(world)),
-      productions_(std::move(productions)),
+      productions_(productions.release(),
+                   // The productions may be half changed by a thread that the fork left behind.
+                   [w = world_.get()](Productions* p) {
+                     if (!w->lock.lost()) delete p;
+                   }),
       start_rule_(start),
       report_of_(std::move(report_of)),
       warnings_(std::move(warnings)),
@@ -20,8 +24,26 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
   world_->kept.fetch_add(1, std::memory_order_relaxed);
 }
 
+Grammar::Grammar(std::shared_ptr<Grammar> of, const ByteRange& bytes)
+    : world_(of->world_),
+      of_any_length_(std::move(of)),
+      bytes_(bytes),
+      productions_(of_any_length_, of_any_length_->productions_.get()),
+      start_rule_(of_any_length_->start_rule_),
+      report_of_(of_any_length_->report_of_),
+      warnings_(of_any_length_->warnings_),
+      captures_(of_any_length_->captures_),
+      limited_(false),
+      mask_work_(of_any_length_->mask_work_) {
+  if (of_any_length_->groups_) set_groups(*of_any_length_->groups_);
+  open(0);
+  publish();
+  fresh_ = world_->published + published_all_;
+  world_->kept.fetch_add(1, std::memory_order_relaxed);
+}
+
 void Grammar::publish() {
-  const std::size_t now = productions_->byte_size() + (clouds_ ? clouds_->byte_size() : 0);
+  const std::size_t now = own_byte_size();
   // The unsigned difference wraps where the size shrank, and the sum is right again.
   world_->grammars.fetch_add(now - published_, std::memory_order_relaxed);
   published_ = now;
@@ -60,8 +82,6 @@ Allowance Grammar::completion_work() const {
 
 Grammar::~Grammar() {
   retire();
-  // The productions may be half changed by a thread that the fork left behind.
-  if (world_->lock.lost()) static_cast<void>(productions_.release());
   world_->grammars.fetch_sub(published_, std::memory_order_relaxed);
 }
 

@@ -17,6 +17,7 @@
 #include "mask/fill.h"
 #include "mask/world.h"
 #include "parse/completion.h"
+#include "parse/growth.h"
 #include "parse/lengths.h"
 #include "parse/productions.h"
 #include "parse/state.h"
@@ -33,12 +34,13 @@ struct Epoch {
         masks(parser, world.slices, *world.vocabulary),
         completion(parser, productions),
         lengths(parser, productions, completion, world.vocabulary->longest()),
+        growth(parser, productions, completion, lengths),
         fast(world.cache && !limited && world.vocabulary->complete()),
-        budgets(world, parser, productions, masks, completion, lengths, limited, fast) {}
+        budgets(world, parser, productions, masks, completion, lengths, growth, limited, fast) {}
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
-           lengths.byte_size() + budgets.byte_size();
+           lengths.byte_size() + growth.byte_size() + budgets.byte_size() + numbers.byte_size();
   }
   // Needs the world's lock. Adds the bytes allocated since the last call to the world's account.
   std::size_t publish() {
@@ -55,12 +57,18 @@ struct Epoch {
   MaskBuilder masks;
   Completion completion;
   Lengths lengths;
+  Growth growth;
   // The mask of a state is the row of its matcher: masks are cached, no limits on tokens, every byte is
   // a token.
   const bool fast;
   Budgets budgets;
   // The size in bytes at which the next epoch starts.
   std::size_t limit = 0;
+  // Needs the lock. The number of a state behind so many bytes, where the bytes of a text are counted.
+  uint32_t number(StateId s, std::size_t bytes) {
+    return numbers.emplace(uint64_t{s.v} << 32 | bytes, static_cast<uint32_t>(numbers.size())).first;
+  }
+  FlatMap<uint64_t, uint32_t> numbers;
 
  private:
   static uint64_t next_serial() {
@@ -76,6 +84,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
           std::vector<const SchemaSet*> report_of, int64_t mask_work, std::vector<std::string> warnings = {},
           std::vector<std::string> captures = {}, bool limited = false);
+  // Those texts of a grammar whose bytes are in a range. The productions are shared, states and masks are
+  // its own. The world's lock must be held.
+  Grammar(std::shared_ptr<Grammar> of, const ByteRange& bytes);
   ~Grammar();
 
   World& world() const { return *world_; }
@@ -122,6 +133,10 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   };
   void set_around(Around around) { around_ = std::make_unique<const Around>(std::move(around)); }
   const Around* around() const { return around_.get(); }
+  // The bytes that a whole text may have (engine/rows.cc counts them), and the grammar without that
+  // range; null: any number of bytes.
+  const ByteRange& bytes() const { return bytes_; }
+  const std::shared_ptr<Grammar>& of_any_length() const { return of_any_length_; }
   // True if some rule limits tokens.
   bool limited() const { return limited_; }
   StateId start() const { return start_; }
@@ -136,9 +151,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // Opens a new epoch.
   void rotate();
   void rotate_if_full();
-  std::size_t byte_size() const {
-    return epoch_->byte_size() + productions_->byte_size() + (clouds_ ? clouds_->byte_size() : 0);
-  }
+  std::size_t byte_size() const { return epoch_->byte_size() + own_byte_size(); }
   // Needs no lock. The grammar is no longer kept for its text. Returns how many grammars of its world
   // still are.
   std::size_t retire();
@@ -158,11 +171,18 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   void look_at_size(const Epoch& epoch, std::size_t more = 0);
 
  private:
+  // The bytes of its productions and clouds.
+  std::size_t own_byte_size() const {
+    return (of_any_length_ ? 0 : productions_->byte_size()) + (clouds_ ? clouds_->byte_size() : 0);
+  }
   void open(std::size_t least);
   // Adds the bytes allocated since the last call to the world's account.
   void publish();
   std::shared_ptr<World> world_;
-  std::unique_ptr<Productions> productions_;
+  // Null for a grammar without a range of bytes.
+  const std::shared_ptr<Grammar> of_any_length_;
+  const ByteRange bytes_;
+  std::shared_ptr<Productions> productions_;
   RuleId start_rule_;
   std::vector<const SchemaSet*> report_of_;
   std::vector<std::string> warnings_;

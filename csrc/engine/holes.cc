@@ -6,7 +6,8 @@
 //                    (holes/quotient.h)
 //     can_complete   fixed texts with gaps: facts over the whole path (holes/facts.h), then a text that
 //                    shows it
-//     conditioned    a grammar and a condition on the whole text: holes/product.h
+//     conditioned    a grammar and a condition on the whole text: holes/product.h; a range of bytes that must
+//                    hold is counted beside the states where its tokens can be told (budget/range.cc)
 //
 // Canvases, whose slots are filled in any order, are in holes/canvas.h.
 //
@@ -272,64 +273,88 @@ class Conditioned : public Product {
   std::shared_ptr<Grammar> grammar_;
 };
 
-// The condition as one regex over whole texts.
-RegexId regex_of(RegexArena& r, const std::vector<ConditionStep>& condition) {
-  std::vector<RegexId> stack;
+// A condition, or a part of it: texts of a regex with a range of bytes.
+struct Wanted {
+  std::optional<RegexId> regex;
+  ByteRange bytes;
+  // Both as one regex.
+  RegexId whole(RegexArena& r) const {
+    const RegexId all =
+        r.repeat(r.bytes(ByteSet::all()), count(bytes.least, kUnbounded - 1), count(bytes.most, kUnbounded));
+    return regex ? r.both(*regex, all) : all;
+  }
+  bool ranged() const { return bytes.least > 0 || bytes.most != ByteRange::kAny; }
+  static uint32_t count(std::size_t n, uint32_t most) {
+    return static_cast<uint32_t>(std::min<std::size_t>(n, most));
+  }
+};
+
+ByteRange both(const ByteRange& a, const ByteRange& b) {
+  return {std::max(a.least, b.least), std::min(a.most, b.most)};
+}
+
+// Ranges stay apart from regexes as long as all of them must hold.
+Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
+  std::vector<Wanted> stack;
   const auto pop = [&] {
     if (stack.empty())
       throw Error(ErrorKind::kValue, "the condition is incomplete: an operator lacks an operand");
-    const RegexId out = stack.back();
+    const Wanted out = stack.back();
     stack.pop_back();
     return out;
   };
-  const RegexId byte = r.bytes(ByteSet::all()), any = r.star(byte);
+  const RegexId any = r.star(r.bytes(ByteSet::all()));
   for (const ConditionStep& c : condition) {
     charge();
     switch (c.kind) {
       case ConditionStep::kRegex:
-        stack.push_back(lower(r, parse_pattern(c.texts.at(0), Flavor::kPython, true), Match::kFull));
+        stack.push_back({lower(r, parse_pattern(c.texts.at(0), Flavor::kPython, true), Match::kFull), {}});
         break;
       case ConditionStep::kContains: {
         std::vector<RegexId> parts;
         for (const std::string& t : c.texts) parts.push_back(r.literal(t));
-        stack.push_back(r.cat(any, r.cat(r.alt(std::span<const RegexId>(parts)), any)));
+        stack.push_back({r.cat(any, r.cat(r.alt(std::span<const RegexId>(parts)), any)), {}});
         break;
       }
       case ConditionStep::kBytes:
-        stack.push_back(r.repeat(byte, static_cast<uint32_t>(std::min<uint64_t>(c.lo, kUnbounded - 1)),
-                                 c.hi >= kUnbounded ? kUnbounded : static_cast<uint32_t>(c.hi)));
+        stack.push_back({std::nullopt, {c.lo, c.hi >= kUnbounded ? ByteRange::kAny : c.hi}});
         break;
-      case ConditionStep::kNot: stack.push_back(r.negate(pop())); break;
-      case ConditionStep::kAnd:
+      case ConditionStep::kNot: stack.push_back({r.negate(pop().whole(r)), {}}); break;
+      case ConditionStep::kAnd: {
+        const Wanted b = pop(), a = pop();
+        stack.push_back({a.regex && b.regex ? r.both(*a.regex, *b.regex)
+                         : a.regex          ? a.regex
+                                            : b.regex,
+                         both(a.bytes, b.bytes)});
+        break;
+      }
       case ConditionStep::kOr: {
-        const RegexId b = pop(), a = pop();
-        stack.push_back(c.kind == ConditionStep::kAnd ? r.both(a, b) : r.alt(a, b));
+        const Wanted b = pop(), a = pop();
+        stack.push_back({r.alt(a.whole(r), b.whole(r)), {}});
         break;
       }
     }
   }
-  const RegexId out = pop();
+  const Wanted out = pop();
   if (!stack.empty())
     throw Error(ErrorKind::kValue, "the condition is incomplete: an operand is left without an operator");
   return out;
 }
 
-}  // namespace
+[[noreturn]] void refuse_condition() {
+  throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition").in("condition");
+}
 
-std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
-                                     const std::vector<ConditionStep>& condition) {
-  std::lock_guard hold(grammar->world().lock);
-  refuse_limits(*grammar);
-  const WorkScope scope(Task::kHoles, work_of(*grammar, 1000));
-  auto product = std::make_unique<Conditioned>(grammar, regex_of(grammar->world().regexes, condition));
+// The texts of a grammar that a regex matches.
+std::shared_ptr<Grammar> product_of(const std::shared_ptr<Grammar>& grammar, RegexId whole) {
+  auto product = std::make_unique<Conditioned>(grammar, whole);
   bool unsure = false;
   if (!product->possible(unsure)) {
     if (unsure)
       throw Error(ErrorKind::kSchemaTooComplex,
                   "whether a text meets the condition cannot be decided: it depends on which items or keys "
                   "it repeats");
-    throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
-        .in("condition");
+    refuse_condition();
   }
   const RuleId start = product->rule();
   auto out = std::make_shared<Grammar>(grammar->shared_world(), std::move(product), start,
@@ -337,13 +362,69 @@ std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
                                        grammar->warnings(), grammar->captures());
   if (grammar->groups()) out->set_groups(*grammar->groups());
   if (grammar->partial()) out->note_partial();
-  if (out->start() == Parser::dead())
-    throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
-        .in("condition");
+  if (out->start() == Parser::dead()) refuse_condition();
   return out;
 }
 
-Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> parts) {
+// The texts of a grammar with a range of bytes, which its rows count. Null: that takes a product
+// (budget/range.cc).
+std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRange bytes) {
+  if (!grammar->vocabulary().complete() || grammar->omits() || grammar->partial()) return nullptr;
+  Epoch& epoch = *grammar->epoch();
+  // Lengths of a state tell nothing where it may have no text; a shortest text does.
+  if (epoch.parser.unproven() && bytes.least > 0) return nullptr;
+  const StateId start = grammar->start();
+  const auto shortest = [&] {
+    const WorkScope part(Task::kHoles, share_of_work());
+    return epoch.completion.of(start).size();
+  };
+  Told<std::size_t> least = told(shortest);
+  if (!least) return nullptr;
+  if (*least > bytes.most || bytes.least > bytes.most) refuse_condition();
+  // Every text has so many bytes.
+  if (bytes.least <= *least) bytes.least = 0;
+  if (bytes.least == 0 && bytes.most == ByteRange::kAny) return grammar;
+  auto out = std::make_shared<Grammar>(grammar, bytes);
+  if (bytes.least == 0) return out;
+  const StateId first = out->start();
+  Budget budget(out->epoch()->budgets, false, {&first, 1}, {}, {bytes, 0});
+  Told<bool> can = told([&] {
+    const WorkScope part(Task::kHoles, share_of_work());
+    return budget.completable(first, 0);
+  });
+  if (can && *can) return out;
+  if (can && budget.exact()) refuse_condition();
+  return nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar) {
+  if (!grammar->of_any_length()) return grammar;
+  std::lock_guard hold(grammar->world().lock);
+  const WorkScope scope(Task::kHoles, work_of(*grammar, 1000));
+  return product_of(grammar->of_any_length(),
+                    Wanted{std::nullopt, grammar->bytes()}.whole(grammar->world().regexes));
+}
+
+std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& of,
+                                     const std::vector<ConditionStep>& condition) {
+  std::lock_guard hold(of->world().lock);
+  refuse_limits(*of);
+  const WorkScope scope(Task::kHoles, work_of(*of, 1000));
+  RegexArena& regexes = of->world().regexes;
+  Wanted wanted = read(regexes, condition);
+  wanted.bytes = both(wanted.bytes, of->bytes());
+  const std::shared_ptr<Grammar> grammar = of->of_any_length() ? of->of_any_length() : of;
+  if (wanted.ranged()) {
+    const std::shared_ptr<Grammar> met = wanted.regex ? product_of(grammar, *wanted.regex) : grammar;
+    if (auto out = ranged(met, wanted.bytes)) return out;
+  }
+  return product_of(grammar, wanted.ranged() ? wanted.whole(regexes) : *wanted.regex);
+}
+
+Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts) {
+  const std::shared_ptr<Grammar> grammar = without_range(of);
   std::size_t bytes = 0;
   uint64_t tokens = 0;
   for (const Part& p : parts) {
@@ -388,6 +469,7 @@ std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string pr
     std::shared_ptr<Grammar> whole = around->grammar;
     grammar = std::move(whole);
   }
+  grammar = without_range(grammar);
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
   const GrammarWork scope(*grammar, nullptr, Task::kHoles, work_of(*grammar, prefix.size() + suffix.size()));

@@ -71,14 +71,8 @@ StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   return to || !grammar_->omits() ? std::move(to).value() : locked(grammar_->ending_work());
 }
 
-bool Matcher::completable(StateId s) {
-  if (!epoch().budgets.limits) return true;
-  const LockedWork work(sequence_, Task::kAccept, grammar_->mask_work());
-  return epoch().budgets.limits->way(s).tokens != Limits::kNever;
-}
-
 bool Matcher::known(std::span<const TokenId> tokens) const {
-  if (grammar_->limited()) return false;
+  if (rows_->mortal()) return false;
   const Vocabulary& v = grammar_->vocabulary();
   StateId s = current();
   for (TokenId t : tokens) {
@@ -92,7 +86,7 @@ bool Matcher::known(std::span<const TokenId> tokens) const {
 bool Matcher::known(std::string_view bytes) const {
   if (is_terminated()) return true;
   StateId s = current();
-  return !grammar_->limited() && !epoch().parser.edged() && sequence_.walks(s, bytes);
+  return !rows_->mortal() && !epoch().parser.edged() && sequence_.walks(s, bytes);
 }
 
 // Takes the step that `push` takes, with its text. The room is made first, so that an error changes
@@ -114,7 +108,7 @@ bool Matcher::take(std::string_view text, const F& push) {
 
 bool Matcher::take(StateId s, TokenId t, std::string_view text) {
   return take(text, [&] {
-    sequence_.push(s, t);
+    sequence_.push(s, t, text.size());
     return true;
   });
 }
@@ -177,7 +171,7 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch().parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = walk_text(current(), bytes);
-  if (s == Parser::dead() || !completable(s)) return false;
+  if (s == Parser::dead() || !rows_->completable(sequence_, s, bytes.size())) return false;
   take(s, -1, bytes);
   sequence_.forget_undone();
   return true;
@@ -219,9 +213,9 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
     if (static_cast<uint8_t>(bytes[n]) == kEdge) break;
     s = walk_text(s, bytes.substr(n, 1));
     if (s == Parser::dead()) break;
-    if (epoch().budgets.limits) on.push_back(s);
+    if (rows_->mortal()) on.push_back(s);
   }
-  while (n > 0 && !on.empty() && !completable(on[n - 1])) --n;
+  while (n > 0 && !on.empty() && !rows_->completable(sequence_, on[n - 1], n)) --n;
   return n;
 }
 
@@ -254,7 +248,9 @@ std::vector<Capture> Matcher::captures() {
 
 void Matcher::reset() { rollback(history()); }
 
-bool Matcher::is_accepting() const { return epoch().parser.state(current()).accepting; }
+bool Matcher::is_accepting() const {
+  return epoch().parser.state(current()).accepting && grammar_->bytes().has(sequence_.bytes());
+}
 
 // ---- masks ----
 
@@ -337,8 +333,7 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
     return made;
   };
   const auto by_state = [&] {
-    return !is_terminated() && request_tokens_ == Request::kAny && !grammar_->limited() &&
-           !grammar_->partial();
+    return !is_terminated() && request_tokens_ == Request::kAny && !rows_->mortal() && !grammar_->partial();
   };
   for (TokenId t : tokens) {
     if (since != sequence_.epoch()) {
@@ -367,14 +362,39 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   return out;
 }
 
+// The bytes of text that may follow s, `bytes` bytes behind the text. Needs the lock.
+ByteSet Matcher::live_at(StateId s, std::size_t bytes) {
+  ByteSet live = epoch().parser.live(s);
+  live.remove(static_cast<uint8_t>(kSpecialMark));
+  live.remove(kEdge);
+  if (!grammar_->of_any_length()) return live;
+  Budget now = budget();
+  ByteSet out;
+  live.for_each([&](uint8_t b) {
+    const StateId to = epoch().parser.step(s, b);
+    if (to != Parser::dead() && now.completable(to, bytes + 1)) out.add(b);
+  });
+  return out;
+}
+
+uint64_t Matcher::number(StateId s, std::size_t bytes) {
+  const ByteRange& range = grammar_->bytes();
+  if (range.most == ByteRange::kAny) bytes = std::min(bytes, range.least);
+  return epoch().serial << 32 | (grammar_->of_any_length() ? epoch().number(s, bytes) : s.v);
+}
+
+uint64_t Matcher::state() {
+  if (!grammar_->of_any_length()) return number(current(), 0);
+  std::lock_guard hold(grammar_->world().lock);
+  return number(current(), sequence_.bytes());
+}
+
 ByteSet Matcher::live(bool inside) {
   if (is_terminated()) return {};
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
-  ByteSet live = epoch().parser.live(epoch().budgets.limits && !inside ? epoch().parser.begin_token(current())
-                                                                       : epoch().parser.at_edge(current()));
-  live.remove(static_cast<uint8_t>(kSpecialMark));
-  live.remove(kEdge);
-  return live;
+  return live_at(epoch().budgets.limits && !inside ? epoch().parser.begin_token(current())
+                                                   : epoch().parser.at_edge(current()),
+                 0);
 }
 
 std::vector<std::pair<std::string, uint64_t>> Matcher::successors() {
@@ -388,12 +408,11 @@ std::vector<std::pair<std::string, uint64_t>> Matcher::successors() {
   Parser& parser = epoch().parser;
   const StateId from = current();
   std::unordered_map<uint32_t, std::size_t> places;
-  parser.live(from).for_each([&](uint8_t b) {
-    if (b == static_cast<uint8_t>(kSpecialMark) || b == kEdge) return;
+  live_at(from, 0).for_each([&](uint8_t b) {
     const StateId to = parser.step(from, b);
     if (to == Parser::dead()) return;
     const auto [place, added] = places.try_emplace(to.v, out.size());
-    if (added) out.emplace_back(std::string(), number(to));
+    if (added) out.emplace_back(std::string(), number(to, sequence_.bytes() + 1));
     out[place->second].first.push_back(static_cast<char>(b));
   });
   return out;
@@ -405,9 +424,12 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   if (is_terminated() || epoch().parser.edged()) return out;
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
   StateId s = epoch().budgets.limits ? epoch().parser.begin_token(current()) : current();
-  while (out.size() < limit && !epoch().parser.state(s).accepting) {
-    const ByteSet live = epoch().parser.live(s);
-    if (live.count() != 1 || live.has(static_cast<uint8_t>(kSpecialMark))) break;
+  while (out.size() < limit) {
+    if (epoch().parser.state(s).accepting && grammar_->bytes().has(sequence_.bytes() + out.size())) break;
+    const ByteSet any = epoch().parser.live(s);
+    if (any.has(static_cast<uint8_t>(kSpecialMark)) || any.has(kEdge)) break;
+    const ByteSet live = grammar_->of_any_length() ? live_at(s, out.size()) : any;
+    if (live.count() != 1) break;
     const uint8_t b = static_cast<uint8_t>(live.first());
     out.push_back(static_cast<char>(b));
     s = epoch().parser.step(s, b);
@@ -439,7 +461,7 @@ std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string
 Budget Matcher::budget() {
   sequence_.refresh();
   sequence_.note_budget();
-  return {epoch().budgets, grammar_->partial(), sequence_.states(), sequence_.tokens()};
+  return {epoch().budgets, grammar_->partial(), sequence_.states(), sequence_.tokens(), sequence_.written()};
 }
 
 Matcher::Bounds Matcher::tokens_needed(bool search) {
@@ -458,6 +480,7 @@ std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
   const LockedWork work(sequence_, Task::kCompletion, grammar_->completion_work());
   sequence_.refresh();
+  if (sequence_.bytes() < grammar_->bytes().least) return budget().ranged_text();
   if (!epoch().budgets.limits) {
     Told<std::string> text = told([&] { return epoch().completion.of(current()); });
     if (text || meter.exhausted()) return std::move(text).value();

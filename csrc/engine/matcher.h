@@ -104,7 +104,7 @@ class Matcher {
   ByteSet live(bool inside = false);
   // A number of the state behind the text. Texts with one number have the same continuations; texts with
   // the same continuations may have several numbers.
-  uint64_t state() const { return number(current()); }
+  uint64_t state();
   // The states behind one byte more, each with the bytes that lead there. A state may have no completion
   // where productions are unproven (parse/productions.h). Throws kGrammar where tokens are limited:
   // the state behind a byte then depends on where tokens begin.
@@ -112,7 +112,8 @@ class Matcher {
   const Grammar& grammar() const { return *grammar_; }
 
  private:
-  uint64_t number(StateId s) const { return epoch().serial << 32 | s.v; }
+  uint64_t number(StateId s, std::size_t bytes);
+  ByteSet live_at(StateId s, std::size_t bytes);
   bool ends(TokenId t) const { return own_ends_ ? own_ends_->has(t) : grammar_->vocabulary().is_eos(t); }
   std::size_t left() const { return request_tokens_ - std::min(request_tokens_, history()); }
   StateId current() const { return sequence_.current(); }
@@ -121,8 +122,6 @@ class Matcher {
   // accept_token(), for the tokens of fill_row() alone.
   bool accept_in_time(TokenId t);
   StateId walk_text(StateId s, std::string_view bytes);
-  // Whether the text can be completed within the limits on tokens, if there are any.
-  bool completable(StateId s);
   template <class F>
   bool take(std::string_view text, const F& push);
   bool take(StateId s, TokenId t, std::string_view text);

@@ -12,6 +12,7 @@
 //     PartRow      the same where the world omits (base/effort.h): a row may be a part of the mask
 //     SpelledRow   a vocabulary that may be unable to spell what the grammar asks for (budget/spellable.h)
 //     LimitedRow   a grammar that limits tokens (budget/limits.h)
+//     RangedRow    a grammar whose texts have a range of bytes: the bytes are counted beside the state
 //
 // The source that made a row reads its tokens, because only that source knows what the row promised.
 #pragma once
@@ -42,6 +43,10 @@ class RowSource {
   virtual bool within(Sequence& s, Row& row, std::size_t budget) const = 0;
   // The state behind a token with bytes; dead where the token is not allowed.
   virtual StateId read(Sequence& s, TokenId t) const = 0;
+  // Whether the text can be completed from `to`, so many bytes behind the sequence. Only some sources may
+  // have states without a completion (mortal()).
+  virtual bool completable(Sequence& /*s*/, StateId /*to*/, std::size_t /*bytes*/) const { return true; }
+  virtual bool mortal() const { return false; }
 };
 
 const RowSource& row_source(const Grammar& grammar);

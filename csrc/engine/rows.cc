@@ -1,4 +1,4 @@
-// The four sources of rows; row_source.h says which grammar has which.
+// The five sources of rows; row_source.h says which grammar has which.
 //
 // The problem. A row has to be made within a limit of work, and where the world omits, a text that was
 // begun must not stop for that limit. Under a budget of tokens, the row has to leave enough tokens as
@@ -31,13 +31,14 @@ namespace structgen {
 bool loose_within(Sequence& s, std::size_t budget) {
   const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
   if (!s.epoch()->fast || loose == 0 || budget < loose || s.grammar().partial()) return false;
+  if (s.bytes() < s.grammar().bytes().least) return false;
   s.note_budget();
   return true;
 }
 
 namespace {
 Budget budget_of(const Sequence& s) {
-  return {s.epoch()->budgets, s.grammar().partial(), s.states(), s.tokens()};
+  return {s.epoch()->budgets, s.grammar().partial(), s.states(), s.tokens(), s.written()};
 }
 
 // Makes a row by f(Budget); needs the lock.
@@ -180,6 +181,80 @@ class PlainRow : public RowSource {
 
   void mask(Sequence& s, Row& row, Allowance limit) const {
     if (!known(s, row)) make(s, row, limit, true);
+  }
+};
+
+// The source for texts with a range of bytes, over a vocabulary that has every byte and a world that omits
+// nothing (budget/range.cc).
+class RangedRow final : public PlainRow {
+ public:
+  bool known(const Sequence& s, Row& row) const override {
+    return free(s) == kAll && PlainRow::known(s, row);
+  }
+
+  void fill(Sequence& s, Row& row) const override {
+    if (known(s, row)) return;
+    mask(s, row);
+    const std::size_t sure = free(s);
+    if (sure == kAll) return;
+    range(s, row, sure, Budget::kEndless);
+    if (empty(s, row))
+      throw Error(ErrorKind::kBudgetExceeded, "no text within the range of bytes was found from here");
+  }
+
+  bool within(Sequence& s, Row& row, std::size_t budget) const override {
+    if (s.written().any()) return PlainRow::within(s, row, budget);
+    if (budget == 0) return false;
+    mask(s, row);
+    std::size_t sure = free(s);
+    if (loose_within(s, budget)) {
+      if (sure == kAll) return true;
+    } else {
+      sure = 0;
+    }
+    const std::vector<uint32_t> plain = copy_of(s, row);
+    range(s, row, sure, budget);
+    if (!empty(s, row)) return true;
+    std::copy(plain.begin(), plain.end(), row.words);
+    if (!narrow(s, row, budget, s.grammar().ending_work())) return false;
+    throw Error(ErrorKind::kBudgetExceeded, "no text within " + std::to_string(budget) +
+                                                " tokens and the range of bytes was found from here");
+  }
+
+  StateId read(Sequence& s, TokenId t) const override {
+    const StateId to = PlainRow::read(s, t);
+    const std::size_t bytes = s.vocabulary().bytes(t).size();
+    return to == Parser::dead() || bytes <= free(s) || completable(s, to, bytes) ? to : Parser::dead();
+  }
+
+  bool completable(Sequence& s, StateId to, std::size_t bytes) const override {
+    const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
+    return budget_of(s).completable(to, bytes);
+  }
+  bool mortal() const override { return true; }
+
+ private:
+  static constexpr std::size_t kAll = ByteRange::kAny;
+  // Tokens of at most so many bytes certainly leave a text of the range; kAll: all tokens of the mask do.
+  // Takes no lock.
+  static std::size_t free(const Sequence& s) {
+    const ByteCount now = s.written();
+    if (now.bytes < now.whole.least) return 0;
+    if (now.whole.most == ByteRange::kAny) return kAll;
+    // A bound of the bytes behind the worst token, and two.
+    const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
+    const std::size_t room = now.whole.most - now.bytes;
+    if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || unproven(s) || room + 2 <= loose) return 0;
+    return room + 2 - loose >= s.vocabulary().longest() ? kAll : room + 2 - loose;
+  }
+  // Takes out the tokens that leave nothing.
+  static void range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
+    const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
+    s.refresh();
+    by_budget(s, row, [&](Budget& now) {
+      now.keep_range(row.words, sure, tokens);
+      return true;
+    });
   }
 };
 
@@ -398,6 +473,12 @@ class LimitedRow final : public RowSource {
     return by_budget(s, row, [&](Budget& now) { return now.fill_limited(row.words, budget); });
   }
 
+  bool completable(Sequence& s, StateId to, std::size_t) const override {
+    const LockedWork work(s, Task::kAccept, s.grammar().mask_work());
+    return s.epoch()->budgets.limits->way(to).tokens != Limits::kNever;
+  }
+  bool mortal() const override { return true; }
+
   StateId read(Sequence& s, TokenId t) const override {
     if (parted(s)) return part().read(s, t);
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
@@ -438,6 +519,8 @@ const RowSource& row_source(const Grammar& grammar) {
   static const PartRow part;
   static const SpelledRow spelled;
   static const LimitedRow limited;
+  static const RangedRow ranged;
+  if (grammar.of_any_length()) return ranged;
   if (grammar.limited()) return limited;
   if (!grammar.vocabulary().complete()) return spelled;
   if (grammar.omits()) return part;

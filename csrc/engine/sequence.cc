@@ -85,12 +85,13 @@ void Sequence::refresh() {
   grammar_->look_at_size(*epoch_);
 }
 
-void Sequence::push(StateId s, TokenId t) {
+void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
   const auto room = [](auto& list) {
     if (list.size() == list.capacity()) list.reserve(2 * list.size() + 8);
   };
   room(states_);
   room(tokens_);
+  if (grammar_->of_any_length()) bytes_.push_back(this->bytes() + bytes);
   states_.push_back(s);
   tokens_.push_back(t);
 }
@@ -109,11 +110,12 @@ void Sequence::pop(std::size_t n, std::size_t ends) {
   }
   states_.resize(states_.size() - n);
   tokens_.resize(size() - n);
+  bytes_.resize(bytes_.empty() ? 0 : size());
 }
 
 bool Sequence::redo(TokenId t) {
   if (undone_.empty() || undone_.back().token != t || undone_.back().before != current()) return false;
-  push(undone_.back().after, t);
+  push(undone_.back().after, t, vocabulary().bytes(t).size());
   undone_.pop_back();
   return true;
 }

@@ -35,8 +35,14 @@ class Sequence {
   // The token of each step; -1: bytes.
   std::span<const TokenId> tokens() const { return tokens_; }
 
-  // Room for the step is made first, so that push() changes everything or nothing.
-  void push(StateId s, TokenId t);
+  // The bytes of the text; 0 where the grammar allows any number of them.
+  std::size_t bytes() const { return bytes_.empty() ? 0 : bytes_.back(); }
+  // The same with the range that the whole text must keep.
+  ByteCount written() const { return {grammar_->bytes(), bytes()}; }
+
+  // Takes a step of so many bytes. Room for it is made first, so that push() changes everything or
+  // nothing.
+  void push(StateId s, TokenId t, std::size_t bytes);
   // Takes the last n steps back; the last `ends` of them read no text.
   void pop(std::size_t n, std::size_t ends);
   // Takes a step again that was taken back; it leads where it led. Where languages are partial, a new
@@ -76,6 +82,8 @@ class Sequence {
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> states_;
   std::vector<TokenId> tokens_;
+  // The bytes of the text after each step; kept only where the grammar has a range of them.
+  std::vector<std::size_t> bytes_;
   struct Undone {
     TokenId token;
     StateId before, after;

@@ -35,7 +35,9 @@ struct World {
         cache(cache_masks) {
     regexes.set_most(policy.most());
   }
-  std::size_t byte_size() const { return regexes.byte_size() + slices.byte_size(); }
+  std::size_t byte_size() const {
+    return regexes.byte_size() + slices.byte_size() + at_most_.size() * vocabulary->words() * 4;
+  }
   // Needs the lock. Tells readers without the lock how large the world is.
   void publish() { published.store(byte_size(), std::memory_order_relaxed); }
   // Needs no lock. The bytes of the world with the states and masks of all its grammars, as last
@@ -52,6 +54,19 @@ struct World {
       if (vocabulary->bytes(t).find_first_of("\",]}") != std::string_view::npos)
         set_bit(ends_of_items_.data(), t);
     return ends_of_items_;
+  }
+
+  // The tokens of at most n bytes, as a row. Needs the lock. Cost: a pass over the vocabulary for the first
+  // question, a row for each length of a token.
+  const Words& at_most(std::size_t n) {
+    if (at_most_.empty()) {
+      at_most_.resize(vocabulary->longest() + std::size_t{1}, Words(vocabulary->words()));
+      for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t)
+        set_bit(at_most_[vocabulary->bytes(t).size()].data(), t);
+      for (std::size_t i = 1; i < at_most_.size(); ++i)
+        for (uint32_t w = 0; w < vocabulary->words(); ++w) at_most_[i][w] |= at_most_[i - 1][w];
+    }
+    return at_most_[std::min(n, at_most_.size() - 1)];
   }
 
   std::shared_ptr<const Vocabulary> vocabulary;
@@ -71,6 +86,7 @@ struct World {
 
  private:
   Words ends_of_items_;
+  std::vector<Words> at_most_;
 };
 
 }  // namespace structgen

@@ -63,10 +63,7 @@ constexpr int64_t kDerivativeWork = 5'000;
 // A search may take so much, whatever is left.
 constexpr int64_t kLeastWork = 1'000;
 
-// A sum and a product that stop at kFar.
-uint32_t sum(uint64_t a, uint64_t b) {
-  return static_cast<uint32_t>(std::min<uint64_t>(a + b, Lengths::kFar));
-}
+// A product that stops at kFar.
 uint32_t times(uint64_t a, uint64_t n) {
   return n == 0 || a == 0 ? 0 : static_cast<uint32_t>(std::min<uint64_t>(a * n, Lengths::kFar));
 }
@@ -125,7 +122,7 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
 //   one is left.
 // - Strings of a pattern with at most so many characters: while that is more than the pattern needs,
 //   the number denies nothing.
-uint32_t Lengths::boolean(RegexId r, bool begun) {
+uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
   if (n.kind != RegexKind::kAnd) return kFar;
@@ -158,6 +155,7 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
        at = regexes.node(RegexId{at.b}))
     out = sum(out, begun ? this->begun(RegexId{at.a}) : regex(RegexId{at.a}));
   const RegexNode repeat = at.kind == RegexKind::kCat ? regexes.node(RegexId{at.a}) : at;
+  if (endless && (pattern != RegexArena::empty() || repeat.max != kUnbounded)) return kFar;
   if (pattern != RegexArena::empty()) {
     const uint32_t bytes = begun ? this->begun(pattern) : regex(pattern);
     const uint32_t room = sum(bytes, begun ? reach_ : 0);

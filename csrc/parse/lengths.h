@@ -10,6 +10,7 @@
 // (Productions::bound).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/flat_map.h"
@@ -24,6 +25,10 @@ class Lengths {
  public:
   // No bound is known.
   static constexpr uint32_t kFar = 1u << 30;
+  // A sum that stops there.
+  static uint32_t sum(uint64_t a, uint64_t b) {
+    return static_cast<uint32_t>(std::min<uint64_t>(a + b, kFar));
+  }
   // `reach`: bytes of the longest token.
   Lengths(Parser& parser, Productions& productions, Completion& completion, uint32_t reach)
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
@@ -35,8 +40,12 @@ class Lengths {
   // A bound for the rest of r after any token of whole characters that does not end the string. r has
   // to stand between two characters of a string. kFar: not known, or r stands elsewhere.
   uint32_t characters(RegexId r);
-  // A bound for a stack.
+  // A bound for a symbol, and for a stack.
+  uint32_t symbol(Symbol s);
   uint32_t stack(StackId s);
+  // regex() of an intersection that has a text of each length from there on, if its characters have one
+  // of one byte. kFar: it is another regex.
+  uint32_t endless(RegexId r) { return boolean(r, false, true); }
   // The index of the entry of the stack with the least bound; the stack must have entries.
   std::size_t nearest(StackId s);
   std::size_t byte_size() const {
@@ -45,12 +54,11 @@ class Lengths {
   }
 
  private:
-  uint32_t symbol(Symbol s);
   uint32_t rule(RuleId r, bool reader);
   uint32_t search(RuleId r, bool& hard);
   template <class Id>
   uint32_t searched(Id of);
-  uint32_t boolean(RegexId r, bool begun);
+  uint32_t boolean(RegexId r, bool begun, bool endless = false);
   uint32_t behind_any(RegexId r);
   uint32_t left(RegexId r);
   bool is_run(RegexId r) const;

@@ -1,0 +1,219 @@
+// A range of bytes for the whole text: the tokens behind which some text of the range is left.
+//
+// In: the state of a text, its bytes so far, the range. Out: a mask less the tokens that leave no text of
+// the range. Cost: a copy for a row that is kept, else a look at the tokens in doubt, as under a budget of
+// tokens (budget/trial.h).
+//
+// The problem. `grammar & max_bytes(120)` as a product of the grammar and an automaton has a copy of the
+// grammar for each byte of the bound, which no object with free keys can pay.
+//
+// The idea. The bytes are counted beside the state. With u bytes behind a token and its state s:
+//
+//     shortest(s)   the bytes of a shortest completion (parse/completion.h)
+//     growth(s)     from so many bytes on, s has a text of each length (parse/growth.h)
+//     longest(s)    the bytes of the longest completion, where there is one and every text stays below `most`
+//     allowed       least <= u + shortest(s) <= most, or max(u + growth(s), least) <= most, or
+//                   least <= u + longest(s) <= most
+//
+// With at most 12 bytes, behind `{"a":` (5 bytes) in an object that requires "b", a digit: the token `12`
+// leads to u = 7, and `,"b":1}` has 7 bytes: 14 > 12, refused. `1` ends 13 > 12 as well; so `{"a":` itself
+// was refused before.
+//
+// The answers for a state change with u only where one of these sums meets a bound. So a row is kept with
+// the numbers of bytes for which it is the same (holds()): far from both bounds one row serves.
+//
+// Exactness. A refusal for `most` is a proof where the shortest completion is known. A refusal for `least`
+// is one where the longest completion is known. Else lengths between the shortest and the longest decide, or
+// captured text does, and the row is not exact.
+//
+// Invariants. Behind each token of a row completable() is true. The beginning of a shortest completion
+// leaves its rest, so a text within `most` can always go on. With a budget of tokens, both sums are those of
+// one text: the shortest completion cut into tokens, or a text of one byte a token.
+//
+// Rejected. The product (holes/product.h): exact for every condition, and a rule for each byte; it serves
+// where growth(s) is not known at the start. Pairs of a state and a number of bytes as states: a mask of
+// each.
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/told.h"
+#include "budget/budget.h"
+#include "budget/trial.h"
+
+namespace structgen {
+
+namespace {
+// The bytes of rows that one grammar keeps.
+constexpr std::size_t kKept = 16 << 20;
+
+std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
+}  // namespace
+
+// Notes that the last answer is the same for `from` to `to` bytes so far.
+void Budget::holds(std::size_t from, std::size_t to) {
+  from_ = std::max(from_, std::min(from, written_.bytes));
+  to_ = std::min(to_, std::max(to, written_.bytes));
+}
+
+// The bytes of a shortest completion; one that fits every captured text comes first, because all keys share
+// it. Where no text is found in time, a bound.
+Budget::Shortest Budget::shortest_bytes(StateId s) {
+  if (parser().state(s).accepting) return {0, true};
+  const StateId blind = all_.masks.blind(s);
+  std::size_t best = Lengths::kFar;
+  const auto look = [&](StateId at) {
+    Told<std::size_t> found = told([&] { return all_.completion.of(at).size(); });
+    if (!found && meter.exhausted()) std::move(found).value();
+    if (found) best = std::min(best, *found);
+    return static_cast<bool>(found);
+  };
+  const bool any = look(blind);
+  if (any && (blind == s || !all_.completion.text_matters(blind))) return {best, true};
+  if (blind != s && look(s)) return {best, true};
+  return {parser().unproven() ? best : std::min<std::size_t>(best, all_.lengths.of(blind)), false};
+}
+
+bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
+  const ByteRange& whole = written_.whole;
+  const std::size_t now = written_.bytes + bytes;
+  if (now > whole.most) {
+    holds(less(whole.most + 1, bytes), kEndless);
+    return false;
+  }
+  const std::size_t room = whole.most - now, missing = less(whole.least, now);
+  // Up to so many bytes so far, n bytes more stay within `most`.
+  const auto last = [&](std::size_t n) {
+    return whole.most == ByteRange::kAny ? kEndless : whole.most - bytes - n;
+  };
+  const auto by_bytes = [&](std::size_t n) { return n <= room && (tokens == kEndless || n < tokens); };
+  const StateId blind = all_.masks.blind(s);
+  // A bound tells nothing where a state may have no text.
+  if (missing == 0 && !parser().unproven()) {
+    if (const std::size_t n = all_.lengths.of(blind); n < Lengths::kFar && by_bytes(n)) {
+      holds(less(whole.least, bytes), last(n));
+      return true;
+    }
+  }
+  const auto [n, proved] = shortest_bytes(s);
+  const bool found = n < Lengths::kFar;
+  if (found && missing <= n && n <= room && (tokens == kEndless || needed(s) <= tokens)) {
+    holds(less(whole.least, bytes + n), last(n));
+    return true;
+  }
+  const std::size_t grown = missing == 0 ? Growth::kFar : all_.growth.of(blind);
+  if (grown < Growth::kFar && by_bytes(std::max(grown, missing))) {
+    holds(0, last(grown));
+    return true;
+  }
+  const std::size_t longest = missing == 0 || tokens != kEndless || (found && n > room)
+                                  ? Growth::kUnknown
+                                  : all_.growth.longest(blind);
+  if (longest == Growth::kFar && whole.most == ByteRange::kAny) {
+    holds(0, kEndless);
+    return true;
+  }
+  // Every text that is left stays within `most`.
+  if (longest <= room && longest < Growth::kFar) {
+    const bool enough = missing <= longest;
+    holds(enough ? less(whole.least, bytes + longest) : 0,
+          enough ? last(longest) : less(whole.least, bytes + longest + 1));
+    return enough;
+  }
+  if (found && n > room) {
+    holds(less(whole.most + 1, bytes + n), kEndless);
+    exact_ = exact_ && proved;
+  } else {
+    holds(written_.bytes, 0);
+    exact_ = false;
+  }
+  return false;
+}
+
+void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
+  const Vocabulary& v = vocabulary();
+  const ByteRange& whole = written_.whole;
+  const std::size_t now = written_.bytes;
+  std::vector<Budgets::Ranged>& kept = all_.ranged[here().v];
+  for (const Budgets::Ranged& k : kept)
+    if (tokens == kEndless && k.from <= now && now <= k.to) {
+      std::copy(k.row.begin(), k.row.end(), row);
+      exact_ = exact_ && k.exact;
+      return;
+    }
+  from_ = 0;
+  to_ = kEndless;
+  if (parser().state(here()).accepting) {
+    if (!whole.has(now))
+      for (const TokenId t : v.eos()) clear_bit(row, t);
+    holds(now < whole.least ? 0 : whole.least, now < whole.least ? whole.least - 1 : kEndless);
+  }
+  std::vector<uint32_t> open(row, row + v.words());
+  for (const TokenId t : v.eos()) clear_bit(open.data(), t);
+  if (free > 0) {
+    const Words& sure = all_.world.at_most(free);
+    for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~sure[w];
+    holds(now, now);
+  }
+  // The first token of a shortest completion is in the row, whatever part of it is judged in time.
+  TokenId next = -1;
+  if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes)
+    next = finish(here()).next;
+  Trial trial(*this, tokens, true);
+  trial.open = open.data();
+  trial.keep.assign(v.words(), 0);
+  const StateId from = all_.masks.blind(here());
+  const auto judge = [&] {
+    std::size_t n = 0;
+    for_each_token(open, [&](TokenId) { ++n; });
+    if (n <= kFew)
+      for_each_token(open, [&](TokenId t) { trial.judge_one(t, from); });
+    else if (!trial.judge_strings(from))
+      trial.judge_all(from);
+    if (!trial.alike.empty() || !trial.alone.empty()) trial.judge_texts();
+    return true;
+  };
+  const bool judged = static_cast<bool>(told(judge));
+  exact_ = exact_ && judged;
+  for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
+  if (next >= 0) set_bit(row, next);
+  if (tokens != kEndless || !judged || all_.ranged_bytes > kKept) return;
+  kept.push_back({from_, to_, exact_, {row, row + v.words()}});
+  all_.ranged_bytes += v.words() * 4 + 100;
+}
+
+std::string Budget::ranged_text() {
+  std::string out;
+  StateId s = here();
+  for (;;) {
+    charge(10);
+    const std::size_t now = written_.bytes + out.size();
+    const std::size_t missing = less(written_.whole.least, now);
+    if (missing == 0 || shortest_bytes(s).bytes >= missing) {
+      out += all_.completion.of(s);
+      break;
+    }
+    StateId next = Parser::dead();
+    std::size_t least = Growth::kFar;
+    uint8_t by = 0;
+    parser().live(s).for_each([&](uint8_t b) {
+      const StateId to = parser().step(s, b);
+      if (to == Parser::dead()) return;
+      if (!completable(to, out.size() + 1)) return;
+      const std::size_t grown = all_.growth.of(all_.masks.blind(to));
+      // A printable byte is preferred to a control character.
+      if (next != Parser::dead() && (grown > least || (grown == least && (by >= 0x20 || b < 0x20)))) return;
+      least = grown;
+      next = to;
+      by = b;
+    });
+    if (next == Parser::dead()) break;
+    // In a run the state stays.
+    out.append(next == s ? less(missing, shortest_bytes(s).bytes) : 1, static_cast<char>(by));
+    s = next;
+  }
+  if (written_.whole.has(written_.bytes + out.size())) return out;
+  throw Error(ErrorKind::kBudgetExceeded, "no text within the range of bytes was found");
+}
+
+}  // namespace structgen
