@@ -247,14 +247,18 @@ class RangedRow final : public PlainRow {
     if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || unproven(s) || room + 2 <= loose) return 0;
     return room + 2 - loose >= s.vocabulary().longest() ? kAll : room + 2 - loose;
   }
-  // Takes out the tokens that leave nothing.
+  // Takes out the tokens that leave nothing. Tokens that are not judged within the work of a mask are
+  // refused; more work is there for the certain token.
   static void range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
-    const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
-    s.refresh();
-    by_budget(s, row, [&](Budget& now) {
-      now.keep_range(row.words, sure, tokens);
-      return true;
-    });
+    const auto kept = [&](Allowance limit) {
+      const LockedWork work(s, Task::kBudget, limit);
+      s.refresh();
+      by_budget(s, row, [&](Budget& now) {
+        now.keep_range(row.words, sure, tokens);
+        return true;
+      });
+    };
+    if (!told([&] { kept(s.grammar().mask_work()); })) kept(s.grammar().ending_work());
   }
 };
 
