@@ -442,13 +442,9 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
 Budget::Bounds Budget::bounds(bool search) {
   const StateId s = here();
   // A text with fewer tokens may have more bytes.
-  if (!written_.any()) {
-    const std::size_t now = written_.bytes, missing = std::max(now, written_.whole.least) - now;
-    const bool ends = parser().state(s).accepting && missing == 0;
-    const bool grows = missing > 0 && shortest_bytes(s).bytes < missing;
-    return {ends ? std::size_t{1} : 2,
-            grows ? std::max<std::size_t>(all_.growth.of(all_.masks.blind(s)), missing) + 1 : needed(s)};
-  }
+  if (!written_.any())
+    return {parser().state(s).accepting && written_.whole.has(written_.bytes) ? std::size_t{1} : 2,
+            ranged_finish().tokens};
   const auto known = all_.bounds.find(s.v);
   if (search && known != all_.bounds.end() && !omits()) return known->second;
   std::size_t enough = needed(s);

@@ -244,6 +244,8 @@ class Budget {
     bool proved;
   };
   Shortest shortest_bytes(StateId s);
+  // The tokens of ranged_text(); its errors.
+  Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
 
   Budgets& all_;

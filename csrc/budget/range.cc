@@ -28,7 +28,7 @@
 //
 // Invariants. Behind each token of a row completable() is true. The beginning of a shortest completion
 // leaves its rest, so a text within `most` can always go on. With a budget of tokens, both sums are those of
-// one text: the shortest completion cut into tokens, or a text of one byte a token.
+// one text: the shortest completion cut into tokens, a text of one byte a token, or that of ranged_text().
 //
 // Rejected. The product (holes/product.h): exact for every condition, and a rule for each byte; it serves
 // where growth(s) is not known at the start. Pairs of a state and a number of bytes as states: a mask of
@@ -38,6 +38,7 @@
 
 #include "base/error.h"
 #include "base/told.h"
+#include "base/undo.h"
 #include "budget/budget.h"
 #include "budget/trial.h"
 
@@ -106,15 +107,14 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(0, last(grown));
     return true;
   }
-  const std::size_t longest = missing == 0 || tokens != kEndless || (found && n > room)
-                                  ? Growth::kUnknown
-                                  : all_.growth.longest(blind);
-  if (longest == Growth::kFar && whole.most == ByteRange::kAny) {
+  const std::size_t longest =
+      missing == 0 || (found && n > room) ? Growth::kUnknown : all_.growth.longest(blind);
+  if (longest == Growth::kFar && whole.most == ByteRange::kAny && tokens == kEndless) {
     holds(0, kEndless);
     return true;
   }
   // Every text that is left stays within `most`.
-  if (longest <= room && longest < Growth::kFar) {
+  if (longest <= room && longest < Growth::kFar && (missing > longest || by_bytes(longest))) {
     const bool enough = missing <= longest;
     holds(enough ? less(whole.least, bytes + longest) : 0,
           enough ? last(longest) : less(whole.least, bytes + longest + 1));
@@ -155,10 +155,15 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
     for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~sure[w];
     holds(now, now);
   }
-  // The first token of a shortest completion is in the row, whatever part of it is judged in time.
+  // The first token of a text of the range is in the row, whatever part of it is judged in time.
   TokenId next = -1;
-  if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes)
+  if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes) {
     next = finish(here()).next;
+  } else if (tokens != kEndless) {
+    const Undo kept([this, exact = exact_] { exact_ = exact; });
+    if (Told<Finish> text = told([&] { return ranged_finish(); }); text && text->tokens <= tokens)
+      next = text->next;
+  }
   Trial trial(*this, tokens, true);
   trial.open = open.data();
   trial.keep.assign(v.words(), 0);
@@ -180,6 +185,11 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   if (tokens != kEndless || !judged || all_.ranged_bytes > kKept) return;
   kept.push_back({from_, to_, exact_, {row, row + v.words()}});
   all_.ranged_bytes += v.words() * 4 + 100;
+}
+
+Finish Budget::ranged_finish() {
+  if (less(written_.whole.least, written_.bytes) <= shortest_bytes(here()).bytes) return finish(here());
+  return cut(ranged_text(), Finish::kOwn);
 }
 
 std::string Budget::ranged_text() {
