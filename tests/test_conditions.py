@@ -17,7 +17,7 @@ import re
 import pytest
 
 import structgen as sg
-from oracles import closed, harness, oracle, random_grammars, random_items
+from oracles import closed, harness, oracle, random_grammars, random_items, ranges
 from oracles.random_grammars import DIALECTS, compiled, compilers, draw
 from oracles.strategies import Seeded, any_schema
 from structgen.checking import bytes_compiler
@@ -548,6 +548,13 @@ def test_a_range_of_bytes_in_random_schemas(seed: int) -> None:
         read += draft
 
 
+def test_a_range_of_bytes_in_every_way_of_use() -> None:
+    """Reasoning made a budget of 2^30 tokens of a range; `(aa)*b` from 4 to 7 bytes lost its texts."""
+    ways = [ranges.check(seed) for seed in range(harness.cases(60))]
+    assert sum(asked for asked, _ in ways) > harness.cases(200)
+    assert sum(limited for _, limited in ways) <= harness.cases(20)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_range_of_bytes_beside_a_budget_of_tokens(seed: int) -> None:
     source = random.Random(seed)
@@ -561,7 +568,7 @@ def test_a_range_of_bytes_beside_a_budget_of_tokens(seed: int) -> None:
         return
     matcher = grammar.matcher()
     left = matcher.tokens_needed() + source.choice([0, 2, 10])
-    while not matcher.is_terminated:
+    while not matcher.is_terminated():
         row = oracle.mask_of(matcher, END + 1, left)
         assert row.any() and left > 0
         assert matcher.accept_token(int(source.choice(row.nonzero()[0].tolist())))

@@ -15,11 +15,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -190,7 +192,8 @@ class Budget {
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
   // Takes out of a row the tokens behind which completable() is false. `free`: tokens of at most so many
   // bytes certainly stay. A row that is empty afterwards has no token that is known to lead to an end.
-  void keep_range(uint32_t* row, std::size_t free, std::size_t tokens = kEndless);
+  // `work`: of judging them; tokens that are not judged within it are taken out.
+  void keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens = kEndless);
   // A text that completes the last state within the range; a shortest one where `least` is reached by
   // any text, else one that is found byte by byte. Throws kBudgetExceeded where none is found.
   std::string ranged_text();
@@ -247,6 +250,8 @@ class Budget {
   // The tokens of ranged_text(); its errors.
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
+  // Whether some text that completes s has from `least` to `most` bytes; nothing: too many states to tell.
+  std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most);
 
   Budgets& all_;
   const bool partial_;
@@ -255,6 +260,8 @@ class Budget {
   const ByteCount written_;
   // The numbers of bytes so far for which every answer of completable() is the same.
   std::size_t from_ = 0, to_ = kEndless;
+  // What reaches() said; keyed by state and numbers of bytes.
+  std::map<std::tuple<uint32_t, std::size_t, std::size_t>, std::optional<bool>> reached_;
   // Work left for states whose shortest text cannot be spelled, and the states already paid from it.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;

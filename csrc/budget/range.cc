@@ -13,7 +13,8 @@
 //     growth(s)     from so many bytes on, s has a text of each length (parse/growth.h)
 //     longest(s)    the bytes of the longest completion, where there is one and every text stays below `most`
 //     allowed       least <= u + shortest(s) <= most, or max(u + growth(s), least) <= most, or
-//                   least <= u + longest(s) <= most
+//                   least <= u + longest(s) <= most, or reaches(s, least - u, most - u): some text of
+//                   those lengths, by the states that n bytes lead to
 //
 // With at most 12 bytes, behind `{"a":` (5 bytes) in an object that requires "b", a digit: the token `12`
 // leads to u = 7, and `,"b":1}` has 7 bytes: 14 > 12, refused. `1` ends 13 > 12 as well; so `{"a":` itself
@@ -23,8 +24,8 @@
 // the numbers of bytes for which it is the same (holds()): far from both bounds one row serves.
 //
 // Exactness. A refusal for `most` is a proof where the shortest completion is known. A refusal for `least`
-// is one where the longest completion is known. Else lengths between the shortest and the longest decide, or
-// captured text does, and the row is not exact.
+// is one where the longest completion is known. Else reaches() decides, and where it has too many states to
+// look at, the row is not exact.
 //
 // Invariants. Behind each token of a row completable() is true. The beginning of a shortest completion
 // leaves its rest, so a text within `most` can always go on. With a budget of tokens, both sums are those of
@@ -47,6 +48,8 @@ namespace structgen {
 namespace {
 // The bytes of rows that one grammar keeps.
 constexpr std::size_t kKept = 16 << 20;
+// reaches() takes at most so many steps.
+constexpr std::size_t kSteps = 4'000;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
@@ -75,9 +78,38 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   return {parser().unproven() ? best : std::min<std::size_t>(best, all_.lengths.of(blind)), false};
 }
 
+// The states that n bytes lead to, for each n. Of finite languages and of rounds of several bytes, as in
+// (aa)*b, there are few.
+std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most) {
+  const auto [known, fresh] = reached_.try_emplace({s.v, least, most});
+  if (!fresh) return known->second;
+  std::vector<uint32_t> level{s.v}, next;
+  std::size_t steps = 0;
+  for (std::size_t n = 0; n <= most && !level.empty(); ++n) {
+    next.clear();
+    for (const uint32_t at : level) {
+      charge(10);
+      if (parser().state(StateId{at}).poisoned) return std::nullopt;
+      if (n >= least && parser().state(StateId{at}).accepting) return known->second = true;
+      if (n == most) continue;
+      parser().live(StateId{at}).for_each([&](uint8_t b) {
+        if (++steps > kSteps) return;
+        const StateId to = parser().step(StateId{at}, b);
+        if (to != Parser::dead() && (next.empty() || next.back() != to.v)) next.push_back(to.v);
+      });
+      if (steps > kSteps) return std::nullopt;
+    }
+    std::sort(next.begin(), next.end());
+    next.erase(std::unique(next.begin(), next.end()), next.end());
+    level.swap(next);
+  }
+  return known->second = false;
+}
+
 bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes + bytes;
+  if (tokens == 0) return false;
   if (now > whole.most) {
     holds(less(whole.most + 1, bytes), kEndless);
     return false;
@@ -123,14 +155,17 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   if (found && n > room) {
     holds(less(whole.most + 1, bytes + n), kEndless);
     exact_ = exact_ && proved;
-  } else {
-    holds(written_.bytes, 0);
-    exact_ = false;
+    return false;
   }
-  return false;
+  // A token a byte.
+  const std::size_t most = std::min(room, less(tokens, 1));
+  const std::optional<bool> some = reaches(s, missing, most);
+  holds(written_.bytes, 0);
+  exact_ = exact_ && some && (*some || most == room);
+  return some.value_or(false);
 }
 
-void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
+void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens) {
   const Vocabulary& v = vocabulary();
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes;
@@ -169,6 +204,7 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   trial.keep.assign(v.words(), 0);
   const StateId from = all_.masks.blind(here());
   const auto judge = [&] {
+    const WorkScope part(Task::kBudget, work);
     std::size_t n = 0;
     for_each_token(open, [&](TokenId) { ++n; });
     if (n <= kFew)

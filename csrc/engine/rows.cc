@@ -250,15 +250,12 @@ class RangedRow final : public PlainRow {
   // Takes out the tokens that leave nothing. Tokens that are not judged within the work of a mask are
   // refused; more work is there for the certain token.
   static void range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
-    const auto kept = [&](Allowance limit) {
-      const LockedWork work(s, Task::kBudget, limit);
-      s.refresh();
-      by_budget(s, row, [&](Budget& now) {
-        now.keep_range(row.words, sure, tokens);
-        return true;
-      });
-    };
-    if (!told([&] { kept(s.grammar().mask_work()); })) kept(s.grammar().ending_work());
+    const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
+    s.refresh();
+    by_budget(s, row, [&](Budget& now) {
+      now.keep_range(row.words, sure, s.grammar().mask_work(), tokens);
+      return true;
+    });
   }
 };
 
