@@ -1,6 +1,7 @@
-"""The embedded target model as a GGUF file, for llama.cpp: needs the `gguf` package.
+"""A Llama model as a GGUF file, for llama.cpp: needs the `gguf` package.
 
-Enters: a path. Leaves: the file, float32, 9 MB. Cost: a tenth of a second.
+Enters: a path, and a folder as Hugging Face has it (by default the embedded target model). Leaves: the file,
+float32, 9 MB for the embedded model. Cost: a tenth of a second.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _LAYER = {
 _TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 
-def write(path: Path, chat_template: str | None = None) -> None:
+def write(path: Path, chat_template: str | None = None, folder: Path | None = None) -> None:
     """Writes the model. Pieces are stored as the tokenizer has them, so ids are those of structgen."""
-    folder = embedded.path("target")
+    folder = folder or embedded.path("target")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     writer = gguf.GGUFWriter(str(path), "llama")
@@ -72,7 +73,8 @@ def _vocabulary(writer: Any, tokenizer: dict[str, Any], config: dict[str, Any]) 
     for piece, index in tokenizer["model"]["vocab"].items():
         pieces[index], kinds[index] = piece, gguf.TokenType.NORMAL
     for added in tokenizer["added_tokens"]:
-        pieces[added["id"]], kinds[added["id"]] = added["content"], gguf.TokenType.CONTROL
+        pieces[added["id"]] = added["content"]
+        kinds[added["id"]] = gguf.TokenType.CONTROL if added["special"] else gguf.TokenType.USER_DEFINED
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("default")
     writer.add_token_list(pieces)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ sys.path += [str(Path(__file__).parents[i]) for i in (0, 2)]
 from contract import EXPECTED, HARD, MODEL, ORDER, OTHERS, PROMPT, ROOT, TEXT, Asked, Budgets  # noqa: E402
 
 import structgen as sg  # noqa: E402
-from oracles import gguf_model  # noqa: E402
+from oracles import gguf_model, thinker  # noqa: E402
 from structgen.integrations.hosts import HostEngine  # noqa: E402
 from structgen.integrations.llama_cpp import (  # noqa: E402
     Drafter,
@@ -241,6 +242,40 @@ def test_drafts_at_the_end_of_the_context(gguf: str) -> None:
     engine = engine_of(llama)
     processor = LogitsProcessor(llama, engine.request(engine.compile("json_schema", SCHEMA)))
     assert EXPECTED.startswith(complete(llama, processor))
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+def test_thoughts_and_answers(tmp_path: Path, drafts: bool) -> None:
+    """Thoughts of every length end within the request's budget and their own, and the answer is whole."""
+    folder = thinker.write(tmp_path)
+    gguf_model.write(folder / "model.gguf", folder=folder)
+    llama = load(str(folder / "model.gguf"), **({"draft_model": Drafter(8)} if drafts else {}))
+    engine = engine_of(llama, reasoning="qwen3")
+    judge = thinker.Judge(folder)
+    begun = thinker.PROMPT + thinker.THINKS.start
+    schema = json.dumps(thinker.SCHEMA)
+    for prompt, (most, budget), seed in itertools.product(
+        (thinker.PROMPT, begun), ((14, None), (30, None), (90, None), (90, 5)), range(20)
+    ):
+        ids = llama.tokenize(prompt.encode(), add_bos=False, special=True)
+        grammar = engine.compile("json_schema", schema, reasoning=engine.thinks(ids, budget))
+        processor = LogitsProcessor(llama, engine.request(grammar, max_tokens=most))
+        llama.set_seed(seed)
+        tokens: list[int] = []
+        for token in llama.generate(
+            ids, temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repeat_penalty=1.0,
+            logits_processor=llama_cpp.LogitsProcessorList([processor]),
+        ):  # fmt: skip
+            tokens.append(token)
+            if token in judge.vocabulary.eos_token_ids or len(tokens) == most:
+                break
+        processor.check()
+        judge.ids(tokens, most, prefilled=prompt is begun)
+        if budget is not None:
+            thoughts, end, _ = judge.text(tokens).partition(thinker.THINKS.end)
+            thoughts = thoughts.removeprefix(thinker.THINKS.start)
+            assert not end or len(judge.vocabulary.encode(thoughts)) <= 3 * budget, "words are 1 to 3 tokens"
+    judge.complete()
 
 
 def test_refusals_of_models(gguf: str, llama: Any, engine: HostEngine) -> None:
