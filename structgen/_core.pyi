@@ -50,6 +50,11 @@ class Grammar:
     @property
     def captures(self) -> list[str]: ...
 
+    def prepare_endings(self) -> None:
+        """
+        Makes the lists of tokens that masks inside strings take near the end of a text.
+        """
+
     def collect(self) -> None: ...
 
     @property

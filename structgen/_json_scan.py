@@ -24,6 +24,11 @@ _BLANKS = re.compile(r"[ \t\n\r:]*")
 _SCALAR = re.compile(r"-?[0-9.eE+-]+|[A-Za-z]+|-")
 
 
+def no_constant(name: str) -> None:
+    """Refuses the words that Python reads and JSON lacks: `json.loads(text, parse_constant=no_constant)`."""
+    raise ValueError(f"{name} is no JSON value")
+
+
 class JsonSpan(NamedTuple):
     """A bracket, a key, or a value that is no container: the characters from `begin` to `end`.
 

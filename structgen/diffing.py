@@ -141,9 +141,11 @@ def _kind(document: Any) -> str:
             raise GrammarError(
                 "a description of Swagger 2.0 is not read (key 'swagger'): turn it into OpenAPI 3"
             )
-        if not isinstance(document.get("paths", {}), dict):
-            raise GrammarError("the 'paths' of an OpenAPI description are an object")
-        return "an OpenAPI description" if "paths" in document else "an OpenAPI description without 'paths'"
+        for key in ("paths", "webhooks"):
+            if not isinstance(document.get(key, {}), dict):
+                raise GrammarError(f"the '{key}' of an OpenAPI description are an object")
+        whole = "paths" in document or "webhooks" in document
+        return "an OpenAPI description" + ("" if whole else " without 'paths'")
     if isinstance(document, list) or (isinstance(document, dict) and isinstance(document.get("tools"), list)):
         return "a tool list"
     return "a JSON Schema"
@@ -182,7 +184,8 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any
             if "json" in media:
                 yield media, of(_object(content).get("schema", {}))
 
-    if "paths" not in document:  # of a description of schemas alone nobody knows who sends them
+    if "paths" not in document and "webhooks" not in document:
+        # Of a description of schemas alone nobody knows who sends them.
         named = _object(_object(document.get("components")).get("schemas"))
         if not named:
             raise GrammarError("an OpenAPI description has neither 'paths' nor schemas to compare")
@@ -190,24 +193,32 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any
             for way in _WAYS:
                 yield (f"components/schemas/{name}", way), of(schema)
         return
-    for path, item in document["paths"].items():
-        item = _led(document, item)
-        for method in _METHODS:
-            operation = item.get(method)
-            if not isinstance(operation, dict):
-                continue
-            name = f"{method.upper()} {path}"
-            parameters = [held for holder in (item, operation) for held in _list(holder.get("parameters"))]
-            listed = {
-                (str(p.get("in")), str(p.get("name"))): p for p in (_led(document, q) for q in parameters)
-            }
-            body = _led(document, operation.get("requestBody", {})).get("required") is True
-            yield (name, "request"), of(_of_parameters(listed, body))
-            for media, schema in bodies(operation.get("requestBody", {})):
-                yield (f"{name} {media}", "request"), schema
-            for status, response in _object(operation.get("responses")).items():
-                for media, schema in bodies(response):
-                    yield (f"{name} {status} {media}", "response"), schema
+    asked, answered = _WAYS
+    # The API itself sends the request of a webhook, and reads the response.
+    for begin, items, sent, read in (
+        ("", "paths", asked, answered),
+        ("webhook ", "webhooks", answered, asked),
+    ):
+        for path, item in document.get(items, {}).items():
+            item = _led(document, item)
+            for method in _METHODS:
+                operation = item.get(method)
+                if not isinstance(operation, dict):
+                    continue
+                name = f"{begin}{method.upper()} {path}"
+                parameters = [
+                    held for holder in (item, operation) for held in _list(holder.get("parameters"))
+                ]
+                listed = {
+                    (str(p.get("in")), str(p.get("name"))): p for p in (_led(document, q) for q in parameters)
+                }
+                body = _led(document, operation.get("requestBody", {})).get("required") is True
+                yield (name, sent), of(_of_parameters(listed, body))
+                for media, schema in bodies(operation.get("requestBody", {})):
+                    yield (f"{name} {media}", sent), schema
+                for status, response in _object(operation.get("responses")).items():
+                    for media, schema in bodies(response):
+                        yield (f"{name} {status} {media}", read), schema
 
 
 def _object(value: Any) -> dict[str, Any]:

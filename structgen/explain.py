@@ -45,7 +45,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from ._json_scan import Scan, pointer_of
+from ._json_scan import Scan, no_constant, pointer_of
 from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
@@ -278,10 +278,6 @@ def _rank(keyword: str, schema: dict[str, Any]) -> int:
     return 1 if keyword in (*_MAPS, *_LISTS, *_SCHEMAS, *_BRANCHING, "$ref", "$dynamicRef") else 0
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
-
-
 _REST_OF_NUMBER = re.compile(rb"[0-9+\-.eE]*")
 
 
@@ -361,7 +357,7 @@ class _Search:
         if self.at == len(self.text):
             return "ends early", "the text ends too early", ()
         try:
-            value = json.loads(self.text, parse_constant=_no_constant)
+            value = json.loads(self.text, parse_constant=no_constant)
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             return "not JSON", "half of a surrogate pair is no character", ()

@@ -200,6 +200,8 @@ class CompiledGrammar:
             SchemaTooComplex, BudgetExceeded: what is allowed first is too much to tell.
             UnsatisfiableBudget: no text ends within `max_tokens`.
         """
+        if max_tokens is not None:
+            self._core.prepare_endings()
         row = allocate_bitmask(1, self.vocabulary.vocab_size)
         matcher = self.matcher(max_tokens=max_tokens)
         end = math.inf if seconds is None else time.monotonic() + seconds

@@ -120,7 +120,7 @@ def examples(
         found += [Example(text.decode("utf-8", "backslashreplace"), "drawn") for text in drawn]
     if side.is_json:
         try:
-            found = _searched(side, found, told)
+            found = _searched(side, grammar, found, told)
         except RecursionError:
             raise GrammarError("the schema is nested too deeply to look for its boundaries") from None
     for text in told:
@@ -128,9 +128,11 @@ def examples(
     return list(dict.fromkeys(found))
 
 
-def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Example]:
+def _searched(
+    side: Operand, grammar: CompiledGrammar, found: list[Example], told: list[str]
+) -> list[Example]:
     """The examples of a schema with those that a search finds; `told` gets what the search left out."""
-    search = _Search(side)
+    search = _Search(side, grammar)
     typical = Example(search.typical(), "typical")
     found = [found[0], typical, *found[1:], *search.boundaries(), *search.near_misses()]
     if search.stopped:
@@ -168,8 +170,9 @@ def _ranked(
 
 
 class _Search:
-    def __init__(self, side: Operand) -> None:
+    def __init__(self, side: Operand, grammar: CompiledGrammar) -> None:
         self.side: Operand = side
+        self.grammar: CompiledGrammar = grammar
         self.size: int = len(repr(side.document))  # a large schema costs more a compile: it has fewer
         self.work: int = 0
         self.probes: int = 0
@@ -237,9 +240,27 @@ class _Search:
                 both = ((without, True), (document, False))
                 beside = _beside(node, step) if path in wraps else None
                 text = None if beside is None else self.first(*both, (wraps[path](beside), True))
+                if text is None and path in wraps and step[0] == "required":
+                    # Few keywords are quicker to negate than all. At the root the two say the same.
+                    text = self.refused((without, True), (wraps[path](_lacking(node, step)), True))
+                    if text is None and not path:
+                        continue
                 text = self.first(*both) if text is None else text
                 if text is not None:
                     yield Example(text, "near miss", False, pointer_of((*path, *step)))
+
+    def refused(self, *parts: tuple[Any, bool]) -> str | None:
+        """As `first`; None also where the schema takes the value."""
+        text = self.first(*parts)
+        if text is None:
+            return None
+        matcher = self.grammar.matcher()
+        return None if matcher.accept_bytes(text.encode()) and matcher.is_accepting() else text
+
+
+def _lacking(node: dict[str, Any], step: Path) -> Any:
+    """A condition on objects that lack a name of `required`."""
+    return {"not": {"required": [node["required"][step[1]]]}}
 
 
 def _schemas(node: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -653,3 +653,29 @@ def test_many_required_members_have_a_bound(keys: int) -> None:
         allowed = np.flatnonzero(oracle.mask_of(matcher, len(WHOLE) + 1, left))
         assert matcher.accept_token(int(source.choice(allowed)))  # so the mask before has a token
         left -= 1
+
+
+@pytest.mark.parametrize("on_limit", ["error", "subset"])
+def test_a_row_that_is_asked_for_again_is_the_same(
+    tekken_vocabulary: structgen.Vocabulary, on_limit: structgen.OnLimit
+) -> None:
+    """The second time the row is kept, from the third time on it is copied."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+    schema |= {"required": ["a", "b"], "additionalProperties": False}
+    size, compared = tekken_vocabulary.vocab_size, 0
+    for text in (b'{"', b'{"a":"', b'{"a":"x\\', b'{"a":"\xc3', b'{"a":"x","b":1'):
+        for left in range(2, 24):
+            grammar = structgen.Compiler(tekken_vocabulary, on_limit=on_limit).json_schema(schema)
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(text)
+            if matcher.tokens_needed() > left:
+                continue
+            found = []
+            for _ in range(4):
+                row = oracle.mask_of(matcher, size, left)
+                found.append((row.tobytes(), matcher.mask_exact))
+                other = oracle.mask_of(matcher, size, left + 1)
+                assert not (row & ~other).any()  # and a row is kept for its own budget
+            assert len(set(found)) == 1, (text, left)
+            compared += 1
+    assert compared > 60

@@ -529,6 +529,10 @@ def test_random_bodies_end_in_an_answer_or_a_4xx(client) -> None:
         "look": {"constraint": DATE, "tokens": []},
         "generate": {"constraint": DATE, "prompt": "x", "max_tokens": 12},
     }
+    for wrong in (True, False, "1", 1.5, -1):
+        assert (
+            client.post(API + "generate", json={**good["generate"], "confidence": wrong}).status_code == 400
+        )
     statuses = set()
     for number in range(240):
         path = list(fields)[number % 4]

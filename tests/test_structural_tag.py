@@ -344,6 +344,17 @@ def test_elements_of_a_list_have_no_names() -> None:
         assert len(structgen.parse_tool_calls(text, style="cohere-xml").calls) == count
 
 
+def test_words_that_json_lacks_are_no_arguments() -> None:
+    """Python reads NaN as a number."""
+    for word in ("NaN", "Infinity", "-Infinity"):
+        text = CALLS["cohere-xml"].replace('type="raw">Rome', f'type="json">{word}')
+        assert text != CALLS["cohere-xml"]
+        assert not structgen.parse_tool_calls(text, style="cohere-xml").calls
+        text = CALLS["glm"].replace("Rome", word)
+        (call,) = structgen.parse_tool_calls(text, style="glm").calls
+        assert word in call.arguments.values()
+
+
 def test_a_line_is_a_call_where_the_host_reads_lines() -> None:
     """Python's splitlines() cuts at more characters than plain strings escape."""
     tools = [{"name": "say", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}]

@@ -358,6 +358,42 @@ def test_how_many_texts_are_drawn_is_bounded() -> None:
         sg.examples({"enum": [1]}, 10**6)
 
 
+def test_each_of_many_required_keys_has_a_near_miss() -> None:
+    """The negation of all of them took 0.3 s a key, and gave up at 100."""
+    names = [f"key{i}" for i in range(300)]
+    begin = time.process_time()
+    found = [e for e in sg.examples({"required": names}, 0) if e.kind == "near miss"]
+    assert time.process_time() - begin < 20
+    assert [e.pointer for e in found] == [f"/required/{i}" for i in range(300)]
+    for name, example in zip(names, found, strict=True):
+        assert set(names) - set(json.loads(example.text)) == {name}
+    # Beside a reference draft 7 reads nothing: such a key is not required.
+    beside = {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a"}
+    beside |= {"required": ["b"], "definitions": {"a": {"type": "object"}}}
+    assert not any(e.pointer.startswith("/required") for e in sg.examples(beside, 0))
+
+
+def test_the_api_sends_the_request_of_a_webhook() -> None:
+    def described(request: Any, response: Any, **more: Any) -> Any:
+        def body(schema: Any) -> Any:
+            return {"content": {"application/json": {"schema": schema}}}
+
+        operation = {"requestBody": body(request), "responses": {"200": body(response)}}
+        return {"openapi": "3.1.0", "webhooks": {"paid": {"post": operation}}, **more}
+
+    wide, narrow = {"type": "integer"}, {"type": "integer", "maximum": 9}
+    for request, response in ((wide, narrow), (narrow, wide)):
+        rows = sg.diff(described(request, response), described(response, request), direction="both")
+        breaks = {row.place: (row.direction, row.breaks) for row in rows}
+        # What the API sends may become narrower, what it reads wider.
+        assert breaks["webhook POST paid application/json"] == ("response", request is narrow)
+        assert breaks["webhook POST paid 200 application/json"] == ("request", request is narrow)
+    rows = sg.diff(described(wide, wide), {"openapi": "3.1.0", "paths": {}})
+    assert any(row.breaks for row in rows) and all("gone" in row.reason for row in rows)
+    with pytest.raises(sg.GrammarError, match="'webhooks' of an OpenAPI"):
+        sg.diff(*[{"openapi": "3.1.0", "webhooks": []}] * 2)
+
+
 def test_descriptions_without_paths() -> None:
     old = {"openapi": "3.1.0", "components": {"schemas": {"Order": {"type": "integer"}}}}
     new = {"openapi": "3.1.0", "components": {"schemas": {"Order": {"type": "integer", "maximum": 9}}}}

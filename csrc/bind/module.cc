@@ -435,6 +435,19 @@ NB_MODULE(_core, m) {
           "Whether so much was made for it that the next text is to have a new one.")
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
       .def_prop_ro("captures", [](const Grammar& g) { return g.captures(); })
+      .def(
+          "prepare_endings",
+          [](Grammar& g) {
+            released([&] {
+              std::lock_guard hold(g.world().lock);
+              if (RunClass* const characters = g.epoch()->masks.characters()) {
+                characters->exits('"');
+                characters->cuts();
+                characters->counts();
+              }
+            });
+          },
+          "Makes the lists of tokens that masks inside strings take near the end of a text.")
       .def("collect",
            [](Grammar& g) {
              released([&] {

@@ -69,6 +69,8 @@ constexpr uint64_t kAskedReach = 20'000'000;
 constexpr uint64_t kTextReach = 100'000;
 // The work that the search for one state may take, if its shortest text cannot be spelled.
 constexpr uint64_t kSpellReach = 200'000;
+// An entry of Budgets::kept without its words, in bytes. Rows of more tokens than kKept are not kept.
+constexpr std::size_t kEntry = 96, kKept = 1'000;
 // The work of trying the tokens of one mask with their own text, where something was omitted from the
 // grammar: 5 milliseconds.
 constexpr int64_t kTextWork = 50'000;
@@ -123,10 +125,13 @@ Finish Budget::spelled(StateId s) {
   if (const StateId blind = all_.masks.blind(s); blind != s) {
     Told<Finish> any = told([&] { return by_text(blind); });
     if (!any && meter.exhausted()) std::move(any).value();
-    if (any && any->tokens < kTooMany && any->from != Finish::kBytes &&
-        completes(s, all_.completion.of(blind)))
-      best = {any->tokens, Finish::kBlind, any->next};
-    if (best.tokens < kTooMany && !omits() && any_text(blind)) return best;
+    if (any && any->tokens < kTooMany && any->from != Finish::kBytes) {
+      // A completion that met no poison fits every captured text.
+      const bool fits_all = !omits() && any_text(blind);
+      if ((fits_all && !parser().unproven()) || completes(s, all_.completion.of(blind)))
+        best = {any->tokens, Finish::kBlind, any->next};
+      if (fits_all && best.tokens < kTooMany) return best;
+    }
   }
   Told<bool> own = told([&] {
     const std::string& text = all_.completion.of(s);
@@ -626,8 +631,19 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   for (uint32_t w = 0; w < v.words(); ++w) exact_ = exact_ && (asked[w] & ~row[w]) == 0;
 }
 
+// The place of the row of this state and budget.
+Budgets::Kept* Budget::kept(std::size_t budget) {
+  if (all_.kept_bytes > all_.world.policy.rows()) {
+    all_.kept.clear();
+    all_.kept_bytes = 0;
+  }
+  const auto [at, fresh] = all_.kept.try_emplace(uint64_t{here().v} << 32 | budget);
+  if (fresh) all_.kept_bytes += kEntry;
+  return &at->second;
+}
+
 // Leaves the tokens of a mask after which enough of the budget is left.
-bool Budget::narrow(uint32_t* row, std::size_t budget) {
+bool Budget::narrow(uint32_t* row, std::size_t budget, bool whole) {
   if (budget == 0) return false;
   const Vocabulary& v = vocabulary();
   if (budget == 1 && all_.parser.state(here()).accepting) {
@@ -646,6 +662,13 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   const uint32_t loose = all_.parser.state(from).loose.load(std::memory_order_relaxed);
   if (loose != 0 && budget >= loose && !partial_) {
     all_.parser.state(here()).loose.store(loose, std::memory_order_release);
+    return true;
+  }
+  Budgets::Kept* const known =
+      whole && !partial_ && !parser().unproven() && budget <= kKept ? kept(budget) : nullptr;
+  if (known && !known->words.empty()) {
+    std::ranges::copy(known->words, row);
+    exact_ = exact_ && known->exact;
     return true;
   }
   // A token that certainly leaves enough.
@@ -707,7 +730,8 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     if (trial.tired || unproved_) exact_ = false;
   };
   // A token that was not judged yet is refused.
-  if (!told(judge)) exact_ = false;
+  const bool judged = static_cast<bool>(told(judge));
+  if (!judged) exact_ = false;
   bool refused = false;
   if (listed) {
     refused = trial.taken.size() < tokens.size();
@@ -715,10 +739,12 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     for (const TokenId t : trial.taken) set_bit(row, t);
     if (m->accepting) set_ends(v, row);
   } else {
+    uint32_t lost = 0;
     for (uint32_t w = 0; w < v.words(); ++w) {
-      refused = refused || (open[w] & ~trial.keep[w]);
+      lost |= open[w] & ~trial.keep[w];
       row[w] = (row[w] & ~open[w]) | trial.keep[w];
     }
+    refused = lost != 0;
   }
   // With two tokens left a token fits exactly where the text may end behind it.
   if (refused && budget > 2) exact_ = false;
@@ -729,6 +755,15 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   }
   // The certain token is set, whatever part of the row was judged.
   if (next >= 0) row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);
+  // Such a row is a function of the state and the budget.
+  if (known && enough && judged && !trial.tired && !unproved_ && trial.alike.empty() && trial.alone.empty()) {
+    if (known->seen) {
+      known->words.assign(row, row + v.words());
+      known->exact = exact_;
+      all_.kept_bytes += v.words() * sizeof(uint32_t);
+    }
+    known->seen = true;
+  }
   return true;
 }
 

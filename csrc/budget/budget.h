@@ -106,7 +106,7 @@ struct Budgets {
   }
   std::size_t byte_size() const {
     return graph.byte_size() + exact_graph.byte_size() + cutter.byte_size() + shortest.size() * 56 +
-           (found.size() + sought.size()) * 200 + bounds.size() * 56 + ranged_bytes +
+           (found.size() + sought.size()) * 200 + bounds.size() * 56 + ranged_bytes + kept_bytes +
            (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
   }
   // The tokens that a search found, and the work that it took.
@@ -114,6 +114,13 @@ struct Budgets {
     Reach::Answer answer = Reach::Answer::kUnknown;
     uint64_t cost = 0;
     std::vector<TokenId> tokens;
+  };
+
+  // A row of narrow(). The words are kept when they are made for the second time: the texts of a batch
+  // stand in the same states, and most rows of a single text are asked for once.
+  struct Kept {
+    std::vector<uint32_t> words;
+    bool seen = false, exact = true;
   };
 
   World& world;
@@ -142,6 +149,9 @@ struct Budgets {
   // Keyed by state; and the bytes of the rows.
   std::unordered_map<uint32_t, std::vector<Ranged>> ranged;
   std::size_t ranged_bytes = 0;
+  // Keyed by 2^32 * state + tokens. All are forgotten where they take more than their share.
+  std::unordered_map<uint64_t, Kept> kept;
+  std::size_t kept_bytes = 0;
   Targets targets;
   // The second graph keeps captured text.
   TokenGraph graph, exact_graph;
@@ -178,8 +188,8 @@ class Budget {
   // Each of these returns false where nothing is left within `budget` tokens. It throws kBudgetExceeded
   // where nothing was found and nothing was ruled out. Rows hold the vocabulary's end tokens as well.
   //
-  // Takes the tokens that leave too little out of a row.
-  bool narrow(uint32_t* row, std::size_t budget);
+  // Takes the tokens that leave too little out of a row. `whole`: the row is the mask of the state.
+  bool narrow(uint32_t* row, std::size_t budget, bool whole);
   // The same where the grammar limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
   // For a call in which the work of narrow() ran out: keep_promise leaves only the token that needed()
@@ -240,6 +250,7 @@ class Budget {
                        bool to_the_end);
   std::size_t staying(StateId s);
   void keep_finished(uint32_t* row, std::size_t budget);
+  Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
   // `proved`: no shorter text completes the state. kFar: none is known.
   struct Shortest {

@@ -34,7 +34,11 @@ class Targets {
   // False: no run of characters is at hand, and nothing was visited. `strings`: only runs that a quote ends
   // are looked for. States have no captured text (MaskBuilder::blind). The visitor has these functions:
   //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
-  //   void whole(StateId to, const Words& tokens);               the same for many tokens, as a row
+  //   bool whole(StateId to, const Words& tokens);               the same for many tokens, as a row; true: the
+  //                                                              tokens go to take()
+  //   bool takes(StateId to);                                    asked before reach(); true: the tokens go to
+  //                                                              take() in its place
+  //   void take(const Words& tokens);                            these tokens are taken
   //   bool stops(StateId at);                                    whether to visit nothing behind `at`
   //   void stopped(std::span<const TokenId> tokens);             tokens that lead to such a state or further
   //   void done(Words tokens);                                   all these tokens were visited
@@ -76,7 +80,7 @@ class Targets {
   template <class Visitor>
   void inside_endless(const Run& run, Visitor& visitor) {
     const RunCuts& cuts = run.of->cuts();
-    visitor.whole(run.inside, cuts.whole);
+    if (visitor.whole(run.inside, cuts.whole)) visitor.take(cuts.whole);
     for (const RunCuts::Part& part : cuts.parts) {
       charge();
       const StateId s = walk(run.inside, part.begun);
@@ -92,19 +96,34 @@ class Targets {
     std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
     after[0] = from;
     std::string_view one;
-    for (const RunCounts::Whole& w : counts.wholes) {
+    // The counts so far that are to be taken: if those are all, one row has their tokens.
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < counts.wholes.size(); ++i) {
+      const RunCounts::Whole& w = counts.wholes[i];
       if (w.count > run.max) break;
       charge(2);
       const std::string_view text = vocabulary_.bytes(w.row.empty() ? w.tokens[0] : first(w.row));
       if (w.count == 1) one = text;
       const bool next = !one.empty() && after[w.count - 1] != Parser::dead();
       const StateId s = next ? walk(after[w.count - 1], one) : walk(from, text);
-      if (w.count < after.size()) after[w.count] = s;
+      after[w.count] = s;
       if (s == Parser::dead()) continue;
-      if (w.row.empty())
+      const bool all = w.row.empty() ? taken == i && visitor.takes(s) : visitor.whole(s, w.row);
+      if (all && taken == i)
+        ++taken;
+      else if (w.row.empty())
         visitor.reach(s, w.tokens);
-      else
-        visitor.whole(s, w.row);
+      else if (all)
+        visitor.take(w.row);
+    }
+    if (taken > 0 && taken == counts.wholes.size()) {
+      visitor.take(counts.whole);
+    } else {
+      for (const RunCounts::Whole& w : std::span(counts.wholes).first(taken))
+        if (w.row.empty())
+          visitor.reach(after[w.count], w.tokens);
+        else
+          visitor.take(w.row);
     }
     for (const RunCounts::Part& part : counts.parts) {
       if (part.count >= run.max) continue;

@@ -51,12 +51,17 @@ bool TokenGraph::of_run(StateId s, Edges& out) {
       for (TokenId t : tokens)
         if (has_bit(row.data(), t)) return add(to, t);
     }
-    void whole(StateId to, const Words& tokens) {
+    bool whole(StateId to, const Words& tokens) {
       mask();
       for (uint32_t w = 0; w < tokens.size(); ++w)
-        if (const uint32_t bits = tokens[w] & row[w])
-          return add(to, static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+        if (const uint32_t bits = tokens[w] & row[w]) {
+          add(to, static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+          break;
+        }
+      return false;
     }
+    bool takes(StateId) { return false; }
+    void take(const Words&) {}
     bool stops(StateId at) { return graph.ends_in_text(at, out); }
     void stopped(std::span<const TokenId>) {}
     void done(const Words& tokens) {

@@ -196,23 +196,35 @@ bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
     Trial& trial;
     void reach(StateId to, std::span<const TokenId> tokens) { trial.judge(tokens, to, true); }
+    bool takes(StateId to) { return !trial.ranged && trial.judged(to) <= trial.budget; }
+    void take(const Words& tokens) {
+      const std::size_t words = tokens.size();
+      const uint32_t* const open = trial.open;
+      uint32_t* const keep = trial.keep.data();
+      if (trial.done.empty())
+        for (std::size_t w = 0; w < words; ++w) keep[w] |= open[w] & tokens[w];
+      else
+        for (std::size_t w = 0; w < words; ++w) keep[w] |= open[w] & ~trial.done[w] & tokens[w];
+    }
     bool stops(StateId at) { return trial.judge_poison(at, {}); }
     void stopped(std::span<const TokenId> tokens) {
       for (TokenId t : tokens)
         if (trial.asks(t)) trial.alone.push_back(t);
     }
     void done(Words tokens) { trial.done = std::move(tokens); }
-    void whole(StateId inside, const Words& row) {
-      if (trial.ranged) return trial.whole_run(inside, row);
+    bool whole(StateId inside, const Words& row) {
+      if (trial.ranged) {
+        trial.whole_run(inside, row);
+        return false;
+      }
       trial.run_needed = trial.judged(inside);
       trial.run = trial.run_needed < kTooMany ? inside : Parser::dead();
-      if (trial.run_needed <= trial.budget) {
-        for (uint32_t w = 0; w < row.size(); ++w) trial.keep[w] |= trial.word(w) & row[w];
-      } else if (trial.matters(inside)) {
+      if (trial.run_needed <= trial.budget) return true;
+      if (trial.matters(inside))
         for_each_token(row, [&](TokenId t) {
           if (trial.word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1) trial.alike[inside.v].push_back(t);
         });
-      }
+      return false;
     }
   } judge{*this};
   return of.all_.targets.visit(from, false, judge);

@@ -64,12 +64,12 @@ bool bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::
   return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
 }
 
-// The row less the tokens that leave too little.
-bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit) {
+// The row less the tokens that leave too little. `whole`: the row is the mask of the state.
+bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool whole) {
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
   s.note_budget();
-  return by_budget(s, row, [&](Budget& now) { return now.narrow(row.words, budget); });
+  return by_budget(s, row, [&](Budget& now) { return now.narrow(row.words, budget, whole); });
 }
 
 // The work of a call that tries several answers in turn. The first try may take the limit of a mask; the
@@ -113,7 +113,7 @@ class PlainRow : public RowSource {
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
     if (loose_within(s, budget)) return true;
     const std::vector<uint32_t> plain = copy_of(s, row);
-    Told<bool> found = told([&] { return narrow(s, row, budget, s.grammar().ending_work()); });
+    Told<bool> found = told([&] { return narrow(s, row, budget, s.grammar().ending_work(), true); });
     if (found) return *found;
     return keep_promise(s, row, budget) || bounded(s, plain, row, budget, s.grammar().mask_work()) ||
            std::move(found).value();
@@ -216,7 +216,7 @@ class RangedRow final : public PlainRow {
     range(s, row, sure, budget);
     if (!empty(s, row)) return true;
     std::copy(plain.begin(), plain.end(), row.words);
-    if (!narrow(s, row, budget, s.grammar().ending_work())) return false;
+    if (!narrow(s, row, budget, s.grammar().ending_work(), false)) return false;
     throw Error(ErrorKind::kBudgetExceeded, "no text within " + std::to_string(budget) +
                                                 " tokens and the range of bytes was found from here");
   }
@@ -273,19 +273,20 @@ class PartRow : public PlainRow {
 
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     const Shares work(s);
-    if (!told([&] { mask(s, row, work.next()); })) {
+    const bool whole = static_cast<bool>(told([&] { mask(s, row, work.next()); }));
+    if (!whole) {
       if (keep_promise(s, row, budget)) return true;
       some(s, row, work);
     }
     if (loose_within(s, budget)) return true;
     const std::vector<uint32_t> plain = copy_of(s, row);
-    if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next()); })) return *found;
+    if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
     if (keep_promise(s, row, budget) || bounded(s, plain, row, budget, work.next())) return true;
     const auto by_one_way = [&](StateId way) {
       const auto part = [&] {
         some_of(s, way, row, work.next());
         const std::vector<uint32_t> of_way = copy_of(s, row);
-        return narrow(s, row, budget, work.next()) && keep(row, of_way);
+        return narrow(s, row, budget, work.next(), false) && keep(row, of_way);
       };
       return told(part).value_or(false);
     };
@@ -296,8 +297,8 @@ class PartRow : public PlainRow {
     std::copy(plain.begin(), plain.end(), row.words);
     // With one way out known, the rest of the row takes a share again.
     if (told([&] { seek(s); }))
-      if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next()); })) return *found;
-    return narrow(s, row, budget, s.grammar().ending_work());
+      if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
+    return narrow(s, row, budget, s.grammar().ending_work(), whole);
   }
 
   StateId read(Sequence& s, TokenId t) const override {

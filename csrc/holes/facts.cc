@@ -293,6 +293,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
     ways.emplace_back();
     path_.for_each_here(s, [&](Spot here) {
       steps(d, here, [&](uint8_t b, RegexId behind, Spot to, bool first) {
+        charge(2);  // an edge is kept in three lists
         const uint32_t k = add(behind, to);
         ways[i].push_back({b, k});
         if (!first) return;

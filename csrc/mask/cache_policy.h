@@ -26,7 +26,7 @@
 //
 // What budgets, canvases and middles keep beside states. Each of these stops growing or begins anew at
 // a limit of its own, and its answers say so where that makes them less exact: edges of searches
-// for fewer tokens (budget/token_graph.h), what tokens can spell
+// for fewer tokens (budget/token_graph.h), rows within a budget (budget/budget.h), what tokens can spell
 // (budget/spellable.h), what any token does to a regex (holes/strides.h), the states that read a middle
 // (holes/quotient.h), clouds (engine/canvas.h).
 //
@@ -58,6 +58,7 @@ struct CachePolicy {
   std::size_t kept() const { return bytes / 4 * 3; }
   std::size_t tried() const { return bytes + (16u << 20); }
   std::size_t reach() const { return bytes / 8 + kOneSearch; }
+  std::size_t rows() const { return bytes / 32; }
   std::size_t spelling() const { return bytes / 4 + kOneSearch; }
   std::size_t strides() const { return bytes / 4; }
   std::size_t middles() const { return bytes / 4; }

@@ -294,6 +294,8 @@ const RunCounts& RunClass::counts() {
   });
   auto out = std::make_unique<RunCounts>();
   const std::size_t words = row(longest()).size();
+  out->whole.resize(words);
+  bytes_ += words * 4;
   for (auto& [key, tokens] : cut) {
     bytes_ += 96 + tokens.size() * 4;
     out->parts.push_back({key.first, key.second, std::move(tokens)});
@@ -301,6 +303,7 @@ const RunCounts& RunClass::counts() {
   for (uint32_t count = 0; count < ends.size(); ++count) {
     std::vector<TokenId>& tokens = ends[count];
     if (tokens.empty()) continue;
+    for (TokenId t : tokens) set_bit(out->whole, t);
     bytes_ += 96 + (tokens.size() > kSparseLimit ? words : tokens.size()) * 4;
     RunCounts::Whole whole{count, {}, {}};
     if (tokens.size() > kSparseLimit) {

@@ -88,6 +88,8 @@ struct RunCounts {
   };
   // Sorted by count, from 1.
   std::vector<Whole> wholes;
+  // The tokens of all of them, as a row.
+  Words whole;
   std::vector<Part> parts;
 };
 

@@ -42,6 +42,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from .._json_scan import no_constant
 from ..errors import GrammarError, StructgenError
 from . import elements
 from .python_calls import calls_of
@@ -520,7 +521,7 @@ def _loose(after: str) -> str:
 
 def _json(text: str) -> tuple[Any, bool]:
     try:
-        return json.loads(text), True
+        return json.loads(text, parse_constant=no_constant), True
     except (ValueError, RecursionError):
         return None, False
 
@@ -547,7 +548,9 @@ def _cofl_values(body: str) -> list[Any]:
         if kind in ("raw", "json"):
             end = body.index(_COFL_END, at)
             text = body[at:end]
-            return text if kind == "raw" else json.loads(text), end + len(_COFL_END)
+            return text if kind == "raw" else json.loads(text, parse_constant=no_constant), end + len(
+                _COFL_END
+            )
         members: list[tuple[str | None, Any]] = []
         while True:
             mark = _COFL.match(body, at)

@@ -84,7 +84,9 @@ class Asked(Closed):
     top_p: Annotated[Finite, Field(gt=0, le=1)] | None = None
     max_tokens: Positive = 256
     complete: bool = True
-    confidence: Annotated[int, Field(ge=0, le=MOST_READS)] = 0  # prefixes that are read for each leaf
+    confidence: Annotated[int, Field(strict=True, ge=0, le=MOST_READS)] = (
+        0  # prefixes that are read for each leaf
+    )
 
 
 def add_routes(app: FastAPI, service: Service) -> None:
