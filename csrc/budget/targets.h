@@ -34,7 +34,8 @@ class Targets {
   // False: no run of characters is at hand, and nothing was visited. `strings`: only runs that a quote ends
   // are looked for. States have no captured text (MaskBuilder::blind). The visitor has these functions:
   //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
-  //   bool whole(StateId to, const Words& tokens);               the same for many tokens, as a row; true: the
+  //   bool whole(StateId to, const Words& tokens);               the same for many tokens, as a row; true:
+  //   the
   //                                                              tokens go to take()
   //   bool takes(StateId to);                                    asked before reach(); true: the tokens go to
   //                                                              take() in its place
