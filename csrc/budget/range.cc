@@ -207,7 +207,7 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
     const WorkScope part(Task::kBudget, work);
     std::size_t n = 0;
     for_each_token(open, [&](TokenId) { ++n; });
-    if (n <= kFew)
+    if (n <= kWalkedSingly)
       for_each_token(open, [&](TokenId t) { trial.judge_one(t, from); });
     else if (!trial.judge_strings(from))
       trial.judge_all(from);

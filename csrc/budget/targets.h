@@ -35,8 +35,7 @@ class Targets {
   // are looked for. States have no captured text (MaskBuilder::blind). The visitor has these functions:
   //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
   //   bool whole(StateId to, const Words& tokens);               the same for many tokens, as a row; true:
-  //   the
-  //                                                              tokens go to take()
+  //                                                              the tokens go to take()
   //   bool takes(StateId to);                                    asked before reach(); true: the tokens go to
   //                                                              take() in its place
   //   void take(const Words& tokens);                            these tokens are taken

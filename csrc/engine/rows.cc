@@ -109,7 +109,7 @@ class PlainRow : public RowSource {
   // A token that is not judged in time is refused. If nothing is left, cheaper answers are tried in
   // turn.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
-    Told<bool> made = told([&] { mask(s, row, s.grammar().mask_work()); });
+    Told<bool> made = told([&] { mask(s, row); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
     if (loose_within(s, budget)) return true;
     const std::vector<uint32_t> plain = copy_of(s, row);
@@ -182,6 +182,7 @@ class PlainRow : public RowSource {
   void mask(Sequence& s, Row& row, Allowance limit) const {
     if (!known(s, row)) make(s, row, limit, true);
   }
+  void mask(Sequence& s, Row& row) const { mask(s, row, s.grammar().mask_work()); }
 };
 
 // The source for texts with a range of bytes, over a vocabulary that has every byte and a world that omits
