@@ -555,6 +555,21 @@ def test_a_range_of_bytes_in_every_way_of_use() -> None:
     assert sum(limited for _, limited in ways) <= harness.cases(20)
 
 
+def test_a_range_of_bytes_behind_a_value_that_cannot_grow() -> None:
+    """The bound of an enum is its longest text; behind its shortest one, another key grows."""
+    schema = {
+        "type": "object",
+        "properties": {"state": {"enum": ["UP", "x" * 200]}},
+        "additionalProperties": {"type": "integer"},
+    }
+    condition = sg.min_bytes(60) & sg.max_bytes(150)
+    matcher = (bytes_compiler().json_schema(schema, whitespace="compact") & condition).matcher()
+    assert matcher.accept_bytes(b'{"state":"UP"')
+    assert not matcher.accept_bytes(b"}")
+    assert matcher.accept_bytes(b',"' + b"k" * 50 + b'":1}')
+    assert matcher.is_accepting()
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_range_of_bytes_beside_a_budget_of_tokens(seed: int) -> None:
     source = random.Random(seed)

@@ -69,8 +69,8 @@ constexpr uint64_t kAskedReach = 20'000'000;
 constexpr uint64_t kTextReach = 100'000;
 // The work that the search for one state may take, if its shortest text cannot be spelled.
 constexpr uint64_t kSpellReach = 200'000;
-// An entry of Budgets::kept without its words, in bytes. Rows of more tokens than kKept are not kept.
-constexpr std::size_t kEntry = 96, kKept = 1'000;
+// An entry of Budgets::kept without its words, in bytes. Rows of more tokens than kKeptBudget are not kept.
+constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
 // The work of trying the tokens of one mask with their own text, where something was omitted from the
 // grammar: 5 milliseconds.
 constexpr int64_t kTextWork = 50'000;
@@ -665,7 +665,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool whole) {
     return true;
   }
   Budgets::Kept* const known =
-      whole && !partial_ && !parser().unproven() && budget <= kKept ? kept(budget) : nullptr;
+      whole && !partial_ && !parser().unproven() && budget <= kKeptBudget ? kept(budget) : nullptr;
   if (known && !known->words.empty()) {
     std::ranges::copy(known->words, row);
     exact_ = exact_ && known->exact;

@@ -47,9 +47,9 @@ namespace structgen {
 
 namespace {
 // The bytes of rows that one grammar keeps.
-constexpr std::size_t kKept = 16 << 20;
+constexpr std::size_t kRangedBytes = 16 << 20;
 // reaches() takes at most so many steps.
-constexpr std::size_t kSteps = 4'000;
+constexpr std::size_t kReachSteps = 4'000;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
@@ -93,11 +93,11 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
       if (n >= least && parser().state(StateId{at}).accepting) return known->second = true;
       if (n == most) continue;
       parser().live(StateId{at}).for_each([&](uint8_t b) {
-        if (++steps > kSteps) return;
+        if (++steps > kReachSteps) return;
         const StateId to = parser().step(StateId{at}, b);
         if (to != Parser::dead() && (next.empty() || next.back() != to.v)) next.push_back(to.v);
       });
-      if (steps > kSteps) return std::nullopt;
+      if (steps > kReachSteps) return std::nullopt;
     }
     std::sort(next.begin(), next.end());
     next.erase(std::unique(next.begin(), next.end()), next.end());
@@ -134,7 +134,8 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(less(whole.least, bytes + n), last(n));
     return true;
   }
-  const std::size_t grown = missing == 0 ? Growth::kFar : all_.growth.of(blind);
+  std::size_t grown = missing == 0 ? Growth::kFar : all_.growth.of(blind);
+  if (missing != 0 && !by_bytes(std::max(grown, missing))) grown = all_.growth.closer(blind);
   if (grown < Growth::kFar && by_bytes(std::max(grown, missing))) {
     holds(0, last(grown));
     return true;
@@ -218,7 +219,7 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   exact_ = exact_ && judged;
   for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
   if (next >= 0) set_bit(row, next);
-  if (tokens != kEndless || !judged || all_.ranged_bytes > kKept) return;
+  if (tokens != kEndless || !judged || all_.ranged_bytes > kRangedBytes) return;
   kept.push_back({from_, to_, exact_, {row, row + v.words()}});
   all_.ranged_bytes += v.words() * 4 + 100;
 }

@@ -16,6 +16,8 @@ constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
 // A longest text is looked for among so many states.
 constexpr std::size_t kStates = 4'000;
+// Beside a completion, states of at most so many bytes are looked at.
+constexpr int kBeside = 8;
 }  // namespace
 
 Growth::Part Growth::then(Part a, Part b) {
@@ -163,24 +165,35 @@ uint32_t Growth::by_parts(StateId s) {
   return out;
 }
 
-// The bytes to the first state of a shortest completion that grows by its parts, and its growth.
+// The least sum of the bytes to a state on or beside a shortest completion and its growth by parts. Behind
+// `"UP"` in an object of enums, the completion is `}`, and the `,` beside it leads to keys, which grow.
 uint32_t Growth::on_the_way(StateId s) {
-  uint32_t n = 0;
-  for (const char b : completion_.of(s)) {
-    s = parser_.step(s, static_cast<uint8_t>(b));
-    if (s == Parser::dead()) break;
-    ++n;
-    if (const uint32_t grown = by_parts(s); grown < kFar) return Lengths::sum(n, grown);
+  const std::string& text = completion_.of(s);
+  uint32_t out = by_parts(s);
+  for (uint32_t n = 0; s != Parser::dead() && n <= text.size() && n < out; ++n) {
+    const auto look = [&](uint8_t b) {
+      if (const StateId to = parser_.step(s, b); to != Parser::dead())
+        out = std::min(out, Lengths::sum(n + 1, by_parts(to)));
+    };
+    if (const ByteSet bytes = parser_.live(s); bytes.count() <= kBeside) bytes.for_each(look);
+    if (n == text.size()) break;
+    const auto b = static_cast<uint8_t>(text[n]);
+    look(b);
+    s = parser_.step(s, b);
   }
-  return kFar;
+  return out;
 }
 
 uint32_t Growth::of(StateId s) {
-  if (const uint32_t grown = by_parts(s); grown < kFar) return grown;
+  const uint32_t grown = by_parts(s);
+  return grown < kFar ? grown : closer(s);
+}
+
+uint32_t Growth::closer(StateId s) {
   if (const uint32_t* known = states_.find(s.v)) return *known;
   Told<uint32_t> found = told([&] { return on_the_way(s); });
   if (!found && meter.exhausted()) std::move(found).value();
-  const uint32_t out = found ? *found : kFar;
+  const uint32_t out = found ? *found : by_parts(s);
   states_.emplace(s.v, out);
   return out;
 }

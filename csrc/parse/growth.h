@@ -12,8 +12,8 @@
 //     stack(`}`)                    1 byte
 //     of(state)                     2
 //
-// Where a part has no bound, the places along a shortest completion are looked at instead. An n that is too
-// large is harmless.
+// Where a part has no bound, the places along a shortest completion and one byte beside it are looked at
+// instead. An n that is too large is harmless.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,9 @@ class Growth {
   Growth(Parser& parser, Productions& productions, Completion& completion, Lengths& lengths)
       : parser_(parser), productions_(productions), completion_(completion), lengths_(lengths) {}
   uint32_t of(StateId s);
+  // The same, with a look along a shortest completion also where the parts have a bound: the bound of an enum
+  // is its longest text.
+  uint32_t closer(StateId s);
   // The bytes of the longest text that completes the state; kFar: there are texts beyond any length;
   // kUnknown: that takes too much work, or depends on the captured text.
   uint32_t longest(StateId s);
