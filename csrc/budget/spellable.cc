@@ -441,7 +441,7 @@ Reach::Answer Spellable::near(StateId s) {
 
 Reach::Answer Spellable::searched(StateId s) {
   Reach::Answer found = Reach::Answer::kUnknown;
-  // First without captured text, because those states are fewer.
+  // The graph without captured text is searched first, because it has fewer states.
   for (TokenGraph* graph : {&graph_, &exact_graph_}) {
     uint64_t work = std::min(kReach, mask_work_);
     const uint64_t before = work;

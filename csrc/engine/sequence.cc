@@ -31,8 +31,8 @@ void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
-  // The way out that the old epoch found for the last state goes along: it shows that the text can be
-  // completed.
+  // The new epoch takes over the way out that the old one found for the last state. It shows that the
+  // text can be completed.
   if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
   if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;

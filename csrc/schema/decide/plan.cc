@@ -141,8 +141,8 @@ PlanId Plans::plan_of(TypedId p) {
 }
 
 // Puts the names into chains. Each name belongs to the first map that lists it, and only names of one
-// map are ordered, so the chains have no cycles whatever the maps say. With the maps [a, b] and [b, a]
-// the second finds `a` behind `b`: `a` is torn, and has no order.
+// map are ordered, so the chains have no cycles whatever the maps say. The maps [a, b] and [b, a]
+// contradict each other about `a`, so `a` gets no place in a chain.
 void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);

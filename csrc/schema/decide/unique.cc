@@ -613,8 +613,8 @@ const std::vector<TypedId>& Unique::reachable(TypedId q) {
   return reachable_.emplace(q, std::move(queue)).first->second;
 }
 
-// True if some array of distinct items satisfies q, with no item in the list or in `more`. `used` gets
-// its scarce values.
+// True if some array of distinct items satisfies q, and none of its items is in `list` or in `more`.
+// `used` gets the scarce values of the array.
 bool Unique::distinct(CapturedId list, TypedId q, const Values& more, Values& used) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
