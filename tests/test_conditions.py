@@ -555,6 +555,14 @@ def test_a_range_of_bytes_in_every_way_of_use() -> None:
     assert sum(limited for _, limited in ways) <= harness.cases(20)
 
 
+@pytest.mark.parametrize("pattern", ["", "a?", "ab"])
+def test_a_range_that_every_text_meets(pattern: str) -> None:
+    grammar = COMPILER.regex(pattern)
+    shortest = grammar.matcher().shortest_completion()
+    for condition in (sg.min_bytes(0), sg.min_bytes(0) & sg.min_bytes(0), ~~sg.min_bytes(0)):
+        assert (grammar & condition).matcher().shortest_completion() == shortest
+
+
 def test_a_range_of_bytes_behind_a_value_that_cannot_grow() -> None:
     """The bound of an enum is its longest text; behind its shortest one, another key grows."""
     schema = {

@@ -416,6 +416,7 @@ std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& of,
   Wanted wanted = read(regexes, condition);
   wanted.bytes = both(wanted.bytes, of->bytes());
   const std::shared_ptr<Grammar> grammar = of->of_any_length() ? of->of_any_length() : of;
+  if (!wanted.regex && !wanted.ranged()) return grammar;
   if (wanted.ranged()) {
     const std::shared_ptr<Grammar> met = wanted.regex ? product_of(grammar, *wanted.regex) : grammar;
     if (auto out = ranged(met, wanted.bytes)) return out;
