@@ -143,6 +143,13 @@ def test_a_token_that_a_mask_allows_is_read() -> None:
     assert not found.examples, found.examples
 
 
+def test_another_matcher_asks_again_what_was_undecided() -> None:
+    """The caches of the matcher that chose the token had known more than those of the other matcher."""
+    own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=200_000), on_limit="subset")
+    found = attack.attack(own, 1757, attack.schema(1757), walks=15, replay=True)
+    assert not found.examples, found.examples
+
+
 def test_an_error_of_a_subset_does_not_advise_a_subset() -> None:
     refused = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=1))
     with pytest.raises(structgen.errors.BudgetExceeded, match="on_limit='subset'"):

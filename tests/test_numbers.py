@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 import structgen
-from oracles.harness import compiler, verdict
+from oracles.harness import WORDS, compiler, verdict, vocabulary
 from structgen import _core, errors
 
 LEXEME = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
@@ -149,6 +149,8 @@ COMMON = [  # (divisors, a divisor with the same multiples)
     (("0.25", "0.1"), "0.5"),
     (("1e-8", "7", "2.5"), "35"),
     (("0.3", "0.45"), "0.9"),
+    (("0.5", "0.2"), "1"),
+    (("97", "1000000007"), "97000000679"),
 ]
 
 
@@ -172,6 +174,18 @@ def test_several_divisors(parts, divisor):
         took = matcher.accept_bytes(text.encode()) and matcher.is_accepting()
         hard = any(is_hard("multipleOf", p) for p in parts if p != "integer")
         assert took == (in_universe(text, "any", hard) and (value(text) / bound).denominator == 1), text
+
+
+def test_the_common_multiple_of_large_divisors_is_arithmetic() -> None:
+    """As automata of their own the divisors would be searched for a number that both divide."""
+    own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=20_000), on_limit="subset")
+    matcher = own.json_schema({"allOf": [{"multipleOf": 97}, {"multipleOf": 1000000007}]}).matcher()
+    mask = structgen.allocate_bitmask(1, own.vocabulary.vocab_size)
+    for text in ["1", "2", "4", "3", ""]:
+        matcher.fill_bitmask(mask)
+        assert matcher.mask_exact
+        assert matcher.accept_bytes(text.encode())
+    assert int(b"1243" + matcher.shortest_completion()) % (97 * 1000000007) == 0
 
 
 def scientific(number: Fraction) -> str:

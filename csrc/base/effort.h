@@ -19,7 +19,7 @@
 //                   text was promised an end: Parser::fed makes it again with `again`
 //     again         undecided questions are asked once more, and one question may take nearly all work left
 //     trusts        a mask allowed this token through parts of a union that were known to have a text. The
-//                   step leads on, even if the whole is undecided (Matcher::walk_trusting)
+//                   step leads on, even if the whole is undecided (Parser::step_with)
 //
 // Example: `{"a": A, "b": B}` where B is undecided. The mask after `{` has `"a"` and omits `"b"`; the
 // grammar is partial from now on. If A is undecided too, the state behind `{` is starved: both are

@@ -304,7 +304,8 @@ class PartRow : public PlainRow {
 
   StateId read(Sequence& s, TokenId t) const override {
     const StateId to = read_on(s, t);
-    return to == Parser::dead() && vouches(s, t) ? trusting(s, t) : to;
+    if (to != Parser::dead() || !s.grammar().partial()) return to;
+    return vouches(s, t) ? read_with<Trust>(s, t) : read_with<LookAgain>(s, t);
   }
 
  protected:
@@ -387,15 +388,19 @@ class PartRow : public PlainRow {
   // Whether the mask has a token that the parser does not read. The mask was put together from parts of
   // regexes, of which more was known than of the regex that the token leaves.
   static bool vouches(const Sequence& s, TokenId t) {
-    if (!s.grammar().partial() || by_text(s)) return false;
+    if (by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
     return m && allows(*m, s.vocabulary(), t);
   }
 
-  static StateId trusting(const Sequence& s, TokenId t) {
+  // A token that steps refuse, perhaps because something was omitted. The caches of the matcher that chose
+  // the token may have known more, as before a preemption.
+  template <class Effort>
+  static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
     StateId at = s.current();
-    for (char b : s.vocabulary().bytes(t)) at = s.epoch()->parser.trusting_step(at, static_cast<uint8_t>(b));
+    for (char b : s.vocabulary().bytes(t))
+      at = s.epoch()->parser.step_with<Effort>(at, static_cast<uint8_t>(b));
     return at;
   }
 };

@@ -87,7 +87,7 @@ class DigitAutomaton : public LazyLanguage {
  private:
   static constexpr RegexId kUnknown{0xFFFFFFFFu};
   // Units of work to unfold one state, beside those of its nodes.
-  static constexpr int64_t kUnfolding = 150;
+  static constexpr int64_t kUnfolding = 600;
   RegexId node(RegexArena& arena, const State& state) {
     if (!alive(state)) return RegexArena::empty();
     const uint32_t n = index_.find_or_add(

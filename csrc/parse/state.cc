@@ -653,11 +653,12 @@ StateId Parser::step(StateId s, uint8_t byte) {
   return out;
 }
 
-StateId Parser::trusting_step(StateId s, uint8_t byte) {
+template <class Effort>
+StateId Parser::step_with(StateId s, uint8_t byte) {
   if (const StateId known = step(s, byte); known != dead() || s == dead()) return known;
   StateId out;
   {
-    const Trust trust(regexes_.effort());
+    const Effort effort(regexes_.effort());
     out = step_uncached(s, byte);
   }
   if (out == dead()) return out;
@@ -669,6 +670,9 @@ StateId Parser::trusting_step(StateId s, uint8_t byte) {
   st.live_known = false;
   return out;
 }
+
+template StateId Parser::step_with<LookAgain>(StateId s, uint8_t byte);
+template StateId Parser::step_with<Trust>(StateId s, uint8_t byte);
 
 const ByteSet& Parser::live(StateId s) {
   State& st = states_[s.v];

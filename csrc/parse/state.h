@@ -97,9 +97,10 @@ class Parser {
   }
   // The successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
-  // The same, for a byte that a mask allows although step() leads nowhere, because something was
-  // omitted there.
-  StateId trusting_step(StateId s, uint8_t byte);
+  // The same where step() leads nowhere, perhaps because something was omitted. LookAgain asks again what
+  // was undecided; Trust is for a byte that a mask allows.
+  template <class Effort>
+  StateId step_with(StateId s, uint8_t byte);
   // The bytes that may follow.
   const ByteSet& live(StateId s);
 

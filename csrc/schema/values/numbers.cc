@@ -114,12 +114,9 @@ bool Numbers::counts_digits(TypedId p) {
   if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.text()));
   const auto counts = [&](TypedId k) { return counts_digits(k); };
   if (f.op == Op::kAnd) {
-    const Conditions all = read(p);
-    const auto stays_hard = [&](Decimal d) {  // joined with `easy`; a multiple of 0.5 may have to be whole
-      return !all.easy || !all.joined || !NumberLanguage::common_multiple(*all.easy, d, d) ||
-             NumberLanguage::is_hard(d);
-    };
-    return std::ranges::any_of(all.hard, stays_hard) || std::ranges::any_of(all.others, counts);
+    const Conditions all = read(p);  // multiples of 0.5 and 0.2 are multiples of 1, which is not hard
+    return std::ranges::any_of(all.divisors, NumberLanguage::is_hard) ||
+           std::ranges::any_of(all.others, counts);
   }
   return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas_.kids(p), counts);
 }
@@ -191,13 +188,10 @@ Numbers::Conditions Numbers::read(TypedId p) {
     if (!denied && (f.op == Op::kInteger || f.op == Op::kMultiple)) {
       out.without_point = out.without_point || (f.op == Op::kInteger && f.b);
       const Decimal d = f.op == Op::kInteger ? Decimal::parse("1") : formulas_.short_decimal(f.text());
-      ++out.divisors;
-      if (NumberLanguage::is_hard(d))
-        out.hard.push_back(d);
-      else if (!out.easy)
-        out.easy = d;
-      else
-        out.joined = out.joined && NumberLanguage::common_multiple(*out.easy, d, *out.easy);
+      ++out.asked;
+      if (std::ranges::none_of(
+              out.divisors, [&](Decimal& known) { return NumberLanguage::common_multiple(known, d, known); }))
+        out.divisors.push_back(d);
     } else if (f.op == Op::kAtLeast || f.op == Op::kAtMost) {
       out.bounds.push_back(k);
       const bool lower = (f.op == Op::kAtLeast) != denied;
@@ -222,7 +216,7 @@ RegexId Numbers::conjunction(TypedId p, Domain domain) {
   };
   if (std::ranges::any_of(formulas_.kids(p), divides)) {
     const Conditions all = read(p);
-    if (all.joined && (between(all, domain, parts) || joined(all, domain, parts))) {
+    if (between(all, domain, parts) || joined(all, domain, parts)) {
       if (all.without_point) parts.push_back(lexemes(domain).plain_integers());
       return regexes_.both(std::span<const RegexId>(parts));
     }
@@ -244,23 +238,19 @@ bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
 
 // Way 2. Without a bound the automaton of the divisors alone is smaller.
 bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
-  if (all.hard.empty() || (!all.low && !all.high)) return false;
-  std::optional<Decimal> divisor = all.easy;
-  for (const Decimal& d : all.hard)
-    if (!divisor)
-      divisor = d;
-    else if (!NumberLanguage::common_multiple(*divisor, d, *divisor))
-      return false;
+  if (all.divisors.size() != 1 || (!all.low && !all.high)) return false;
+  const Decimal& divisor = all.divisors[0];
+  if (!NumberLanguage::is_hard(divisor)) return false;
   // Whether a number that is begun can be completed ("at least 10^40 and a multiple of 1001") is
   // decided by a search through all remainders, digit by digit, up to the bound. It is refused before
   // the search begins.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };
-  if (divisor->digits.size() > kShortDivisor && (far(all.low, false) || far(all.high, true)))
+  if (divisor.digits.size() > kShortDivisor && (far(all.low, false) || far(all.high, true)))
     too_complex("multipleOf: a divisor of more than three digits beside a bound of more than 30 digits");
   RegexId out;
-  if (!lexemes(domain).multiples_between(*divisor, all.low ? &*all.low : nullptr,
+  if (!lexemes(domain).multiples_between(divisor, all.low ? &*all.low : nullptr,
                                          all.high ? &*all.high : nullptr, out))
     return false;
   parts.push_back(out);
@@ -268,13 +258,10 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
   return true;
 }
 
-// Way 3. `easy` is folded into each hard divisor: `integer` and 0.75 is multipleOf 3.
+// Way 3. `integer` and 0.75 are multipleOf 3.
 bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
-  if (!all.easy || all.divisors < 2) return false;
-  std::vector<Decimal> divisors = all.hard.empty() ? std::vector{*all.easy} : all.hard;
-  for (Decimal& d : divisors)
-    if (!NumberLanguage::common_multiple(*all.easy, d, d)) return false;
-  for (const Decimal& d : divisors) parts.push_back(lexemes(domain).multiple_of(d));
+  if (all.asked == all.divisors.size()) return false;
+  for (const Decimal& d : all.divisors) parts.push_back(lexemes(domain).multiple_of(d));
   for (TypedId k : all.bounds) parts.push_back(combine(k, domain));
   for (TypedId k : all.others) parts.push_back(combine(k, domain));
   return true;

@@ -11,10 +11,10 @@
 //   2. Multiples between bounds (numbers/multiple_between.cc): one automaton of the common multiple of all
 //      divisors and the bounds. Limits: 18 digits of the common multiple; 30 digits of a bound times 10^s,
 //      where the divisor has s <= 30 decimals.
-//   3. Joined divisors: `integer` and the divisors 10^-k are joined with every other divisor. As automata
-//      of their own they would read beginnings that no digits complete. Other divisors stay apart, because
-//      their product has more states than both together. Limits: 18 digits and 40 decimals of a divisor
-//      (numbers/multiple.cc).
+//   3. Joined divisors: the automaton of their common multiple, where `integer` is the divisor 1. As
+//      automata of their own they would read beginnings that no digits complete, and a search would have
+//      to tell which. Limits: 18 digits and 40 decimals of a divisor (numbers/multiple.cc). Divisors whose
+//      common multiple is beyond the limits stay apart.
 //   4. Else each condition is a language of its own, and the algebra intersects them.
 //
 // Where a way is beyond its limits the next one is tried. If the last way is, that is an error: of the
@@ -52,14 +52,10 @@ class Numbers {
   // The conditions of one conjunction, sorted by the way in which they are decided.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
-    // The common multiple of `integer` (which is the divisor 1) and the divisors 10^-k.
-    std::optional<Decimal> easy;
-    // False: the multiple has too many digits.
-    bool joined = true;
-    // How many divisors the conjunction has in all.
-    uint32_t divisors = 0;
-    // Divisors that are no power of ten.
-    std::vector<Decimal> hard;
+    // The divisors, of which `integer` is 1. Those that have a common multiple of few digits are joined.
+    std::vector<Decimal> divisors;
+    // How many there were before.
+    uint32_t asked = 0;
     // Draft 4's `integer`: no point and no exponent.
     bool without_point = false;
     // The conjuncts from which `low` and `high` come.
