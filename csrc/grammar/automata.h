@@ -17,7 +17,7 @@
 
 namespace structgen {
 
-// Rewrites the rules of `cfg`, which has been through give_contexts and group. A grammar with notes
+// Rewrites the rules of `cfg`, which has been through Contexts and group (cfg.cc). A grammar with notes
 // (captures) is left as it is.
 void to_automata(Cfg& cfg, RegexArena& regexes);
 

@@ -6,7 +6,7 @@
 //     fixpoint()         finds the rules that have a text at all (productive); alternatives without one are
 //                        removed, with a warning
 //     drop_unreached()   rules that only those alternatives called are removed, too
-//     give_contexts()    puts behind each lexeme the set of lexemes that may begin there
+//     Contexts           puts behind each lexeme the set of lexemes that may begin there
 //     group()            finds rules that are left-recursive through each other; grammar/productions.h
 //                        transforms those
 //     to_automata()      makes minimal automata over symbols of the other rules (grammar/automata.h)
@@ -191,128 +191,165 @@ bool has_lexemes(const Cfg& cfg) {
 // These are the lexemes with which the rest of the alternative may begin and, if that rest can be
 // empty, those that may follow the rule (the follow sets of SLR, DeRemer 1971). A gap becomes a rule of
 // its own for every context, because ignored text does not change the context.
-void give_contexts(Cfg& cfg, RegexArena& regexes) {
-  const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
-  uint32_t lexemes = 0;
-  const auto count = [&](uint32_t l) { lexemes = std::max(lexemes, l + 1); };
-  for (const CfgRule& r : cfg.rules)
-    for (const CfgSequence& sequence : r.alternatives)
-      for (CfgSymbol s : sequence)
-        if (s.kind == CfgSymbol::kLexeme) count(s.id);
-  for (const auto& gap : cfg.gaps)
-    for (uint32_t l : gap) count(l);
-  if (lexemes == 0) return;
-  const std::size_t words = (lexemes + 63) / 64;
+class Contexts {
+ public:
+  Contexts(Cfg& cfg, RegexArena& regexes)
+      : cfg_(cfg),
+        regexes_(regexes),
+        rules_(static_cast<uint32_t>(cfg.rules.size())),
+        lexemes_(count_lexemes(cfg)),
+        first_(rules_, Set((lexemes_ + 63) / 64)),
+        follow_(first_) {}
+
+  void give() {
+    if (lexemes_ == 0) return;
+    until_stable([&](uint32_t r, const CfgSequence& sequence) { return begin(r, sequence); });
+    until_stable([&](uint32_t r, const CfgSequence& sequence) {
+      bool changed = false;
+      walk_back(r, sequence, [&](CfgSymbol s, const Set& now) {
+        if (s.kind == CfgSymbol::kRule) changed = unite(follow_[s.id], now) || changed;
+      });
+      return changed;
+    });
+    for (uint32_t r = 0; r < rules_; ++r)
+      for (std::size_t a = 0; a < cfg_.rules[r].alternatives.size(); ++a)
+        cfg_.rules[r].alternatives[a] = placed(r, CfgSequence(cfg_.rules[r].alternatives[a]));
+    for (CfgLimit& limit : cfg_.limits) limit.context = number(first_[limit.rule]);
+    const CfgSymbol context{CfgSymbol::kAfter, number(first_[cfg_.start])};
+    const CfgSequence whole{context, {CfgSymbol::kRule, cfg_.start}};
+    cfg_.start = add_rule();
+    cfg_.rules.back().alternatives.push_back(whole);
+  }
+
+ private:
+  // A set of lexemes, as bits.
   using Set = std::vector<uint64_t>;
-  std::vector<Set> first(n, Set(words)), follow(n, Set(words));
-  const auto unite = [&](Set& a, const Set& b) {
-    bool changed = false;
-    for (std::size_t i = 0; i < words; ++i) {
+
+  static uint32_t count_lexemes(const Cfg& cfg) {
+    uint32_t out = 0;
+    const auto count = [&](uint32_t l) { out = std::max(out, l + 1); };
+    for (const CfgRule& r : cfg.rules)
+      for (const CfgSequence& sequence : r.alternatives)
+        for (CfgSymbol s : sequence)
+          if (s.kind == CfgSymbol::kLexeme) count(s.id);
+    for (const auto& gap : cfg.gaps)
+      for (uint32_t l : gap) count(l);
+    return out;
+  }
+
+  // Whether a grew.
+  static bool unite(Set& a, const Set& b) {
+    bool grew = false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
       const uint64_t next = a[i] | b[i];
-      changed = changed || next != a[i];
+      grew = grew || next != a[i];
       a[i] = next;
     }
-    return changed;
-  };
-  const auto put = [&](Set& a, uint32_t l) { a[l / 64] |= 1ull << (l % 64); };
-  const auto begins = [&](CfgSymbol s, Set& out) {
-    if (s.kind == CfgSymbol::kRule) unite(out, first[s.id]);
-    if (s.kind == CfgSymbol::kLexeme) put(out, s.id);
+    return grew;
+  }
+
+  // The lexemes with which s may begin.
+  void add_first(CfgSymbol s, Set& out) const {
+    const auto put = [&](uint32_t l) { out[l / 64] |= 1ull << (l % 64); };
+    if (s.kind == CfgSymbol::kRule) unite(out, first_[s.id]);
+    if (s.kind == CfgSymbol::kLexeme) put(s.id);
     if (s.kind == CfgSymbol::kGap)
-      for (uint32_t l : cfg.gaps[s.id]) put(out, l);
-  };
+      for (uint32_t l : cfg_.gaps[s.id]) put(l);
+  }
+
+  // Calls step(rule, alternative) for every alternative, again and again, until no call changes a set.
+  template <class Step>
+  void until_stable(Step&& step) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t r = 0; r < rules_; ++r)
+        for (const CfgSequence& sequence : cfg_.rules[r].alternatives) {
+          charge(static_cast<int64_t>(2 + sequence.size() * (1 + first_[r].size() / 8)));
+          changed = step(r, sequence) || changed;
+        }
+    }
+  }
+
   // First sets: the lexemes with which a rule may begin.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t r = 0; r < n; ++r)
-      for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
-        charge(static_cast<int64_t>(2 + sequence.size() * (1 + words / 8)));
-        Set now(words);
-        for (CfgSymbol s : sequence) {
-          begins(s, now);
-          if (!nullable(cfg, regexes, s)) break;
-        }
-        changed = unite(first[r], now) || changed;
-      }
+  bool begin(uint32_t r, const CfgSequence& sequence) {
+    Set now(first_[r].size());
+    for (CfgSymbol s : sequence) {
+      add_first(s, now);
+      if (!nullable(cfg_, regexes_, s)) break;
+    }
+    return unite(first_[r], now);
   }
-  // Follow sets: the lexemes that may come behind a rule, from the end of each alternative to its
-  // beginning.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t r = 0; r < n; ++r)
-      for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
-        charge(static_cast<int64_t>(2 + sequence.size() * (1 + words / 8)));
-        Set now = follow[r];
-        // The body of a counted rule may be followed by itself.
-        if (cfg.rules[r].counted && cfg.rules[r].max > 1) unite(now, first[r]);
-        for (std::size_t i = sequence.size(); i-- > 0;) {
-          const CfgSymbol s = sequence[i];
-          if (s.kind == CfgSymbol::kRule) changed = unite(follow[s.id], now) || changed;
-          if (!nullable(cfg, regexes, s)) now.assign(words, 0);
-          begins(s, now);
-        }
-      }
+
+  // Calls f(symbol, set) from the end of an alternative to its beginning, with the lexemes that may
+  // begin behind the symbol.
+  template <class F>
+  void walk_back(uint32_t r, const CfgSequence& sequence, F&& f) {
+    Set now = follow_[r];
+    // The body of a counted rule may be followed by itself.
+    if (cfg_.rules[r].counted && cfg_.rules[r].max > 1) unite(now, first_[r]);
+    for (std::size_t i = sequence.size(); i-- > 0;) {
+      f(sequence[i], now);
+      if (!nullable(cfg_, regexes_, sequence[i])) now.assign(now.size(), 0);
+      add_first(sequence[i], now);
+    }
   }
-  std::map<Set, uint32_t> numbers;
-  const auto context = [&](const Set& set) {
-    const auto [it, fresh] = numbers.try_emplace(set, static_cast<uint32_t>(cfg.contexts.size()));
+
+  // The alternative with its contexts.
+  CfgSequence placed(uint32_t r, const CfgSequence& sequence) {
+    CfgSequence reversed;
+    walk_back(r, sequence, [&](CfgSymbol s, const Set& now) {
+      if (s.kind == CfgSymbol::kGap) {
+        Set with = now;
+        add_first(s, with);
+        reversed.push_back({CfgSymbol::kRule, gap_rule(s.id, number(with))});
+        return;
+      }
+      if (s.kind == CfgSymbol::kLexeme || s.kind == CfgSymbol::kPart || s.kind == CfgSymbol::kTerminal)
+        reversed.push_back({CfgSymbol::kAfter, number(now)});
+      reversed.push_back(s);
+    });
+    std::reverse(reversed.begin(), reversed.end());
+    return reversed;
+  }
+
+  // The number of the context that is this set.
+  uint32_t number(const Set& set) {
+    const auto [it, fresh] = numbers_.try_emplace(set, static_cast<uint32_t>(cfg_.contexts.size()));
     if (fresh) {
-      cfg.contexts.emplace_back();
-      for (uint32_t l = 0; l < lexemes; ++l)
-        if (set[l / 64] >> (l % 64) & 1) cfg.contexts.back().push_back(l);
+      cfg_.contexts.emplace_back();
+      for (uint32_t l = 0; l < lexemes_; ++l)
+        if (set[l / 64] >> (l % 64) & 1) cfg_.contexts.back().push_back(l);
     }
     return it->second;
-  };
-  // (gap, context) -> its rule.
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules;
-  const auto gap_rule = [&](uint32_t gap, uint32_t c) {
-    const auto [it, fresh] = gap_rules.try_emplace({gap, c}, 0);
-    if (fresh) {
-      const uint32_t rule = it->second = static_cast<uint32_t>(cfg.rules.size());
-      cfg.rules.emplace_back();
-      CfgRule& made = cfg.rules.back();
-      made.productive = true;
-      made.alternatives.push_back({});
-      for (uint32_t l : cfg.gaps[gap])
-        made.alternatives.push_back(
-            {{CfgSymbol::kLexeme, l}, {CfgSymbol::kAfter, c}, {CfgSymbol::kRule, rule}});
-    }
-    return it->second;
-  };
-  // From the end of each alternative to its beginning; `now` is the set of lexemes that may begin at
-  // the place.
-  for (uint32_t r = 0; r < n; ++r)
-    for (std::size_t a = 0; a < cfg.rules[r].alternatives.size(); ++a) {
-      const CfgSequence sequence = cfg.rules[r].alternatives[a];
-      CfgSequence reversed;
-      Set now = follow[r];
-      if (cfg.rules[r].counted && cfg.rules[r].max > 1) unite(now, first[r]);
-      for (std::size_t i = sequence.size(); i-- > 0;) {
-        const CfgSymbol s = sequence[i];
-        if (s.kind == CfgSymbol::kGap) {
-          Set with = now;
-          begins(s, with);
-          reversed.push_back({CfgSymbol::kRule, gap_rule(s.id, context(with))});
-          now = std::move(with);
-          continue;
-        }
-        if (s.kind == CfgSymbol::kLexeme || s.kind == CfgSymbol::kPart || s.kind == CfgSymbol::kTerminal)
-          reversed.push_back({CfgSymbol::kAfter, context(now)});
-        reversed.push_back(s);
-        if (!nullable(cfg, regexes, s)) now.assign(words, 0);
-        begins(s, now);
-      }
-      std::reverse(reversed.begin(), reversed.end());
-      cfg.rules[r].alternatives[a] = std::move(reversed);
-    }
-  for (CfgLimit& limit : cfg.limits) limit.context = context(first[limit.rule]);
-  const uint32_t start = static_cast<uint32_t>(cfg.rules.size());
-  const uint32_t c = context(first[cfg.start]);
-  cfg.rules.emplace_back();
-  cfg.rules.back().productive = true;
-  cfg.rules.back().alternatives.push_back({{CfgSymbol::kAfter, c}, {CfgSymbol::kRule, cfg.start}});
-  cfg.start = start;
-}
+  }
+
+  uint32_t add_rule() {
+    cfg_.rules.emplace_back().productive = true;
+    return static_cast<uint32_t>(cfg_.rules.size() - 1);
+  }
+
+  uint32_t gap_rule(uint32_t gap, uint32_t context) {
+    const auto [it, fresh] = gap_rules_.try_emplace({gap, context}, 0);
+    if (!fresh) return it->second;
+    const uint32_t rule = it->second = add_rule();
+    std::vector<CfgSequence>& alternatives = cfg_.rules[rule].alternatives;
+    alternatives.push_back({});
+    for (uint32_t l : cfg_.gaps[gap])
+      alternatives.push_back(
+          {{CfgSymbol::kLexeme, l}, {CfgSymbol::kAfter, context}, {CfgSymbol::kRule, rule}});
+    return rule;
+  }
+
+  Cfg& cfg_;
+  RegexArena& regexes_;
+  // The rules that the grammar had before.
+  const uint32_t rules_;
+  const uint32_t lexemes_;
+  std::vector<Set> first_, follow_;
+  std::map<Set, uint32_t> numbers_;
+  // By gap and context.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules_;
+};
 
 // Removes rules that were only reached through a useless alternative. Lexemes that may follow in them
 // make no context.
@@ -407,7 +444,7 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   }
   drop_unreached(cfg);
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
-  give_contexts(cfg, regexes);
+  Contexts(cfg, regexes).give();
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   group(cfg, regexes);
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !cfg.rules[limit.rule].productive; });

@@ -299,6 +299,144 @@ bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
   return true;
 }
 
+// The branches of an "exactly one" of many, for exclusive().
+class Solver::Branches {
+ public:
+  Branches(Solver& solver, ValueId value, const Judges& judges)
+      : solver_(solver), formulas_(solver.formulas_), value_(value), judges_(judges) {}
+
+  // Finds the "exactly one" among the conjuncts of d, and groups its branches by what they say about the
+  // rest. False: there is none with so many branches, or a branch is no value and a rest.
+  bool read(TypedId d) {
+    TypedId one = FormulaSpace::no();
+    for (TypedId k : formulas_.conjuncts(d)) {
+      const Formula& f = formulas_[k];
+      if (one == FormulaSpace::no() && f.op == Op::kOne && (f.has & kHasVal) && f.n >= kManyBranches)
+        one = k;
+      else
+        given_.push_back(k);
+    }
+    if (one == FormulaSpace::no()) return false;
+    std::vector<TypedId> parts;
+    for (TypedId k : formulas_.kids(one)) (formulas_[k].has & kHasVal ? parts : untouched_).push_back(k);
+    if (parts.size() < kManyBranches) return false;
+    std::unordered_map<TypedId, std::size_t> index;
+    std::unordered_set<ValueId> distinct;
+    for (TypedId k : parts) {
+      ValueId v;
+      TypedId r;
+      if (!solver_.value_and_rest(k, v, r)) return false;
+      const auto [it, fresh] = index.try_emplace(r, groups_.size());
+      if (fresh) groups_.push_back({r, {}, {}, {}, {}});
+      groups_[it->second].values.push_back(v);
+      distinct.insert(v);
+    }
+    if (judges_.trial || distinct.size() < kManyBranches) return false;
+    others_ = given_;
+    others_.push_back(formulas_.negate(formulas_.any_of(untouched_)));
+    std::vector<TypedId> plain = others_;
+    std::erase_if(plain, [&](TypedId k) { return (formulas_[k].has & kHasVal) != 0; });
+    beside_ = formulas_.all_of(plain);
+    return true;
+  }
+
+  // Finds the groups that can hold beside each group, by their rests and, with `by_value`, by their
+  // values. False if some group has more than kMaxRivals.
+  bool find_rivals(bool by_value) {
+    for (Group& g : groups_) {
+      g.rivals.clear();
+      if (by_value && !solver_.nonempty(g.one)) continue;
+      const TypedId rest = formulas_.both(beside_, g.rest);
+      for (const Group& other : groups_) {
+        if (&other == &g || (by_value && !solver_.nonempty(formulas_.both(g.one, other.any)))) continue;
+        if (judges_.possible(formulas_.both(rest, other.rest))) g.rivals.push_back(&other);
+        if (g.rivals.size() > kMaxRivals) return false;
+      }
+    }
+    return true;
+  }
+
+  void join_values() {
+    for (Group& g : groups_) {
+      g.one = formulas_.both(value_, formulas_.one_of(g.values));
+      g.any = formulas_.any_of(g.values);
+    }
+  }
+
+  // One cell for each group, which denies its rivals, and one for the branches that say nothing about
+  // the value.
+  void split_by_branch(std::vector<Cell>& out) {
+    const auto denied = [&](const Group& g) {
+      return formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest));
+    };
+    for (const Group& g : groups_) {
+      std::vector<TypedId> rest = others_;
+      rest.push_back(g.rest);
+      for (const Group* rival : g.rivals) rest.push_back(denied(*rival));
+      solver_.split(formulas_.all_of(rest), g.one, judges_, out);
+    }
+    if (untouched_.empty()) return;
+    std::vector<TypedId> rest = given_;
+    rest.push_back(formulas_.one_of(untouched_));
+    for (const Group& g : groups_) rest.push_back(denied(g));
+    solver_.split(formulas_.all_of(rest), value_, judges_, out);
+  }
+
+  // One cell for each set of rests that can hold together, where many branches can. Example: optional
+  // discriminators, of which an object without any satisfies all branches at once. False, and nothing
+  // appended, where there are more than about two sets a group.
+  bool split_by_rests(std::vector<Cell>& out) {
+    if (!untouched_.empty()) return false;
+    std::vector<Cell> leaves;
+    std::vector<ValueId> values;
+    if (!choose(0, beside_, values, leaves)) return false;
+    for (const Cell& c : leaves) {
+      std::vector<TypedId> rest = others_;
+      rest.push_back(c.rest);
+      solver_.split(formulas_.all_of(rest), formulas_.both(value_, c.value), judges_, out);
+    }
+    return true;
+  }
+
+ private:
+  // Branches with the same rest. `one`: exactly one of their values; `any`: at least one.
+  struct Group {
+    TypedId rest;
+    ValueId one, any;
+    std::vector<ValueId> values;
+    // The groups that can hold beside it.
+    std::vector<const Group*> rivals;
+  };
+
+  // Takes each group from `at` on as true or false. False: there are too many leaves.
+  bool choose(std::size_t at, TypedId rest, std::vector<ValueId>& values, std::vector<Cell>& leaves) {
+    if (!judges_.possible(rest)) return true;
+    if (at == groups_.size()) {
+      leaves.push_back({formulas_.one_of(values), rest});
+      return leaves.size() <= 2 * groups_.size() + 16;
+    }
+    const Group& g = groups_[at];
+    const std::size_t n = values.size();
+    values.insert(values.end(), g.values.begin(), g.values.end());
+    if (!choose(at + 1, formulas_.both(rest, g.rest), values, leaves)) return false;
+    values.resize(n);
+    return choose(at + 1, formulas_.both(rest, formulas_.negate(g.rest)), values, leaves);
+  }
+
+  Solver& solver_;
+  FormulaSpace& formulas_;
+  const ValueId value_;
+  const Judges& judges_;
+  std::vector<Group> groups_;
+  // Branches that say nothing about the value. Either none of them holds, or one of them does and no
+  // group.
+  std::vector<TypedId> untouched_;
+  // The other conjuncts; the same and that no branch of `untouched` holds; and of these the ones without
+  // a value.
+  std::vector<TypedId> given_, others_;
+  TypedId beside_;
+};
+
 // Splits "exactly one of many branches holds", where branch i says that the value is in V_i and the
 // rest meets R_i. split_by_truth() would ask about every V_i and give up to 2^n cells. This gives one
 // cell for each R_i. The cells may overlap, because the parser is nondeterministic.
@@ -310,64 +448,10 @@ bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
 //
 // Returns false where this way does not apply; then nothing was appended.
 bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
-  TypedId one = FormulaSpace::no();
-  std::vector<TypedId> others;
-  for (TypedId k : formulas_.conjuncts(d)) {
-    const Formula& f = formulas_[k];
-    if (one == FormulaSpace::no() && f.op == Op::kOne && (f.has & kHasVal) && f.n >= kManyBranches)
-      one = k;
-    else
-      others.push_back(k);
-  }
-  if (one == FormulaSpace::no()) return false;
-  // `untouched` are branches that say nothing about this value. Either none of them holds, or one of
-  // them does and no branch in `parts`.
-  std::vector<TypedId> parts, untouched;
-  for (TypedId k : formulas_.kids(one)) (formulas_[k].has & kHasVal ? parts : untouched).push_back(k);
-  if (parts.size() < kManyBranches) return false;
-  // Branches with the same rest. `one`: exactly one of their values; `any`: at least one.
-  struct Group {
-    TypedId rest;
-    ValueId one, any;
-    std::vector<ValueId> values;
-  };
-  std::vector<Group> groups;
-  std::unordered_map<TypedId, std::size_t> index;
-  std::unordered_set<ValueId> distinct;
-  for (TypedId k : parts) {
-    ValueId v;
-    TypedId r;
-    if (!value_and_rest(k, v, r)) return false;
-    const auto [it, fresh] = index.try_emplace(r, groups.size());
-    if (fresh) groups.push_back({r, {}, {}, {}});
-    groups[it->second].values.push_back(v);
-    distinct.insert(v);
-  }
-  if (judges.trial || distinct.size() < kManyBranches) return false;
-  const std::vector<TypedId> given = others;
-  others.push_back(formulas_.negate(formulas_.any_of(untouched)));
-  std::vector<TypedId> plain = others;
-  std::erase_if(plain, [&](TypedId k) { return (formulas_[k].has & kHasVal) != 0; });
-  const TypedId beside = formulas_.all_of(plain);
-  // Finds the groups that can hold beside each group, by their rests and, with `by_value`, by their
-  // values. False if some group has more than kMaxRivals.
-  std::vector<std::vector<std::size_t>> rivals(groups.size());
-  const auto find_rivals = [&](bool by_value) {
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      rivals[i].clear();
-      const Group& g = groups[i];
-      if (by_value && !nonempty(g.one)) continue;
-      const TypedId rest = formulas_.both(beside, g.rest);
-      for (std::size_t j = 0; j < groups.size(); ++j) {
-        if (j == i || (by_value && !nonempty(formulas_.both(g.one, groups[j].any)))) continue;
-        if (judges.possible(formulas_.both(rest, groups[j].rest))) rivals[i].push_back(j);
-        if (rivals[i].size() > kMaxRivals) return false;
-      }
-    }
-    return true;
-  };
+  Branches branches(*this, value, judges);
+  if (!branches.read(d)) return false;
   // First by the rests alone, which needs no question about values.
-  bool few = find_rivals(false);
+  bool few = branches.find_rivals(false);
   if (!few) {
     // If the values tell the branches apart (one type each), truth values give fewer cells. This is
     // tried with a limit of steps, and its result is only taken if it is complete.
@@ -381,54 +465,12 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
       return true;
     }
   }
-  for (Group& g : groups) {
-    g.one = formulas_.both(value, formulas_.one_of(g.values));
-    g.any = formulas_.any_of(g.values);
-  }
-  few = few || find_rivals(true);
-  if (few) {
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      std::vector<TypedId> rest = others;
-      rest.push_back(groups[i].rest);
-      for (std::size_t j : rivals[i])
-        rest.push_back(formulas_.either(formulas_.negate(formulas_.val(groups[j].any)),
-                                        formulas_.negate(groups[j].rest)));
-      split(formulas_.all_of(rest), groups[i].one, judges, out);
-    }
-    if (!untouched.empty()) {
-      std::vector<TypedId> rest = given;
-      rest.push_back(formulas_.one_of(untouched));
-      for (const Group& g : groups)
-        rest.push_back(formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest)));
-      split(formulas_.all_of(rest), value, judges, out);
-    }
+  branches.join_values();
+  if (few || branches.find_rivals(true)) {
+    branches.split_by_branch(out);
     return true;
   }
-  if (!untouched.empty()) return false;
-  // Too many branches can hold together: one cell for each set of rests that can hold together.
-  // Example: optional discriminators, of which an object without any satisfies all branches at once.
-  // More than about two sets per group are given up.
-  std::vector<Cell> leaves;
-  std::vector<ValueId> values;
-  const std::function<bool(std::size_t, TypedId)> choose = [&](std::size_t i, TypedId rest) {
-    if (!judges.possible(rest)) return true;
-    if (i == groups.size()) {
-      leaves.push_back({formulas_.one_of(values), rest});
-      return leaves.size() <= 2 * groups.size() + 16;
-    }
-    const std::size_t n = values.size();
-    values.insert(values.end(), groups[i].values.begin(), groups[i].values.end());
-    if (!choose(i + 1, formulas_.both(rest, groups[i].rest))) return false;
-    values.resize(n);
-    return choose(i + 1, formulas_.both(rest, formulas_.negate(groups[i].rest)));
-  };
-  if (!choose(0, beside)) return false;
-  for (const Cell& c : leaves) {
-    std::vector<TypedId> rest = others;
-    rest.push_back(c.rest);
-    split(formulas_.all_of(rest), formulas_.both(value, c.value), judges, out);
-  }
-  return true;
+  return branches.split_by_rests(out);
 }
 
 // Cells with one rest are one cell, whose value satisfies either of the two.

@@ -169,6 +169,7 @@ class Solver {
   void split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out);
   void add_cell(Cell cell, std::vector<Cell>& out);
   bool exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out);
+  class Branches;
 
   Lowering& lowering_;
   FormulaSpace& formulas_;
