@@ -70,14 +70,14 @@ from ..matcher import can_end_within
 from ..reasoning import Reasoning, mark_names, reasoning_of
 from ..speculation import CorpusDrafter, Drafter
 from .compiling import Workers
-from .constraints import RequestConstraint, ToolUse, request_constraint, tool_use, with_thoughts, with_tools
+from .constraints import RequestConstraint, ToolUse, tool_use, with_thoughts, with_tools
 from .engine import ModelThread
 from .errors import ApiError, of_constraint, of_prompt, unexpected
 from .mcp import Called, ToolServers
 from .memory import LARGE, Memory
 from .metrics import Metrics
 from .options import ServerOptions
-from .requests import ChatRequest, Constrained, Generation, Message, ResponsesRequest
+from .requests import ChatRequest, Generation, Message
 from .sequence import AnswerPlan, Job, Piece
 from .thinking import Thinking
 
@@ -332,12 +332,7 @@ class Service:
                 code="model_not_found",
             )
 
-    def constraint(
-        self, request: Constrained, text_format: dict[str, Any] | None = None
-    ) -> RequestConstraint | None:
-        return request_constraint(request, text_format)
-
-    def tools(self, request: ChatRequest | ResponsesRequest) -> ToolUse | None:
+    def tools(self, request: ChatRequest) -> ToolUse | None:
         tools, remote = self.servers.expand(request.tools)
         use = tool_use(
             tools,

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ..frontend.tool_calls import Call
 from ..generation.watch import Names, shown
 from . import alone
-from .chat import Written, take
 from .constraints import RequestConstraint, ToolUse
 from .errors import ApiError
 from .prompts import messages_as_prompt, plain_prompt
 from .requests import Message, SamplingMethod
 from .sequence import AnswerPlan
 from .service import RequestRun, Service, Wanted
+from .written import Written
 
 if TYPE_CHECKING:
     from ..sampling.results import Samples
@@ -103,7 +103,7 @@ async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterat
             yield _start(run)
         if piece.drafted is not None:
             yield {"type": "draft", **piece.drafted.told(names, ends)}
-        take(written, piece, None)
+        written.take(piece, None)
         for one in piece.seen:
             yield {"type": "token", **one.told(names, ends), "delta": piece.text}
     calls = _calls(run, written.text)

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..reasoning import Reasoning
 from .errors import ApiError
-from .requests import ChatRequest, CompletionRequest, ResponsesRequest
+from .requests import ChatRequest, CompletionRequest
 
 _SWITCHES = ("enable_thinking", "thinking")  # of chat templates
 
@@ -45,9 +45,7 @@ class Thinking:
     template: Mapping[str, Any] = field(default_factory=dict)
 
 
-def thinking_of(
-    model: Reasoning | None, request: ChatRequest | ResponsesRequest | CompletionRequest
-) -> Thinking:
+def thinking_of(model: Reasoning | None, request: ChatRequest | CompletionRequest) -> Thinking:
     """ApiError: a field of the chat template has another type than it takes."""
 
     def said(name: str, usual: Any = None) -> Any:
