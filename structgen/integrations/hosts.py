@@ -1,4 +1,4 @@
-"""What every serving engine needs of a constraint: rows, requests, drafts and their rollback.
+"""The engine of a constraint for serving engines: rows, requests, drafts and their rollback.
 
 Enters: a host's tokenizer and the width of its logits; constraints as a kind and a text; tokens of one
 request as the host hands them over. Leaves: masks in the host's rows, verdicts on drafts, the end, errors by

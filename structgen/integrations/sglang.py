@@ -6,8 +6,9 @@ and its errors. Cost: structgen's; compiling runs in SGLang's own threads, the r
     python -m sglang.launch_server --model-path MODEL --grammar-backend structgen
 
 The entry point `sglang.srt.plugins`, which SGLang loads in each of its processes, calls `register`: SGLang
-has a registry of backends and one of hooks, so nothing is patched by hand. What it does only for its own
-backends is done here: behind a reasoning parser, a grammar begins where the reasoning ends.
+has a registry of backends and one of hooks, so nothing is patched by hand. One service it gives to its own
+backends alone, so this file does it, too: behind a reasoning parser, a grammar begins where the reasoning
+ends.
 
 The environment variable `SGLANG_STRUCTGEN` may hold options as JSON: those of JSON (`whitespace`,
 `property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`, `reasoning`:

@@ -153,7 +153,7 @@ def constrained(model: Any) -> Iterator[Processor]:
 
 
 class _Marker(transformers.LogitsProcessor):
-    """What the host converts to our processor."""
+    """The class that the host converts to our processor."""
 
     def __init__(self, processor: Processor) -> None:
         self.processor = processor

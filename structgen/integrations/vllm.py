@@ -280,8 +280,8 @@ def _mend_drafts_on_cpu() -> None:
     - `_expand_kernel_impl` writes into a copy, so the temperatures of draft rows are whatever memory held. A
       negative one turns the mask's -inf into +inf, and a forbidden token is drawn.
     - `rejection_random_sample_kernel_impl` reads the probability of a draft token -1, which stands where
-      there is no draft, from the row before, and may take it. What is drawn next has no mask. Here a token of
-      probability 0 stands in its place, which is always rejected.
+      there is no draft, from the row before, and may take it. The token drawn next then has no mask. Here a
+      token of probability 0 stands in its place, which is always rejected.
 
     Kernels of other platforms do both right, and are left alone.
     """

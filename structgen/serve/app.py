@@ -169,7 +169,7 @@ _PROTOCOLS: dict[str, tuple[Any, type[Generation | ResponsesRequest | MessagesRe
 
 
 def _endpoint(service: Service, module: Any, kind: type[Any]) -> Callable[..., Awaitable[Response]]:
-    """What a request of one protocol is answered with: a stream of events or an object."""
+    """The route of one protocol. It answers with a stream of events or an object."""
 
     async def generate(body: Any, request: Request) -> Response:
         service.check_model(body.model)

@@ -78,7 +78,7 @@ def wanted(service: Service, request: ChatRequest, text_format: dict[str, Any] |
 
 
 def omitted_turns(service: Service, messages: Sequence[Message]) -> tuple[str, ...]:
-    """The embedded model was trained on single requests; that it reads no others must not go unsaid."""
+    """A warning for the embedded model, which was trained on single requests and ignores other turns."""
     answered = any(m.role == "assistant" and m.text() for m in messages)
     if not service.embedded or not (answered or sum(m.role == "user" for m in messages) > 1):
         return ()

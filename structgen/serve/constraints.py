@@ -81,7 +81,7 @@ class RequestConstraint:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def warnings(self) -> list[str]:
-        """What a JSON Schema surely does not mean, such as a `required` that is no list."""
+        """The mistakes that a JSON Schema surely has, such as a `required` that is no list."""
         found: list[str] = []
         for name, schema in (("", self.schema), *self.parameters.items()):
             found += [f"{name}: {text}" if name else text for text in surely(schema)]

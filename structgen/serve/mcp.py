@@ -250,7 +250,7 @@ def _calls(run: RequestRun, pieces: list[Piece]) -> list[Call]:
 
 
 def _turns(calls: list[Call], done: list[Called], number: int) -> list[Message]:
-    """What a round adds to the conversation."""
+    """The messages that a round adds to the conversation."""
     idents = [f"call_{number}_{i}" for i in range(len(calls))]
     made = [
         {"id": ident, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -50,7 +50,7 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
 def wanted(service: Service, request: ResponsesRequest) -> Wanted:
-    """What the request of a chat that asks for the same wants. ApiError: a field is refused."""
+    """The wishes of the chat request that asks for the same. ApiError: a field is refused."""
     same = ChatRequest.model_fields.keys() & ResponsesRequest.model_fields.keys() & request.model_fields_set
     asked = ChatRequest.model_construct(
         **{name: getattr(request, name) for name in same},

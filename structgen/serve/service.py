@@ -108,7 +108,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What reading a request's prompts gave.
+    """A request whose prompts were read.
 
     Attributes:
         contexts: of each prompt its tokens, and the contexts of its prefixes.
@@ -123,7 +123,8 @@ class _Reading:
 
 @dataclass(slots=True)
 class RequestRun:
-    """The jobs of a request. Whoever needs no more of its answers calls `end`, once or more often.
+    """The jobs of a request. The caller ends it with `end`, once or more often, when it needs no more of its
+    answers.
 
     Attributes:
         notes: a note of each job about all its answers (sampling); choice_notes: a note about each answer.

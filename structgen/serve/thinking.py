@@ -1,4 +1,5 @@
-"""What a request says of the thoughts in front of its answer, as vLLM, SGLang, OpenAI and others spell it.
+"""The wishes of a request about the thoughts in front of its answer, as vLLM, SGLang, OpenAI and others spell
+them.
 
 Enters: a request, the model's `Reasoning`. Leaves: `Thinking`. Cost: nothing.
 
@@ -9,8 +10,8 @@ Enters: a request, the model's `Reasoning`. Leaves: `Thinking`. Cost: nothing.
     hidden    include_reasoning false, reasoning.exclude true
     within    separate_reasoning false: thoughts and their marks are part of the content
 
-An effort is told to the chat template and limits nothing. Where the model does not think, nothing of this
-changes the answer.
+An effort is told to the chat template and limits nothing. These wishes have no effect on a model that does
+not think.
 """
 
 from __future__ import annotations

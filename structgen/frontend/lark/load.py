@@ -150,7 +150,7 @@ def _refused(message: str, causes: list[BaseException], loader: Any, scanned: Sc
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """What the loader met before it made a message of it, the last first.
+    """The errors that led to this one, the last first. The loader makes a message of them.
 
     Where it compares a text with its examples of mistakes, that can fail in turn: Lark 1.3 raises a
     TypeError in a log message. The first thing that it met is what counts.
@@ -213,7 +213,7 @@ def _unsafe_parameters(known: dict[str, Any]) -> Iterator[str]:
 
 
 def _check_terminals(loader: Any, scanned: Scanned) -> None:
-    """What terminals cannot be made of."""
+    """Fails if a terminal is declared alone, contains a rule, or contains itself."""
     from lark.grammar import NonTerminal
 
     text = scanned.original

@@ -1,4 +1,5 @@
-"""What a JSON Schema makes likely though it forces nothing: declared names in order, openings, literals.
+"""Drafts the text that a JSON Schema makes likely and does not force: declared names in order, openings,
+literals.
 
 Enters: the schema and the bytes of the answer. Leaves: pieces of JSON that probably come next, in tokens.
 Cost: a few operations a byte, and an encoding by the tokenizer for each new piece, remembered.
@@ -23,7 +24,7 @@ A piece becomes tokens by the tokenizer; a cursor offers its first token, and be
 Invariants.
 - Nothing here is a claim about validity: the grammar prunes, and the target decides. A wrong prediction costs
   time.
-- A schema of any shape is read without an error: what is not understood predicts nothing.
+- A schema of any shape is read without an error: a part that is not understood predicts nothing.
 - The probabilities are guesses, which `Calibration` (goodput.py) corrects.
 """
 
@@ -46,7 +47,7 @@ _LOOKED = 1_000  # the most subschemas that one shape is read from
 
 
 class Shape(NamedTuple):
-    """What a subschema says about the text of its values. `names` are pairs of a name and its subschema."""
+    """The form of the values of a subschema. `names` are pairs of a name and its subschema."""
 
     kinds: tuple[str, ...] = ()
     names: tuple[tuple[str, Any], ...] = ()
