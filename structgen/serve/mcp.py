@@ -220,7 +220,7 @@ async def with_results(
             raise
         tools = wanted.tools
         assert tools is not None
-        calls = _calls(run, pieces)
+        calls = run.calls("".join(piece.text for piece in pieces))
         if not calls or any(call.name not in tools.remote for call in calls):
             break
         run.end()
@@ -238,15 +238,6 @@ async def with_results(
         run.jobs[0].pieces.put_nowait(piece)
     run.called, run.earlier = called, (prompt, cached)
     return run
-
-
-def _calls(run: RequestRun, pieces: list[Piece]) -> list[Call]:
-    """The calls of a finished answer."""
-    reader = run.reader()
-    if reader is None:
-        return []
-    text = "".join(piece.text for piece in pieces)
-    return [item for item in (*reader.feed(text), *reader.finish()) if isinstance(item, Call)]
 
 
 def _turns(calls: list[Call], done: list[Called], number: int) -> list[Message]:

@@ -42,7 +42,7 @@ from typing import Any
 from .._drawing import Drawing
 from ..compiler import Compiler
 from ..errors import StructgenError, UnsatisfiableBudget
-from ..frontend.tool_calls import CallReader
+from ..frontend.tool_calls import Call, CallReader
 from ..frontend.tools import STYLES, callable_tools, row_of
 from ..grammar import CompiledGrammar
 from ..lm.base import Context, ContextTooLong, LanguageModel
@@ -253,6 +253,12 @@ class RequestRun:
 
         names = [tool["function"]["name"] for tool in callable_tools(self.tools.tools, self.tools.choice)]
         return CallReader(self.tools.style, names, accepts, stream and not self.either)
+
+    def calls(self, text: str) -> list[Call]:
+        """The calls in the text of a finished answer."""
+        reader = self.reader()
+        items = () if reader is None else (*reader.feed(text), *reader.finish())
+        return [item for item in items if isinstance(item, Call)]
 
 
 class Service:

@@ -14,7 +14,6 @@ import math
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from ..frontend.tool_calls import Call
 from ..generation.watch import Names, shown
 from . import alone
 from .constraints import RequestConstraint, ToolUse
@@ -106,7 +105,7 @@ async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterat
         written.take(piece, None)
         for one in piece.seen:
             yield {"type": "token", **one.told(names, ends), "delta": piece.text}
-    calls = _calls(run, written.text)
+    calls = [{"name": call.name, "arguments": call.arguments} for call in run.calls(written.text)]
     yield {
         "type": "end",
         "finish": written.finish,
@@ -118,14 +117,6 @@ async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterat
     if asked.confidence and not calls:
         found = await alone.fields(service, run.jobs[0], written, asked.confidence)
         yield {"type": "fields", "fields": found}
-
-
-def _calls(run: RequestRun, text: str) -> list[dict[str, str]]:
-    reader = run.reader()
-    if reader is None:
-        return []
-    items = [*reader.feed(text), *reader.finish()]
-    return [{"name": item.name, "arguments": item.arguments} for item in items if isinstance(item, Call)]
 
 
 async def _sampled(service: Service, run: RequestRun, asked: Asked) -> AsyncIterator[dict[str, Any]]:
