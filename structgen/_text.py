@@ -28,7 +28,7 @@ class TextStream:
         reasoning: how thoughts stand in front of the answer; None: there are none.
 
     Attributes:
-        thoughts: the text of thoughts that the last `feed` or `finish` made certain.
+        thoughts: the text of thoughts that the last call of `feed` or `finish` made certain.
     """
 
     __slots__ = (

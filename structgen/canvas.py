@@ -193,7 +193,7 @@ class Canvas:
         return self.vocabulary.decode(row[:stop])
 
     def fork(self) -> Canvas:
-        """A copy that goes its own way."""
+        """An independent copy."""
         return Canvas(self._core.fork(), self._grammar)
 
 

@@ -4,7 +4,7 @@ Enters: the core's grammar from `Compiler`. Leaves: matchers (matcher.py), gramm
 and of canvases, values of finished texts, pickles. Cost: a matcher takes microseconds; `prepare` and `warm`
 cost the masks that they make.
 
-A grammar never changes for who uses it, and yet its states and masks grow with what is asked of it. Where
+A grammar never changes for its users, but its states and masks grow with each new text. Where
 they have met the limit of memory, `_fresh` compiles the grammar again for texts that begin, and texts that
 are under way keep the old one. For that, and for pickles, a grammar knows its recipe: the method of
 `Compiler` and the arguments that made it. A middle and a grammar with a condition name the grammar that they

@@ -683,7 +683,7 @@ def _broken(rules: tuple[Rule, ...], place: Subschema) -> Iterator[tuple[str, Ru
 
 
 def _counted(rules: tuple[Rule, ...], place: Subschema) -> collections.Counter[str]:
-    """How often rules are about a schema, or about one in it, by keyword."""
+    """Counts by keyword how many rules apply to a schema and to the schemas in it."""
     inner = (Subschema(place.document, path, node) for path, node in _schemas(place.node, place.path))
     return collections.Counter(name for held in inner for name, _ in _broken(rules, held))
 

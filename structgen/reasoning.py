@@ -453,7 +453,10 @@ def _node(b: _core.GrammarBuilder, compiler: Compiler, answer: CompiledGrammar |
 
 
 def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> Reasoning:
-    """The reasoning with the gap that is left. GrammarError: the border would be ambiguous."""
+    """The reasoning, without its gap if answers may begin with the gap's text.
+
+    GrammarError: the border would be ambiguous.
+    """
     if answer._reasoned is not None:
         raise GrammarError("reasoning= goes with a grammar of answers, and this one has thoughts already")
     vocabulary = answer.vocabulary

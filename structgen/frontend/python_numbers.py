@@ -196,7 +196,7 @@ def _number(value: Any) -> int | float:
 
 
 def _doubled(bound: Bound | None, up: bool) -> Bound | None:
-    """The bound that a text of any length keeps after it was rounded to the nearest double."""
+    """A tighter bound: a number that meets it still meets `bound` after rounding to the nearest double."""
     if bound is None:
         return None
     limit = decimal.Decimal(str(bound[0]))

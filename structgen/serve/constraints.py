@@ -308,7 +308,7 @@ def with_thoughts(answer: RequestConstraint | None, reasoning: Reasoning) -> Req
 def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str] = ()) -> RequestConstraint:
     """Tool calls in the model's style, or the text that the request asks for where calls may be left out.
 
-    `never`: texts that free text around calls does not contain.
+    `never`: texts that are forbidden in the free text around calls.
     """
 
     style = _within(use.options)

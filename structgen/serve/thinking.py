@@ -10,7 +10,7 @@ Enters: a request, the model's `Reasoning`. Leaves: `Thinking`. Cost: nothing.
     hidden    include_reasoning false, reasoning.exclude true
     within    separate_reasoning false: thoughts and their marks are part of the content
 
-An effort is told to the chat template and limits nothing. These wishes have no effect on a model that does
+An effort goes to the chat template alone and sets no limit. These wishes have no effect on a model that does
 not think.
 """
 
