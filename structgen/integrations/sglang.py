@@ -108,7 +108,24 @@ def _tell_max_tokens(result: Any, manager: Any, req: Any, *_: Any, **__: Any) ->
         grammar.limit(req.sampling_params.max_new_tokens)
 
 
-class SglangBackend:
+class _Masks:
+    """Rows of masks, which SGLang asks of a backend and of a grammar."""
+
+    @staticmethod
+    def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
+        mask = torch.from_numpy(allocate_bitmask(batch_size, vocab_size))
+        return mask.pin_memory() if str(device).startswith("cuda") else mask
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
+        return vocab_mask.to(device, non_blocking=True)
+
+    @staticmethod
+    def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
+        apply_bitmask(logits, vocab_mask, inplace=True)
+
+
+class SglangBackend(_Masks):
     """One compiler for all requests. `_made` gives it SGLang's base class."""
 
     def __init__(self, tokenizer: Any, vocab_size: int, ends: Any, settings: dict[str, Any]) -> None:
@@ -183,26 +200,9 @@ class SglangBackend:
             word = int(row[token >> 5])
             row[token >> 5] = word | bit if is_allowed else word & ~bit
 
-    @staticmethod
-    def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
-        mask = torch.from_numpy(allocate_bitmask(batch_size, vocab_size))
-        return mask.pin_memory() if str(device).startswith("cuda") else mask
 
-    @staticmethod
-    def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
-        return vocab_mask.to(device, non_blocking=True)
-
-    @staticmethod
-    def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
-        apply_bitmask(logits, vocab_mask, inplace=True)
-
-
-class SglangGrammar:
+class SglangGrammar(_Masks):
     """One request. SGLang keeps the first one of a constraint and gives each request a copy."""
-
-    allocate_vocab_mask = staticmethod(SglangBackend.allocate_vocab_mask)
-    move_vocab_mask = staticmethod(SglangBackend.move_vocab_mask)
-    apply_vocab_mask = staticmethod(SglangBackend.apply_vocab_mask)
 
     def __init__(self, engine: HostEngine, compiled: CompiledGrammar) -> None:
         super().__init__()

@@ -79,7 +79,9 @@ class Corpus(Suffixes):
         # Views whose items are Python's ints: numpy's own take five times as long to read one by one.
         names = ("start", "token", "target", "link", "length", "count")
         views = (memoryview(cast(Any, arrays[name])) for name in names)
-        self._start, self._token, self._target, self.link, self.length, self._count = views
+        self._start, self._token, self._target, link, length, self._count = views
+        self.link: Sequence[int] = link
+        self.length: Sequence[int] = length
 
     @staticmethod
     def build(

@@ -133,9 +133,9 @@ class SuffixCursor(Generic[S]):
 
     def __init__(self, automaton: S, least: int, state: int, length: int) -> None:
         self.automaton: S = automaton
-        self.least = least
-        self.state = state
-        self.length = length
+        self.least: int = least
+        self.state: int = state
+        self.length: int = length
 
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
         raise NotImplementedError
@@ -158,7 +158,7 @@ class SuffixAutomatonDrafter:
     def __init__(self, least: int = 1) -> None:
         if least < 1:
             raise ValueError(f"least must be at least 1, not {least}")
-        self.least = least
+        self.least: int = least
 
     def open(self, start: Start) -> _Session:
         return _Session(start.prompt, self.least)
