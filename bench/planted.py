@@ -427,9 +427,9 @@ BUGS = (
     ),
     Bug(
         "a corpus: a state that is split keeps the occurrences of its shorter strings for itself",
-        "structgen/speculation/drafters/corpus.py",
-        "self._link[state] = clone",
-        "self._link[state] = self._link[clone]",
+        "structgen/speculation/drafters/suffix_automaton.py",
+        "self.link[state] = clone",
+        "self.link[state] = self.link[clone]",
     ),
     Bug(
         "a corpus from a file: links may go round in a circle",

@@ -4,7 +4,7 @@ Enters: a row of the model's log-probabilities, the tokens written so far, the m
 Cost: a copy of the row where something changes it; a sort of the allowed tokens with top_k or top_p.
 
 The order is: penalties and bias, mask, structure, temperature, min_p, top_k, top_p, draw. The mask comes
-before what cuts the distribution, so that a cut chooses among allowed tokens and never leaves none.
+before the cuts of the distribution, so a cut chooses among allowed tokens and always leaves one.
 """
 
 from __future__ import annotations

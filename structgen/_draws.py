@@ -30,7 +30,7 @@ FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Shape(Protocol):
-    """What of a `Drawing` changes the distribution."""
+    """The part of a `Drawing` that changes the distribution."""
 
     @property
     def temperature(self) -> float: ...

@@ -4,8 +4,8 @@ In: a matcher, a vocabulary with its tokenizer's encoder. Out: token ids. Cost: 
 the last tokens and the forced text, once for each place where a token could begin that goes beyond the end
 (a handful), and once for each kind of character that may follow.
 
-What comes after the forced text is not known, so a token counts only if no continuation can change it. In a
-tokenization t1 ... tn of any text, t1 ... tk is the tokenization of its own text: of byte pair encoding
+The text behind the forced text is unknown, so a token counts only if no continuation can change the token. In
+a tokenization t1 ... tn of any text, t1 ... tk is the tokenization of its own text: of byte pair encoding
 (Berglund & van der Merwe, "Formalizing BPE Tokenization", 2023), of the best path of a unigram model, and of
 the longest match. One token of the whole text covers the end of the forced text or ends there; where it
 begins is one of the places that `open_places` finds in the vocabulary and the grammar. The tokens in front of

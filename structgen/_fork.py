@@ -1,9 +1,9 @@
 """Locks that a forked child finds free.
 
-In: an object and the name of its lock. Out: nothing; in a forked child a new lock stands under that name,
-because the thread that held the parent's is not there to release it. What such a lock guards must be whole
-between any two operations on it. The core's own locks are ``csrc/base/fork.h``. Cost: nothing until a fork,
-which waits for half a minute at most.
+In: an object and the name of its lock. Out: nothing. A forked child gets a new lock under that name: the
+thread that held the parent's lock is missing in the child, so nobody would release that lock. The data that
+such a lock guards must be whole between any two operations on it. The core's own locks are
+``csrc/base/fork.h``. Cost: nothing until a fork, which waits for half a minute at most.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def visible(data: bytes) -> str:
 
 
 def table_html(title: str, text: str, rows: Mapping[str, str]) -> str:
-    """What a notebook shows of an object: a title, a text as it is, and names with their values."""
+    """An object's HTML in a notebook: a title, a text as it is, and names with their values."""
     cells = "".join(
         f'<tr><th style="text-align:left">{html.escape(name)}</th>'
         f'<td style="text-align:left"><code>{html.escape(value)}</code></td></tr>'
@@ -69,7 +69,8 @@ def place(data: bytes, offset: int) -> Place:
 
 
 def allowed_here(matcher: Matcher) -> str:
-    """What may come next: continuations where they are few, ranges of bytes where they are many."""
+    """The bytes that may come next, for people: continuations if they are few, ranges of bytes if they are
+    many."""
     live = matcher.live_bytes()
     blanks = bytes(b for b in live if b in b" \t\n\r")
     others = bytes(b for b in live if b not in b" \t\n\r")

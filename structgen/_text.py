@@ -3,7 +3,7 @@
 Enters: the bytes of one token after another. Leaves: text, and whether a stop string ended it.
 Cost: linear in the bytes times the number of stop strings.
 
-What could still become a stop string is held back, and so is a character of which not all bytes are there. So
+Text that could still become a stop string is held back, and so are the first bytes of a character. So
 what was handed out is never taken back, wherever the borders of tokens lie. Thoughts in front of an answer
 are kept apart: stop strings are looked for in the answer alone.
 """
@@ -28,7 +28,7 @@ class TextStream:
         reasoning: how thoughts stand in front of the answer; None: there are none.
 
     Attributes:
-        thoughts: the text of thoughts that the last `feed` or `finish` made certain.
+        thoughts: the text of thoughts that the last call of `feed` or `finish` made certain.
     """
 
     __slots__ = (

@@ -110,7 +110,7 @@ class Canvas:
             force: whatever `allows` says; the promise of the canvas is gone then.
 
         Raises:
-            ValueError: the token is not allowed there, or it is not known whether it is.
+            ValueError: the token is forbidden there, or it could not be told whether it is.
         """
         if force:
             self._core.set(_index("slot", slot), _index("token", token), True)
@@ -193,7 +193,7 @@ class Canvas:
         return self.vocabulary.decode(row[:stop])
 
     def fork(self) -> Canvas:
-        """A copy that goes its own way."""
+        """An independent copy."""
         return Canvas(self._core.fork(), self._grammar)
 
 

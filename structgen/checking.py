@@ -22,7 +22,7 @@ def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
         kind, text, options: as in `Compiler.compile`.
 
     Returns:
-        What constrains nothing, as in `CompiledGrammar.report`.
+        The keywords that constrain nothing, as in `CompiledGrammar.report`.
 
     Raises:
         GrammarError: it cannot; the text names the place. Constraints that name special tokens are refused

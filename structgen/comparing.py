@@ -93,7 +93,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool | None:
-        """Whether both have the same texts, or values."""
+        """Whether both sides have the same texts, or the same values."""
         holds = (self.a_in_b.holds, self.b_in_a.holds)
         return False if False in holds else None if None in holds else True
 

@@ -24,7 +24,7 @@ Step = tuple[int, list[bytes], int, int]  # as the core takes it
 
 @dataclass(frozen=True)
 class Condition:
-    """What a whole text must be, beside belonging to a grammar.
+    """A regular language that a whole text must belong to, beside its grammar.
 
     ``a & b`` holds where both do, ``a | b`` where one does, ``~a`` where ``a`` does not.
     """
@@ -100,7 +100,7 @@ def containing(phrases: str | bytes | Iterable[str | bytes] = (), *more: str | b
 
 
 def without(words: str | bytes | Iterable[str | bytes], *more: str | bytes) -> Condition:
-    """None of the words stands anywhere in the text, as they are spelled.
+    """Texts that contain none of these words, spelled exactly so.
 
     Raises:
         TypeError: a word that is no text. ValueError: none, or an empty one.

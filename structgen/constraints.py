@@ -179,7 +179,7 @@ class Constraint:
         return [described(tool) for tool in self.value]
 
     def reader(self, grammar: CompiledGrammar, style: str = "hermes") -> Callable[[str], Any]:
-        """What makes the value of a finished text."""
+        """The function that makes the value of a finished text."""
         if self.is_tools:
             if self.tool_choice == "none":
                 return lambda text: ToolReply(text, [])
@@ -203,7 +203,8 @@ class Constraint:
     def partial_reader(
         self, style: str, arguments: Callable[[str], dict[str, Any]]
     ) -> Callable[[str], ToolReply]:
-        """What makes of the beginning of a text with calls the reply as far as it is known.
+        """The function that reads the beginning of a text with calls: it gives the reply as far as it is
+        known.
 
         Args:
             arguments: reads the beginning of a call's arguments.

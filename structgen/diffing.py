@@ -10,10 +10,10 @@ one must contain the new one. Of `{"type": "integer"}` to `{"type": "integer", "
     request     new contains old?   no: 10 is refused      breaking for clients that send
     response    old contains new?   yes                    safe for clients that read
 
-Each operation of an API is compared by itself; one that is gone is breaking without a witness. What is not
-decided counts as such (`breaks` is None), never as safe. A schema of an API is compared with what its
-references lead to, and with nothing else of its description (`_with_targets`), so a large description costs
-what its operations need.
+Each operation of an API is compared by itself; one that is gone is breaking without a witness. A change that
+is not decided counts as undecided (`breaks` is None), never as safe. A schema of an API is compared with what
+its references lead to, and with nothing else of its description (`_with_targets`), so a large description
+costs what its operations need.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to one schema on one way.
+    """The change of one schema in one direction: of requests, or of responses.
 
     Attributes:
         place: the operation, or the tool; "" for a single schema.
@@ -281,7 +281,7 @@ def _of_parameter(parameter: dict[str, Any]) -> Any:
 
 
 def _led(document: Any, holder: Any) -> dict[str, Any]:
-    """What a reference leads to, or the object itself."""
+    """The target of a reference; an object without one is its own target."""
     for _ in range(20):
         reference = holder.get("$ref") if isinstance(holder, dict) else None
         if not isinstance(reference, str):

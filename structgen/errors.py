@@ -158,8 +158,8 @@ class UnsatisfiableCondition(GrammarError):
 class UnsatisfiableInfill(GrammarError):
     """Proved: no text of the grammar begins with the prefix and ends with the suffix.
 
-    `part` is "prefix" or "suffix", `offset` the first byte of it that no text has there; the suffix's length
-    where all of it can follow, but no text ends behind it.
+    `part` is "prefix" or "suffix". `offset` is the first byte of that part that no text has there, or the
+    suffix's length if all of it can follow and no text ends behind it.
     """
 
     part: str
@@ -189,7 +189,7 @@ class BudgetExceeded(StructgenError):
 class UnsatisfiableBudget(BudgetExceeded):
     """Proved: no text of the language can be completed within the tokens that are left.
 
-    Where nothing was found and nothing proved, the error is a plain `BudgetExceeded`.
+    If the search found no text and proved nothing, the error is a plain `BudgetExceeded`.
     """
 
 

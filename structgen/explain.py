@@ -3,8 +3,8 @@
 In: a schema with the options it was compiled with, and a text. Out: an `Explanation`. Cost: a tenth of a
 millisecond a compile of a small schema, at most `_TRIES` of them and `_SECONDS`.
 
-The problem. The engine says where a text stops being an instance, and not why: a mask is made of a formula in
-which the keywords are no longer apart.
+The problem. The engine says where a text stops being an instance. It cannot say why: a mask is made of a
+formula that combines all keywords.
 
 The idea. The engine itself is asked again, about smaller schemas. A keyword is taken out, and if the text
 then gets further (`_Search.goes_on`), the keyword was a cause. A minimal set of causes is found by halving
@@ -238,7 +238,7 @@ class _Part:
 
 
 def _without(document: Any, parts: list[_Part]) -> Any:
-    """A copy of the document without the parts. Whatever does not change is shared with it."""
+    """A copy of the document without the parts. Both share the parts that do not change."""
     if any(not part.path for part in parts):
         return {}
     tree: dict[Any, Any] = {}

@@ -4,7 +4,7 @@ Enters: the core's grammar from `Compiler`. Leaves: matchers (matcher.py), gramm
 and of canvases, values of finished texts, pickles. Cost: a matcher takes microseconds; `prepare` and `warm`
 cost the masks that they make.
 
-A grammar never changes for who uses it, and yet its states and masks grow with what is asked of it. Where
+A grammar never changes for its users, but its states and masks grow with each new text. Where
 they have met the limit of memory, `_fresh` compiles the grammar again for texts that begin, and texts that
 are under way keep the old one. For that, and for pickles, a grammar knows its recipe: the method of
 `Compiler` and the arguments that made it. A middle and a grammar with a condition name the grammar that they
@@ -71,7 +71,8 @@ class ReportEntry:
     @property
     def dropped(self) -> bool:
         """Whether the keyword has a value of a wrong kind (``"minItems": "3"``), so that all of it, or a
-        part, constrains nothing. Its author expects a rule that no text is held to."""
+        part, constrains nothing. The author of the schema expects a rule, and no text is held to that
+        rule."""
         return self.reason.startswith("ignored")
 
 
@@ -132,7 +133,7 @@ class CompiledGrammar:
     ) -> Matcher:
         """A new matcher at the start of the text.
 
-        What a request asks for is laid over the masks, so all requests share the grammar's states and masks.
+        A request's own limits are laid over the masks, so all requests share the grammar's states and masks.
 
         Args:
             end_token_ids: the tokens that end this text, in place of the vocabulary's. They are forbidden
@@ -221,8 +222,8 @@ class CompiledGrammar:
 
         For a server that knows its grammars: answers of yesterday, or a few texts written by hand. The order
         of keys, blanks and how the texts are cut into tokens decide which states are met, so texts as the
-        model writes them do most. What no text reaches is made when it is asked for. The grammar must be one
-        that its compiler keeps, or be held by the caller.
+        model writes them do most. States and masks that no text reaches are made when they are asked for. The
+        grammar must be one that its compiler keeps, or be held by the caller.
 
         Args:
             texts: example texts. One that the grammar does not have is read as far as it goes.
@@ -520,7 +521,7 @@ class CompiledGrammar:
 
     @property
     def source(self) -> Any:
-        """What the grammar was compiled from: a schema, a pattern, a list of texts."""
+        """The source of the grammar: a schema, a pattern, a list of texts."""
         return self._source
 
     @property
@@ -548,7 +549,8 @@ class CompiledGrammar:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Rules of a grammar's text that are never used or match nothing, and what is read and not kept."""
+        """Warnings: rules of a grammar's text that are never used or match nothing, and parts that are read
+        and ignored."""
         return tuple(self._core.warnings)
 
     @property
@@ -562,8 +564,8 @@ class CompiledGrammar:
         The text is not held against the grammar first: a matcher's `accept_bytes` and `is_accepting` do that.
 
         Raises:
-            ValueError: no value can be read, because the text is not one of the grammar's. What a validator
-                of a Python type raises about a text of the grammar comes as it is.
+            ValueError: no value can be read, because the text does not belong to the grammar. An error that a
+                validator of a Python type raises about a text of the grammar comes as it is.
         """
         import json
 

@@ -208,7 +208,7 @@ SENT_NAMES = tuple(f.name for f in fields(JsonOptions) if not f.metadata.get("lo
 
 
 def _set_by(kind: type[JsonOptions]) -> JsonArguments:
-    """The defaults of a class that are not those of `JsonOptions`."""
+    """The defaults in which a class differs from `JsonOptions`."""
     found = {f.name: f.default for f in fields(kind) if f.default != getattr(JsonOptions, f.name)}
     return cast(JsonArguments, found)
 

@@ -1,4 +1,4 @@
-"""What a text may be asked to be: one row a kind, which calls, commands, requests and saved files share.
+"""The kinds of constraints: a row each, which calls, commands, requests and saved files share.
 
 Enters: a kind's name and a value: a text, an object, a type of Python. Leaves: a grammar, or the error of a
 value that is none. Cost: that of the compile.

@@ -1,4 +1,4 @@
-"""What one call may take, so that a request from a stranger costs the others no more than that.
+"""Limits on what one call may take, so that a stranger's request costs the others no more than that.
 
 Enters: numbers. Leaves: ``Limits`` for a ``Compiler``. Cost: none. Work is counted in units that the core
 charges in every loop whose length a user's text decides (``csrc/base/work.h``), not in seconds: a limit that
@@ -26,10 +26,10 @@ class Limits:
             completions, forced text, captures); None for no limit. Reading a long text may take more: 200
             units for each of its bytes come on top. The default is about one second. Servers want less.
         memory: bytes of automata, states and masks that a compiler keeps; ``Compiler(cache_bytes=...)`` is
-            the same. What was used longest ago is forgotten beyond that. A text that needs more than eight
-            times as much and 64 MB for its own grammar ends in ``BudgetExceeded``, a compile in
-            ``SchemaTooComplex``, whatever ``on_limit`` says; a grammar that needs more than twice as much
-            and 16 MB is compiled anew when it is asked for the next time.
+            the same. Beyond the limit, entries go that were used longest ago. A text that needs more than
+            eight times as much and 64 MB for its own grammar ends in ``BudgetExceeded``, a compile in
+            ``SchemaTooComplex``, whatever ``on_limit`` says; a grammar that needs more than twice as much and
+            16 MB is compiled anew when it is asked for the next time.
 
     Raises:
         ValueError: a limit that is not positive. TypeError: one that is no whole number.

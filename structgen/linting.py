@@ -191,7 +191,7 @@ def warned(sentences: list[str], name: str = "") -> list[str]:
 
 
 def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
-    """What is surely not meant, at most `_WARNED` sentences. The engine is not asked."""
+    """The mistakes that a schema surely has: at most `_WARNED` sentences. The engine is not asked."""
     if not isinstance(schema, dict):
         try:
             schema = json.loads(schema) if isinstance(schema, str) else None
@@ -277,7 +277,8 @@ def _place(error: GrammarError) -> tuple[str | None, str | None]:
 
 
 def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> str:
-    """Why a schema has no value, as one clause; empty if it has one or nothing was found in time.
+    """The reason why a schema has no value, as one clause; empty if it has a value, or if no reason was found
+    in time.
 
     The clause names a smallest set of keywords, each as `#/pointer: value`. They exclude each other, or their
     references lead back to themselves without an end. Without any one of them the schema has a value.
@@ -483,7 +484,7 @@ class _Lint:
         return f"{listed} exclude each other"
 
     def endless(self) -> str:
-        """The reference by which each value holds another one without an end; empty if there is none.
+        """The reference that makes each value contain another one without an end; empty if there is none.
 
         The smallest schema is copied into `#/definitions/0`, `/1`, ..., two times more than it has
         references. The references of each copy lead into the next one, and the last copy has none. If `/0`

@@ -4,9 +4,9 @@ Enters: logits (numpy, or torch on any device), shape (V,) or (rows, V), and a m
 (rows, W): bit t % 32 of word t // 32 is 1 where token t is allowed. Leaves: masked logits, or sums.
 Cost: one pass over the row; out of place also a copy.
 
-The rules are the same everywhere. Columns that the mask has no bit for (a model head wider than the
-vocabulary) are not allowed. A one-dimensional mask serves every row. NaN stays NaN where it is allowed.
-On the CPU the core's kernels do the work, on a GPU Triton's, elsewhere torch's own operations.
+The rules are the same everywhere. Columns beyond the mask (of a model head wider than the vocabulary) are
+forbidden. A one-dimensional mask serves every row. NaN stays NaN where it is allowed. On the CPU the core's
+kernels do the work, on a GPU Triton's, elsewhere torch's own operations.
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ class Matcher:
                 all. It costs one comparison while the budget is larger than what any allowed token could make
                 necessary, and a look at the tokens in doubt near the end.
 
-        What raises here leaves the row all zero, which allows no token, unless it is the mask or the row
-        that is wrong: then nothing is touched.
+        An error leaves the row all zero, which allows no token. Only an error about the mask or the row
+        number itself leaves everything as it was.
 
         Raises:
             ValueError: wrong dtype, shape or row.
@@ -116,7 +116,7 @@ class Matcher:
             )
 
     def _takes(self) -> str:
-        """What the text takes, in words. Costs as much as `token_bounds`."""
+        """The bytes that may come next, in words. Costs as much as `token_bounds`."""
         try:
             least, enough = self.token_bounds()
         except UnsatisfiableBudget:
@@ -255,9 +255,10 @@ class Matcher:
     def forced_tokens(self) -> list[int]:
         """The tokens that the tokenizer makes of the forced text after the tokens accepted so far.
 
-        Whatever comes next: an end that a longer token, or a blank that goes with the next word, could still
-        change is held back. Where the tokenizer would have cut the text so far in another way there are none,
-        nor where it changes the text. See `_forced`; costs an encoding of the forced text or a few.
+        These tokens stay the same whatever text comes next. An end is held back if a longer token, or a blank
+        that goes with the next word, could still change it. Where the tokenizer would have cut the text so
+        far in another way there are none, nor where it changes the text. See `_forced`; costs an encoding of
+        the forced text or a few.
         """
         from ._forced import forced_tokens
 
@@ -269,11 +270,11 @@ class Matcher:
         A rule that repeats has one match a repetition. Where a text can be read in several ways, one reading
         counts for all names: from left to right, a capture begins wherever one can, and ends only where it
         cannot go on (leftmost, then longest). Where the text may end here it is taken to end here; else it
-        is a beginning, and what did not end yet is left out. What ``%ignore`` names is not part of the end of
-        a capture. Empty text in front of a left-recursive rule is not reported.
-        In a regex the reading is the one that Python's ``re`` prefers: the first alternative, the longest
-        repetition or the shortest lazy one. A group that repeats has one match a repetition (``re`` keeps the
-        last), and groups inside an assertion have none.
+        is a beginning, and what did not end yet is left out. Ignored text (``%ignore``) is no part of the end
+        of a capture. Empty text in front of a left-recursive rule is not reported. In a regex the reading is
+        the one that Python's ``re`` prefers: the first alternative, the longest repetition or the shortest
+        lazy one. A group that repeats has one match a repetition (``re`` keeps the last), and groups inside
+        an assertion have none.
 
         Cost: the text is read again, microseconds a byte; nothing is kept. Only grammars with captures keep
         the text: one byte a byte.
@@ -318,8 +319,8 @@ def fill_bitmasks(
     rows: Sequence[int] | None = None,
     skip_errors: bool = False,
 ) -> list[Exception | None] | None:
-    """Fills a row of ``mask`` from each matcher, with the GIL released. What befalls one row stays with it:
-    every other row is filled, whether the call raises or not.
+    """Fills a row of ``mask`` from each matcher, with the GIL released. An error of one row concerns no other
+    row: every other row is filled, whether the call raises or not.
 
     A row without a mask is all zero: it allows no token, so that nothing can be sampled from it by accident.
     Its matcher is as it was.
@@ -337,10 +338,10 @@ def fill_bitmasks(
         for the others. Else None.
 
     Raises:
-        ValueError: a mask of the wrong type or shape, a matcher or a row that stands twice, a row that the
-            mask has not: no row is touched.
+        ValueError: a mask of the wrong type or shape, a matcher or a row that is given twice, a row outside
+            the mask. No row is then touched.
         BudgetExceeded, SchemaTooComplex, ValueError (a matcher that another thread is using), MemoryError:
-            without ``skip_errors``, what went wrong with the first matcher that has no mask. A note names the
+            without ``skip_errors``, the error of the first matcher that has no mask. A note names the
             places of all such matchers in the batch, and so does the exception's attribute ``rows``, a tuple.
     """
     for i, m in enumerate(matchers):
@@ -368,8 +369,8 @@ def fill_bitmasks(
 def can_end_within(grammar: CompiledGrammar, tokens: int, whose: str = "") -> bool:
     """Whether the grammar can promise an end within so many tokens; about the cost of a mask at most.
 
-    False: no completion was found at all, and none was ruled out. `whose` stands behind the number of tokens
-    in an error, and says what leaves so few.
+    False: no completion was found, and it is not proved that there is none. `whose` stands behind the number
+    of tokens in an error, and says what leaves so few.
 
     Raises:
         UnsatisfiableBudget: it is proved that nothing fits, or nothing that fits was found and more tokens

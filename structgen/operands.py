@@ -1,4 +1,4 @@
-"""What the calls of the schema workbench take: schemas, Python types, patterns, conditions, grammars.
+"""The operands of the schema workbench: schemas, Python types, patterns, conditions, grammars.
 
 Enters: one of them. Leaves: an `Operand`, which knows in which of three ways it can be compared. Cost:
 reading it; a grammar is compiled when it is asked for.
@@ -16,7 +16,7 @@ So each keeps its `$schema`, its `$id` and its references. Where both name the s
 one schema do), the identifiers of the second are renamed, and its references with them (`_renamed`). The same
 is done where documents are known by relative names, as files beside each other are.
 
-Invariants. A document is never changed in place. What is compiled for a comparison has one spelling a value
+Invariants. A document is never changed in place. A compared grammar has one spelling for each value
 (`SPELLING`), so a shortest text is a shortest value.
 """
 

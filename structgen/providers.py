@@ -1,4 +1,4 @@
-"""What providers and engines do to the keywords of a JSON Schema: the table of `structgen lint --for`.
+"""How providers and engines treat the keywords of a JSON Schema: the table of `structgen lint --for`.
 
 Enters: a schema and a provider's name. Leaves: findings, each with the rule's address. Cost: a walk over the
 schema, and at most two containments for each finding until `_SECONDS` have passed.
@@ -18,7 +18,7 @@ is sent has rules of its own, with the version that was read. Each finding is fo
 A rewrite (`_REWRITES`) is offered where the provider takes it, and both containments are proved.
 
 Invariants. A rule is read in a public text: its address is in the message. "Proved equal" is proved by
-`contains`, both ways. A keyword without a rule has none in that text; that is no promise of support.
+`contains`, both ways. A keyword without a rule is not mentioned in that text, which promises no support.
 
 Rejected. Rules found by trying a provider: they change without notice and nobody can look them up. A rewrite
 for everything: an optional key cannot be a required one, so the difference is shown.
@@ -147,7 +147,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Sdk:
-    """What a provider's Python package does to the schema of a type, at the version that was read."""
+    """A provider's Python package: how it changes the schema of a type, at the version that was read."""
 
     package: str
     version: str
@@ -197,7 +197,7 @@ def _without(*supported: str) -> Where:
 
 
 def _matches(part: str) -> Where:
-    """A pattern with such a part; `part` is a regular expression. What is escaped counts as text."""
+    """A pattern with such a part; `part` is a regular expression. An escaped character counts as text."""
     found = re.compile(rf"(?s)(?:[^\\]|\\.)*?(?:{part})")
     return lambda place, keyword: (
         isinstance(place.node[keyword], str) and bool(found.match(place.node[keyword]))
@@ -287,7 +287,7 @@ def _only_branch(place: Subschema) -> Node:
 
 
 def _inlined(place: Subschema) -> Node:
-    """What stands beside a reference goes before what it refers to."""
+    """A keyword beside a reference replaces the same keyword of the target."""
     held: Any = place.document.schema
     for step in _target(held, place.node["$ref"]) or ():
         held = held[step]
@@ -683,14 +683,14 @@ def _broken(rules: tuple[Rule, ...], place: Subschema) -> Iterator[tuple[str, Ru
 
 
 def _counted(rules: tuple[Rule, ...], place: Subschema) -> collections.Counter[str]:
-    """How often rules are about a schema, or about one in it, by keyword."""
+    """Counts by keyword how many rules apply to a schema and to the schemas in it."""
     inner = (Subschema(place.document, path, node) for path, node in _schemas(place.node, place.path))
     return collections.Counter(name for held in inner for name, _ in _broken(rules, held))
 
 
 @roomy
 def lint_for(schema: Any, provider: str, **options: Any) -> list[Finding]:
-    """What a provider does not take, or takes in another way, in a schema.
+    """The keywords of a schema that a provider refuses, drops or reads in another way.
 
     Args:
         schema: a JSON Schema or a Python type. provider: a name in `PROVIDERS`.
@@ -754,7 +754,7 @@ class _Search:
         return Finding(pointer_of(place.path), keyword, level, words + (change and f"; {change}"))
 
     def change(self, place: Subschema, keyword: str, rule: Rule) -> tuple[str, bool]:
-        """What to write, and whether that is proved equal to what stands there."""
+        """A rewrite, and whether it is proved equal to the schema."""
         if time.monotonic() > self.end:
             return f"what that changes was not asked: {_SECONDS:.0f} s were used", False
         if rule.becomes is not None:

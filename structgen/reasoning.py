@@ -5,8 +5,8 @@ parts of a text as it grows. Cost: a compile; a token costs a mask as without th
 end mark in its bytes.
 
 The problem. A model thinks before it answers. A mask of the answer alone forbids the thoughts; a host that
-switches the mask on behind the end mark has to cut drafts there, and knows of no budget: thoughts that go on
-until `max_tokens` leave no answer.
+switches the mask on behind the end mark has to cut drafts there. It also has no budget: thoughts that go on
+until `max_tokens` leave no room for an answer.
 
 The idea. Thoughts, the end mark and the answer are one grammar:
 
@@ -254,7 +254,7 @@ def _of_template(tokenizer: Any) -> Reasoning | None:
 
 
 def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
-    """What `reasoning=` of a call says.
+    """The value of a call's `reasoning=` as a `Reasoning`.
 
     Args:
         given: None or False (no thoughts), a `Reasoning` or its fields, the name of a family, or True or
@@ -453,7 +453,10 @@ def _node(b: _core.GrammarBuilder, compiler: Compiler, answer: CompiledGrammar |
 
 
 def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> Reasoning:
-    """The reasoning with the gap that is left. GrammarError: the border would be ambiguous."""
+    """The reasoning, without its gap if answers may begin with the gap's text.
+
+    GrammarError: the border would be ambiguous.
+    """
     if answer._reasoned is not None:
         raise GrammarError("reasoning= goes with a grammar of answers, and this one has thoughts already")
     vocabulary = answer.vocabulary

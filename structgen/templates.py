@@ -24,8 +24,8 @@ contains are the captures of longer paths within its span. With
     captures    .name (6, 9)     .tags (16, 20)     .tags.each (16, 17), (19, 20)
     value       {"name": "Ada", "tags": ["x", "y"]}
 
-A gap of `str` is the rest of a line. It does not contain the text that follows it, because its end could not
-be told then; in an `each` that is the separator.
+A gap of `str` is the rest of a line. Its text does not contain the text that follows the gap (in an `each`:
+the separator), because its end would then be unknown.
 
 Invariants.
 - A name is one gap. A path, with the number of the alternative in a `select`, is one part.

@@ -103,8 +103,8 @@ def examples(
         states (open objects: close them, or take less). GrammarError: a schema that is malformed.
 
     Warns:
-        ExamplesLeftOut: the schema is large and not all of it was looked at, or draws are of fewer bytes, or
-            none.
+        ExamplesLeftOut: the schema is too large to be read whole, or draws have fewer bytes, or there are no
+        draws.
     """
     whole("n", n, 0, _DRAWN)
     side = operand(schema, **options)
@@ -272,8 +272,8 @@ def _schemas(node: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _assertions(node: dict[str, Any]) -> Iterator[Path]:
-    """What may be taken out of a schema: keywords that assert something by themselves, single names of
-    `required`, and keywords that forbid (`additionalProperties: false`)."""
+    """The parts that may be taken out of a schema: keywords that assert something by themselves, single names
+    of `required`, and keywords that forbid (`additionalProperties: false`)."""
     holding = {keyword for keyword, _, inner in inner_schemas(node) if isinstance(inner, dict)}
     for keyword, value in node.items():
         if keyword == "required" and isinstance(value, list):
@@ -285,7 +285,7 @@ def _assertions(node: dict[str, Any]) -> Iterator[Path]:
 
 
 def _removed(document: Any, path: Path) -> Any:
-    """A copy without what stands at the path; what does not change is shared."""
+    """A copy without the value at the path. The unchanged parts are shared."""
     head, *rest = path
     copy: Any = dict(document) if isinstance(document, dict) else list(document)
     if rest:
@@ -401,7 +401,7 @@ def _at_matching(wrap: Wrap, names: Any, keyword: str, beside: dict[str, Any]) -
 
 
 def _at_other(wrap: Wrap, node: dict[str, Any]) -> Wrap:
-    """A key that no `properties` and no `patternProperties` is about."""
+    """A key that neither `properties` nor `patternProperties` names."""
     beside = {
         keyword: dict.fromkeys(node[keyword], True)
         for keyword in ("properties", "patternProperties")

@@ -9,7 +9,7 @@ merges of bytes, pieces with a mark for a space, ranks in a file. A text has man
 expects the one of its tokenizer.
 
 The idea. Each reader in ``_tokenizers/`` gives the same `Parts`: the bytes of each id, names of special
-tokens, end ids, and the tokenizer's own encoder. What an id stands for is the text that it adds *after other
+tokens, end ids, and the tokenizer's own encoder. The text of an id is the text that it adds *after other
 text*. A SentencePiece tokenizer drops the space in front of the very first token when it decodes a whole
 text; here that token keeps it.
 
@@ -161,8 +161,8 @@ class Vocabulary:
 
         None or b"" is an id that is never text. A special id that has bytes is named by them; a mapping
         gives names itself. `encode` is the tokenizer's own, for `encode` and `Matcher.forced_tokens`; without
-        it that is the longest match from the left. VocabularyError: nothing but holes, no end token, an id
-        out of range.
+        it that is the longest match from the left. VocabularyError: no id has text, no id ends a text, or an
+        id is out of range.
         """
         if isinstance(tokens, (bytes, str)):
             raise VocabularyError("tokens must be a list of bytes, not one string")
@@ -343,7 +343,7 @@ class Vocabulary:
         return None
 
     def _spell(self, ids: Sequence[int]) -> bytes:
-        """As `decode`, but an unknown id or one without text spells bytes that no text contains."""
+        """As `decode`, but an id that is unknown or has no text gives bytes that occur in no text."""
         size, tokens = self.vocab_size, self.tokens
         return b"".join(tokens[i] or b"\xff\xff" if 0 <= i < size else b"\xff\xff" for i in ids)
 

@@ -36,7 +36,7 @@ from structgen.speculation import (
 )
 from structgen.speculation.drafters.ranking import ranked
 from structgen.speculation.drafters.schema_order import Shapes, State, predictions, read
-from structgen.speculation.drafters.suffix_automaton import SuffixAutomaton, SuffixMatch
+from structgen.speculation.drafters.suffix_automaton import SuffixAutomaton
 from structgen.speculation.tree import DraftTree
 
 TOKENS = st.lists(st.integers(0, 2), max_size=40)
@@ -89,24 +89,24 @@ def drafted(session: Any, length: int) -> list[int]:
 @settings(max_examples=cases(200), deadline=None)
 def test_the_automaton_matches_the_longest_suffix_seen_before(text: list[int]) -> None:
     sam = SuffixAutomaton()
-    match = SuffixMatch(sam)
+    state = length = last = 0
     for end, token in enumerate(text, 1):
-        match.read(token)
-        sam.extend(token)
-        match.fit()
+        state, length = sam.read(state, length, token)
+        last = sam.extend(last, token)
+        state = sam.fit(state, length)
         past = text[: end - 1]
         want = 0
         for n in range(1, end):
             if any(past[i : i + n] == text[end - n : end] for i in range(end - n)):
                 want = n
-        assert match.length == want
+        assert length == want
         # The state holds exactly the continuations of that suffix in the whole text.
         if want:
             suffix = text[end - want : end]
             follows = {text[i + want] for i in range(end - want) if text[i : i + want] == suffix}
-            assert set(sam.next[match.state]) == follows
-            assert sam.length[sam.link[match.state]] < want <= sam.length[match.state]
-    assert len(sam.next) <= max(1, 2 * len(text))
+            assert set(sam.follows(state)) == follows
+            assert sam.length[sam.link[state]] < want <= sam.length[state]
+    assert len(sam.link) <= max(1, 2 * len(text))
 
 
 def test_suffix_automaton_drafts_the_continuation() -> None:

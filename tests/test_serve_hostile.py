@@ -39,9 +39,9 @@ from oracles.serving import (
     served,
 )
 from structgen.serve.app import create_app
+from structgen.serve.grammars import Grammars
 from structgen.serve.memory import Memory
 from structgen.serve.sequence import Answer
-from structgen.serve.service import Service
 
 JSON = {"Content-Type": "application/json"}
 BLOCKS, TEXT_BLOCK = "/v1/messages", {"type": "text", "text": "x"}
@@ -249,9 +249,9 @@ def test_what_is_kept_may_have_grown_since() -> None:
         service = app.state.service
         for salt in range(3):
             ok(client.post(COMPLETIONS, json=MASKS | hostile("masks", salt)))
-            assert sum(one.taken() for one in service._known.values()) <= 2 << 20
+            assert sum(one.taken() for one in service.grammars._kept.values()) <= 2 << 20
         ok(client.post(COMPLETIONS, json={**MASKS, "guided_regex": "[ab]{9}"}))
-        assert len(service._known) == 1
+        assert len(service.grammars._kept) == 1
 
 
 def test_a_grammar_that_has_grown_to_its_limit_is_compiled_anew() -> None:
@@ -260,12 +260,12 @@ def test_a_grammar_that_has_grown_to_its_limit_is_compiled_anew() -> None:
     body = {**MASKS, "guided_regex": "[ab]{9}"}
     with TestClient(app) as client:
         ok(client.post(COMPLETIONS, json=body))
-        (key,) = app.state.service._known
-        known = app.state.service._known[key]
+        (key,) = app.state.service.grammars._kept
+        known = app.state.service.grammars._kept[key]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(known), "taken", lambda one: 8 << 20 if one is known else 0)
             ok(client.post(COMPLETIONS, json=body))
-            assert app.state.service._known[key] is not known
+            assert app.state.service.grammars._kept[key] is not known
             ok(client.post(COMPLETIONS, json=body))
 
 
@@ -305,7 +305,7 @@ def test_memory_is_given_back(monkeypatch) -> None:
 def test_idle_threads_hold_no_grammar() -> None:
     """A compile that took too much, and an answer that is over: nobody but the cache knows their grammars."""
     kept: list[weakref.ref] = []
-    make = Service._compiled
+    make = Grammars.compiled
 
     def noted(self, constraint, look=False):
         made = None
@@ -319,11 +319,11 @@ def test_idle_threads_hold_no_grammar() -> None:
     app = create_app(compile_work=500_000, compile_workers=2)
     service = app.state.service
     with TestClient(app) as client, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Service, "_compiled", noted)
+        patch.setattr(Grammars, "compiled", noted)
         for salt in range(3):
             client.post(COMPLETIONS, json={**MASKS, **hostile("strings", salt), "max_tokens": 9})
             ok(client.post(COMPLETIONS, json=MASKS | hostile("masks", salt)))
-        service._known.clear()
+        service.grammars._kept.clear()
         until = time.monotonic() + 10
         while any(one() is not None for one in kept):
             gc.collect()
@@ -390,12 +390,12 @@ def test_nothing_is_compiled_for_a_client_that_left(monkeypatch) -> None:
     httpx = pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
     release, begun = threading.Event(), []
 
-    def hanging(self: Service, constraint, look=False):
+    def hanging(self: Grammars, constraint, look=False):
         begun.append(constraint.identity[1][0])
         release.wait(20)
         raise ValueError
 
-    monkeypatch.setattr(Service, "_compiled", hanging)
+    monkeypatch.setattr(Grammars, "compiled", hanging)
     with served(None, compile_workers=1) as address:
         for name in "abc":  # too long to be looked at in the line for quick ones
             body = {"prompt": "x", "guided_regex": name + "x" * 200_000}

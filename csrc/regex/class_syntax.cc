@@ -1,5 +1,4 @@
-// The parser of escapes and classes; see class_syntax.h. Where ECMA and Python differ, the case says
-// so.
+// The parser of escapes and classes; see class_syntax.h. A case about which ECMA and Python differ says so.
 #include "regex/class_syntax.h"
 
 #include <optional>

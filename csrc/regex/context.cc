@@ -206,7 +206,7 @@ struct Rest {
     kNode,
     // The node, `min` to `max` times, then `next`.
     kLoop,
-    // Inside of a loop over the node, behind one iteration.
+    // The rest inside a loop over the node, behind one iteration.
     kAgain,
   } kind = kEnd;
   // For kAgain: true if this iteration has read nothing yet.
@@ -235,7 +235,7 @@ class ContextLanguage : public LazyLanguage {
   RegexId unfold(RegexArena&, uint32_t state) override;
 
  private:
-  // A rest and a left context.
+  // A state of the translation: the rest of the pattern, and the left context.
   using Point = std::pair<uint32_t, uint32_t>;
 
   uint32_t add(const Rest& rest);

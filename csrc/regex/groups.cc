@@ -226,9 +226,9 @@ class Search {
     return now.empty() ? kNone : now.front().events;
   }
 
-  // Follows a reading through all instructions that read nothing, and adds the ends to `out` in the
-  // order of preference. Of two readings at one instruction the first one counts, so each instruction
-  // is reached once.
+  // Follows a reading through all instructions that read no character, and adds its ends to `out` in the
+  // order of preference. Of two readings at one instruction the first one counts, so each instruction is
+  // reached once.
   void add(const std::vector<Step>& ops, Thread from, std::size_t at, uint32_t step,
            std::vector<uint32_t>& seen, std::vector<Thread>& out, bool& found, uint32_t& matched) {
     const std::size_t floor = todo_.size();

@@ -128,7 +128,7 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
   return RegexId{id};
 }
 
-// A new node, for a caller who knows that there is none. `kids` and `text` are copied into the arena.
+// Makes a new node. The caller knows that no equal node exists. `kids` and `text` are copied into the arena.
 uint32_t RegexArena::append(RegexNode& node, std::span<const uint32_t> kids, std::string_view text) {
   charge(1 + static_cast<int64_t>(kids.size() / 8));
   // Not advanced where it throws: then no further node is made.
@@ -866,8 +866,8 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   }
   RegexId d = derive(r, c.rep[c.of[b]]);
   // Searches start searches within each other, one for each point of a look-behind's language. Beyond
-  // kNestedSearches the outer search decides what this one would. The answer is not stored, because a
-  // later caller must get the exact one.
+  // kNestedSearches the inner search is skipped: the outer search decides the same question. The answer is
+  // not stored, because a later caller must get the exact one.
   if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
   // Stored before the search: the definition of a lazy node may lead back to this slot.
   slot = d.v;

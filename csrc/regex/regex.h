@@ -78,7 +78,7 @@ struct RegexNode {
   enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
   // How many continuation bytes stand before the first character, if the language holds every spelling
   // of a text or none. kBroken: it may hold some spellings only. kEvery: any number of bytes may stand
-  // in front. Of a kTail: how many bytes it consists of.
+  // in front. Of a kTail: its number of bytes.
   uint8_t after = kBroken;
   static constexpr uint8_t kEvery = 254, kBroken = 255;
   // For bodies that hold every spelling of a text or none: 1 if they begin at a character, k > 1 if k -
@@ -332,7 +332,7 @@ class RegexArena {
   FlatMap<uint32_t, uint8_t> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);
-  // The number of nodes at which the size is looked at again.
+  // At this number of nodes the arena counts its bytes again.
   uint32_t next_look_ = 0;
   struct LimitedHash {
     std::size_t operator()(const std::array<uint32_t, 3>& key) const { return hash_words(key, 3); }

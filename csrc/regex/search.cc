@@ -28,9 +28,8 @@
 //   visited is empty. So no question is searched twice.
 // - An undecided question is never stored as an answer (base/effort.h).
 //
-// Rejected. Depth-first search: it would count a counter down to its end. Breadth-first: it would try
-// every escape of every character. Determinising and minimising: exponential, where one string is an
-// answer.
+// Rejected. Depth-first search: it would count a counter down to its end. Breadth-first search: it would try
+// every escape of every character. Determinising and minimising: exponential, where one string is an answer.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -80,7 +79,7 @@ bool RegexArena::is_empty(RegexId r) {
   switch (n.kind) {
     case RegexKind::kCat: result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b}); break;
     case RegexKind::kAlt: {
-      // A part that is not empty decides, whatever the others are.
+      // One part with a text is enough to decide.
       FirstLimit unsure;
       result = true;
       for (uint32_t i = 0; i < n.n && result; ++i)
@@ -133,7 +132,7 @@ bool RegexArena::judged_empty(RegexId r) {
   return std::move(answer).value_or(false);
 }
 
-// Asks again about a node that was undecided, with the work that is left now. False where it stays
+// Tries again to decide a node that was undecided, with the work that is left now. False where it stays
 // undecided.
 bool RegexArena::settled_empty(RegexId r) {
   nodes_[r.v].emptiness = 0;
@@ -290,7 +289,7 @@ namespace {
 enum Spelled : uint8_t {
   // The language is no body: every byte counts.
   kAnywhere = 0,
-  // At the beginning of a character. 2, 3, 4: one, two, three continuation bytes are missing.
+  // 1: at the beginning of a character. 2, 3, 4: one, two, three continuation bytes are missing.
   kCharacter = 1,
   // Behind a backslash. Only characters without a raw spelling follow.
   kEscape = 5,

@@ -35,7 +35,7 @@ struct Spelling {
   RegexId (*characters)(RegexArena& arena, const CodepointSet& set);
   // Writes a text in its usual spelling, without its end. Null: a text is written as it is.
   std::string (*write)(std::string_view text) = nullptr;
-  // The byte that ends a text; -1: nothing does.
+  // The byte that ends a text; -1: no byte ends it.
   int end = -1;
   // The reader of literal sets in this spelling (regex/literals.h); null: there are none.
   const LiteralReader* literals = nullptr;

@@ -105,7 +105,7 @@ uint32_t Parser::sequence() {
 }
 
 // Recipe, regex feature 2: where it is read; an escape is in class_syntax.cc.
-// Reads one atom without its quantifier. False if it only set flags or was a comment.
+// Reads one atom without its quantifier. False if the group only set flags or was a comment.
 bool Parser::atom(uint32_t& node) {
   const std::size_t start = in_.at;
   const char c = in_.peek();

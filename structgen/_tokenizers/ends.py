@@ -32,7 +32,7 @@ def by_name(parts: Parts) -> list[int]:
 
 
 def beside(folder: Path, parts: Parts) -> list[int]:
-    """What the configuration files in a folder say; [] where they say nothing."""
+    """The end tokens that the configuration files in a folder name; [] if they name none."""
     for name in ("generation_config.json", "config.json"):
         found = ids(_record(folder / name).get("eos_token_id"))
         if found:
@@ -44,7 +44,7 @@ def beside(folder: Path, parts: Parts) -> list[int]:
 
 
 def of_model(model: Any) -> list[int]:
-    """What a model, or its configuration, says."""
+    """The end tokens that a model, or its configuration, names."""
     for holder in (
         getattr(model, "generation_config", None),
         getattr(model, "config", None),

@@ -12,7 +12,7 @@ _HUB_SECONDS = 3.0
 
 
 def hub_options(name: str) -> dict[str, Any]:
-    """Options of `from_pretrained`: without a network it looks at the files that are there, and no further.
+    """Options of `from_pretrained`: without a network it reads local files alone.
 
     Left to itself it asks the hub six times, for a minute. A proxy may know a way: then nothing is assumed.
 

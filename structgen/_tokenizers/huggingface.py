@@ -118,7 +118,7 @@ def assemble(
 
 
 def _hints(parts: Iterable[Any], prefix: Any, suffix: Any) -> Hints:
-    """What the JSON form of a decoder and a pre-tokenizer says; nested sequences are flattened."""
+    """The steps of a decoder and of a pre-tokenizer, from their JSON form; nested sequences are flattened."""
     todo = [part for part in parts if isinstance(part, Mapping)]
     kinds: set[str] = set()
     space = "▁"

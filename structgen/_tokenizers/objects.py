@@ -1,4 +1,4 @@
-"""Live tokenizer objects of any library, known by their shape.
+"""Reads live tokenizer objects of any library, which it recognises by their attributes.
 
 Enters: a tokenizer of transformers, tokenizers, tiktoken or mistral-common. Leaves: `Parts`.
 """

@@ -1,4 +1,4 @@
-"""What every tokenizer format reduces to."""
+"""The parts of a tokenizer, to which every format is reduced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Parts:
     """A tokenizer as bytes by id.
 
     `tokens[i]` is the text of id i, b"" where the id is a hole or never text. `special` names the
-    ids that are never text; `never` holds such ids that have no name. `eos` is what the format
+    ids that are never text; `never` has the ids of this kind without a name. `eos` is what the format
     itself says ends a sequence (may be empty). `encode` is the tokenizer's own canonical encoder
     without special tokens, or None. `kind` is the format in words, for messages.
     """
@@ -34,7 +34,7 @@ class Parts:
 
 @contextmanager
 def reading(package: str) -> Iterator[None]:
-    """What a package raises over a file, a panic of its Rust code included, is a VocabularyError."""
+    """Turns each error of a package about a file, a panic of its Rust code too, into a VocabularyError."""
     try:
         yield
     except BaseException as error:

@@ -37,7 +37,7 @@ _LETTERS = frozenset(ALPHABET)
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a tokenizer says of its own spelling; every field may be empty.
+    """How a tokenizer spells its tokens, as it says itself; every field may be empty.
 
     `parts` are the types its decoder and pre-tokenizer are made of, `space` the character that
     stands for a space, `prefix` marks a piece that continues a word, `suffix` one that ends it.

@@ -39,7 +39,7 @@ class Line:
     ids: dict[str, Any]
 
     def key(self, prompt: Any) -> str:
-        """What a record of this line is known by, when a run goes on: its id, else its number and prompt."""
+        """The key by which a resumed run finds this line's record: its id, else its number and prompt."""
         return json.dumps(["id", self.ids["id"]] if "id" in self.ids else ["line", self.number, prompt])
 
 

@@ -121,7 +121,7 @@ def _finite(value: Any) -> Any:
 
 
 def tell(found: Samples) -> None:
-    """What a person wants to know, in a few lines on standard error."""
+    """Prints the law, the bracket and the costs, a few lines on standard error."""
     about = found.diagnostics
     common.note(f"{about.method}: {common.plural(len(found), 'text')}, law {found.law}, {about.draws} drawn")
     for reason in [*about.reasons, about.stopped]:

@@ -107,7 +107,7 @@ def _inside(x: float, low: Bound | None, high: Bound | None) -> bool:
 
 
 def decimals(base: Document, schema: Any) -> Document:
-    """Numbers, and without bounds also strings; no pattern bounds a number in a string."""
+    """Numbers, and also strings if the type has no bounds: a pattern cannot bound a number in a string."""
     places, digits, step = (schema.get(k) for k in ("decimal_places", "max_digits", "multiple_of"))
     low, high = _bounds(schema)
     limited = not (places is None and digits is None and step is None)
@@ -196,7 +196,7 @@ def _number(value: Any) -> int | float:
 
 
 def _doubled(bound: Bound | None, up: bool) -> Bound | None:
-    """The bound that a text of any length keeps after it was rounded to the nearest double."""
+    """A tighter bound: a number that meets it still meets `bound` after rounding to the nearest double."""
     if bound is None:
         return None
     limit = decimal.Decimal(str(bound[0]))

@@ -647,9 +647,9 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> 
     Args:
         text: the text, special tokens in it as their names.
         style: as in `Compiler.tools`.
-        tools: as in `Compiler.tools`. Other names are then no calls, arguments
-            of Python functions have the types of their signatures, and where a style does not write of which
-            type a value is, the function's schema decides. None: every name is a function's, and a value that
+        tools: as in `Compiler.tools`. A call of another name is then text, and arguments of Python functions
+        have the types of their signatures. If a style does not write the type of a value, the function's
+        schema decides. None: every name is a function's, and a value that
             can be read as JSON is.
 
     Raises:

@@ -55,7 +55,7 @@ class WholeTokens:
         return parts[0] if len(parts) == 1 else self.b.choice(parts)
 
     def but(self, ids: Sequence[int], name: str) -> int:
-        """One other token that does not end the text."""
+        """A node for any other token that does not end the text."""
         return self._or_special(self._alone(self._other_text(self._texts(ids)), name), ids)
 
     def any_but(self, ids: Sequence[int], name: str) -> int:
@@ -64,7 +64,7 @@ class WholeTokens:
         return self.b.repeat(self.but(ids, name) if self._texts(ids) else self.char_but(ids), 0, -1)
 
     def char_but(self, ids: Sequence[int]) -> int:
-        """A character, or another special token that does not end the text."""
+        """A node for one character, or for any other special token that does not end the text."""
         return self._or_special(source.any_char(self.b), ids)
 
     def _texts(self, ids: Sequence[int]) -> list[bytes]:

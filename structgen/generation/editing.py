@@ -220,7 +220,7 @@ def _fill(matcher: Matcher, mask: Any, left: int) -> None:
 
 
 def _too_few(matcher: Matcher, max_tokens: int, written: int) -> UnsatisfiableBudget | None:
-    """The error of a value that does not fit. None if nothing at all completes the text.
+    """The error of a value that does not fit. None if no continuation completes the text.
 
     `edit` counts tokens without the end, so the number in the message is one less than that of
     `token_bounds`.

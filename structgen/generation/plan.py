@@ -141,7 +141,7 @@ class Plan:
 
     def _warnings(self, text: Text) -> list[str]:
         """The warnings of a result; a doubt is also a Python warning. A text that a limit or a stop string
-        shaped is not doubted, because the model did not choose its tokens."""
+        shaped gets no doubt, because the model did not choose its tokens."""
         drawn = text.logprobs if len(text.logprobs) == len(text.tokens) else []
         told = doubt(self.lm, sum(drawn), len(drawn))
         if told is None or not text.done or text.bound or not self._as_trained:

@@ -8,8 +8,8 @@ The problem. Penalties, masks, cuts of the distribution and draws each change a 
 decides what is drawn. Texts of a batch have different settings, and one of them may fail.
 
 The idea. Each step, in this order: the model's log-probabilities; penalties and bias; the mask; the penalty
-on structure; temperature; min-p; top-k; top-p; the draw. The mask comes before what cuts the distribution, so
-that a cut chooses among allowed tokens and never leaves none. With the probabilities a 0.6, b 0.3, c 0.1, a
+on structure; temperature; min-p; top-k; top-p; the draw. The mask comes before the cuts of the distribution,
+so a cut chooses among allowed tokens and always leaves one. With the probabilities a 0.6, b 0.3, c 0.1, a
 mask that allows b and c, and top_k=1: b is drawn. The cut first would leave a alone, which is not allowed.
 
 The law of the result is *local*: each token follows the model's distribution over the tokens allowed there,
@@ -144,7 +144,7 @@ class Text:
         return row
 
     def take(self, token: int, logprob: float, data: bytes, ended: bool) -> Step:
-        """What a drawn token makes certain. Sets `finish` if the text is over."""
+        """The text that a drawn token makes certain. Sets `finish` if the text is over."""
         added = thoughts = ""
         if not ended:
             added, thoughts = self.stream.feed(data), self.stream.thoughts
@@ -285,7 +285,7 @@ class Run:
         return step
 
     def _weighed(self, raw: _Rows) -> _Rows:
-        """The rows with penalties and bias; `raw` itself if there are none."""
+        """The rows with penalties and bias; `raw` itself if no row changes."""
         changed = [i for i, t in enumerate(self.live) if t.sampling.counts_tokens or t.sampling.logit_bias]
         if not changed:
             return raw

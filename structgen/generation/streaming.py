@@ -181,7 +181,7 @@ class AsyncStream(Generic[T], AsyncIterator[Event[T]]):
 
     @property
     def results(self) -> list[Result[T]]:
-        """The texts that are finished, in order."""
+        """The finished texts, in order."""
         return [] if self._stream is None else [r for _, r in sorted(self._stream._results.items())]
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""What every serving engine needs of a constraint: rows, requests, drafts and their rollback.
+"""The engine of a constraint for serving engines: rows, requests, drafts and their rollback.
 
 Enters: a host's tokenizer and the width of its logits; constraints as a kind and a text; tokens of one
 request as the host hands them over. Leaves: masks in the host's rows, verdicts on drafts, the end, errors by
@@ -37,7 +37,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,7 @@ class HostEngine:
 
     Attributes:
         telemetry: counts compiles, masks and what went wrong, and logs them.
+        finish: whether the adapter keeps a text within the limit of its request.
 
     Raises:
         VocabularyError: the tokenizer cannot be read, or does not belong to the logits.
@@ -111,10 +112,41 @@ class HostEngine:
         )
         self.options: dict[str, Any] = dict(options or {})
         self.reasoning: Reasoning | None = reasoning_of(reasoning)
+        self.finish: bool = True
         compiler = self.compiler
         self.telemetry: Telemetry = Telemetry(log, lambda: compiler.byte_size)
         for reader in _READERS:  # the first request of a kind does not wait for its reader to be imported
             importlib.import_module(reader)
+
+    @classmethod
+    def configured(
+        cls,
+        settings: Mapping[str, Any],
+        tokenizer: Any,
+        vocab_size: int,
+        *,
+        end_token_ids: Iterable[int] | None = None,
+        log: str,
+    ) -> HostEngine:
+        """An engine as an operator's file or variable sets it: what an adapter does not read is here.
+
+        Args:
+            settings: `finish` (finish within a request's limit; the default), `cache_bytes`, `reasoning`; all
+                others are options of JSON.
+        """
+        options = dict(settings)
+        finish, memory = bool(options.pop("finish", True)), int(options.pop("cache_bytes", 256 << 20))
+        made = cls(
+            tokenizer,
+            vocab_size,
+            end_token_ids=end_token_ids,
+            reasoning=options.pop("reasoning", None),
+            options=options,
+            cache_bytes=memory,
+            log=log,
+        )
+        made.finish = finish
+        return made
 
     def thinks(self, prompt: Sequence[int] = (), thinking_tokens: int | None = None) -> Reasoning | None:
         """How the model thinks behind a prompt. None: the host hands over no tokens of thoughts.
@@ -166,6 +198,11 @@ class HostEngine:
         return request_of(
             grammar, end_token_ids=end_token_ids, max_tokens=max_tokens, telemetry=self.telemetry
         )
+
+
+def joined(ours: type[Any], theirs: type[Any]) -> Any:
+    """Our class with a base class of the host, which is imported where the host runs and nowhere else."""
+    return type(ours.__name__, (ours, theirs), {"__module__": ours.__module__})
 
 
 def compiled(compiler: Compiler, kind: str, text: Any, **options: Any) -> CompiledGrammar:

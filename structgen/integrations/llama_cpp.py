@@ -244,7 +244,7 @@ class Drafter(LlamaDraftModel):  # type: ignore[misc]
         return pending
 
     def __call__(self, input_ids: _Ids, /, **_: Any) -> _Ids:
-        """The draft after these ids; raises nothing, since a text needs none."""
+        """The draft after these ids. An error gives an empty draft: a text needs none."""
         processor = self._processor() if self._processor is not None else None
         room = self.most if self.room is None else min(self.most, self.room - len(input_ids))
         tokens: list[int] = []

@@ -57,7 +57,7 @@ def register(*, max_new_tokens: int | None = None) -> None:
 
 
 class Backend(backends.BaseBackend):  # type: ignore[misc]
-    """What outlines makes for every generator; models share their compiler.
+    """The backend that outlines makes for every generator. The backends of one model share a compiler.
 
     Raises:
         ValueError: a model that is neither outlines' `Transformers` nor its `LlamaCpp`.

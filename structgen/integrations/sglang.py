@@ -6,8 +6,9 @@ and its errors. Cost: structgen's; compiling runs in SGLang's own threads, the r
     python -m sglang.launch_server --model-path MODEL --grammar-backend structgen
 
 The entry point `sglang.srt.plugins`, which SGLang loads in each of its processes, calls `register`: SGLang
-has a registry of backends and one of hooks, so nothing is patched by hand. What it does only for its own
-backends is done here: behind a reasoning parser, a grammar begins where the reasoning ends.
+has a registry of backends and one of hooks, so nothing is patched by hand. One service it gives to its own
+backends alone, so this file does it, too: behind a reasoning parser, a grammar begins where the reasoning
+ends.
 
 The environment variable `SGLANG_STRUCTGEN` may hold options as JSON: those of JSON (`whitespace`,
 `property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`, `reasoning`:
@@ -36,7 +37,7 @@ from ..errors import StructgenError
 from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask, apply_bitmask
 from ..reasoning import Reasoning
-from .hosts import HostEngine, fill_rows
+from .hosts import HostEngine, HostRequest, fill_rows, joined
 
 NAME = "structgen"
 _ANY_JSON = "$$ANY$$"  # how SGLang asks for any JSON object
@@ -78,7 +79,7 @@ def _create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: An
         options.setdefault("whitespace", serving.constrained_json_whitespace_pattern)
     elif serving.constrained_json_disable_any_whitespace:
         options.setdefault("whitespace", "compact")
-    backend = _classes()[0](tokenizer, vocab_size, eos_token_ids, options)
+    backend = _made(tokenizer, vocab_size, eos_token_ids, options)
     if backend.engine.reasoning is not None:
         return backend
     return _reasoning(backend, tokenizer, serving) if serving.reasoning_parser else backend
@@ -103,165 +104,159 @@ def _tell_max_tokens(result: Any, manager: Any, req: Any, *_: Any, **__: Any) ->
     Grammars behind reasoning are left out: its tokens count in the limit, and a grammar does not see them.
     """
     grammar = req.grammar
-    if isinstance(grammar, _classes()[1]):
+    if isinstance(grammar, SglangGrammar):
         grammar.limit(req.sampling_params.max_new_tokens)
 
 
+class _Masks:
+    """Rows of masks, which SGLang asks of a backend and of a grammar."""
+
+    @staticmethod
+    def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
+        mask = torch.from_numpy(allocate_bitmask(batch_size, vocab_size))
+        return mask.pin_memory() if str(device).startswith("cuda") else mask
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
+        return vocab_mask.to(device, non_blocking=True)
+
+    @staticmethod
+    def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
+        apply_bitmask(logits, vocab_mask, inplace=True)
+
+
+class SglangBackend(_Masks):
+    """One compiler for all requests. `_made` gives it SGLang's base class."""
+
+    def __init__(self, tokenizer: Any, vocab_size: int, ends: Any, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.cache: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        found = [ends] if isinstance(ends, int) else list(ends or ())
+        self.engine: HostEngine = HostEngine.configured(
+            settings, tokenizer, vocab_size, end_token_ids=found or None, log="sglang.structgen"
+        )
+
+    def get_request_grammar_key(
+        self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
+    ) -> tuple[str, str]:
+        """A constraint's key. With thoughts in the grammar, its kind also says how the model thinks."""
+        thinks = self.engine.thinks(input_ids, thinking_budget)
+        return key if thinks is None else (f"{key[0]}:{json.dumps(asdict(thinks))}", key[1])
+
+    def _init_value_dispatch(self, key: tuple[str, str], require_reasoning: bool) -> Any:
+        kind, _, thinks = key[0].partition(":")
+        token = _thinks.set(Reasoning(**json.loads(thinks)) if thinks else None)
+        try:
+            return super()._init_value_dispatch((kind, key[1]), require_reasoning)  # type: ignore[misc]
+        finally:
+            _thinks.reset(token)
+
+    def set_cache(self, key: tuple[str, str], value: Any) -> None:
+        self.cache[key] = value
+        while len(self.cache) > _KEPT:
+            self.cache.popitem(last=False)
+
+    def dispatch_json(self, key_string: str) -> Any:
+        if key_string == _ANY_JSON:
+            return self._compiled("json_object", "")
+        return self._compiled("json_schema", key_string)
+
+    def dispatch_regex(self, key_string: str) -> Any:
+        return self._compiled("regex", key_string)
+
+    def dispatch_ebnf(self, key_string: str) -> Any:
+        return self._compiled("grammar", key_string)
+
+    def dispatch_structural_tag(self, key_string: str) -> Any:
+        return self._compiled("structural_tag", key_string)
+
+    def _compiled(self, kind: str, text: str) -> Any:
+        from sglang.srt.constrained.base_grammar_backend import InvalidGrammarObject
+
+        try:
+            return _grammar_class()(self.engine, self.engine.compile(kind, text, reasoning=_thinks.get()))
+        except (StructgenError, ValueError) as error:
+            return InvalidGrammarObject(str(error))
+
+    # What SGLang asks of a backend that watches over reasoning strictly.
+
+    @property
+    def is_support_token_filter(self) -> bool:
+        return True
+
+    def set_token_filter(
+        self,
+        vocab_mask: torch.Tensor,
+        token_ids: list[int],
+        batch_idx: int,
+        is_allowed: bool = True,
+        reset_vocab_mask: bool = True,
+    ) -> None:
+        row = vocab_mask[batch_idx]
+        if reset_vocab_mask:
+            row.fill_(0 if is_allowed else -1)
+        for token in token_ids:
+            bit = 1 << (token & 31) if token & 31 < 31 else -(1 << 31)
+            word = int(row[token >> 5])
+            row[token >> 5] = word | bit if is_allowed else word & ~bit
+
+
+class SglangGrammar(_Masks):
+    """One request. SGLang keeps the first one of a constraint and gives each request a copy."""
+
+    def __init__(self, engine: HostEngine, compiled: CompiledGrammar) -> None:
+        super().__init__()
+        self.engine = engine
+        self.compiled = compiled
+        self.request: HostRequest = engine.request(compiled)
+
+    def limit(self, max_tokens: int | None) -> None:
+        """Before the first token: how many tokens the text may have."""
+        if self.engine.finish and max_tokens is not None and self.request.matcher.num_steps == 0:
+            self.request = self.engine.request(self.compiled, max_tokens=max_tokens)
+
+    def accept_token(self, token: int) -> None:
+        self.current_token: int = token
+        if not self.request.accept([token]):
+            raise ValueError(str(self.request.error))
+
+    def rollback(self, k: int) -> None:
+        self.request.rollback(k)
+
+    def is_terminated(self) -> bool:
+        return self.request.is_terminated()
+
+    def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
+        fill_rows([self.request], vocab_mask, rows=[idx])
+
+    @staticmethod
+    def fill_vocab_mask_batched(entries: list[Any], vocab_mask: torch.Tensor) -> None:
+        ours = [e for e in entries if isinstance(e.grammar, SglangGrammar)]
+        fill_rows([e.grammar.request for e in ours], vocab_mask, rows=[e.row for e in ours])
+        for entry in entries:
+            if not isinstance(entry.grammar, SglangGrammar):  # behind reasoning
+                entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
+
+    @staticmethod
+    def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
+        vocab_mask.fill_(-1)
+
+    def copy(self) -> SglangGrammar:
+        return type(self)(self.engine, self.compiled)
+
+    def try_jump_forward(self, tokenizer: Any) -> None:
+        """Nothing: see the head of this file."""
+
+
 @functools.cache
-def _classes() -> tuple[Any, Any]:
-    from sglang.srt.constrained.base_grammar_backend import (
-        BaseGrammarBackend,
-        BaseGrammarObject,
-        InvalidGrammarObject,
-    )
+def _grammar_class() -> Any:
+    from sglang.srt.constrained.base_grammar_backend import BaseGrammarObject
 
-    class Backend(BaseGrammarBackend):  # type: ignore[misc]
-        """One compiler for all requests."""
+    return joined(SglangGrammar, BaseGrammarObject)
 
-        def __init__(self, tokenizer: Any, vocab_size: int, ends: Any, options: dict[str, Any]) -> None:
-            super().__init__()
-            self.cache: OrderedDict[tuple[str, str], Any] = OrderedDict()
-            self.finish = bool(options.pop("finish", True))
-            memory = int(options.pop("cache_bytes", 256 << 20))
-            reasoning = options.pop("reasoning", None)
-            found = [ends] if isinstance(ends, int) else list(ends or ())
-            self.engine = HostEngine(
-                tokenizer,
-                vocab_size,
-                end_token_ids=found or None,
-                options=options,
-                cache_bytes=memory,
-                log="sglang.structgen",
-                reasoning=reasoning,
-            )
 
-        def get_request_grammar_key(
-            self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
-        ) -> tuple[str, str]:
-            """A constraint's key. With thoughts in the grammar, its kind also says how the model thinks."""
-            thinks = self.engine.thinks(input_ids, thinking_budget)
-            return key if thinks is None else (f"{key[0]}:{json.dumps(asdict(thinks))}", key[1])
+def _made(tokenizer: Any, vocab_size: int, ends: Any, settings: dict[str, Any]) -> Any:
+    """A backend for an engine."""
+    from sglang.srt.constrained.base_grammar_backend import BaseGrammarBackend
 
-        def _init_value_dispatch(self, key: tuple[str, str], require_reasoning: bool) -> Any:
-            kind, _, thinks = key[0].partition(":")
-            token = _thinks.set(Reasoning(**json.loads(thinks)) if thinks else None)
-            try:
-                return super()._init_value_dispatch((kind, key[1]), require_reasoning)
-            finally:
-                _thinks.reset(token)
-
-        def set_cache(self, key: tuple[str, str], value: Any) -> None:
-            self.cache[key] = value
-            while len(self.cache) > _KEPT:
-                self.cache.popitem(last=False)
-
-        def dispatch_json(self, key_string: str) -> Any:
-            if key_string == _ANY_JSON:
-                return self._compiled("json_object", "")
-            return self._compiled("json_schema", key_string)
-
-        def dispatch_regex(self, key_string: str) -> Any:
-            return self._compiled("regex", key_string)
-
-        def dispatch_ebnf(self, key_string: str) -> Any:
-            return self._compiled("grammar", key_string)
-
-        def dispatch_structural_tag(self, key_string: str) -> Any:
-            return self._compiled("structural_tag", key_string)
-
-        def _compiled(self, kind: str, text: str) -> Any:
-            try:
-                compiled = self.engine.compile(kind, text, reasoning=_thinks.get())
-                return Grammar(self.engine, compiled, self.finish)
-            except (StructgenError, ValueError) as error:
-                return InvalidGrammarObject(str(error))
-
-        # What SGLang asks of a backend that watches over reasoning strictly.
-
-        @property
-        def is_support_token_filter(self) -> bool:
-            return True
-
-        def set_token_filter(
-            self,
-            vocab_mask: torch.Tensor,
-            token_ids: list[int],
-            batch_idx: int,
-            is_allowed: bool = True,
-            reset_vocab_mask: bool = True,
-        ) -> None:
-            row = vocab_mask[batch_idx]
-            if reset_vocab_mask:
-                row.fill_(0 if is_allowed else -1)
-            for token in token_ids:
-                bit = 1 << (token & 31) if token & 31 < 31 else -(1 << 31)
-                word = int(row[token >> 5])
-                row[token >> 5] = word | bit if is_allowed else word & ~bit
-
-        @staticmethod
-        def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
-            mask = torch.from_numpy(allocate_bitmask(batch_size, vocab_size))
-            return mask.pin_memory() if str(device).startswith("cuda") else mask
-
-        @staticmethod
-        def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
-            return vocab_mask.to(device, non_blocking=True)
-
-        @staticmethod
-        def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
-            apply_bitmask(logits, vocab_mask, inplace=True)
-
-    class Grammar(BaseGrammarObject):  # type: ignore[misc]
-        """One request. SGLang keeps the first one of a constraint and gives each request a copy."""
-
-        allocate_vocab_mask = staticmethod(Backend.allocate_vocab_mask)
-        move_vocab_mask = staticmethod(Backend.move_vocab_mask)
-        apply_vocab_mask = staticmethod(Backend.apply_vocab_mask)
-
-        def __init__(self, engine: HostEngine, compiled: CompiledGrammar, finish: bool) -> None:
-            super().__init__()
-            self.engine = engine
-            self.compiled = compiled
-            self.finish = finish
-            self.request = engine.request(compiled)
-
-        def limit(self, max_tokens: int | None) -> None:
-            """Before the first token: how many tokens the text may have."""
-            if self.finish and max_tokens is not None and self.request.matcher.num_steps == 0:
-                self.request = self.engine.request(self.compiled, max_tokens=max_tokens)
-
-        def accept_token(self, token: int) -> None:
-            self.current_token = token
-            if not self.request.accept([token]):
-                raise ValueError(
-                    str(self.request.error or f"token {token} was sampled, which the mask did not allow")
-                )
-
-        def rollback(self, k: int) -> None:
-            self.request.rollback(k)
-
-        def is_terminated(self) -> bool:
-            return self.request.is_terminated()
-
-        def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
-            fill_rows([self.request], vocab_mask, rows=[idx])
-
-        @staticmethod
-        def fill_vocab_mask_batched(entries: list[Any], vocab_mask: torch.Tensor) -> None:
-            ours = [e for e in entries if isinstance(e.grammar, Grammar)]
-            fill_rows([e.grammar.request for e in ours], vocab_mask, rows=[e.row for e in ours])
-            for entry in entries:
-                if not isinstance(entry.grammar, Grammar):  # behind reasoning
-                    entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
-
-        @staticmethod
-        def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
-            vocab_mask.fill_(-1)
-
-        def copy(self) -> Any:
-            return Grammar(self.engine, self.compiled, self.finish)
-
-        def try_jump_forward(self, tokenizer: Any) -> None:
-            """Nothing: see the head of this file."""
-
-    return Backend, Grammar
+    return joined(SglangBackend, BaseGrammarBackend)(tokenizer, vocab_size, ends, settings)

@@ -64,7 +64,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
 
     Attributes:
         errors: with ``on_error="eos"``, the exception of each row of the last call that had none of its own
-            mask, by row. What such a row holds is no text of the grammar.
+            mask, by row. The text of such a row is no text of the grammar.
         telemetry: counts and logs masks and what went wrong.
 
     Raises:

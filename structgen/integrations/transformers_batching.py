@@ -153,7 +153,7 @@ def constrained(model: Any) -> Iterator[Processor]:
 
 
 class _Marker(transformers.LogitsProcessor):
-    """What the host converts to our processor."""
+    """The class that the host converts to our processor."""
 
     def __init__(self, processor: Processor) -> None:
         self.processor = processor
@@ -208,7 +208,7 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
     def _followed(
         self, state: Any, grammar: CompiledGrammar
     ) -> tuple[CompiledGrammar, HostRequest, list[int]]:
-        """The request at the end of its text."""
+        """The grammar, the state and the text of a request; the state is brought to the end of the text."""
         start = state._true_initial_tokens
         text: list[int] = (state.initial_tokens[start:] if start else []) + state.generated_tokens
         known = self._kept.get(state.request_id)

@@ -9,7 +9,8 @@ criteria. Leaves: ids, as `generate()` returns them. Cost: see structgen/specula
 Greedy text is that of `generate()` with structgen's LogitsProcessor. Sampled text has the same law and its
 own seed: transformers draws from torch's generator, which knows no places. Rows may have different lengths;
 which columns are padding is read from the attention mask alone, so a padding id may be the end id or stand in
-a prompt. Stopping criteria are asked after every token. What the loop cannot honour is refused by name.
+a prompt. Stopping criteria are asked after every token. An option that the loop cannot honour is refused by
+name.
 """
 
 from __future__ import annotations

@@ -45,10 +45,11 @@ import torch
 from ..checking import bytes_compiler
 from ..errors import StructgenError
 from ..logits import allocate_bitmask
-from .hosts import HostEngine, HostRequest, compiled
+from .hosts import HostEngine, HostRequest, compiled, joined
 from .telemetry import Telemetry, gather
 
 NAME = "structgen"
+_LOG = "vllm.structgen"
 _CONFIGURATION = "vllm.config.structured_outputs"
 _KINDS = {
     "JSON": "json_schema",
@@ -87,7 +88,7 @@ def _or_warn(action: Callable[[], None]) -> None:
     try:
         action()
     except Exception as error:
-        logging.getLogger("vllm.structgen").warning(
+        logging.getLogger(_LOG).warning(
             "the backend 'structgen' is not available: structgen does not know this version of vLLM (%s: %s)",
             type(error).__name__,
             error,
@@ -205,7 +206,7 @@ def _check(sampling_params: Any, tokenizer: Any, vocab_size: int) -> None:
 @functools.cache
 def _refusals() -> Telemetry:
     """Counts what the front end refuses: the engine does not hear of it."""
-    return Telemetry("vllm.structgen", lambda: 0)
+    return Telemetry(_LOG, lambda: 0)
 
 
 @functools.lru_cache(maxsize=1)
@@ -279,8 +280,8 @@ def _mend_drafts_on_cpu() -> None:
     - `_expand_kernel_impl` writes into a copy, so the temperatures of draft rows are whatever memory held. A
       negative one turns the mask's -inf into +inf, and a forbidden token is drawn.
     - `rejection_random_sample_kernel_impl` reads the probability of a draft token -1, which stands where
-      there is no draft, from the row before, and may take it. What is drawn next has no mask. Here a token of
-      probability 0 stands in its place, which is always rejected.
+      there is no draft, from the row before, and may take it. The token drawn next then has no mask. Here a
+      token of probability 0 stands in its place, which is always rejected.
 
     Kernels of other platforms do both right, and are left alone.
     """
@@ -330,81 +331,78 @@ def _mend_drafts_on_cpu() -> None:
 
 def _made(vllm_config: Any, tokenizer: Any) -> Any:
     """A backend for an engine."""
-    return _backend()(vllm_config, tokenizer, vllm_config.model_config.get_vocab_size())
+    from vllm.v1.structured_output.backend_types import StructuredOutputBackend
+
+    width = vllm_config.model_config.get_vocab_size()
+    return joined(VllmBackend, StructuredOutputBackend)(vllm_config, tokenizer, width)
+
+
+class VllmBackend:
+    """Engine level: one compiler for all requests. `_made` gives it vLLM's base class."""
+
+    def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
+        super().__init__(vllm_config, tokenizer, vocab_size)  # type: ignore[call-arg]
+        given = getattr(vllm_config, "additional_config", None) or {}
+        settings = dict(given.get(NAME) or {}) if isinstance(given, dict) else {}
+        config = vllm_config.structured_outputs_config
+        if settings.get("reasoning") is not None and not config.enable_in_reasoning:
+            raise ValueError(
+                "the option 'reasoning' of structgen needs vLLM's enable_in_reasoning: "
+                '--structured-outputs-config \'{"backend": "structgen", "enable_in_reasoning": true}\''
+            )
+        if config.reasoning_parser and not config.enable_in_reasoning:
+            # Tokens of reasoning count in a request's limit, and the backend does not see them else.
+            settings["finish"] = False
+        self.engine: HostEngine = HostEngine.configured(
+            settings, getattr(tokenizer, "mistral", tokenizer), vocab_size, log=_LOG
+        )
+
+    def compile_grammar(
+        self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
+    ) -> Any:
+        request = _request.get()
+        prompt = getattr(request, "prompt_token_ids", None) or ()
+        params = getattr(request, "sampling_params", None)
+        thinks = self.engine.thinks(prompt, getattr(params, "thinking_token_budget", None))
+        grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec, reasoning=thinks)
+        most = request.max_tokens if self.engine.finish and request is not None else None
+        return _grammar_class()(self.engine.request(grammar, end_token_ids=stop_token_ids, max_tokens=most))
+
+    def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
+        return torch.from_numpy(allocate_bitmask(max_num_seqs, self.engine.vocabulary.vocab_size))
+
+    def destroy(self) -> None:
+        """Logs what was counted; the engine goes with this object."""
+        logging.getLogger(_LOG).info("%s", self.engine.telemetry.line())
+
+
+class VllmGrammar:
+    """Request level."""
+
+    def __init__(self, request: HostRequest) -> None:
+        self.request = request
+
+    def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
+        return self.request.accept(tokens)
+
+    def validate_tokens(self, tokens: list[int]) -> list[int]:
+        return tokens[: self.request.validate(tokens)]
+
+    def rollback(self, num_tokens: int) -> None:
+        self.request.rollback(num_tokens)
+
+    def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
+        self.request.fill(bitmask, batch_index)
+
+    def is_terminated(self) -> bool:
+        return self.request.is_terminated()
+
+    def reset(self) -> None:
+        self.request.reset()
 
 
 @functools.cache
-def _backend() -> Any:
-    from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
+def _grammar_class() -> Any:
+    from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
 
-    class Backend(StructuredOutputBackend):  # type: ignore[misc]
-        """Engine level: one compiler for all requests."""
-
-        def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
-            super().__init__(vllm_config, tokenizer, vocab_size)
-            given = getattr(self.vllm_config, "additional_config", None) or {}
-            options = dict(given.get(NAME) or {}) if isinstance(given, dict) else {}
-            config = self.vllm_config.structured_outputs_config
-            reasoning = options.pop("reasoning", None)
-            if reasoning is not None and not config.enable_in_reasoning:
-                raise ValueError(
-                    "the option 'reasoning' of structgen needs vLLM's enable_in_reasoning: "
-                    '--structured-outputs-config \'{"backend": "structgen", "enable_in_reasoning": true}\''
-                )
-            # Tokens of reasoning count in a request's limit, and the backend does not see them else.
-            reasons = bool(config.reasoning_parser) and not config.enable_in_reasoning
-            self.finish = bool(options.pop("finish", True)) and not reasons
-            memory = int(options.pop("cache_bytes", 256 << 20))
-            tokenizer = getattr(self.tokenizer, "mistral", self.tokenizer)
-            self.engine = HostEngine(
-                tokenizer,
-                self.vocab_size,
-                options=options,
-                cache_bytes=memory,
-                log="vllm.structgen",
-                reasoning=reasoning,
-            )
-
-        def compile_grammar(
-            self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
-        ) -> Any:
-            request = _request.get()
-            prompt = getattr(request, "prompt_token_ids", None) or ()
-            params = getattr(request, "sampling_params", None)
-            thinks = self.engine.thinks(prompt, getattr(params, "thinking_token_budget", None))
-            grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec, reasoning=thinks)
-            most = request.max_tokens if self.finish and request is not None else None
-            return Grammar(self.engine.request(grammar, end_token_ids=stop_token_ids, max_tokens=most))
-
-        def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
-            return torch.from_numpy(allocate_bitmask(max_num_seqs, self.vocab_size))
-
-        def destroy(self) -> None:
-            """Logs what was counted; the engine goes with this object."""
-            logging.getLogger("vllm.structgen").info("%s", self.engine.telemetry.line())
-
-    class Grammar(StructuredOutputGrammar):  # type: ignore[misc]
-        """Request level."""
-
-        def __init__(self, request: HostRequest) -> None:
-            self.request = request
-
-        def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
-            return self.request.accept(tokens)
-
-        def validate_tokens(self, tokens: list[int]) -> list[int]:
-            return tokens[: self.request.validate(tokens)]
-
-        def rollback(self, num_tokens: int) -> None:
-            self.request.rollback(num_tokens)
-
-        def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-            self.request.fill(bitmask, batch_index)
-
-        def is_terminated(self) -> bool:
-            return self.request.is_terminated()
-
-        def reset(self) -> None:
-            self.request.reset()
-
-    return Backend
+    return joined(VllmGrammar, StructuredOutputGrammar)

@@ -1,4 +1,4 @@
-"""What a call asks of a model: the grammar of its constraint, and the prompt as the model reads it.
+"""A call's question to a model: the grammar of its constraint, and the prompt as the model reads it.
 
 Enters: a model, a prompt, a constraint. Leaves: `Asked`. Cost: a compile and a tokenized prompt. `AskOptions`
 has the names and types of what calls say about this; `sg.generate` says what each means.

@@ -50,7 +50,7 @@ class Context(Protocol):
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """What generation, sampling and speculation ask of a model.
+    """The protocol of a model for generation, sampling and speculation.
 
     V is `vocabulary.vocab_size`: the width of the model's logits. Laws: `logprobs` does not depend on the
     order, grouping or repetition of its contexts but for rounding, and returns for one context the same

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class DiffusionLM(Protocol):
-    """What `sg.denoise` asks of a model."""
+    """The protocol of a model for `sg.denoise`."""
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -4,9 +4,10 @@ Enters: a folder (`config.json`, `model.safetensors`); token ids, their position
 Leaves: hidden states and logits, float32, equal to those of torch to rounding. Cost: the weights in float32;
 about thirty calls of numpy a layer, which for one token take longer than their arithmetic.
 
-What does not depend on the text is multiplied into the weights when they are read: the gains of norms, the
-scale of attention, the half of SiLU's argument. Query and key channels are reordered so that the two that a
-rotary position turns together lie side by side: a pair is a complex number, and the turn one multiplication.
+Factors that do not depend on the text are multiplied into the weights when these are read: the gains of
+norms, the scale of attention, the half of SiLU's argument. Query and key channels are reordered so that the
+two that a rotary position turns together lie side by side: a pair is a complex number, and the turn one
+multiplication.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Pair:
 
 
 class _Two:
-    """What mixed models have in common.
+    """The base class of mixed models.
 
     Raises:
         LanguageModelError: the models have different vocabularies or ends.
@@ -120,7 +120,7 @@ class _Two:
         return merged
 
     def _apart(self, merged: _Doubles, like: _Doubles) -> _Doubles:
-        """What `_as_one` gives, with the end divided among its ids as in the rows `like`."""
+        """The inverse of `_as_one`: rows in which the end is divided among its ids as in the rows `like`."""
         ends = list(self.eos_token_ids)
         whole = np.logaddexp.reduce(like[:, ends], axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
@@ -198,7 +198,7 @@ class Anchored(_Two):
         return max(0.0, share - context.spent)
 
     def _settle(self, context: Pair) -> None:
-        """What a prefix has spent: the divergences at the prefixes before it."""
+        """The budget that a prefix has spent: the sum of the divergences at the prefixes before it."""
         open_: list[Pair] = []
         at: Pair | None = context
         while at is not None and at.spent is None:

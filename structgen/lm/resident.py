@@ -66,7 +66,8 @@ class Resident:
 
     @torch.inference_mode()
     def take_out(self, ids: Sequence[int]) -> Doubles:
-        """What some tokens sum to, as logs, shape (n,); they are -inf in the rows from now on."""
+        """The log of the sum of some tokens' probabilities, shape (n,). The tokens are -inf in the rows from
+        now on."""
         at = torch.tensor(list(ids), device=self.rows.device)
         together = torch.logsumexp(self.rows[:, at].double(), -1)
         self.rows[:, at] = float("-inf")
@@ -130,7 +131,7 @@ class Resident:
 
     @torch.inference_mode()
     def rest(self, mask: npt.NDArray[np.int32], but: npt.NDArray[np.int32], size: int) -> Rest:
-        """What a mask allows of the first row but for some tokens, in blocks of `size` ids."""
+        """The first row under a mask, without some tokens, in blocks of `size` ids."""
         allowed = self._allowed(self.rows[:1], mask)[0]
         allowed[torch.from_numpy(but.astype(np.int64)).to(allowed.device)] = False
         return Rest(self.rows[0].masked_fill(~allowed, float("-inf")), size)

@@ -16,7 +16,7 @@ beside a row with 1 cached and 2 new tokens the mask and the ids are
     0 0 1     1 1  y z      1 2
 
 Only the vectors that somebody wants are computed, if the model takes `logits_to_keep`, and the new keys of
-each row are handed to the tree's spans. What the model's forward takes is read off its signature once
+each row are handed to the tree's spans. The arguments of the model's forward are read off its signature once
 (`__init__`).
 
 A model without a plain cache runs every context as a whole. Vectors of a model on a GPU may stay there

@@ -75,7 +75,7 @@ class TreeSlots(ABC):
     def keep(self, kept: Sequence[Sequence[int]]) -> None:
         """Close the block that was just written: row r keeps its tokens kept[r], ascending, in that order.
 
-        What is kept moves to the front of the block; the rest is overwritten by the next one.
+        The slots that are kept move to the front of the block; the next block overwrites the others.
         """
         start = self.slots
         longest = max((len(k) for k in kept), default=0)

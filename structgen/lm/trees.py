@@ -3,8 +3,8 @@
 Enters: blocks of taken tokens and drafts. Leaves: their logits, as tensors. Cost: one forward.
 
 Masks are additive and 4-D: transformers passes those on unread, and the eager attention *adds* them, so a
-Boolean mask would be silently wrong. Sliding windows are therefore written into the mask here. What cannot be
-taken back (a recurrent state) or sees slots instead of positions is refused.
+Boolean mask would be silently wrong. Sliding windows are therefore written into the mask here. A model is
+refused if its state cannot be taken back (a recurrent one) or if it sees slots, not positions.
 """
 
 from __future__ import annotations

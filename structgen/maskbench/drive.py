@@ -28,7 +28,7 @@ _KINDS = {"masks": (masks.SETUP, masks.WORK), "generate": (endtoend.SETUP, endto
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What every lane of a run needs to know; it travels to other machines as it is."""
+    """The task of a run, which every lane gets. It travels to other machines as it is."""
 
     mode: str  # "masks" or "generate"
     engines: tuple[str, ...]
@@ -101,7 +101,7 @@ def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 def jobs(
     corpus: Corpus, names: list[str], engines: tuple[str, ...], run: BenchRun
 ) -> Iterator[dict[str, Any]]:
-    """What is left to do, a case each. One that cannot be read is a row for every engine."""
+    """The jobs that are left to do, a case each. One that cannot be read is a row for every engine."""
     for name in names:
         left = [engine for engine in engines if (name, engine) not in run.done]
         if not left:

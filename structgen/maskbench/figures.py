@@ -46,7 +46,7 @@ def outcome(row: Row) -> str:
 
 
 def reason(row: Row) -> str:
-    """What went wrong, on one line; "" where nothing did."""
+    """The mistake or the error, on one line; "" if there is none."""
     for key in ("failure", "generation_error", "compile_error", "validation_error", "problem"):
         if row.get(key):
             return str(row[key]).strip().split("\n")[0]
@@ -215,7 +215,7 @@ def table(title: str, columns: Sequence[str], lines: Mapping[str, Sequence[str]]
 
 
 def summary(rows: Iterable[Row], mode: str) -> str:
-    """What a run prints when it is done."""
+    """The tables that a run prints when it is done."""
     engines = by_engine(rows)
     if mode == "generate":
         names = (

@@ -1,4 +1,4 @@
-"""What a report says about its own figures: how they were taken, and what flatters whom."""
+"""The part of a report about its own figures: how they were taken, and what flatters whom."""
 
 from __future__ import annotations
 

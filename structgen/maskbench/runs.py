@@ -101,7 +101,7 @@ class BenchRun:
 
 
 def session(**more: Any) -> dict[str, Any]:
-    """When and where this part of a run was done."""
+    """The time and the machine of this part of a run."""
     return {
         "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "machine": machine(),

@@ -57,7 +57,7 @@ def _child(pipe: Any, setup: str, work: str, config: dict[str, Any]) -> None:
 
 
 def _divert(log: str) -> None:
-    """What engines print goes to a file, at the level of descriptors: some print from C++."""
+    """The output of engines goes to a file, at the level of descriptors: some print from C++."""
     try:
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError:  # another machine
@@ -173,7 +173,7 @@ class Worker:
 
 
 class Lane(Protocol):
-    """What handles one job after another; several lanes work side by side."""
+    """A lane handles one job after another; several lanes work side by side."""
 
     def run(self, job: Any) -> Any:
         """The job's result. It may raise, which ends the whole run."""

@@ -137,7 +137,7 @@ def replay_many(
         max_bytes: as in `replay`, for each text.
 
     Raises:
-        What `replay` raises; a note names the text.
+        The error that `replay` raises; a note names the text.
     """
     each = [grammars] * len(texts) if isinstance(grammars, CompiledGrammar) else list(grammars)
     if len(each) != len(texts):

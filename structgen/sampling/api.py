@@ -43,8 +43,8 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
             approximate draws that learn, with their weights. "importance": local draws with weights. "mcmc":
             last states of n chains of `steps` steps. "local" or "gcd": token by token, as `generate` does.
             "auto" measures and chooses; `diagnostics.reasons` says why.
-        n: the number of texts (draws, particles or chains); no more come. CARS may give fewer after
-            `max_trials`, and a draw that ends without weight gives none. Where "auto" runs a population of 16
+        n: the number of texts (draws, particles or chains); no more come. CARS may give fewer texts after
+        `max_trials`, and a draw that ends without weight gives no text. Where "auto" runs a population of 16
             particles for fewer texts, n of them are drawn by their weights.
         seed: the same seed gives the same result, with any `batch`.
         max_tokens: the most tokens of a text, end-of-sequence included; part of the target.

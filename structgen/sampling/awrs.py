@@ -12,7 +12,7 @@ known to be refused. K tokens more are drawn without replacement; all but the la
 or M, and before the last one, y, the estimate is  w = V + (1 - V - M) * 1[y valid].  Given x and everything
 seen, y comes from the untested rest in proportion to p, so E[w] is the true mass; where nothing is left
 untested, w is exact. Which tokens are tested must not depend on what the last test will say: K is fixed
-beforehand. Verdicts known from earlier visits are simply tests made first.
+beforehand. Verdicts from earlier visits count as tests that were made first.
 
 On top of a mask only the *residual* condition is tested; the grammar itself costs no evaluation.
 """

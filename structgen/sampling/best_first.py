@@ -292,7 +292,8 @@ class BestFirst:
 
     @property
     def bound(self) -> float:
-        """A bound on the ranks of all texts not found yet, if h is never too low; inf: no bound is known."""
+        """A bound on the ranks of all texts that are still to be found, if h is never too low; inf: no bound
+        is known."""
         if not self.ordered:
             return math.inf
         return -self.frontier[0][1] if self.frontier else NEVER

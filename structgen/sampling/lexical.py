@@ -116,7 +116,7 @@ class Clauses:
         return State(frozenset(kept), lost, progress)
 
     def met(self, data: bytes) -> tuple[bool, ...]:
-        """Which clauses a whole text meets."""
+        """The clauses that a whole text meets."""
         kept = self.state(data, True).kept
         return tuple(at in kept for at in range(len(self)))
 

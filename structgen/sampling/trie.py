@@ -289,7 +289,7 @@ class Trie:
         self.shrink()
 
     def _raise(self, node: Node) -> None:
-        """One step of the backup: from a node to the edge that leads to it."""
+        """One step of the backup: passes a node's bounds to the edge that leads to the node."""
         upper, lower = node.upper(), node.lower
         if node.parent is None:
             if node is self.root:

@@ -199,8 +199,7 @@ class Vector:
 
 
 class Urn:
-    """The tokens of a vector, with factors of at most 1 on some of them; a log factor of -inf removes a
-    token."""
+    """The tokens of a vector, some with a factor of at most 1. A log factor of -inf removes a token."""
 
     __slots__ = ("_blocks", "_others", "_stale", "_summed", "_totals", "exact", "vector")
 

@@ -13,8 +13,8 @@ theta = 1 is local masking with importance weights; theta = the trie's upper bou
 probability exp(lZ - lt) at each prefix, from lt = log theta(root), it is CARS (Parys et al. 2025). A
 condition is asked about the token drawn; a text that it forbids has weight 0.
 
-Walks ahead (`Walker.in_turn`) make the same draws only to find the vectors that will be needed. They ask no
-condition and change no bounds, so fetching changes only the number of batches.
+Walks ahead (`Walker.in_turn`) make the same draws only to find the vectors that will be needed. They leave
+conditions unasked and bounds unchanged, so fetching changes the number of batches alone.
 """
 
 from __future__ import annotations

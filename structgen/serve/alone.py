@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from ..speculation.options import Speculation
     from ..speculation.score import Scores
     from ..speculation.tree import DraftTree
-    from .chat import Written
     from .requests import OwnOptions, SamplingMethod
     from .service import RequestRun, Service
+    from .written import Written
 
 _WAITING = 16  # the most requests in line, the running one included
 _TRACED = 32  # contexts of a forward

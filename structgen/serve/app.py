@@ -31,7 +31,7 @@ import hmac
 import os
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -129,41 +129,9 @@ def create_app(model: Any = None, options: ServerOptions | None = None, **settin
 
 
 def _routes(app: FastAPI, service: Service) -> None:
-    async def chat_completions(body: ChatRequest, request: Request) -> Response:
-        service.check_model(body.model)
-        wanted = chat.wanted(service, body)
-        run = await _start(service, wanted, body, request)
-        if body.stream:
-            return events(run, chat.chunks(service, body, run), service)
-        return Json(await unless_gone(request, run, chat.answer(service, body, run)))
-
-    async def text_completions(body: CompletionRequest, request: Request) -> Response:
-        service.check_model(body.model)
-        wanted = completions.wanted(service, body)
-        run = await _start(service, wanted, body, request)
-        if body.stream:
-            return events(run, completions.chunks(service, body, run), service)
-        return Json(await unless_gone(request, run, completions.answer(service, body, run)))
-
-    async def create_response(body: ResponsesRequest, request: Request) -> Response:
-        service.check_model(body.model)
-        wanted = responses.wanted(service, body)
-        run = await _start(service, wanted, body, request)
-        if body.stream:
-            return events(run, responses.events(service, body, run), service, named=True)
-        return Json(await unless_gone(request, run, responses.answer(service, body, run)))
-
-    async def create_message(body: MessagesRequest, request: Request) -> Response:
-        service.check_model(body.model)
-        asked, wanted = messages.wanted(service, body)
-        run = await _start(service, wanted, body, request)
-        if body.stream:
-            return events(run, messages.events(service, asked, run), service, named=True)
-        return Json(await unless_gone(request, run, messages.answer(service, asked, run)))
-
     async def count_tokens(body: CountRequest, request: Request) -> Response:
         service.check_model(body.model)
-        _, wanted = messages.wanted(service, body)
+        wanted = messages.wanted(service, body)
         return Json({"input_tokens": await while_there(request, service.count(wanted))})
 
     async def models() -> Response:
@@ -180,19 +148,41 @@ def _routes(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    post = {"methods": ["POST"], "tags": ["OpenAI"]}
-    app.add_api_route("/v1/chat/completions", chat_completions, **post)
-    app.add_api_route("/v1/completions", text_completions, **post)
-    app.add_api_route("/v1/responses", create_response, **post)
-    theirs = {"methods": ["POST"], "tags": ["Anthropic"]}
-    app.add_api_route("/v1/messages", create_message, **theirs)
-    app.add_api_route("/v1/messages/count_tokens", count_tokens, **theirs)
+    for path, (module, kind, tag) in _PROTOCOLS.items():
+        app.add_api_route(path, _endpoint(service, module, kind), methods=["POST"], tags=[tag])
+    app.add_api_route("/v1/messages/count_tokens", count_tokens, methods=["POST"], tags=["Anthropic"])
     app.add_api_route("/v1/models", models, methods=["GET"], tags=["OpenAI"])
     app.add_api_route("/v1/models/{name:path}", one_model, methods=["GET"], tags=["OpenAI"])
     app.add_api_route("/health", health, methods=["GET"])
     app.add_api_route("/metrics", metrics, methods=["GET"])
     playground.add_routes(app, service)
     page.add_routes(app)
+
+
+# The endpoints that generate: the module with `wanted`, `events` and `answer`, and the body.
+_PROTOCOLS: dict[str, tuple[Any, type[Generation | ResponsesRequest | MessagesRequest], str]] = {
+    "/v1/chat/completions": (chat, ChatRequest, "OpenAI"),
+    "/v1/completions": (completions, CompletionRequest, "OpenAI"),
+    "/v1/responses": (responses, ResponsesRequest, "OpenAI"),
+    "/v1/messages": (messages, MessagesRequest, "Anthropic"),
+}
+
+
+def _endpoint(service: Service, module: Any, kind: type[Any]) -> Callable[..., Awaitable[Response]]:
+    """The route of one protocol. It answers with a stream of events or an object."""
+
+    async def generate(body: Any, request: Request) -> Response:
+        service.check_model(body.model)
+        run = await _start(service, module.wanted(service, body), body, request)
+        if body.stream:
+            return events(
+                run, module.events(service, body, run), service, named=module in (responses, messages)
+            )
+        return Json(await unless_gone(request, run, module.answer(service, body, run)))
+
+    generate.__annotations__["body"] = kind  # FastAPI reads the body by it
+    generate.__name__ = module.__name__.rpartition(".")[2]
+    return generate
 
 
 def _model(service: Service) -> dict[str, Any]:

@@ -5,19 +5,19 @@ Enters: a `CompletionRequest`. Leaves: one object, or the chunks of a stream. Co
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
-from . import alone
-from .chat import Written, counts_of, finished, take
+from ..frontend.tool_calls import Item
+from .constraints import request_constraint
 from .errors import ApiError
 from .logprobs import of_completion
 from .prompts import plain_prompt
 from .requests import PROMPTS, CompletionRequest
-from .sequence import AnswerPlan, Entry
+from .sequence import AnswerPlan, Entry, Piece
 from .service import MakePrompt, RequestRun, Service, Wanted
 from .thinking import Thinking, thinking_of
+from .written import Written, chunks, head, thoughts, whole
 
 
 def wanted(service: Service, request: CompletionRequest) -> Wanted:
@@ -30,7 +30,7 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
     given = prompts(request)
     if not given:
         raise ApiError(f"a request has 1 to {PROMPTS} prompts, not 0", param="prompt")
-    constraint = service.constraint(request)
+    constraint = request_constraint(request)
     thinking = thinking_of(service.reasoning, request) if request.thinks else Thinking()
     if thinking.reasoning is not None and len(given) > 1:
         raise ApiError("thoughts go with one prompt: send a request for each", param="prompt")
@@ -84,24 +84,6 @@ def _echo(service: Service, request: CompletionRequest, run: RequestRun, index: 
     return service.lm.vocabulary.decode(run.jobs[number].prompt).decode("utf-8", "replace")
 
 
-def _logprobs(
-    service: Service,
-    request: CompletionRequest,
-    run: RequestRun,
-    index: int,
-    entries: list[Entry],
-    offset: int,
-) -> dict[str, Any] | None:
-    if request.logprobs is None:
-        return None
-    return of_completion(entries, service.lm.vocabulary, offset)
-
-
-def _thoughts(run: RequestRun, thoughts: str) -> dict[str, str]:
-    """The field of a choice that has thoughts, as in a chat's message."""
-    return {"reasoning_content": thoughts} if thoughts and run.thinking.shown else {}
-
-
 def _first(run: RequestRun, index: int) -> list[Entry]:
     """The entry of the prompt's first token, which nothing precedes."""
     return [Entry(run.jobs[index // (run.count // len(run.jobs))].prompt[0], None, [])]
@@ -109,83 +91,39 @@ def _first(run: RequestRun, index: int) -> list[Entry]:
 
 async def answer(service: Service, request: CompletionRequest, run: RequestRun) -> dict[str, Any]:
     """The whole answer."""
-    found = await finished(service, request, run)
-    choices = []
-    for index, written in enumerate(found):
-        entries = written.entries
+
+    def told(index: int, written: Written) -> dict[str, Any]:
+        entries, before = written.entries, _echo(service, request, run, index)
         if written.prompt is not None:
             entries = _first(run, index) + written.prompt + entries
-        before = _echo(service, request, run, index)
         offset = 0 if written.prompt is not None else len(before)
-        choices.append(
-            {
-                "index": index,
-                "text": before + written.text,
-                **_thoughts(run, written.reasoning),
-                "logprobs": _logprobs(service, request, run, index, entries, offset),
-                "finish_reason": written.finish,
-                **({} if written.stopped_by is None else {"stop_reason": written.stopped_by}),
-                **run.choice_note(index),
-            }
-        )
-    return {
-        **_head(service, run),
-        "choices": choices,
-        "usage": counts_of(run, found),
-        **run.note(),
-    }
+        asked = request.logprobs is not None
+        return {
+            "text": before + written.text,
+            **thoughts(run, written.reasoning),
+            "logprobs": of_completion(entries, service.lm.vocabulary, offset) if asked else None,
+        }
+
+    return await whole(service, request, run, head(service, run, "text_completion", "cmpl"), told)
 
 
-def _head(service: Service, run: RequestRun) -> dict[str, Any]:
-    return {
-        "id": f"cmpl-{secrets.token_hex(12)}",
-        "object": "text_completion",
-        "created": run.created,
-        "model": service.name,
-        "system_fingerprint": None,
-    }
-
-
-async def chunks(
-    service: Service, request: CompletionRequest, run: RequestRun
-) -> AsyncIterator[dict[str, Any]]:
+def events(service: Service, request: CompletionRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without its end mark."""
-    top = _head(service, run)
-    asked = request.stream_options is not None and request.stream_options.include_usage
-    if asked:
-        top["usage"] = None
-    found = [Written() for _ in range(run.count)]
-    offsets = [0] * run.count
-    begun: set[int] = set()
-    left = run.count
-    async for piece in run.pieces():
-        index, written = piece.index, found[piece.index]
-        take(written, piece, None)
-        text, entries = piece.text, list(piece.entries)
-        if index not in begun:
-            begun.add(index)
+    offsets: list[int | None] = [None] * run.count  # where the next token begins; None: no chunk was told
+
+    def told(_: Written, piece: Piece, new: list[Item]) -> list[dict[str, Any]]:
+        index, text, entries = piece.index, piece.text, list(piece.entries)
+        offset = offsets[index]
+        if offset is None:
             before = _echo(service, request, run, index)
-            text = before + text
+            text, offset = before + text, len(before)
             if piece.prompt is not None:
-                entries = _first(run, index) + piece.prompt + entries
-            else:
-                offsets[index] = len(before)
-        thoughts = _thoughts(run, piece.reasoning)
-        if not text and not thoughts and not entries and piece.finish is None:
-            continue
-        logprobs = None
-        if entries:
-            logprobs = _logprobs(service, request, run, index, entries, offsets[index])
-            assert logprobs is not None
-            offsets[index] += sum(len(t) for t in logprobs["tokens"])
-        choice = {"index": index, "text": text, **thoughts, "logprobs": logprobs}
-        choice["finish_reason"] = piece.finish
-        if piece.finish is not None and written.stopped_by is not None:
-            choice["stop_reason"] = written.stopped_by
-        if piece.finish is not None:
-            await alone.confident(service, run, index, written, request.structgen.confidence)
-            choice |= run.choice_note(index)
-            left -= 1
-        yield {**top, "choices": [choice], **(run.note() if not left and not asked else {})}
-    if asked:
-        yield {**top, "choices": [], "usage": counts_of(run, found), **run.note()}
+                entries, offset = _first(run, index) + piece.prompt + entries, 0
+        logprobs = of_completion(entries, service.lm.vocabulary, offset) if entries else None
+        offsets[index] = offset + sum(map(len, logprobs["tokens"] if logprobs is not None else ()))
+        thought = thoughts(run, piece.reasoning)
+        if not (text or thought or entries or piece.finish is not None):
+            return []
+        return [{"text": text, **thought, "logprobs": logprobs}]
+
+    return chunks(service, request, run, head(service, run, "text_completion", "cmpl"), told)

@@ -81,7 +81,7 @@ class RequestConstraint:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def warnings(self) -> list[str]:
-        """What a JSON Schema surely does not mean, such as a `required` that is no list."""
+        """The mistakes that a JSON Schema surely has, such as a `required` that is no list."""
         found: list[str] = []
         for name, schema in (("", self.schema), *self.parameters.items()):
             found += [f"{name}: {text}" if name else text for text in surely(schema)]
@@ -308,7 +308,7 @@ def with_thoughts(answer: RequestConstraint | None, reasoning: Reasoning) -> Req
 def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str] = ()) -> RequestConstraint:
     """Tool calls in the model's style, or the text that the request asks for where calls may be left out.
 
-    `never`: texts that free text around calls does not contain.
+    `never`: texts that are forbidden in the free text around calls.
     """
 
     style = _within(use.options)

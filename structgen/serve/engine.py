@@ -330,8 +330,8 @@ class ModelThread:
 
         A job comes in if it fits. Beside the largest request, others may have half as many places as there
         are, whatever the largest one takes. A starving job comes in once at most half of the places are
-        taken. Until then no job overtakes it, unless it waits for another large request: small jobs do not
-        make that wait longer.
+        taken. Until then no job overtakes it. Small jobs may overtake it while it waits for another large
+        request, because they do not make that wait longer.
         """
         first: dict[int, Job] = {}
         for job in self._waiting:

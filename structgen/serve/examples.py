@@ -1,4 +1,4 @@
-"""What the playground offers to begin with: schemas of `examples/`, some more, the grammar library.
+"""The examples of the playground: schemas of `examples/`, some more, the grammar library.
 
 Enters: nothing. Leaves: a list of examples. Cost: some thirty small files, read once.
 

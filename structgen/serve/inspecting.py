@@ -194,7 +194,7 @@ def _because(found: Explanation) -> str:
 
 
 def _least(matcher: Matcher) -> dict[str, Any]:
-    """Tokens that are known to complete the text, None: not known; and whether fewer never do."""
+    """How many tokens are known to complete the text (None: unknown), and whether that is the least."""
     with contextlib.suppress(StructgenError):
         least, enough = matcher.token_bounds()
         return {"least_tokens": enough, "least_exact": least == enough}

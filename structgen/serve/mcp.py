@@ -220,7 +220,7 @@ async def with_results(
             raise
         tools = wanted.tools
         assert tools is not None
-        calls = _calls(run, pieces)
+        calls = run.calls("".join(piece.text for piece in pieces))
         if not calls or any(call.name not in tools.remote for call in calls):
             break
         run.end()
@@ -240,17 +240,8 @@ async def with_results(
     return run
 
 
-def _calls(run: RequestRun, pieces: list[Piece]) -> list[Call]:
-    """The calls of a finished answer."""
-    reader = run.reader()
-    if reader is None:
-        return []
-    text = "".join(piece.text for piece in pieces)
-    return [item for item in (*reader.feed(text), *reader.finish()) if isinstance(item, Call)]
-
-
 def _turns(calls: list[Call], done: list[Called], number: int) -> list[Message]:
-    """What a round adds to the conversation."""
+    """The messages that a round adds to the conversation."""
     idents = [f"call_{number}_{i}" for i in range(len(calls))]
     made = [
         {"id": ident, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -32,18 +32,18 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..frontend.tool_calls import Call, Part
+from ..frontend.tool_calls import Begun, Item, Part
 from . import alone
-from .chat import Written, finished, take
 from .chat import wanted as chat_wanted
 from .errors import ApiError, unexpected
 from .mcp import Called
 from .requests import ChatRequest, CountRequest, Message, MessagesRequest
 from .service import RequestRun, Service, Wanted
+from .written import Written, finished
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
@@ -52,13 +52,12 @@ _BLOCKS = 10_000  # the most blocks of a message
 _HIDDEN = ("thinking", "redacted_thinking")
 
 
-def wanted(service: Service, request: CountRequest) -> tuple[ChatRequest, Wanted]:
-    """The request of a chat that asks for the same, and what it asks for. ApiError: a field is refused."""
-    chat = chat_of(request)
-    found = chat_wanted(service, chat)
+def wanted(service: Service, request: CountRequest) -> Wanted:
+    """What the request asks for. ApiError: a field is refused."""
+    found = chat_wanted(service, chat_of(request))
     if found.constraint is not None and found.constraint.param == "response_format":
         found = replace(found, constraint=replace(found.constraint, param="output_config.format"))
-    return chat, found
+    return found
 
 
 def chat_of(request: CountRequest) -> ChatRequest:
@@ -221,15 +220,14 @@ def _called(one: Called) -> list[dict[str, Any]]:
     return [use, {"type": "mcp_tool_result", "tool_use_id": ident, "is_error": one.error, "content": told}]
 
 
-async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dict[str, Any]:
+async def answer(service: Service, request: CountRequest, run: RequestRun) -> dict[str, Any]:
     """The whole message."""
     (written,) = await finished(service, request, run)
     content = [block for one in run.called for block in _called(one)]
     if written.reasoning and run.thinking.shown:
         content.append({"type": "thinking", "thinking": written.reasoning, "signature": ""})
-    text = written.text.strip() if written.calls else written.text
-    if text:
-        content.append({"type": "text", "text": text})
+    if written.content:
+        content.append({"type": "text", "text": written.content})
     content += [_use(call.name, json.loads(call.arguments, strict=False)) for call in written.calls]
     end = _end(written)
     return {
@@ -241,69 +239,68 @@ async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dic
     }
 
 
-class _Block:
-    """The open block of a stream, which is closed before another one begins."""
+class _Blocks:
+    """The blocks of a stream, of which at most one is open."""
 
     def __init__(self) -> None:
         self.index = -1
         self.kind = ""  # "": none is open
 
-    def open(self, block: Mapping[str, Any]) -> list[dict[str, Any]]:
-        closed = self.close()
+    def open(self, block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        yield from self.close()
         self.index, self.kind = self.index + 1, block["type"]
-        return [*closed, {"type": "content_block_start", "index": self.index, "content_block": block}]
+        yield {"type": "content_block_start", "index": self.index, "content_block": block}
 
-    def delta(self, kind: str, **fields: str) -> dict[str, Any]:
+    def more(self, kind: str, delta: str, name: str, text: str) -> Iterator[dict[str, Any]]:
+        """More text of a block of this kind, which is opened if another one is."""
+        if self.kind != kind:
+            signed = {"signature": ""} if kind == "thinking" else {}
+            yield from self.open({"type": kind, name: "", **signed})
+        yield self._delta(delta, **{name: text})
+
+    def item(self, item: Item) -> Iterator[dict[str, Any]]:
+        """Text, or a part of a call."""
+        if isinstance(item, str):
+            yield from self.more("text", "text_delta", "text", item)
+        elif isinstance(item, Begun):
+            yield from self.open(_use(item.name, {}))
+        elif isinstance(item, Part):
+            yield self._delta("input_json_delta", partial_json=item.text)
+        else:
+            yield from self.close()
+
+    def close(self) -> Iterator[dict[str, Any]]:
+        if self.kind == "thinking":
+            yield self._delta("signature_delta", signature="")
+        if self.kind:
+            yield {"type": "content_block_stop", "index": self.index}
+        self.kind = ""
+
+    def _delta(self, kind: str, **fields: str) -> dict[str, Any]:
         return {"type": "content_block_delta", "index": self.index, "delta": {"type": kind, **fields}}
 
-    def close(self) -> list[dict[str, Any]]:
-        kind, self.kind = self.kind, ""
-        signed = [self.delta("signature_delta", signature="")] if kind == "thinking" else []
-        return [*signed, {"type": "content_block_stop", "index": self.index}] if kind else []
 
-
-async def events(service: Service, request: ChatRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
+async def events(service: Service, request: CountRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
     """The events of a stream."""
     yield {"type": "message_start", "message": _head(service, run)}
-    written, reader, block = Written(), run.reader(stream=True), _Block()
-    told = False  # parts of the open call were told
-    for made in (made for one in run.called for made in _called(one)):
-        for event in (*block.open(made), *block.close()):
+    written, reader, blocks = Written(), run.reader(stream=True), _Blocks()
+    for block in (block for one in run.called for block in _called(one)):
+        for event in (*blocks.open(block), *blocks.close()):
             yield event
     try:
         async for piece in run.pieces():
-            new = take(written, piece, reader)
-            found: list[dict[str, Any]] = []
+            new = written.take(piece, reader)
             if piece.reasoning and run.thinking.shown:
-                if block.kind != "thinking":
-                    found += block.open({"type": "thinking", "thinking": "", "signature": ""})
-                found.append(block.delta("thinking_delta", thinking=piece.reasoning))
+                for event in blocks.more("thinking", "thinking_delta", "thinking", piece.reasoning):
+                    yield event
             for item in new:
-                if isinstance(item, str):
-                    if written.calls and block.kind != "text" and not item.strip():
-                        continue  # a line break between calls
-                    if block.kind != "text":
-                        found += block.open({"type": "text", "text": ""})
-                    found.append(block.delta("text_delta", text=item))
-                    continue
-                if not isinstance(item, Part) and block.kind != "tool_use":
-                    found += block.open(_use(item.name, {}))
-                    told = False
-                text = item.text if isinstance(item, Part) else ""
-                if isinstance(item, Call) and not told:
-                    text = item.arguments
-                if text:
-                    told = True
-                    found.append(block.delta("input_json_delta", partial_json=text))
-                if isinstance(item, Call):
-                    found += block.close()
-            for event in found:
-                yield event
+                for event in blocks.item(item):
+                    yield event
         await alone.confident(service, run, 0, written, request.structgen.confidence)
     except Exception as error:
         yield unexpected(error).body
         return
-    for event in block.close():
+    for event in blocks.close():
         yield event
     yield {
         "type": "message_delta",

@@ -1,4 +1,4 @@
-"""What the person who starts a server may set.
+"""The settings of a server.
 
 Enters: the command line or a keyword argument of `create_app`. Leaves: `ServerOptions`. Cost: nothing.
 """

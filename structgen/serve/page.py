@@ -65,7 +65,7 @@ def add_routes(app: FastAPI) -> None:
 
 
 def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Name -> the content, its type, its tag. What is asked for is looked up here and nowhere else."""
+    """Name -> the content, its type, its tag. The files of this table are served, and no others."""
     found = {}
     for entry in (importlib.resources.files(__package__) / "page").iterdir():
         kind = _KINDS.get(entry.name.rpartition(".")[2])

@@ -41,7 +41,7 @@ def at(text: str, start: int, end: int | None = None) -> TextPlace:
 
 
 def at_bytes(text: str, offset: int) -> TextPlace:
-    """One character, by a byte offset into the text's UTF-8 form."""
+    """The place of the character at a byte offset of the text's UTF-8 form."""
     return at(text, len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")))
 
 

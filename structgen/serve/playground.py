@@ -223,7 +223,7 @@ def _json(text: str, what: str) -> Any:
 def placed(service: Service, wanted: RequestConstraint, typed: Typed) -> CompiledGrammar:
     """The compiled grammar. ApiError: with the place in the editor's text."""
     try:
-        return service.compiled(wanted)
+        return service.grammars.compiled(wanted).grammar
     except ApiError as error:
         raise with_place(error, typed) from None
 

@@ -18,7 +18,7 @@ pydantic does:
 Objects of structgen and vLLM (`Closed`) have no unknown fields at all.
 
 Invariants.
-- A field that asks for a constraint or an output that this server does not have is an error, never silence.
+- A field that asks for a constraint or an output that this server lacks is an error. It is never ignored.
 - Validating happens on the event loop, so its work has bounds. Lists stop at their first error (`fail_fast`),
   objects are counted before they are looked at (`_few`, `_counted`), and lists and objects have a length at
   most.

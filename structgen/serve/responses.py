@@ -8,8 +8,8 @@ its beginning to its end, with numbered events. The engine gives pieces of text,
 items as soon as they are certain.
 
 The idea. `messages_of` turns the input's items into chat messages, so that prompts are those of the chat.
-`events` keeps at most one item open, thoughts, a message or a call (`_Growing`), and closes it when another
-kind of item comes. For an answer `Hi` and a call `f({"x":1})`:
+`_Stream` keeps at most one item open (`_OutputItem`: thoughts, a message or a call), and closes it when
+another item comes. For an answer `Hi` and a call `f({"x":1})`:
 
     response.created, response.in_progress
     output_item.added (message), content_part.added, output_text.delta "Hi"
@@ -29,59 +29,37 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from ..frontend.tool_calls import Call, Part
+from ..frontend.tool_calls import Begun, Call, Item, Part
 from ..frontend.tool_lists import INPUT
 from . import alone
-from .chat import Written, call_id, finished, input_of, omitted_turns, take
+from .chat import wanted as chat_wanted
 from .errors import ApiError, unexpected
 from .logprobs import of_chat
 from .mcp import Called
-from .prompts import messages_as_prompt
-from .requests import Message, ResponsesRequest
-from .sequence import AnswerPlan
+from .requests import ChatRequest, Message, ResponsesRequest
+from .sequence import Piece
 from .service import RequestRun, Service, Wanted
-from .thinking import thinking_of
-from .usage import of_responses
+from .written import Written, call_id, finished, input_of
 
-_ARGUMENTS, _INPUT = "response.function_call_arguments", "response.custom_tool_call_input"
 _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
 def wanted(service: Service, request: ResponsesRequest) -> Wanted:
-    """What a request asks for. ApiError: a field is refused."""
-    tools = service.tools(request)
-    told = None if tools is None or tools.choice == "none" else tools
-    messages = messages_of(request)
-    thinking = thinking_of(service.reasoning, request)
-
-    def prompt(schema: Any) -> str | list[int]:
-        return messages_as_prompt(
-            service.lm, messages, tools=told, schema=schema, extra={**thinking.template}
-        )
-
-    plan = AnswerPlan(
-        service.law(request.temperature, request.top_p, request.seed),
-        room=0,
-        tops=request.top_logprobs,
-        masked=request.structgen.masked_logprobs,
+    """The wishes of the chat request that asks for the same. ApiError: a field is refused."""
+    same = ChatRequest.model_fields.keys() & ResponsesRequest.model_fields.keys() & request.model_fields_set
+    asked = ChatRequest.model_construct(
+        **{name: getattr(request, name) for name in same},
+        messages=messages_of(request),
+        max_tokens=request.max_output_tokens,
+        logprobs=request.top_logprobs is not None,
     )
-    return Wanted(
-        [prompt],
-        1,
-        request.max_output_tokens,
-        service.constraint(request, None if request.text is None else request.text.format),
-        tools,
-        plan,
-        complete=request.structgen.complete,
-        warnings=omitted_turns(service, messages),
-        limit_param="max_output_tokens",
-        prompt_param="input",
-        thinking=thinking,
-        turns=messages,
-    )
+    found = chat_wanted(service, asked, None if request.text is None else request.text.format)
+    return replace(found, limit_param="max_output_tokens", prompt_param="input")
 
 
 def messages_of(request: ResponsesRequest) -> list[Message]:
@@ -192,47 +170,55 @@ def _response(
     }
 
 
-def _message(name: str, text: str, logprobs: list[Any], status: str = "completed") -> dict[str, Any]:
-    return {
-        "type": "message",
-        "id": name,
-        "status": status,
-        "role": "assistant",
-        "content": [_part(text, logprobs)],
-    }
+# The kinds of items that the model writes: the beginning of their ids, and of the events that tell them.
+_KINDS = {
+    "message": ("msg", "output_text"),
+    "reasoning": ("rs", "reasoning_text"),
+    "function_call": ("fc", "function_call_arguments"),
+    "custom_tool_call": ("ctc", "custom_tool_call_input"),
+}
 
 
-def _part(text: str, logprobs: list[Any]) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+class _OutputItem:
+    """An item that the model writes.
 
+    Attributes:
+        text: of a message or of thoughts; the arguments of a call; the input of a custom tool's.
+        place: the fields of its events that say where it stands.
+    """
 
-def _thoughts(name: str, text: str | None) -> dict[str, Any]:
-    """The item of thoughts; `text` None: they begin."""
-    content = [] if text is None else [_thought(text)]
-    status = "in_progress" if text is None else "completed"
-    return {"type": "reasoning", "id": name, "summary": [], "content": content, "status": status}
+    def __init__(self, kind: str, text: str = "", name: str = "", logprobs: list[Any] | None = None) -> None:
+        prefix, events = _KINDS[kind]
+        self.kind, self.text, self.name, self.logprobs = kind, text, name, logprobs or []
+        self.id, self.events, self.is_call = _id(prefix), f"response.{events}", bool(name)
+        self.called = call_id() if name else ""
+        self.place: dict[str, Any] = {"item_id": self.id}
 
+    def part(self) -> dict[str, Any]:
+        """The only part of a message or of thoughts."""
+        if self.kind == "reasoning":
+            return {"type": "reasoning_text", "text": self.text}
+        return {"type": "output_text", "text": self.text, "annotations": [], "logprobs": self.logprobs}
 
-def _thought(text: str) -> dict[str, Any]:
-    return {"type": "reasoning_text", "text": text}
+    def told(self, status: str = "completed") -> dict[str, Any]:
+        """The item as an object."""
+        head = {"type": self.kind, "id": self.id, "status": status}
+        if self.is_call:
+            text = "" if status == "in_progress" else self.text
+            return {**head, "call_id": self.called, "name": self.name, self._field: text}
+        more: dict[str, Any] = {"summary": []} if self.kind == "reasoning" else {"role": "assistant"}
+        return {**head, **more, "content": [] if status == "in_progress" else [self.part()]}
 
+    def done(self) -> dict[str, Any]:
+        """The fields of the event that has the whole text."""
+        if self.kind == "message":
+            return {"text": self.text, "logprobs": self.logprobs}
+        name = {"name": self.name} if self.kind == "function_call" else {}
+        return {self._field: self.text, **name}
 
-def _function(
-    name: str, call_name: str, call: Call, status: str = "completed", custom: bool = False
-) -> dict[str, Any]:
-    """The item of a call; `custom`: of a custom tool, which has a text in place of arguments."""
-    if custom:
-        text = "" if status == "in_progress" else input_of(call)
-        kind = {"type": "custom_tool_call", "id": name, "call_id": call_name}
-        return {**kind, "name": call.name, "input": text, "status": status}
-    return {
-        "type": "function_call",
-        "id": name,
-        "call_id": call_name,
-        "name": call.name,
-        "arguments": "" if status == "in_progress" else call.arguments,
-        "status": status,
-    }
+    @property
+    def _field(self) -> str:
+        return {"function_call": "arguments", "custom_tool_call": "input"}.get(self.kind, "text")
 
 
 def _mcp_call(called: Called) -> dict[str, Any]:
@@ -256,7 +242,13 @@ def _end(run: RequestRun, written: Written) -> dict[str, Any]:
     return {
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-        "usage": of_responses(run.prompt_tokens, written.tokens, run.cached_tokens, written.reasoning_tokens),
+        "usage": {
+            "input_tokens": run.prompt_tokens,
+            "input_tokens_details": {"cached_tokens": run.cached_tokens},
+            "output_tokens": written.tokens,
+            "output_tokens_details": {"reasoning_tokens": written.reasoning_tokens},
+            "total_tokens": run.prompt_tokens + written.tokens,
+        },
         **run.note(0),
     }
 
@@ -265,171 +257,136 @@ async def answer(service: Service, request: ResponsesRequest, run: RequestRun) -
     """The whole response."""
     (written,) = await finished(service, request, run)
     logprobs = of_chat(written.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
-    output: list[dict[str, Any]] = [_mcp_call(one) for one in run.called]
-    text = written.text.strip() if written.calls else written.text
     end = _end(run, written)
+    output: list[dict[str, Any]] = [_mcp_call(one) for one in run.called]
     if written.reasoning and run.thinking.shown:
-        output.append(_thoughts(_id("rs"), written.reasoning))
-    if text or not written.calls:
-        output.append(_message(_id("msg"), text, logprobs, end["status"]))
+        output.append(_OutputItem("reasoning", written.reasoning).told())
+    if written.content or not written.calls:
+        output.append(_OutputItem("message", written.content, logprobs=logprobs).told(end["status"]))
     for call in written.calls:
-        custom = run.is_custom(call.name)
-        output.append(_function(_id("ctc" if custom else "fc"), call_id(), call, custom=custom))
+        if run.is_custom(call.name):
+            output.append(_OutputItem("custom_tool_call", input_of(call), call.name).told())
+        else:
+            output.append(_OutputItem("function_call", call.arguments, call.name).told())
     status = end.pop("status")
     return _response(service, request, run, _id("resp"), status, **end, output=output)
 
 
-class _Growing:
-    """A call whose arguments are still being written. Those of a custom tool are told when they are whole."""
+class _Stream:
+    """The numbered events of a stream, and the items that they told. At most one item is open."""
 
-    def __init__(self, name: str, at: int, custom: bool) -> None:
-        self.name, self.at, self.custom = name, at, custom
-        self.ident, self.called = _id("ctc" if custom else "fc"), call_id()
-        self.place = {"item_id": self.ident, "output_index": at}
-        self.arguments = ""
+    def __init__(self, run: RequestRun) -> None:
+        self.output: list[dict[str, Any]] = []
+        self.open: _OutputItem | None = None
+        self._run = run
+        self._number = -1
 
-    def ended(
-        self, event: Callable[..., dict[str, Any]], status: str, output: list[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """The last events of the call. Its item is added to the output."""
-        call = Call(self.name, self.arguments)
-        if self.custom and status != "completed":
-            call = Call(self.name, "{}")  # cut off: no text is known
-        item = _function(self.ident, self.called, call, status, self.custom)
-        output.append(item)
-        told = event(f"{_ARGUMENTS}.done", **self.place, arguments=self.arguments, name=self.name)
-        if self.custom:
-            told = event(f"{_INPUT}.done", **self.place, input=item["input"])
-        return [
-            told,
-            event("response.output_item.done", output_index=self.at, item=item),
-        ]
+    def event(self, kind: str, **fields: Any) -> dict[str, Any]:
+        self._number += 1
+        return {"type": kind, "sequence_number": self._number, **fields}
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was told but thoughts and the calls that the server made."""
+        said = self.open is not None and self.open.kind != "reasoning"
+        return not said and all(item["type"] in ("mcp_call", "reasoning") for item in self.output)
+
+    def item(self, told: dict[str, Any], kind: str) -> dict[str, Any]:
+        """The event that an item is `added` or `done`."""
+        return self.event(f"response.output_item.{kind}", output_index=len(self.output), item=told)
+
+    def called(self, one: Called) -> Iterator[dict[str, Any]]:
+        """A call that the server made."""
+        told = _mcp_call(one)
+        yield self.item(told, "added")
+        yield self.item(told, "done")
+        self.output.append(told)
+
+    def begin(self, item: _OutputItem) -> Iterator[dict[str, Any]]:
+        yield from self.close()
+        self.open = item
+        item.place["output_index"] = len(self.output)
+        yield self.item(item.told("in_progress"), "added")
+        if not item.is_call:
+            item.place["content_index"] = 0
+            yield self.event("response.content_part.added", **item.place, part=item.part())
+
+    def text(self, kind: str, text: str, logprobs: list[Any] | None = None) -> Iterator[dict[str, Any]]:
+        """More of a message, or of thoughts. An item of another kind is closed."""
+        if self.open is None or self.open.kind != kind:
+            yield from self.begin(_OutputItem(kind))
+        assert self.open is not None
+        self.open.text += text
+        more = {} if logprobs is None else {"logprobs": logprobs}
+        self.open.logprobs += logprobs or []
+        yield self.event(f"{self.open.events}.delta", **self.open.place, delta=text, **more)
+
+    def call(self, item: Begun | Part | Call) -> Iterator[dict[str, Any]]:
+        """A part of a call. The input of a custom tool is told once it is whole."""
+        if isinstance(item, Begun):
+            kind = "custom_tool_call" if self._run.is_custom(item.name) else "function_call"
+            yield from self.begin(_OutputItem(kind, name=item.name))
+            return
+        assert self.open is not None
+        whole = self.open.kind == "custom_tool_call"
+        if isinstance(item, Call) == whole:
+            text = item.text if isinstance(item, Part) else input_of(item)
+            self.open.text += text
+            yield self.event(f"{self.open.events}.delta", **self.open.place, delta=text)
+        if isinstance(item, Call):
+            yield from self.close()
+
+    def close(self, status: str = "completed") -> Iterator[dict[str, Any]]:
+        item, self.open = self.open, None
+        if item is None:
+            return
+        yield self.event(f"{item.events}.done", **item.place, **item.done())
+        if not item.is_call:
+            yield self.event("response.content_part.done", **item.place, part=item.part())
+        yield self.item(item.told(status), "done")
+        self.output.append(item.told(status))
+
+
+def _told(
+    stream: _Stream, piece: Piece, new: list[Item], run: RequestRun, logprobs: list[Any]
+) -> Iterator[dict[str, Any]]:
+    """The events that tell a piece of the answer."""
+    if piece.reasoning and run.thinking.shown:
+        yield from stream.text("reasoning", piece.reasoning)
+    if piece.finish is not None and not new and stream.silent:
+        new = [""]  # an empty answer is a message, too
+    for item in new:
+        if isinstance(item, str):
+            yield from stream.text("message", item, logprobs)
+            logprobs = []
+        else:
+            yield from stream.call(item)
 
 
 async def events(
     service: Service, request: ResponsesRequest, run: RequestRun
 ) -> AsyncIterator[dict[str, Any]]:
     """The events of a stream."""
-    name, number = _id("resp"), -1
-
-    def event(kind: str, **fields: Any) -> dict[str, Any]:
-        nonlocal number
-        number += 1
-        return {"type": kind, "sequence_number": number, **fields}
-
-    yield event("response.created", response=_response(service, request, run, name, "in_progress"))
-    yield event("response.in_progress", response=_response(service, request, run, name, "in_progress"))
-    written, reader = Written(), run.reader(stream=True)
-    growing: _Growing | None = None
-    output: list[dict[str, Any]] = []
-    message, text = "", ""  # the open message
-    thoughts, thought = "", ""  # the open item of thoughts
-    logprobs: list[Any] = []
-    for called in map(_mcp_call, run.called):
-        yield event("response.output_item.added", output_index=len(output), item=called)
-        yield event("response.output_item.done", output_index=len(output), item=called)
-        output.append(called)
-    first = len(output)
-
-    def close(status: str = "completed") -> list[dict[str, Any]]:
-        place = {"item_id": message, "output_index": len(output), "content_index": 0}
-        item = _message(message, text, logprobs, status)
-        found = [
-            event("response.output_text.done", **place, text=text, logprobs=logprobs),
-            event("response.content_part.done", **place, part=_part(text, logprobs)),
-            event("response.output_item.done", output_index=len(output), item=item),
-        ]
-        output.append(item)
-        return found
-
-    def closed() -> list[dict[str, Any]]:
-        place = {"item_id": thoughts, "output_index": len(output), "content_index": 0}
-        item = _thoughts(thoughts, thought)
-        found = [
-            event("response.reasoning_text.done", **place, text=thought),
-            event("response.content_part.done", **place, part=_thought(thought)),
-            event("response.output_item.done", output_index=len(output), item=item),
-        ]
-        output.append(item)
-        return found
-
+    stream, written, reader = _Stream(run), Written(), run.reader(stream=True)
+    response = partial(_response, service, request, run, _id("resp"))
+    yield stream.event("response.created", response=response("in_progress"))
+    yield stream.event("response.in_progress", response=response("in_progress"))
+    for event in (event for one in run.called for event in stream.called(one)):
+        yield event
     try:
         async for piece in run.pieces():
-            new = take(written, piece, reader)
-            if piece.reasoning and run.thinking.shown:
-                if not thoughts:
-                    thoughts = _id("rs")
-                    place = {"item_id": thoughts, "output_index": first, "content_index": 0}
-                    yield event(
-                        "response.output_item.added", output_index=first, item=_thoughts(thoughts, None)
-                    )
-                    yield event("response.content_part.added", **place, part=_thought(""))
-                thought += piece.reasoning
-                place = {"item_id": thoughts, "output_index": first, "content_index": 0}
-                yield event("response.reasoning_text.delta", **place, delta=piece.reasoning)
-            if thoughts and len(output) == first and (new or piece.finish is not None):
-                for made in closed():
-                    yield made
-            entries = (
-                of_chat(piece.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
-            )
-            if piece.finish is not None and len(output) == first + bool(thoughts) and not message and not new:
-                new = [""]  # an empty answer is a message, too
-            for item in new:
-                if not isinstance(item, str):
-                    if message:
-                        for made in close():
-                            yield made
-                        message, text, logprobs = "", "", []
-                    if growing is None and not isinstance(item, Part):
-                        growing = _Growing(item.name, len(output), run.is_custom(item.name))
-                        begun = _function(
-                            growing.ident, growing.called, Call(item.name, ""), "in_progress", growing.custom
-                        )
-                        yield event("response.output_item.added", output_index=growing.at, item=begun)
-                    assert growing is not None
-                    part = item.text if isinstance(item, Part) else ""
-                    if isinstance(item, Call) and not growing.arguments:
-                        part = item.arguments
-                    if part:
-                        growing.arguments += part
-                    if part and not growing.custom:
-                        yield event(f"{_ARGUMENTS}.delta", **growing.place, delta=part)
-                    if isinstance(item, Call) and growing.custom:
-                        yield event(f"{_INPUT}.delta", **growing.place, delta=input_of(item))
-                    if isinstance(item, Call):
-                        for made in growing.ended(event, "completed", output):
-                            yield made
-                        growing = None
-                    continue
-                if not message:
-                    if written.calls and not item.strip():
-                        continue
-                    message = _id("msg")
-                    empty = {**_message(message, "", [], "in_progress"), "content": []}
-                    at = len(output)
-                    yield event("response.output_item.added", output_index=at, item=empty)
-                    place = {"item_id": message, "output_index": at, "content_index": 0}
-                    yield event("response.content_part.added", **place, part=_part("", []))
-                place = {"item_id": message, "output_index": len(output), "content_index": 0}
-                text += item
-                logprobs += entries
-                yield event("response.output_text.delta", **place, delta=item, logprobs=entries)
-                entries = []
+            entries = piece.entries if request.top_logprobs is not None else []
+            new, logprobs = written.take(piece, reader), of_chat(entries, service.lm.vocabulary)
+            for event in _told(stream, piece, new, run, logprobs):
+                yield event
         await alone.confident(service, run, 0, written, request.structgen.confidence)
         end = _end(run, written)
-        if growing is not None:
-            for made in growing.ended(event, end["status"], output):
-                yield made
-        if message:
-            for made in close(end["status"]):
-                yield made
+        for event in stream.close(end["status"]):
+            yield event
     except Exception as error:
-        failed = unexpected(error)
-        details = {"code": "server_error", "message": failed.message}
-        response = _response(service, request, run, name, "failed", output=output)
-        yield event("response.failed", response={**response, "error": details})
+        failed = {"code": "server_error", "message": unexpected(error).message}
+        told = {**response("failed", output=stream.output), "error": failed}
+        yield stream.event("response.failed", response=told)
         return
     status = end.pop("status")
-    response = _response(service, request, run, name, status, **end, output=output)
-    yield event(f"response.{status}", response=response)
+    yield stream.event(f"response.{status}", response=response(status, **end, output=stream.output))

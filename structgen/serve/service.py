@@ -9,23 +9,18 @@ before it is compiled. Requests with cheap schemas, and those with none, must no
 The idea. `Service.start` has three lines of workers, and a request takes the first one that can serve it:
 
     readers    no constraint, or one whose grammar is kept: read the prompt, go on
-    lookers    a constraint that nobody has seen: compile it with little work (`_LOOK`, about 30 ms)
-    workers    where the look said "too much" (`_TooMuch`): compile it with the server's limits
+    lookers    a constraint that nobody has seen: compile it with little work (about 30 ms)
+    workers    where the look said `TooMuch`: compile it with the server's limits
 
 A look does all that a request needs: the compile, the first mask, and whether the limit on tokens suffices.
-If nothing was left out of the result, the grammar is kept as it is and gets the server's limits; it is not
-compiled twice. A result of which something was left out would be another grammar, so it is thrown away.
-
-Every grammar has a compiler of its own. Grammars of one compiler wait for each other's masks and share its
-memory; apart, a large one can be dropped without harm to the others.
+Its result is kept (grammars.py).
 
 A run has one job for each prompt, and a job has `count` answers. `RequestRun.pieces` numbers the answers over
 all jobs: with 2 prompts and 3 answers each, answer 1 of the second prompt has the index 4.
 
 Invariants.
 - Nothing that takes time runs on the event loop. The engine gets a grammar after its first mask was made.
-- `_known` has only grammars that were ready within `_QUICK` seconds. An expensive one waits in line each
-  time.
+- Only grammars that were ready within 50 ms are kept. An expensive one waits in line each time.
 - A grammar that outgrew `grammar_bytes` is made anew for the next request.
 - Each error of a client is an `ApiError` that names the field at fault.
 
@@ -38,9 +33,7 @@ import asyncio
 import contextlib
 import os
 import secrets
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -48,49 +41,31 @@ from typing import Any
 
 from .._drawing import Drawing
 from ..compiler import Compiler
-from ..errors import (
-    BudgetExceeded,
-    GrammarError,
-    SchemaTooComplex,
-    StructgenError,
-    UnsatisfiableBudget,
-    UnsatisfiableSchema,
-)
-from ..frontend.tool_calls import CallReader
+from ..errors import StructgenError, UnsatisfiableBudget
+from ..frontend.tool_calls import Call, CallReader
 from ..frontend.tools import STYLES, callable_tools, row_of
 from ..grammar import CompiledGrammar
-from ..limits import Limits
-from ..linting import enlarge, not_enforced
 from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.doubt import doubt
 from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
-from ..logits import allocate_bitmask
 from ..matcher import can_end_within
 from ..reasoning import Reasoning, mark_names, reasoning_of
 from ..speculation import CorpusDrafter, Drafter
 from .compiling import Workers
-from .constraints import RequestConstraint, ToolUse, request_constraint, tool_use, with_thoughts, with_tools
+from .constraints import RequestConstraint, ToolUse, tool_use, with_thoughts, with_tools
 from .engine import ModelThread
-from .errors import ApiError, of_constraint, of_prompt, unexpected
+from .errors import ApiError, of_prompt, unexpected
+from .grammars import Grammars, ServedGrammar, TooMuch, of_look
 from .mcp import Called, ToolServers
 from .memory import LARGE, Memory
 from .metrics import Metrics
 from .options import ServerOptions
-from .requests import ChatRequest, Constrained, Generation, Message, ResponsesRequest
+from .requests import ChatRequest, Generation, Message
 from .sequence import AnswerPlan, Job, Piece
 from .thinking import Thinking
 
-_WARNED = 10  # warnings about one grammar
-_LINT = 0.25  # seconds of the search for keywords that exclude each other
-_KNOWN = 256  # grammars that are kept
-_KEY = 100_000  # characters: a longer constraint is not kept
-_QUICK = 0.05  # seconds: a grammar that took longer is not kept
-_LOOK = Limits(compile=300_000, mask=20_000)  # of a first look: about 30 ms
-# Errors of a first look that more work may avoid. Even "no value satisfies the schema" is one: the look may
-# have left out the part of the schema that has values.
-_MORE_MAY_TELL = (SchemaTooComplex, BudgetExceeded, UnsatisfiableSchema)
-
+_READING = "reading the prompt"
 MakePrompt = Callable[[Any], "str | list[int]"]
 
 
@@ -132,25 +107,24 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compiled:
-    """A grammar and its compiler, which has no other grammar."""
+class _Reading:
+    """A request whose prompts were read.
 
-    grammar: CompiledGrammar
-    compiler: Compiler
-    warnings: tuple[str, ...]
+    Attributes:
+        contexts: of each prompt its tokens, and the contexts of its prefixes.
+        constraint: with the thoughts in front. schema: that of the answer. key: of the constraint.
+    """
 
-    def taken(self) -> int:
-        """Bytes of the automata, states and masks made so far."""
-        return self.compiler.byte_size
-
-
-class _TooMuch(Exception):
-    """The work of a first look does not suffice: the request has to wait for a worker."""
+    contexts: list[tuple[list[int], list[Context]]]
+    constraint: RequestConstraint | None
+    schema: Any
+    key: str | None
 
 
 @dataclass(slots=True)
 class RequestRun:
-    """The jobs of a request. Whoever needs no more of its answers calls `end`, once or more often.
+    """The jobs of a request. The caller ends it with `end`, once or more often, when it needs no more of its
+    answers.
 
     Attributes:
         notes: a note of each job about all its answers (sampling); choice_notes: a note about each answer.
@@ -164,7 +138,7 @@ class RequestRun:
 
     jobs: list[Job]
     tools: ToolUse | None
-    compiler: Compiler | None
+    compiler: Compiler | None = None
     created: int = field(default_factory=lambda: int(time.time()))
     notes: list[dict[str, Any]] = field(default_factory=list)
     choice_notes: list[dict[str, Any]] = field(default_factory=list)
@@ -280,6 +254,12 @@ class RequestRun:
         names = [tool["function"]["name"] for tool in callable_tools(self.tools.tools, self.tools.choice)]
         return CallReader(self.tools.style, names, accepts, stream and not self.either)
 
+    def calls(self, text: str) -> list[Call]:
+        """The calls in the text of a finished answer."""
+        reader = self.reader()
+        items = () if reader is None else (*reader.feed(text), *reader.finish())
+        return [item for item in items if isinstance(item, Call)]
+
 
 class Service:
     """The model, its engine and the pools of workers; one for each process."""
@@ -299,10 +279,9 @@ class Service:
         )
         self.lookers: Workers = Workers(2, options.queue, options.compile_seconds)
         self.readers: Workers = Workers(2, options.queue, options.compile_seconds)
-        self._known: OrderedDict[str, _Compiled] = OrderedDict()
+        self.grammars: Grammars = Grammars(lm.vocabulary, options, self.memory.freed)
         names = lm.vocabulary.special_tokens
         self._longest = max(map(len, [*lm.vocabulary.tokens, *names]), default=1)
-        self._lock = threading.Lock()
         self.drafters: dict[str, Callable[[], Drafter]] = {}
         if options.corpus:
             corpus = CorpusDrafter(options.corpus)
@@ -332,12 +311,7 @@ class Service:
                 code="model_not_found",
             )
 
-    def constraint(
-        self, request: Constrained, text_format: dict[str, Any] | None = None
-    ) -> RequestConstraint | None:
-        return request_constraint(request, text_format)
-
-    def tools(self, request: ChatRequest | ResponsesRequest) -> ToolUse | None:
+    def tools(self, request: ChatRequest) -> ToolUse | None:
         tools, remote = self.servers.expand(request.tools)
         use = tool_use(
             tools,
@@ -423,108 +397,84 @@ class Service:
             ApiError: a prompt or a constraint is refused, the limit is too small for any text of the
                 grammar, or there is no room.
         """
-        tools, thinks = wanted.tools, wanted.thinking.reasoning
-        either = wanted.constraint is not None and tools is not None
-        constraint = wanted.whole()
-        loop = asyncio.get_running_loop()
-        schema = None if constraint is None else constraint.schema
-
-        def read() -> tuple[list[tuple[list[int], list[Context]]], RequestConstraint | None, str | None]:
-            contexts = [self._contexts(make, schema, wanted.prompt_param) for make in wanted.prompts]
-            whole = constraint
-            if thinks is not None:
-                placed = self._placed(thinks, wanted, contexts[0][0])
-                if placed.prefilled or placed.max_tokens != 0 or constraint is None:  # else there are none
-                    whole = with_thoughts(constraint, placed)
-            return contexts, whole, None if whole is None else whole.key()
-
-        contexts, constraint, key = await self.readers.run(
-            read, "reading the prompt", wanted.prompt_param, "prompt_too_costly"
-        )
-
-        compiled: list[tuple[float, float]] = []
-
-        def prepare(look: bool = False) -> tuple[list[Job], _Compiled | None]:
-            """The jobs and the grammar.
-
-            `look`: with little work; raises _TooMuch if that does not suffice.
-            """
-            begin = time.perf_counter()
-            known = made = None
-            if constraint is not None:
-                known = None if key is None else self._known.get(key)
-                # A grammar that has grown too large is compiled anew, so that this request has all of its
-                # memory.
-                if known is not None and known.taken() >= self.options.grammar_bytes:
-                    known = None
-                made = self._compiled(constraint, look) if known is None else known
-            grammar = None if made is None else made.grammar
-            plan = replace(wanted.plan, grammar=grammar, param=constraint.param if constraint else "")
-            if made is not None:
-                most = self.options.grammar_bytes
-                plan = replace(plan, taken=made.taken, bytes_at_most=most)
-            names = {} if thinks is None else mark_names(thinks, self.lm.vocabulary)
-            if tools is not None and tools.choice != "none":
-                names |= self.special_names
-            plan = replace(plan, names=names, apart=wanted.thinking.apart)
-            drawing = plan.drawing
-            if drawing.temperature == 0 and drawing.plain and schema is not None and thinks is None:
-                plan = replace(plan, doubt=partial(doubt, self.lm))
-            middle = time.perf_counter()
-            if constraint is not None and grammar is not None and known is None:
-                self._first_mask(grammar, constraint, look)
-            jobs = []
-            for tokens, prefixes in contexts:
-                room = self._room(wanted, len(tokens))
-                budget = False
-                if grammar is not None and room:
-                    complete = wanted.complete and grammar.answer is not None  # any text ends anywhere
-                    budget = complete and self._fits(grammar, room, wanted, constraint, look)
-                    if look and (budget != complete or not grammar.matcher().mask_exact):
-                        raise _TooMuch
-                own = replace(plan, room=room, budget=budget)
-                seconds = self.options.request_seconds
-                jobs.append(Job(self.lm.vocabulary, tokens, prefixes, own, wanted.count, loop, seconds))
-            if made is not None:
-                if look and known is None:
-                    made.compiler._set_limits(self.options.limits, made.grammar)
-                end = time.perf_counter()
-                if known is None:
-                    compiled.append((middle - begin, end - middle))
-                self.metrics.compile.observe(end - begin)
-                self._remember(key, made, end - begin)
-            return jobs, made
-
-        def quickly() -> tuple[list[Job], _Compiled | None] | None:
-            """As `prepare` with the work of a first look; None: that did not suffice."""
-            try:
-                return prepare(look=True)
-            except _TooMuch:
-                return None
-
+        loop, read = asyncio.get_running_loop(), partial(self._read, wanted)
+        reading = await self.readers.run(read, _READING, wanted.prompt_param, "prompt_too_costly")
         try:
-            param = None if constraint is None else constraint.param
-            what = "compiling the constraint" if constraint is not None else "reading the prompt"
-            done: tuple[list[Job], _Compiled | None] | None = None
-            if constraint is None or (key is not None and key in self._known):
-                done = await self.readers.run(prepare, what, param)
-            elif key is not None and len(key) <= _KEY:
-                done = await self.lookers.run(quickly, what, param)
-            if done is None:
-                done = await self.workers.run(prepare, what, param)
-            jobs, made = done
+            run = await self._in_line(reading, partial(self._prepare, wanted, reading, loop))
         except ApiError as error:
-            if constraint is not None and error.param == constraint.param:
+            if reading.constraint is not None and error.param == reading.constraint.param:
                 self.metrics.refused.labels(error.code or "").inc()
             raise
         if queue:
-            self.engine.submit(jobs)
-        compiler = None if made is None else made.compiler
-        times = compiled[0] if compiled else None
-        run = RequestRun(jobs, tools, compiler, compiled=times, either=either, large_gone=self._large_gone)
-        run.thinking = wanted.thinking
-        run.warnings = [*wanted.warnings, *(() if made is None else made.warnings)]
+            self.engine.submit(run.jobs)
         return run
+
+    async def _in_line(self, reading: _Reading, prepare: Callable[..., RequestRun]) -> RequestRun:
+        """What `prepare` makes, in the line of workers that can make it first."""
+        constraint, key = reading.constraint, reading.key
+        if constraint is None:
+            return await self.readers.run(prepare, _READING)
+        what = "compiling the constraint"
+        if key in self.grammars:
+            return await self.readers.run(prepare, what, constraint.param)
+        if key is not None:
+            with contextlib.suppress(TooMuch):
+                return await self.lookers.run(partial(prepare, look=True), what, constraint.param)
+        return await self.workers.run(prepare, what, constraint.param)
+
+    def _read(self, wanted: Wanted) -> _Reading:
+        constraint, thinks = wanted.whole(), wanted.thinking.reasoning
+        schema = None if constraint is None else constraint.schema
+        contexts = [self._contexts(make, schema, wanted.prompt_param) for make in wanted.prompts]
+        if thinks is not None:
+            placed = self._placed(thinks, wanted, contexts[0][0])
+            if placed.prefilled or placed.max_tokens != 0 or constraint is None:  # else there are none
+                constraint = with_thoughts(constraint, placed)
+        key = None if constraint is None else self.grammars.key(constraint)
+        return _Reading(contexts, constraint, schema, key)
+
+    def _prepare(
+        self, wanted: Wanted, reading: _Reading, loop: asyncio.AbstractEventLoop, look: bool = False
+    ) -> RequestRun:
+        """A run, with its grammar. `look`: by little work; TooMuch: that does not suffice."""
+        begin = time.perf_counter()
+        made = fresh = None
+        if reading.constraint is not None:
+            made = self.grammars.kept(reading.key)
+            if made is None:
+                made = fresh = self.grammars.ready(reading.constraint, look)
+        plan, jobs = self._plan(wanted, reading, made), []
+        for tokens, prefixes in reading.contexts:
+            room = self._room(wanted, len(tokens))
+            own = replace(plan, room=room, budget=self._budget(plan, room, wanted, look))
+            seconds = self.options.request_seconds
+            jobs.append(Job(self.lm.vocabulary, tokens, prefixes, own, wanted.count, loop, seconds))
+        run = RequestRun(jobs, wanted.tools, large_gone=self.grammars.large_gone, thinking=wanted.thinking)
+        run.either = wanted.constraint is not None and wanted.tools is not None
+        run.warnings += wanted.warnings
+        if made is not None:
+            if look and fresh is not None:
+                made.compiler._set_limits(self.options.limits, made.grammar)
+            run.compiler, run.compiled = made.compiler, None if fresh is None else made.seconds
+            run.warnings += made.warnings
+            taken = time.perf_counter() - begin
+            self.metrics.compile.observe(taken)
+            self.grammars.keep(reading.key, made, taken)
+        return run
+
+    def _plan(self, wanted: Wanted, reading: _Reading, made: ServedGrammar | None) -> AnswerPlan:
+        """The plan of the request's answers, but for what depends on the length of a prompt."""
+        thinks, drawing = wanted.thinking.reasoning, wanted.plan.drawing
+        names = {} if thinks is None else mark_names(thinks, self.lm.vocabulary)
+        if wanted.tools is not None and wanted.tools.choice != "none":
+            names |= self.special_names
+        plan = replace(wanted.plan, names=names, apart=wanted.thinking.apart)
+        if made is not None and reading.constraint is not None:
+            most, param = self.options.grammar_bytes, reading.constraint.param
+            plan = replace(plan, grammar=made.grammar, param=param, taken=made.taken, bytes_at_most=most)
+        if drawing.temperature == 0 and drawing.plain and reading.schema is not None and thinks is None:
+            plan = replace(plan, doubt=partial(doubt, self.lm))
+        return plan
 
     async def count(self, wanted: Wanted) -> int:
         """The tokens of a request's prompt. ApiError: it is refused."""
@@ -534,91 +484,7 @@ class Service:
         def read() -> int:
             return len(self._contexts(wanted.prompts[0], schema, wanted.prompt_param)[0])
 
-        return await self.readers.run(read, "reading the prompt", wanted.prompt_param, "prompt_too_costly")
-
-    def _remember(self, key: str | None, made: _Compiled, seconds: float) -> None:
-        """Keeps a grammar that was ready within `_QUICK` seconds, and drops one that was not this time."""
-        if key is None or len(key) > _KEY:
-            return
-        with self._lock:
-            if seconds < _QUICK:
-                self._known[key] = made
-                self._known.move_to_end(key)
-                self._forget()
-            elif key in self._known:
-                del self._known[key]
-
-    def _forget(self) -> None:
-        """Drops the grammars used longest ago until the rest is within the limits.
-
-        The caller has the lock.
-        """
-        kept = sum(one.taken() for one in self._known.values())
-        while self._known and (len(self._known) > _KNOWN or kept > self.options.cache_bytes):
-            _, oldest = self._known.popitem(last=False)
-            kept -= oldest.taken()
-
-    def _large_gone(self) -> None:
-        """A request with a grown grammar ended. The grammar was smaller when it was kept, so count anew."""
-        with self._lock:
-            self._forget()
-        self.memory.freed()
-
-    def compiled(self, constraint: RequestConstraint) -> CompiledGrammar:
-        """The grammar of a constraint, compiled anew. Raises an ApiError if the constraint is refused."""
-        return self._compiled(constraint).grammar
-
-    def _compiled(self, constraint: RequestConstraint, look: bool = False) -> _Compiled:
-        """Compiles a constraint with a new compiler, which costs a tenth of a millisecond.
-
-        Args:
-            look: with the work of a first look; raises _TooMuch if that does not suffice.
-        """
-        o = self.options
-        limits = replace(o.limits, compile=_LOOK.compile, mask=_LOOK.mask) if look else o.limits
-        compiler = Compiler(self.lm.vocabulary, limits=limits, on_limit=o.on_limit)
-        try:
-            grammar = constraint.build(compiler)
-        except ApiError:
-            raise
-        except Exception as error:
-            if look and isinstance(error, _MORE_MAY_TELL):
-                raise _TooMuch from None
-            if isinstance(error, GrammarError):
-                enlarge(error, [constraint.schema, *constraint.parameters.values()], seconds=_LINT)
-            told = of_constraint(error, constraint.param)
-            if isinstance(error, GrammarError):
-                for name, schema in constraint.parameters.items():
-                    if isinstance(_compiled_alone(compiler, schema), GrammarError):
-                        whose = f"tool {name!r:.80}" if name else "the answer"
-                        if not told.message.startswith(whose):  # `Compiler.tools` names it, too
-                            told.message = f"{whose}: {told.message}"
-                        break
-            raise told from None
-        words = [*constraint.warnings(), *grammar.warnings]
-        if not constraint.parameters:
-            words += not_enforced(grammar.report, words, unknown=True)
-        elif not_enforced(grammar.report, unknown=True):
-            # The report of the whole does not say which tool a keyword belongs to, so each schema is asked
-            # alone.
-            for name, schema in constraint.parameters.items():
-                alone = _compiled_alone(compiler, schema)
-                if isinstance(alone, CompiledGrammar):
-                    words += not_enforced(alone.report, words, f"{name}: " if name else "", unknown=True)
-        more = ["there are more warnings than these"] if len(words) > _WARNED else []
-        return _Compiled(grammar, compiler, (*words[:_WARNED], *more))
-
-    def _first_mask(self, grammar: CompiledGrammar, constraint: RequestConstraint, look: bool) -> None:
-        """Makes the first mask here. It builds most of the grammar, and no step of the engine has to wait."""
-        try:
-            matcher = grammar.matcher()
-            matcher.fill_bitmask(allocate_bitmask(1, self.lm.vocabulary.vocab_size))
-        except Exception as error:
-            if look and isinstance(error, _MORE_MAY_TELL):
-                raise _TooMuch from None
-            raise of_constraint(error, constraint.param) from None
-        if look and not matcher.mask_exact:
-            raise _TooMuch
+        return await self.readers.run(read, _READING, wanted.prompt_param, "prompt_too_costly")
 
     def context(self, make: MakePrompt, schema: Any, param: str) -> Context:
         """The context of a whole prompt, without its prefixes."""
@@ -677,19 +543,23 @@ class Service:
             raise of_prompt(error, wanted.prompt_param)
         return min(asked, left)
 
-    def _fits(
-        self,
-        grammar: CompiledGrammar,
-        room: int,
-        wanted: Wanted,
-        constraint: RequestConstraint | None,
-        look: bool,
-    ) -> bool:
-        """Whether a budget of `room` tokens can be kept.
+    def _budget(self, plan: AnswerPlan, room: int, wanted: Wanted, look: bool) -> bool:
+        """Whether masks keep an end within `room` tokens reachable.
 
         Raises:
             ApiError: no text of the grammar is known to have so few tokens. It names a number that suffices.
+            TooMuch: with `look`, too little is known.
         """
+        grammar = plan.grammar
+        if grammar is None or not room:
+            return False
+        complete = wanted.complete and grammar.answer is not None  # any text ends anywhere
+        fits = complete and self._fits(grammar, room, wanted, plan.param, look)
+        if look and (fits != complete or not grammar.matcher().mask_exact):
+            raise TooMuch
+        return fits
+
+    def _fits(self, grammar: CompiledGrammar, room: int, wanted: Wanted, param: str, look: bool) -> bool:
         try:
             return can_end_within(grammar, room)
         except UnsatisfiableBudget as error:
@@ -698,7 +568,7 @@ class Service:
             with contextlib.suppress(StructgenError):
                 least, enough = grammar.matcher().token_bounds()
             if look and (enough is None or not grammar.matcher().mask_exact):
-                raise _TooMuch from None
+                raise TooMuch from None
             ours = wanted.limit is not None and room == wanted.limit
             if ours:
                 reason = f"'{wanted.limit_param}' is {room}"
@@ -723,10 +593,7 @@ class Service:
                 details={"least_tokens": enough, "tokens_left": room},
             ) from error
         except Exception as error:
-            assert constraint is not None
-            if look and isinstance(error, _MORE_MAY_TELL):
-                raise _TooMuch from None
-            raise of_constraint(error, constraint.param) from None
+            raise of_look(error, param, look) from None
 
     def close(self) -> None:
         self.engine.close(self.options.drain_seconds)
@@ -734,15 +601,7 @@ class Service:
         self.lookers.close()
         self.readers.close()
         self.memory.close()
-        self._known.clear()
-
-
-def _compiled_alone(compiler: Compiler, schema: Any) -> CompiledGrammar | Exception:
-    """The grammar of one schema of a constraint, or the error of its compile."""
-    try:
-        return compiler.json_schema(schema)
-    except (StructgenError, RecursionError, ValueError) as error:
-        return error
+        self.grammars.clear()
 
 
 def _reasoning(lm: LanguageModel, asked: str) -> Reasoning | None:

@@ -14,16 +14,15 @@ import math
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from ..frontend.tool_calls import Call
 from ..generation.watch import Names, shown
 from . import alone
-from .chat import Written, take
 from .constraints import RequestConstraint, ToolUse
 from .errors import ApiError
 from .prompts import messages_as_prompt, plain_prompt
 from .requests import Message, SamplingMethod
 from .sequence import AnswerPlan
 from .service import RequestRun, Service, Wanted
+from .written import Written
 
 if TYPE_CHECKING:
     from ..sampling.results import Samples
@@ -103,10 +102,10 @@ async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterat
             yield _start(run)
         if piece.drafted is not None:
             yield {"type": "draft", **piece.drafted.told(names, ends)}
-        take(written, piece, None)
+        written.take(piece, None)
         for one in piece.seen:
             yield {"type": "token", **one.told(names, ends), "delta": piece.text}
-    calls = _calls(run, written.text)
+    calls = [{"name": call.name, "arguments": call.arguments} for call in run.calls(written.text)]
     yield {
         "type": "end",
         "finish": written.finish,
@@ -118,14 +117,6 @@ async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterat
     if asked.confidence and not calls:
         found = await alone.fields(service, run.jobs[0], written, asked.confidence)
         yield {"type": "fields", "fields": found}
-
-
-def _calls(run: RequestRun, text: str) -> list[dict[str, str]]:
-    reader = run.reader()
-    if reader is None:
-        return []
-    items = [*reader.feed(text), *reader.finish()]
-    return [{"name": item.name, "arguments": item.arguments} for item in items if isinstance(item, Call)]
 
 
 async def _sampled(service: Service, run: RequestRun, asked: Asked) -> AsyncIterator[dict[str, Any]]:

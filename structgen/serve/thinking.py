@@ -1,4 +1,5 @@
-"""What a request says of the thoughts in front of its answer, as vLLM, SGLang, OpenAI and others spell it.
+"""The wishes of a request about the thoughts in front of its answer, as vLLM, SGLang, OpenAI and others spell
+them.
 
 Enters: a request, the model's `Reasoning`. Leaves: `Thinking`. Cost: nothing.
 
@@ -9,8 +10,8 @@ Enters: a request, the model's `Reasoning`. Leaves: `Thinking`. Cost: nothing.
     hidden    include_reasoning false, reasoning.exclude true
     within    separate_reasoning false: thoughts and their marks are part of the content
 
-An effort is told to the chat template and limits nothing. Where the model does not think, nothing of this
-changes the answer.
+An effort goes to the chat template alone and sets no limit. These wishes have no effect on a model that does
+not think.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 from ..reasoning import Reasoning
 from .errors import ApiError
-from .requests import ChatRequest, CompletionRequest, ResponsesRequest
+from .requests import ChatRequest, CompletionRequest
 
 _SWITCHES = ("enable_thinking", "thinking")  # of chat templates
 
@@ -45,9 +46,7 @@ class Thinking:
     template: Mapping[str, Any] = field(default_factory=dict)
 
 
-def thinking_of(
-    model: Reasoning | None, request: ChatRequest | ResponsesRequest | CompletionRequest
-) -> Thinking:
+def thinking_of(model: Reasoning | None, request: ChatRequest | CompletionRequest) -> Thinking:
     """ApiError: a field of the chat template has another type than it takes."""
 
     def said(name: str, usual: Any = None) -> Any:

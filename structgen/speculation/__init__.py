@@ -1,7 +1,7 @@
 """Lossless speculative drafting under a grammar.
 
 `sg.generate(..., speculate="auto")` is all that most users need. Here are the drafters, to choose among them,
-and `Speculation`, to set limits. What is generated does not depend on any of it.
+and `Speculation`, to set limits. The generated text depends on none of these.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Enters: the start of a text, then what was emitted. Leaves: cursors, which offer tokens with probabilities.
 Cost: a drafter's own; the engine measures it and benches a drafter that costs more than it brings.
 
-Nothing here can change what is generated. Whatever a drafter offers, the token of each place is drawn from
-the target model, and a draft only decides whether the next forward is needed. A drafter may therefore be
-wrong, stale or random; it must be fast, bounded in memory, and may know the past only.
+Nothing here can change what is generated. The token of each place is drawn from the target model, whatever a
+drafter offers. A draft only decides whether the next forward is needed. A drafter may therefore be wrong,
+stale or random; it must be fast, bounded in memory, and may know the past only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIKELY = 8
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is known before the first token of one text.
+    """The facts about one text before its first token.
 
     Attributes:
         prompt: the target's ids of the prompt, at least one.
@@ -70,7 +70,8 @@ class Here:
 
 @dataclass(slots=True)
 class Likely:
-    """What the target found likely at n scored places, refused drafts first, then the text in its order.
+    """The tokens that the target found likely at n scored places: refused drafts first, then the text in its
+    order.
 
     Attributes:
         contexts: for each place the last tokens before it, at most `CONTEXT`, prompt included.
@@ -144,9 +145,10 @@ class Drafter(Protocol):
     """Proposes tokens. One object serves many texts, also at the same time.
 
     One that waits for something outside of this thread (another device, a server) says so by an attribute
-    `waits` that is True: its costs are then told by the clock on the wall. One whose cursors never have a
-    `distribution`, because it copies or computes tokens, says so by `has_distribution = False`: no rule that
-    samples drafts takes it. Some offer nothing in most places, so a look at one cursor would not tell.
+    `waits` that is True: its costs are then told by the clock on the wall. A drafter that copies or computes
+    tokens sets `has_distribution = False`, because its cursors have no `distribution`. Rules that sample
+    drafts refuse it. A look at one cursor would not tell this, because some drafters offer nothing in most
+    places.
     """
 
     @property
@@ -160,7 +162,7 @@ class Drafter(Protocol):
 
 
 class Quiet:
-    """What most sessions do not do."""
+    """The defaults of a session: methods that do nothing."""
 
     def probes(self) -> Sequence[int]:
         return ()

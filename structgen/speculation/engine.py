@@ -30,8 +30,8 @@ Invariants.
 - The matcher is moved while a tree is built and put back. After that only emitted tokens move it, so a draft
   that was refused leaves no trace in it.
 - Every live row gets at least one token in a step.
-- A session is told each emitted token once. What it misses while it sits out is kept (`waiting`) and told
-  before it is asked again or closed.
+- A session is told each emitted token once. The steps that it misses while it sits out are kept (`waiting`)
+  and told before it is asked again or closed.
 
 Rejected. Counting the whole step against drafting: it silenced good drafters for a bad one. Judging cheap
 drafters one by one: it silenced them by chance.
@@ -236,7 +236,7 @@ class SpeculativeRows:
         self._live.append(item)
 
     def add_alike(self, rows: Sequence[Row]) -> None:
-        """Adds the first rows of a run. They have one prompt, which is read once."""
+        """Adds the first rows of a run. The rows have one prompt, which is read once."""
         prompt = rows[0].prompt
         read = len(rows) > 1 and len(prompt) > 1 and self.scorer.share(prompt[:-1], len(rows))
         for row in rows:

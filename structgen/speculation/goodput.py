@@ -90,8 +90,8 @@ class CostTable:
     """Seconds of a forward by its width in tokens; thread-safe, refined by every forward.
 
     A cost is between a line through all measurements and the mean of its own width. The more often a width
-    was measured, the more its mean counts. The line judges widths that are not tried by those that are, so a
-    few slow forwards of one width do not rule it out for good.
+    was measured, the more its mean counts. The line estimates untried widths from tried ones, so a few slow
+    forwards of one width do not rule it out for good.
 
     Args:
         seconds: {width: seconds} to begin with. Without it a forward of q tokens costs 1 + 0.02 (q - 1).

@@ -1,4 +1,4 @@
-"""What to speculate with: drafters and limits, and the stores that outlive one call.
+"""The options of speculation: drafters and limits, and the stores that outlive one call.
 
 Enters: `speculate=` of `sg.generate`. Leaves: a `Speculation`. Cost: nothing; "auto" keeps one a model.
 """

@@ -39,7 +39,7 @@ class Scores(Protocol):
         ...
 
     def some(self, place: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Logits of some ids, up to a constant of the place."""
+        """Logits of some ids. All logits of one place may be off by one constant."""
         ...
 
     def best(self, place: int) -> int:

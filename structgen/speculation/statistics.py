@@ -1,4 +1,4 @@
-"""What a run of speculative decoding did: counts and seconds, by part and by drafter.
+"""The statistics of a run of speculative decoding: counts and seconds, by part and by drafter.
 
 Enters: increments. Leaves: numbers to print. Cost: additions.
 """

@@ -112,8 +112,7 @@ class DraftTree:
     ) -> None:
         """Adds a chain below the root, or a tree if `parents` are given (-1: the root).
 
-        Nodes that exist are shared. Nodes deeper than `depth` are left out. They are missing in `probes`,
-        too.
+        Nodes that exist are shared. Nodes deeper than `depth` are left out. `probes` lacks them, too.
         """
         nodes: list[int] = []
         kept: list[int] = []
@@ -148,7 +147,7 @@ class Built:
 class TreeWalk:
     """Moves the text's own matcher from node to node.
 
-    Whoever uses it asks only for paths that the matcher accepts. The end of `with` moves it back.
+    The caller asks only for paths that the matcher accepts. The end of `with` moves it back.
     """
 
     def __init__(self, matcher: Matcher | None) -> None:

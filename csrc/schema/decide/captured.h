@@ -67,7 +67,7 @@ class Captured {
   CapturedId join(CapturedId a, CapturedId b);
   bool contains(CapturedId set, const std::string& value) const;
   uint32_t size(CapturedId set) const;
-  // True if some object or array of the set has the part, whatever its value.
+  // True if some object or array of the set has the part, with any value.
   bool has(CapturedId set, std::string_view part) const;
   // The names of the members of all objects, and the first items of all arrays.
   std::vector<std::string> keys(CapturedId set) const;
@@ -75,8 +75,8 @@ class Captured {
   // The values of the set that have this part, each without it.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // The values of the part that give a value of the set together with each of `rests`. If there are no rests,
-  // all values that the part has in the set.
+  // The values of the part that give a value of the set together with each of `rests`. Without rests: all
+  // values that the part has in the set.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
   // member(): the formula of exactly these values. The other one: the formula of all other values.

@@ -1,6 +1,6 @@
 // The solver's questions about one kind: whether a string, number, array or object satisfies a formula,
-// and what the next item of an array may be. Objects are decided in object.cc, items that must differ
-// in unique.cc; solve.cc knows neither of them.
+// and what the next item of an array may be. object.cc decides objects and unique.cc items that must differ;
+// solve.cc depends on neither.
 //
 // In: a formula restricted to a kind. Out: yes or no, cells of the next item. Cost: remembered. A
 // conjunction of "every item of a range" and "at least n items" is decided range by range, any other

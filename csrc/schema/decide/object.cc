@@ -56,7 +56,7 @@ namespace structgen {
 namespace {
 // search() writes at most so many members one after the other.
 constexpr uint32_t kMaxSearchDepth = 1'000;
-// If there are so many conjuncts or more, they are looked up by name (Parts).
+// From so many conjuncts on, they are looked up by name (Parts).
 constexpr std::size_t kFewParts = 32;
 }  // namespace
 
@@ -217,8 +217,8 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
 
 // Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. To write
 // such a key never does harm, so no other choice needs to be tried. Endless classes always have enough
-// of them; other keys are counted. Returns false if nothing was taken. `dead`: there are too few, and
-// no other key could help.
+// of them; other keys are counted. Returns false if nothing was taken. `dead`: the object has too few
+// members, and no other key could help.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -474,7 +474,7 @@ const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// The derivative of the rest by the name, taken apart.
+// The derivative of the rest by the name, as its parts.
 std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];

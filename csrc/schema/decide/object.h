@@ -38,10 +38,9 @@ struct ObjectState {
   BitsId used;
   // How many keys of each class were written; kept only if some class is limited.
   BitsId taken;
-  // The free keys that were written and whose text is known.
+  // The free keys that were written and whose texts the state has.
   WrittenId written;
-  // True: a free key was written whose text this state does not know (a mask walks blindly,
-  // mask/fill.h).
+  // True: a free key was written, and this state does not have its text (a mask walks blindly, mask/fill.h).
   bool unknown_key = false;
   // The captured values that the object must not equal, each without what was written
   // (schema/decide/captured.h).
@@ -95,7 +94,7 @@ class Objects {
   // Names that were written or passed over.
   const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }
   ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
-  // The functions from here on serve the shortest completion (nearest.cc).
+  // The functions below serve the search for a shortest completion (nearest.cc).
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
   // The least number of members after which the object may close, whatever their order; kFar: not found
   // within the limit of steps.
@@ -108,14 +107,15 @@ class Objects {
   struct Step {
     ValueId value;
     ObjectId next;
-    // True: the text of the value decides what may follow. It is captured and given to read().
+    // True: the parser keeps the value's text, because the text decides what may follow. It is captured and
+    // given to read().
     bool capture = false;
   };
   // The state behind a member whose value was captured; `value` is its canonical text.
   ObjectId read(ObjectId s, std::string_view name, const std::string& value);
   // The values of the name in the captured values that are left out.
   CapturedId values_of(ObjectId s, std::string_view name);
-  // The state where nothing is left out any more: the value captured differs from all others.
+  // The state without left-out values: the captured value differs from all others.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
   // `text` is null if the key is not known. `fresh`: it is not known, but differs from every other key.

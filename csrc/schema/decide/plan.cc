@@ -17,8 +17,8 @@
 //     required  a              a bit, no part of the rest: minProperties counts it like any member
 //     rest      some(any key, anything, 2): derived by each key that is written
 //
-// The order of keys that `properties` give is a chain of names (order_names). Where two maps contradict
-// each other, the names on which they do have no order.
+// The order of keys that `properties` give is a chain of names (order_names). Names whose order differs
+// between two maps have no order.
 //
 // Invariants.
 // - Names are sorted by text, like their literal table, so a label of the table is an index of the plan.

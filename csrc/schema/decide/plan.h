@@ -43,7 +43,7 @@ constexpr uint64_t kEndless = ~0ull;
 // Keys that are no names of the plan and that none of its regions tells apart: with
 // "patternProperties": {"^x": ...} all free keys that begin with x are one class, all others another.
 struct KeyClass {
-  // The keys with their closing quotes. The names of the plan are not excluded yet.
+  // The keys with their closing quotes. The formula still contains the names of the plan.
   RegexId language;
   // For each pattern (leaf of the plan): whether the keys match it.
   std::vector<bool> in;
@@ -102,7 +102,7 @@ struct Parts {
   std::vector<PartId> wide;
   // For each name the kids with a list of names that contains it.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
-  // Kids that may change when the name is written, sorted.
+  // The kids of the conjunction that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;
 };
 
@@ -119,7 +119,7 @@ class Plans {
   const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
   std::size_t size() const { return plans_.size(); }
 
-  // Must be called before anything is asked of a class.
+  // Call it before any question about a class.
   void find_classes(Plan& plan);
   // The condition of the static part on the values of a class's keys.
   ValueId class_value(Plan& plan, KeyClassId cls);

@@ -259,7 +259,7 @@ TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_
   return out;
 }
 
-// The v of p = "not val(v)". No value if p has another form.
+// The formula v of a p that is "not val(v)". No value if p has another form.
 std::optional<ValueId> Solver::denied_val(TypedId p) const {
   if (formulas_[p].op != Op::kNot) return std::nullopt;
   const Formula& denied = formulas_[formulas_.kids(p)[0]];

@@ -111,9 +111,9 @@ class Solver {
     Judge productive;
     // A cheaper question: false only if the rest cannot be completed. Used by exclusive().
     Judge possible;
-    // Set to true by a caller that needs no more cells.
+    // The caller sets it to true when it needs no more cells.
     const bool* enough = nullptr;
-    // The steps that a trial has left. After them the caller takes another way.
+    // The steps that a trial has left. When they are used up, the caller takes another way.
     uint32_t* trial = nullptr;
     // Cells that are too much to tell are omitted, see attempt(). Not for a search, whose "no" must be
     // exact.
@@ -195,7 +195,7 @@ class Solver {
   uint64_t omitted_ = 0;
 };
 
-// Call it before an answer is remembered that has no alternative. If parts were omitted while the
+// Call it before an answer without alternatives is remembered. If parts were omitted while the
 // answer was made, they may be all alternatives there are, and more work may find them: then the answer
 // is not remembered.
 inline void refuse_starved(bool empty, const Omissions& omissions) {

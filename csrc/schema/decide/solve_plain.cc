@@ -1,4 +1,5 @@
-// Finds formulas that some value plainly satisfies. For them the solver makes no restriction and no plan.
+// Finds formulas that some value plainly satisfies. The solver decides these without a restriction and
+// without a plan.
 //
 // In: a formula of any value. Out: true where a value is seen at once; false means that the solver has
 // to look. Cost: linear in the atoms. Most schemas are a type with at most one condition, or an object

@@ -68,13 +68,13 @@ class Unique {
   // The questions of the same names of Solver.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
-  // The first items of the arrays that p leaves out.
+  // The first items of the arrays that p excludes.
   CapturedId first_items(TypedId p) { return captured_.covered(outside_of(p).set, Captured::kFirstItem, {}); }
   // The cell, but with an item that none of the arrays that are left out has in this place. Such an item
   // need not be captured for their sake.
   ItemCell fresh(const ItemCell& cell);
-  // Every value of a formula, as canonical texts. False: there are `most` or more, or it is too much to
-  // tell.
+  // Every value of a formula, as canonical texts. False: there are at least `most` of them, or counting them
+  // takes too much work.
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
 
  private:

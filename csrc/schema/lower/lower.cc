@@ -201,7 +201,7 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   return formulas_.all_of(parts);
 }
 
-// The number of a map whose names are written in this order. `key` is the node of the map in its
+// Gives a map of names, which are written in this order, its number. `key` is the node of the map in its
 // document.
 MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   if (const auto* known = map_index_.find(key)) return *known;
@@ -477,8 +477,7 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
-  // An array of one item at most has no two equal ones. Without the atom its state need not keep items
-  // apart.
+  // An array of one item at most has no two equal ones. Without the atom a state need not tell items apart.
   if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
     put(formulas_.atom(Op::kUnique));
 }

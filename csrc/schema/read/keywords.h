@@ -2,8 +2,7 @@
 //
 // In: the place of a schema object. Out: a table with one entry for every keyword. Lowering asks for
 // about forty keywords, and an object has about five members, so one pass over the members is cheaper
-// than forty calls of Json::find. Cost: linear in the members. The table lives on the stack of whoever
-// asks.
+// than forty calls of Json::find. Cost: linear in the members. The table lives on the caller's stack.
 //
 // Absent are keywords that the draft does not have (`prefixItems` in draft 7), and in drafts 4 to 7 all
 // keywords beside a `$ref`: `{"$ref": "#/definitions/a", "minimum": 3}` has only the `$ref` there.

@@ -268,8 +268,8 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
       notes_.push_back({visit, key, w ? "not a keyword of this draft" : "unknown keyword"});
       continue;
     }
-    // Beside a hiding `$ref` only schemas are still visited: `definitions` usually stands there, and a
-    // reference may point into any of the others.
+    // Beside a hiding `$ref` only schemas are still visited. `definitions` is the usual one, and a reference
+    // may point into any other.
     if (hidden && w->word != Word::kRef && w->word != Word::kDefs && !holds_schemas(*w)) continue;
     scan_word(visit, *w, key, value, todo);
   }

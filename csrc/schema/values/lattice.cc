@@ -40,7 +40,7 @@ class Scaled {
     return d.negative ? -static_cast<int64_t>(out) : static_cast<int64_t>(out);
   }
 
-  // True if every decimal of p is an integer in units. After this of() has a value for all of them.
+  // True if every decimal of p is an integer in units. Then of() has a value for each of them.
   bool fits(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];

@@ -124,7 +124,7 @@ bool Numbers::counts_digits(TypedId p) {
 // How many digits the numbers of a formula have in all; a number like 1e300 counts with its exponent.
 uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
-  // Counting stops here, because a larger number makes no difference.
+  // Counting stops at this number, because larger numbers change nothing.
   constexpr uint32_t kMany = 4096;
   const Formula f = formulas_[p];
   if (row(f.op).family == Family::kNumber && f.op != Op::kInteger) {

@@ -17,7 +17,7 @@
 //      common multiple is beyond the limits stay apart.
 //   4. Else each condition is a language of its own, and the algebra intersects them.
 //
-// Where a way is beyond its limits the next one is tried. If the last way is, that is an error: of the
+// If a way exceeds its limits, the next way is tried. If the last way is, that is an error: of the
 // divisor (kSchemaTooComplex), or of the search for a text.
 #pragma once
 

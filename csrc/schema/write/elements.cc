@@ -1,7 +1,7 @@
 // Productions of objects whose members are elements; see elements.h.
 //
 // In: states of objects. Out: alternatives. Cost: one alternative per name on offer, or one for all
-// names if there are many. The symbols behind a name are expanded when the name was read.
+// names if there are many. The symbols behind a name are expanded only after the name was read.
 //
 // A text may be written alike as a string and as another value: `3` is the string "3" and the number 3.
 // Nothing is decided about that here: the texts of a value are the texts of all its kinds.

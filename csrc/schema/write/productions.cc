@@ -305,7 +305,7 @@ void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Al
   if (r.kind != kKeys) return expand_rule(id, reading, out, true);
   const ObjectState& s = solver_.objects().state(r.object());
   add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.object()), out);
-  // Behind a comma some member must follow, whether it is useful or not.
+  // Some member must follow a comma, also one that meets no requirement.
   if (out.ends.empty()) expand_keys(r, out);
 }
 

@@ -166,7 +166,7 @@ class JsonProductions : public Productions {
   void refuse_unwritten();
   // The spellings in `body` that contain none of the excluded texts.
   RegexId clean(RegexId body);
-  // The names that also have other spellings.
+  // The names whose escapes give them more than one spelling.
   Bits unclean(const Plan& plan, PlanId id);
   // ---- elements.cc ----
   ValueId arguments(ValueId root, bool keys = true, bool values = true);

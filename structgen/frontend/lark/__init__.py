@@ -11,9 +11,10 @@ In: text. Out: rules and lexemes in a ``_core.GrammarBuilder``. Cost: Lark's loa
 
 Terminals are lexemes: each takes as much text as it can, of equal texts the literal wins over the pattern
 (keywords over names), a higher priority wins over a lower one, and only terminals that may begin at a place
-compete there, as in Lark's contextual lexer. What ``%ignore`` names may stand after every terminal and at the
-start. Rules are a context-free grammar without further conditions, so texts that Lark finds ambiguous or that
-are not LALR(1) are fine. A terminal with a lazy quantifier ends at its first match, as in Python's ``re``.
+compete there, as in Lark's contextual lexer. Ignored text (``%ignore``) may stand after every terminal and at
+the start. Rules are a context-free grammar, and any such grammar will do: Lark's parsers refuse an ambiguous
+one, or one that is not LALR(1). A terminal with a lazy quantifier ends at its first match, as in Python's
+``re``.
 """
 
 from __future__ import annotations

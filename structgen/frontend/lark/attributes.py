@@ -32,7 +32,7 @@ class Attributes:
         self.ends: dict[str, Any] = {}  # by rule: the terminal that ends its texts
 
     def add(self, name: str, head: Extension, end: Any) -> None:
-        """What cannot be kept is refused, whether or not the rule is used.
+        """An attribute that cannot be kept is refused, whether or not the rule is used.
 
         Args:
             end: the terminal that `stop` names.

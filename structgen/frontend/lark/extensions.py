@@ -41,7 +41,7 @@ class Extensions:
         return any((op := self.operator(k)) is not None and op.kind in ("both", "negate") for k in kids)
 
     def given(self, tree: Any) -> tuple[Extension | None, Any]:
-        """What is said about a rule, taken out of its tree, and the terminal that ends the rule's texts."""
+        """A rule's attributes, taken out of its tree, and the terminal that ends the rule's texts."""
         for alternative in _alternatives(tree):
             kids = alternative.children
             found = self.operator(kids[0]) if kids else None

@@ -6,6 +6,7 @@ Cost: that of Lark's LALR parser, most of what a Lark grammar costs before the c
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -22,50 +23,62 @@ class _NotFound(Exception):
     """The path of a grammar that is not found."""
 
 
-def load(scanned: Scanned, paths: Sequence[str]) -> Any:
-    """Lark's Grammar: definitions as trees. Lark's errors become ours, at their place in the text."""
-    try:
-        from lark.exceptions import GrammarError as LarkGrammarError
-        from lark.exceptions import UnexpectedInput
-        from lark.load_grammar import GrammarBuilder, stdlib_loader
-    except ImportError as error:
-        raise missing(error, "Lark grammars") from None
+class _Imports:
+    """Reads the grammars that a text imports: a loader for Lark's `import_paths`.
 
-    entered: set[str] = set()  # directories of files that were imported
-    reading = [scanned]  # texts, the last of which Lark is parsing
+    A grammar may be a stranger's: nothing is opened but what lies in the given directories, beside a file
+    found there, or in Lark itself; the working directory neither.
 
-    def imported(base: Any, path: str) -> Any:
-        """A grammar of another file: in the given directories, beside one found there, or one of Lark's own.
+    Attributes:
+        reading: texts, the last of which Lark is parsing.
+    """
 
-        A grammar may be a stranger's: nothing else is opened, the working directory neither.
-        """
-        for directory in [*([base] if base in entered else []), *paths]:
+    def __init__(self, scanned: Scanned, paths: Sequence[str]) -> None:
+        self.reading: list[Scanned] = [scanned]
+        self._paths = paths
+        self._entered: set[str] = set()  # directories of files that were imported
+
+    def __call__(self, base: Any, path: str) -> Any:
+        from lark.load_grammar import stdlib_loader
+
+        for directory in [*([base] if base in self._entered else []), *self._paths]:
             found = os.path.join(directory, path)
             try:
                 with open(found, encoding="utf-8") as file:
                     text = file.read()
             except OSError:
                 continue
-            child = scan(text, scanned, found)
+            child = scan(text, self.reading[0], found)
             if child.options:
                 what = f"options stand in the grammar that imports: {', '.join(child.options)}"
                 raise GrammarError(f"{found}: {what}")
-            entered.add(os.path.split(found)[0])
-            reading.append(child)
+            self._entered.add(os.path.split(found)[0])
+            self.reading.append(child)
             return found, child.text
         try:
             return stdlib_loader(base, path)
         except OSError:
             raise _NotFound(path) from None
 
-    class Loader(GrammarBuilder):
-        """Lark's, with errors that name their place. Imported files have loaders of Lark's own."""
 
-        at: str | None = None  # the name whose definition, import or parameter is being read
+@functools.cache
+def _loader() -> Any:
+    """The class of loaders: Lark's, with errors that name their place.
+
+    Imported files have loaders of Lark's own.
+    """
+    from lark.load_grammar import GrammarBuilder
+
+    class Loader(GrammarBuilder):
+        def __init__(self, scanned: Scanned, imports: _Imports) -> None:
+            super().__init__(import_paths=[imports])
+            self.scanned = scanned
+            self.at: str | None = None  # the name whose definition, import or parameter is being read
 
         def _define(self, name: str, is_term: bool, *given: Any, override: bool = False) -> None:
             if name in self._definitions and not override:
-                scanned.fail(f"'{name}' is defined twice", where(scanned.original, name, definition=2))
+                at = where(self.scanned.original, name, definition=2)
+                self.scanned.fail(f"'{name}' is defined twice", at)
             self.at = name
             super()._define(name, is_term, *given, override=override)  # type: ignore[no-untyped-call]
             self.at = None
@@ -81,32 +94,37 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
             self.at = None
 
         def validate(self) -> None:
-            _check_names(self, scanned)
+            _check_names(self, self.scanned)
             self.at = next(_unsafe_parameters(self._definitions), None)
             super().validate()
             self.at = None
 
-    loader = Loader(import_paths=[imported])
+    return Loader
+
+
+def load(scanned: Scanned, paths: Sequence[str]) -> Any:
+    """Lark's Grammar: definitions as trees. Lark's errors become ours, at their place in the text."""
+    try:
+        from lark.exceptions import GrammarError as LarkGrammarError
+        from lark.exceptions import UnexpectedInput
+    except ImportError as error:
+        raise missing(error, "Lark grammars") from None
+
+    imports = _Imports(scanned, paths)
+    loader = _loader()(scanned, imports)
     try:
         loader.load_grammar(scanned.text, "")
         return loader.build()
     except UnexpectedInput as error:
-        _unexpected(error, "", reading[-1])
+        _unexpected(error, "", imports.reading[-1])
     except (LarkGrammarError, AssertionError, TypeError) as error:
+        message = str(error) if isinstance(error, LarkGrammarError) else ""
         causes = _causes(error)
         if met := [cause for cause in causes if isinstance(cause, UnexpectedInput)]:
-            _unexpected(met[-1], str(error) if isinstance(error, LarkGrammarError) else "", reading[-1])
+            _unexpected(met[-1], message, imports.reading[-1])
         if isinstance(error, TypeError):
             raise
-        if causes and isinstance(causes[0], KeyError):
-            _undefined(str(causes[0].args[0]), loader, scanned)
-        _check_names(loader, scanned)
-        _check_terminals(loader, scanned)
-        head = PLACEHOLDER.sub("...", str(error).strip()).split("\n")[0]
-        head = head[:1].lower() + head[1:] or "Lark cannot read this grammar"
-        if loader.at is None:
-            raise GrammarError(head, text=scanned.original) from None
-        scanned.fail(head, where(scanned.original, loader.at))
+        _refused(str(error), causes, loader, scanned)
     except _NotFound as error:
         name = ".".join(Path(str(error)).with_suffix("").parts)
         hint = "; name its directory in `import_paths` (else only the grammars of Lark itself are found)"
@@ -118,8 +136,21 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
         raise GrammarError("the grammar nests too deeply") from None
 
 
+def _refused(message: str, causes: list[BaseException], loader: Any, scanned: Scanned) -> NoReturn:
+    """A grammar that Lark read and refuses: names what is at fault if it can be told, else Lark's words."""
+    if causes and isinstance(causes[0], KeyError):
+        _undefined(str(causes[0].args[0]), loader, scanned)
+    _check_names(loader, scanned)
+    _check_terminals(loader, scanned)
+    head = PLACEHOLDER.sub("...", message.strip()).split("\n")[0]
+    head = head[:1].lower() + head[1:] or "Lark cannot read this grammar"
+    if loader.at is None:
+        raise GrammarError(head, text=scanned.original) from None
+    scanned.fail(head, where(scanned.original, loader.at))
+
+
 def _causes(error: BaseException) -> list[BaseException]:
-    """What the loader met before it made a message of it, the last first.
+    """The errors that led to this one, the last first. The loader makes a message of them.
 
     Where it compares a text with its examples of mistakes, that can fail in turn: Lark 1.3 raises a
     TypeError in a log message. The first thing that it met is what counts.
@@ -182,7 +213,7 @@ def _unsafe_parameters(known: dict[str, Any]) -> Iterator[str]:
 
 
 def _check_terminals(loader: Any, scanned: Scanned) -> None:
-    """What terminals cannot be made of."""
+    """Fails if a terminal is declared alone, contains a rule, or contains itself."""
     from lark.grammar import NonTerminal
 
     text = scanned.original

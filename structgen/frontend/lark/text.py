@@ -44,6 +44,7 @@ from __future__ import annotations
 import bisect
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -176,143 +177,193 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
     if _OPEN in text or _CLOSE in text:
         at = min(i for i in (text.find(_OPEN), text.find(_CLOSE)) if i >= 0)
         source.fail("the private characters U+E000 and U+E001 cannot be used; write \\ue000", text, at)
-    out: list[str] = []
-    size = at = depth = 0
-
-    def put(piece: str, where: int) -> None:
-        nonlocal size
-        found._starts.append(size)
-        found._places.append(where)
-        out.append(piece)
-        size += len(piece)
-
-    def extend(kind: str, value: Any, where: int) -> None:
-        put(f' "{_OPEN}{len(found.extensions)}{_CLOSE}" ', where)
-        found.extensions.append(Extension(kind, value, where, found))
-
-    def plain(begin: int, end: int) -> None:
-        """Puts a stretch of the text as it is."""
-        nonlocal depth
-        for bracket in _BRACKETS.finditer(text, begin, end):
-            depth = depth + 1 if bracket[0] in "([{" else max(0, depth - 1)
-            if depth > _NESTING:
-                source.fail(f"brackets nest deeper than {_NESTING} levels", text, bracket.start())
-        put(text[begin:end], begin)
-
-    line = True
-    blank = False  # only blanks since the last line break that was put
-    while at < len(text):
-        if line:
-            line = False
-            head = _HEAD.match(text, at)
-            if head is not None and (head["open"] or head["parameter"]):
-                colon = _COLON.match(text, head.end())
-                read: tuple[Values, int] | None = None if colon is None else ({}, colon.end())
-                if head["open"]:
-                    read = _attributes(found, head)
-                if read is not None:
-                    attributes, at_end = read
-                    name = found.name(head["name"])
-                    if name in found.heads:
-                        found.fail(f"'{head['name']}' is defined twice", head.start("name"))
-                    found.heads.add(name)
-                    put(text[at : head.start("name")] + name + (head["priority"] or "") + ":", at)
-                    given = Given(head["name"], attributes, head["parameter"] is not None)
-                    extend("rule", given, head.start("name"))
-                    for end in ("stop", "suffix"):  # Lark drops terminals without a use
-                        if attributes.get(end, ("",))[0] == "terminal":
-                            put(f" {found.name(attributes[end][1])} ", attributes[end][2])
-                    at, blank = at_end, False
-                    continue
-        match = _PART.search(text, at)
-        if match is None:
-            plain(at, len(text))
-            break
-        if match.start() > at:
-            plain(at, match.start())
-            blank = blank and not text[at : match.start()].strip()
-        blank = blank and match.lastgroup in ("comment", "line")
-        at, kind = match.end(), match.lastgroup
-        start = match.start()
-        piece = match[0]
-        if kind == "string" and piece.startswith('""'):
-            extend("empty", None, start)  # Lark refuses an empty literal
-        elif kind in ("string", "regexp"):
-            put(piece, start)
-        elif kind == "line":
-            # Of several empty lines one is put: Lark's lexer takes quadratic time for them.
-            if not blank:
-                put(piece, start)
-            line = blank = True
-        elif kind == "comment":
-            pass
-        elif kind == "percent":
-            at = _percent(found, piece[1:], start, at, extend)
-        elif kind == "reference":
-            extend("reference", piece[1:], start)
-        elif kind == "hyphen":
-            put(found.name(piece), start)
-        elif kind == "call":
-            name = found.name(piece[:-2])
-            value, at = parametric.value(text, at)
-            put(f" ({name}", start)
-            extend("call", value, start)
-            put(") ", start)
-        elif kind == "condition":
-            test, at = parametric.condition(text, at)
-            extend("condition", test, start)
-        elif kind == "count":
-            low, comma, high = piece[1:-1].partition(",")
-            least, most = low.strip(), high.strip()
-            if not least and not most:
-                source.fail("expected {m}, {m,} or {m,n}", text, start)
-            if max(len(least), len(most)) > 10 or max(int(least or 0), int(most or 0)) > source.MOST:
-                source.fail(source.TOO_MANY, text, start)
-            bounds = int(least or 0), int(most) if most else (-1 if comma else int(least))
-            if 0 <= bounds[1] < bounds[0]:
-                source.fail(f"{piece} asks for at least {least} and at most {most}", text, start)
-            extend("count", bounds, start)
-        elif kind == "ids":
-            extend("ids", piece[2:-2], start)
-        else:
-            extend(str(kind), piece, start)
-    found.text = "".join(out)
+    found.text = _Scanner(found).run()
     return found
 
 
-def _percent(found: Scanned, kind: str, start: int, at: int, extend: Any) -> int:
-    text = found.original
-    while at < len(text) and text[at].isspace():
-        at += 1
-    if text[at : at + 1] not in ("{", "[", "t", "f"):
-        source.fail(f"%{kind} is followed by {{...}}", text, start)
-    if kind == "lark":
-        end = closing(text, at)
-        extend("lark", text[at + 1 : end], at + 1)
-        return end + 1
-    try:
-        value, end = json.JSONDecoder().raw_decode(text, at)
-    except json.JSONDecodeError as error:
-        source.fail(f"%{kind} is not JSON: {error.msg}", text, error.pos)
-    except RecursionError:
-        source.fail(f"%{kind} nests too deeply", text, start)
-    if kind == "json":
-        value = text[at:end]  # unparsed, because the core reads numbers as text
-    if kind not in _OPTIONS:
-        extend(kind, value, start)
-        return end
-    if not isinstance(value, dict):
-        source.fail(f"%{kind} is followed by {{...}}", text, start)
-    for name, given in value.items():
-        known = _OPTIONS[kind].get(name)
-        if known is None:
-            hint = source.meant(name, _OPTIONS[kind])
-            source.fail(f"'{name}' is no option of %{kind} that is known{hint}", text, start)
-        if not any(given is k or (isinstance(k, str) and given == k) for k in known):
-            kept = " or ".join(json.dumps(k) for k in known)
-            source.fail(f"'{name}' is {kept} here, not {json.dumps(given)[:40]}", text, start)
-        found.options[name] = given
-    return end
+class _Scanner:
+    """One pass over a text, which puts pieces of it and extensions into what Lark gets.
+
+    Attributes:
+        at: the place in the text. size: of what was put. depth: of brackets.
+        line: whether a line begins here. blank: whether only blanks came since the last line break that was
+            put.
+    """
+
+    def __init__(self, found: Scanned) -> None:
+        self.found = found
+        self.text: str = found.original
+        self.out: list[str] = []
+        self.size = self.at = self.depth = 0
+        self.line, self.blank = True, False
+
+    def run(self) -> str:
+        while self.at < len(self.text):
+            if self.line:
+                self.line = False
+                if self.head():
+                    continue
+            part = _PART.search(self.text, self.at)
+            self.plain(len(self.text) if part is None else part.start())
+            if part is not None:
+                self.at = part.end()
+                self.blank = self.blank and part.lastgroup in ("comment", "line")
+                _READ.get(str(part.lastgroup), _Scanner.extension)(self, part)
+        return "".join(self.out)
+
+    def put(self, piece: str, where: int) -> None:
+        self.found._starts.append(self.size)
+        self.found._places.append(where)
+        self.out.append(piece)
+        self.size += len(piece)
+
+    def extend(self, kind: str, value: Any, where: int) -> None:
+        self.put(f' "{_OPEN}{len(self.found.extensions)}{_CLOSE}" ', where)
+        self.found.extensions.append(Extension(kind, value, where, self.found))
+
+    def fail(self, message: str, at: int) -> NoReturn:
+        source.fail(message, self.text, at)
+
+    def plain(self, end: int) -> None:
+        """Puts the text up to a place as it is."""
+        begin, self.at = self.at, end
+        if begin == end:
+            return
+        for bracket in _BRACKETS.finditer(self.text, begin, end):
+            self.depth = self.depth + 1 if bracket[0] in "([{" else max(0, self.depth - 1)
+            if self.depth > _NESTING:
+                self.fail(f"brackets nest deeper than {_NESTING} levels", bracket.start())
+        self.put(self.text[begin:end], begin)
+        self.blank = self.blank and not self.text[begin:end].strip()
+
+    def head(self) -> bool:
+        """Reads a rule's name with its attributes or its parameter. False: none begins here."""
+        head, found = _HEAD.match(self.text, self.at), self.found
+        if head is None or not (head["open"] or head["parameter"]):
+            return False
+        colon = _COLON.match(self.text, head.end())
+        read: tuple[Values, int] | None = None if colon is None else ({}, colon.end())
+        if head["open"]:
+            read = _attributes(found, head)
+        if read is None:
+            return False
+        attributes, end = read
+        name, at = found.name(head["name"]), head.start("name")
+        if name in found.heads:
+            found.fail(f"'{head['name']}' is defined twice", at)
+        found.heads.add(name)
+        self.put(self.text[self.at : at] + name + (head["priority"] or "") + ":", self.at)
+        self.extend("rule", Given(head["name"], attributes, head["parameter"] is not None), at)
+        for key in ("stop", "suffix"):  # Lark drops terminals without a use
+            if attributes.get(key, ("",))[0] == "terminal":
+                self.put(f" {found.name(attributes[key][1])} ", attributes[key][2])
+        self.at, self.blank = end, False
+        return True
+
+    # ---- the parts of `_PART` ----
+
+    def extension(self, part: re.Match[str]) -> None:
+        """Of a kind whose value is its text."""
+        self.extend(str(part.lastgroup), part[0], part.start())
+
+    def same(self, part: re.Match[str]) -> None:
+        """A part that Lark reads as it is. Lark refuses an empty literal."""
+        if part[0].startswith('""'):
+            self.extend("empty", None, part.start())
+        else:
+            self.put(part[0], part.start())
+
+    def comment(self, part: re.Match[str]) -> None:
+        """Nothing of it is put."""
+
+    def newline(self, part: re.Match[str]) -> None:
+        """Of several empty lines one is put: Lark's lexer takes quadratic time for them."""
+        if not self.blank:
+            self.put(part[0], part.start())
+        self.line = self.blank = True
+
+    def reference(self, part: re.Match[str]) -> None:
+        self.extend("reference", part[0][1:], part.start())
+
+    def hyphen(self, part: re.Match[str]) -> None:
+        self.put(self.found.name(part[0]), part.start())
+
+    def ids(self, part: re.Match[str]) -> None:
+        self.extend("ids", part[0][2:-2], part.start())
+
+    def call(self, part: re.Match[str]) -> None:
+        value, self.at = parametric.value(self.text, self.at)
+        self.put(f" ({self.found.name(part[0][:-2])}", part.start())
+        self.extend("call", value, part.start())
+        self.put(") ", part.start())
+
+    def condition(self, part: re.Match[str]) -> None:
+        test, self.at = parametric.condition(self.text, self.at)
+        self.extend("condition", test, part.start())
+
+    def count(self, part: re.Match[str]) -> None:
+        low, comma, high = part[0][1:-1].partition(",")
+        least, most = low.strip(), high.strip()
+        if not least and not most:
+            self.fail("expected {m}, {m,} or {m,n}", part.start())
+        if max(len(least), len(most)) > 10 or max(int(least or 0), int(most or 0)) > source.MOST:
+            self.fail(source.TOO_MANY, part.start())
+        bounds = int(least or 0), int(most) if most else (-1 if comma else int(least))
+        if 0 <= bounds[1] < bounds[0]:
+            self.fail(f"{part[0]} asks for at least {least} and at most {most}", part.start())
+        self.extend("count", bounds, part.start())
+
+    def percent(self, part: re.Match[str]) -> None:
+        kind, text, start = part[0][1:], self.text, part.start()
+        while self.at < len(text) and text[self.at].isspace():
+            self.at += 1
+        at = self.at
+        if text[at : at + 1] not in ("{", "[", "t", "f"):
+            self.fail(f"%{kind} is followed by {{...}}", start)
+        if kind == "lark":
+            end = closing(text, at)
+            self.extend("lark", text[at + 1 : end], at + 1)
+            self.at = end + 1
+            return
+        try:
+            value, self.at = json.JSONDecoder().raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            self.fail(f"%{kind} is not JSON: {error.msg}", error.pos)
+        except RecursionError:
+            self.fail(f"%{kind} nests too deeply", start)
+        if kind in _OPTIONS:
+            self.options(kind, value, start)
+        else:  # a schema goes on unparsed, because the core reads numbers as text
+            self.extend(kind, text[at : self.at] if kind == "json" else value, start)
+
+    def options(self, kind: str, value: Any, start: int) -> None:
+        """The options of a grammar. Only known ones with known values are taken."""
+        if not isinstance(value, dict):
+            self.fail(f"%{kind} is followed by {{...}}", start)
+        for name, given in value.items():
+            known = _OPTIONS[kind].get(name)
+            if known is None:
+                hint = source.meant(name, _OPTIONS[kind])
+                self.fail(f"'{name}' is no option of %{kind} that is known{hint}", start)
+            if not any(given is k or (isinstance(k, str) and given == k) for k in known):
+                kept = " or ".join(json.dumps(k) for k in known)
+                self.fail(f"'{name}' is {kept} here, not {json.dumps(given)[:40]}", start)
+            self.found.options[name] = given
+
+
+_READ: dict[str, Callable[[_Scanner, re.Match[str]], None]] = {
+    "comment": _Scanner.comment,
+    "string": _Scanner.same,
+    "regexp": _Scanner.same,
+    "percent": _Scanner.percent,
+    "condition": _Scanner.condition,
+    "ids": _Scanner.ids,
+    "count": _Scanner.count,
+    "reference": _Scanner.reference,
+    "call": _Scanner.call,
+    "hyphen": _Scanner.hyphen,
+    "line": _Scanner.newline,
+}
 
 
 def closing(text: str, at: int) -> int:

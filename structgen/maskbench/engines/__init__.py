@@ -63,7 +63,8 @@ def check(name: str) -> None:
 
 
 def adapter(name: str) -> Any:
-    """What makes the engine: a class, or one's own function. Missing: its package is not installed."""
+    """The function that makes the engine: a class of this folder, or the caller's own function. Missing: its
+    package is not installed."""
     check(name)
     if ":" in name:
         return named(name)

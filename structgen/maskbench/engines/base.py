@@ -1,4 +1,4 @@
-"""What a benchmark needs of an engine: compile a schema, start a sequence, fill a mask, accept a token.
+"""The protocol of an engine in a benchmark: compile a schema, start a sequence, fill a mask, accept a token.
 
 Where an engine can use it, a mask is filled for a number of tokens that are left.
 
@@ -58,7 +58,8 @@ class Grammar(Protocol):
 
     @property
     def unenforced(self) -> tuple[str, ...]:
-        """Parts of the schema that the engine says it does not enforce; empty where it says nothing."""
+        """The parts of the schema that the engine does not enforce, as it says itself; empty if it says
+        nothing."""
         ...
 
     def sequence(self) -> Sequence:

@@ -50,6 +50,7 @@ from ..._array_file import DAMAGED, load_arrays, save_arrays, vocabulary_digest
 from ..._fork import hold_over_forks
 from ...errors import StructgenError
 from ..base import Cursor, Here, Quiet, Start, Step
+from .suffix_automaton import SuffixAutomaton, SuffixCursor, Suffixes
 
 if TYPE_CHECKING:
     from ...vocabulary import Vocabulary
@@ -61,7 +62,7 @@ _LIMIT = 1 << 22  # tokens: a minute to build
 Ints = npt.NDArray[np.int32]
 
 
-class Corpus:
+class Corpus(Suffixes):
     """All substrings of some texts. Make one with `build` or `load`; state 0 is the empty string.
 
     Attributes:
@@ -78,7 +79,9 @@ class Corpus:
         # Views whose items are Python's ints: numpy's own take five times as long to read one by one.
         names = ("start", "token", "target", "link", "length", "count")
         views = (memoryview(cast(Any, arrays[name])) for name in names)
-        self._start, self._token, self._target, self._link, self._length, self._count = views
+        self._start, self._token, self._target, link, length, self._count = views
+        self.link: Sequence[int] = link
+        self.length: Sequence[int] = length
 
     @staticmethod
     def build(
@@ -96,7 +99,7 @@ class Corpus:
         builder = _Builder()
         for text in texts:
             ids = vocabulary.encode(text) if isinstance(text, (str, bytes)) else text
-            if builder.tokens + len(ids) > tokens:
+            if len(builder.text) + len(ids) > tokens:
                 raise StructgenError(
                     f"the corpus has more than {tokens:,} tokens: take a part of it, or raise the limit"
                 )
@@ -135,21 +138,9 @@ class Corpus:
             raise StructgenError("the corpus was built with another vocabulary: build it with this model's")
 
     def after(self, state: int, token: int) -> int:
-        """The state after one more token; -1 if the corpus has no such string."""
         first, stop = self._start[state], self._start[state + 1]
         at = bisect_left(self._token, token, first, stop)
         return self._target[at] if at < stop and self._token[at] == token else -1
-
-    def read(self, state: int, length: int, token: int) -> tuple[int, int]:
-        """The longest suffix that occurs after one more token: its state and its length in tokens."""
-        while True:
-            found = self.after(state, token)
-            if found >= 0:
-                return found, length + 1
-            if state == 0:
-                return 0, 0
-            state = self._link[state]
-            length = self._length[state]
 
     def count(self, state: int) -> int:
         """How often the strings of a state occur."""
@@ -233,25 +224,12 @@ class _Session(Quiet):
         return _Cursor(self._corpus, self._least, self._state, self._length)
 
 
-class _Cursor:
-    __slots__ = ("_corpus", "_least", "_length", "_state")
-
-    def __init__(self, corpus: Corpus, least: int, state: int, length: int) -> None:
-        self._corpus = corpus
-        self._least = least
-        self._state = state
-        self._length = length
+class _Cursor(SuffixCursor[Corpus]):
+    __slots__ = ()
 
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        corpus, state = self._corpus, self._state
-        total = (corpus.count(state) + 0.5) * (self._length + 1.0) / self._length
-        return [(token, count / total) for token, count in corpus.follows(state)]
-
-    def step(self, token: int) -> _Cursor | None:
-        state, length = self._corpus.read(self._state, self._length, token)
-        if length < self._least:
-            return None
-        return _Cursor(self._corpus, self._least, state, length)
+        total = (self.automaton.count(self.state) + 0.5) * (self.length + 1.0) / self.length
+        return [(token, count / total) for token, count in self.automaton.follows(self.state)]
 
 
 def is_corpus_file(path: str | os.PathLike[str]) -> bool:
@@ -295,84 +273,35 @@ def texts_of(path: str | os.PathLike[str]) -> list[str]:
     return texts
 
 
-class _Builder:
-    """The automaton while it grows. Most states have one transition, so only others have a dictionary."""
+class _Builder(SuffixAutomaton):
+    """The automaton while it grows. `ends`: how many prefixes of texts end in each state."""
 
     def __init__(self) -> None:
-        self.tokens = 0
-        self._link = array("i", [-1])
-        self._length = array("i", [0])
-        self._ends = array("i", [0])  # how many prefixes of texts end in the state
-        self._token = array("i", [-1])  # the token of the first transition
-        self._target = array("i", [-1])
-        self._more: dict[int, dict[int, int]] = {}
+        super().__init__()
+        self.ends = array("i", [0])
 
     def add(self, text: Sequence[int]) -> None:
         last = 0
         for token in text:
-            last = self._extend(last, token)
-            self._ends[last] += 1
-        self.tokens += len(text)
-
-    def _next(self, state: int, token: int) -> int:
-        if self._token[state] == token:
-            return self._target[state]
-        more = self._more.get(state)
-        return -1 if more is None else more.get(token, -1)
-
-    def _put(self, state: int, token: int, target: int) -> None:
-        if self._token[state] in (-1, token):
-            self._token[state], self._target[state] = token, target
-        else:
-            self._more.setdefault(state, {})[token] = target
+            last = self.extend(last, token)
+            self.ends[last] += 1
 
     def _new(self, length: int, like: int = -1) -> int:
-        state = len(self._link)
-        self._length.append(length)
-        self._ends.append(0)
-        self._link.append(0 if like < 0 else self._link[like])
-        self._token.append(-1 if like < 0 else self._token[like])
-        self._target.append(-1 if like < 0 else self._target[like])
-        if like in self._more:
-            self._more[state] = dict(self._more[like])
-        return state
-
-    def _extend(self, last: int, token: int) -> int:
-        """The state of the text of `last` with one more token."""
-        found = self._next(last, token)
-        if found >= 0:  # the string occurs in an earlier text
-            return found if self._length[found] == self._length[last] + 1 else self._split(last, token, found)
-        new = self._new(self._length[last] + 1)
-        at = last
-        while at >= 0 and (found := self._next(at, token)) < 0:
-            self._put(at, token, new)
-            at = self._link[at]
-        if at >= 0:
-            fits = self._length[found] == self._length[at] + 1
-            self._link[new] = found if fits else self._split(at, token, found)
-        return new
-
-    def _split(self, at: int, token: int, state: int) -> int:
-        """Gives the shorter strings of a state a state of their own, and returns it."""
-        clone = self._new(self._length[at] + 1, state)
-        self._link[state] = clone
-        while at >= 0 and self._next(at, token) == state:
-            self._put(at, token, clone)
-            at = self._link[at]
-        return clone
+        self.ends.append(0)
+        return super()._new(length, like)
 
     def arrays(self) -> dict[str, Ints]:
-        link, length = (np.array(a, np.int32) for a in (self._link, self._length))
-        count = np.array(self._ends, np.int64)
+        link, length = (np.array(a, np.int32) for a in (self.link, self.length))
+        count = np.array(self.ends, np.int64)
         for state in np.argsort(-length, kind="stable").tolist():
             if state:
-                count[self._link[state]] += count[state]
-        one = np.flatnonzero(np.array(self._token, np.int32) >= 0)
-        more = [(state, t, v) for state, row in self._more.items() for t, v in row.items()]
+                count[self.link[state]] += count[state]
+        one = np.flatnonzero(np.array(self.token, np.int32) >= 0)
+        more = [(state, t, v) for state, row in self.more.items() for t, v in row.items()]
         rest = np.array(more, np.int64).reshape(-1, 3)
         source = np.concatenate([one, rest[:, 0]])
-        token = np.concatenate([np.array(self._token, np.int64)[one], rest[:, 1]])
-        target = np.concatenate([np.array(self._target, np.int64)[one], rest[:, 2]])
+        token = np.concatenate([np.array(self.token, np.int64)[one], rest[:, 1]])
+        target = np.concatenate([np.array(self.target, np.int64)[one], rest[:, 2]])
         order = np.lexsort((token, source))
         start = np.searchsorted(source[order], np.arange(len(link) + 1))
         return {

@@ -6,8 +6,8 @@ is as much cheaper as rows are left out. Where the vocabulary is small the copy 
 
 Goel et al. 2025 (VocabTrim), Zhao et al. 2025 (FR-Spec): a draft model's head is much of its time where the
 vocabulary is large, and a few thousand tokens are most of any text. The law: q is the draft model's law over
-the kept tokens, normalised, and 0 elsewhere. Rare tokens are never drafted and are drawn from the residual
-(p - q)+, so no rule loses anything; a kept set may be any set, and may change between texts.
+the kept tokens, normalised, and 0 elsewhere. Rare tokens are never drafted. They are drawn from the residual
+(p - q)+, so every rule keeps its law. A kept set may be any set, and may change between texts.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ and the set with the largest quotient over n drafts next. a begins as agreement 
 follows the drafts that were accepted; c is measured on the same text. How many drafts are made is the
 engine's choice.
 
-The law: none of its own. Whatever is drafted, the rule of the run makes the text the target's. DEL and SWIFT
+The law: none of its own. The rule of the run makes the text the target's, whatever is drafted. DEL and SWIFT
 draft from the target's own keys and values; here each set of layers keeps its own, so reading the text costs
 again.
 """
@@ -183,7 +183,7 @@ class LayerChoice:
         return changed
 
     def _neighbour(self) -> tuple[int, ...] | None:
-        """The layers of now with one more or one less, at random; never without any."""
+        """The present layers with one more or one less, at random; at least one is left."""
         skipped = set(self.layers.skipped) ^ {int(self._random.integers(1, self.count))}
         return tuple(sorted(skipped)) if 0 < len(skipped) < self.count else None
 
@@ -197,7 +197,7 @@ class LayerChoice:
         layers.measured(float((own == said).float().mean()), min(1.0, spent / max(seconds, 1e-9)))
 
     def _target(self, text: list[int]) -> tuple[Any, dict[tuple[int, ...], float], float]:
-        """What the target finds most probable at each place, how often each exit agrees, and its seconds."""
+        """The target's most probable token at each place, how often each exit agrees, and its seconds."""
         said, seconds, states = self._said(self.lm, text)
         model = self.lm.model
         norm, head = getattr(model.base_model, "norm", None), model.get_output_embeddings()

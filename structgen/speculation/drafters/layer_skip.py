@@ -1,6 +1,7 @@
 """The target itself with layers left out, as a draft model (self-speculation, SWIFT).
 
-Enters: a loaded model of transformers. Leaves: a model that shares its weights and has fewer layers.
+Enters: a loaded model of transformers. Leaves: a model with fewer layers that shares the weights of the first
+one.
 Cost: nothing for the weights; a forward a node, as much cheaper as layers are skipped.
 
 Xia et al. 2024 (SWIFT), Zhang et al. 2024 (Draft & Verify). Which layers can go is found by trial: those of

@@ -20,7 +20,8 @@ from ..base import Here, Likely, Quiet, Start, Step
 
 
 class Store(Protocol):
-    """What follows the last `longest` tokens of a text or fewer, shared by all texts."""
+    """A store, shared by all texts, of the tokens that follow the last `longest` tokens of a text or
+    fewer."""
 
     longest: int
 

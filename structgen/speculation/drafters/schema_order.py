@@ -1,4 +1,5 @@
-"""What a JSON Schema makes likely though it forces nothing: declared names in order, openings, literals.
+"""Drafts the text that a JSON Schema makes likely and does not force: declared names in order, openings,
+literals.
 
 Enters: the schema and the bytes of the answer. Leaves: pieces of JSON that probably come next, in tokens.
 Cost: a few operations a byte, and an encoding by the tokenizer for each new piece, remembered.
@@ -23,7 +24,7 @@ A piece becomes tokens by the tokenizer; a cursor offers its first token, and be
 Invariants.
 - Nothing here is a claim about validity: the grammar prunes, and the target decides. A wrong prediction costs
   time.
-- A schema of any shape is read without an error: what is not understood predicts nothing.
+- A schema of any shape is read without an error: a part that is not understood predicts nothing.
 - The probabilities are guesses, which `Calibration` (goodput.py) corrects.
 """
 
@@ -31,7 +32,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import VocabularyError
@@ -46,7 +47,7 @@ _LOOKED = 1_000  # the most subschemas that one shape is read from
 
 
 class Shape(NamedTuple):
-    """What a subschema says about the text of its values. `names` are pairs of a name and its subschema."""
+    """The form of the values of a subschema. `names` are pairs of a name and its subschema."""
 
     kinds: tuple[str, ...] = ()
     names: tuple[tuple[str, Any], ...] = ()
@@ -305,14 +306,86 @@ def _escaped(held: bytes) -> bool:
     return (len(held) - len(held.rstrip(b"\\"))) % 2 == 1
 
 
+Options = list[tuple[str, float]]  # pieces of text, each with a probability
+
+
 def predictions(state: State, shapes: Shapes, spaced: bool = False) -> list[tuple[bytes, float]]:
     """Pieces of text that probably come next, each with a probability; best first."""
-    colon, comma = (": ", ", ") if spaced else (":", ",")
-    mode, stack, shape, held = state
-    begun = held.decode("utf-8", "replace")
-    found: list[tuple[str, float]] = []
+    found = _OF_MODE[state.mode](_Predictor(state, shapes, spaced))
+    return [(text.encode("utf-8", "replace"), p) for text, p in found if text]
 
-    def value(shape: Shape, depth: int = 0) -> str:
+
+class _Predictor:
+    """Predicts the text behind a state, with a method for each mode."""
+
+    def __init__(self, state: State, shapes: Shapes, spaced: bool) -> None:
+        self.state = state
+        self.shapes = shapes
+        self.begun: str = state.held.decode("utf-8", "replace")
+        self.colon, self.comma = (": ", ", ") if spaced else (":", ",")
+
+    def value(self) -> Options:
+        shape = self.state.shape
+        if len(shape.literals) > 1:
+            return [(text, 1.0 / (len(shape.literals) + 1)) for text in shape.literals[:4]]
+        if text := self._value(shape):
+            return [(text, 0.85)]
+        return [("true", 0.5), ("false", 0.4)] if "boolean" in shape.kinds else []
+
+    def name(self) -> Options:
+        return self._chosen("")
+
+    def first(self) -> Options:
+        return self.name() or [("}", 0.3)]
+
+    def in_name(self) -> Options:
+        frame, begun = self.state.stack[-1], self.begun
+        likely = [*frame.shape.names[frame.next :], *frame.shape.names[: frame.next]]
+        fitting = [(n, s) for n, s in likely if n.startswith(begun)][:_NAMES]
+        found = []
+        for (name, below), p in zip(fitting, _CHANCES, strict=False):
+            rest = json.dumps(name, ensure_ascii=False)[1:]
+            if rest.startswith(begun):
+                sure = 0.9 if len(fitting) == 1 and begun else p
+                found.append((rest[len(begun) :] + self._below(below), sure))
+        return [('"' + self.colon, _CLOSING)] if not fitting and begun else found
+
+    def after_name(self) -> Options:
+        return [(self.colon + self._value(self.state.shape), 0.95)]
+
+    def string(self) -> Options:
+        return self._literal('"' + self.begun) or self._closing('"')
+
+    def scalar(self) -> Options:
+        if found := self._literal(self.begun):
+            return found
+        found = self._closing("")
+        if self.begun in ("t", "f", "n", "tr", "fa", "nu"):
+            whole = {"t": "true", "f": "false", "n": "null"}[self.begun[0]]
+            found.insert(0, (whole[len(self.begun) :], 0.98))
+        return found
+
+    def after(self) -> Options:
+        """The text behind a finished value."""
+        if not self.state.stack:
+            return []
+        frame = self.state.stack[-1]
+        if not frame.object:
+            return [(self.comma + self._value(self.shapes.of(frame.shape.items)), 0.5), ("]", 0.4)]
+        chosen = self._chosen(self.comma)
+        return [*chosen, ("}", 0.1)] if chosen else [("}", 0.8)]
+
+    def _chosen(self, before: str) -> Options:
+        """The next declared names, each with the beginning of its value."""
+        frame = self.state.stack[-1]
+        rest = frame.shape.names[frame.next : frame.next + _NAMES]
+        texts = [before + json.dumps(name, ensure_ascii=False) + self._below(below) for name, below in rest]
+        return list(zip(texts, _CHANCES, strict=False))
+
+    def _below(self, schema: Any, depth: int = 0) -> str:
+        return self.colon + self._value(self.shapes.of(schema), depth)
+
+    def _value(self, shape: Shape, depth: int = 0) -> str:
         """The beginning of a value that its shape determines."""
         if len(shape.literals) == 1:
             return shape.literals[0]
@@ -323,65 +396,33 @@ def predictions(state: State, shapes: Shapes, spaced: bool = False) -> list[tupl
             if not shape.names or depth >= _DEEP:
                 return "{"
             name, below = shape.names[0]
-            return "{" + json.dumps(name, ensure_ascii=False) + colon + value(shapes.of(below), depth + 1)
+            return "{" + json.dumps(name, ensure_ascii=False) + self._below(below, depth + 1)
         if kind == "array":
-            return "[" + (value(shapes.of(shape.items), depth + 1) if depth < _DEEP else "")
+            return "[" + (self._value(self.shapes.of(shape.items), depth + 1) if depth < _DEEP else "")
         return '"' if kind == "string" else ""
 
-    def names(frame: Frame) -> list[tuple[str, str]]:
-        """The next declared names: (name as JSON, what follows it)."""
-        rest = frame.shape.names[frame.next : frame.next + _NAMES]
-        return [(json.dumps(n, ensure_ascii=False), colon + value(shapes.of(s))) for n, s in rest]
+    def _literal(self, start: str) -> Options:
+        """The rests of literals that begin so."""
+        fitting = [text for text in self.state.shape.literals if text.startswith(start) and text != start]
+        return [(text[len(start) :], 0.9 / len(fitting)) for text in fitting[:4]]
 
-    def after() -> list[tuple[str, float]]:
-        """What follows a finished value."""
-        if not stack:
+    def _closing(self, end: str) -> Options:
+        """The end of a string or a number, and what follows it."""
+        if end and _escaped(self.state.held):
             return []
-        if not stack[-1].object:
-            return [(comma + value(shapes.of(stack[-1].shape.items)), 0.5), ("]", 0.4)]
-        rest = names(stack[-1])
-        if not rest:
-            return [("}", 0.8)]
-        options = [(comma + name + more, p) for (name, more), p in zip(rest, _CHANCES, strict=False)]
-        return [*options, ("}", 0.1)]
+        return [(end + text, _CLOSING * p) for text, p in self.after()[:2]]
 
-    if mode == "value":
-        if len(shape.literals) > 1:
-            found = [(text, 1.0 / (len(shape.literals) + 1)) for text in shape.literals[:4]]
-        elif text := value(shape):
-            found = [(text, 0.85)]
-        elif "boolean" in shape.kinds:
-            found = [("true", 0.5), ("false", 0.4)]
-    elif mode in ("first", "name"):
-        found = [(name + more, p) for (name, more), p in zip(names(stack[-1]), _CHANCES, strict=False)]
-        if mode == "first" and not found:
-            found = [("}", 0.3)]
-    elif mode == "in name":
-        frame = stack[-1]
-        likely = [*frame.shape.names[frame.next :], *frame.shape.names[: frame.next]]
-        fitting = [(n, s) for n, s in likely if n.startswith(begun)][:_NAMES]
-        for (name, below), p in zip(fitting, _CHANCES, strict=False):
-            rest = json.dumps(name, ensure_ascii=False)[1:]
-            if rest.startswith(begun):
-                sure = 0.9 if len(fitting) == 1 and begun else p
-                found.append((rest[len(begun) :] + colon + value(shapes.of(below)), sure))
-        if not fitting and begun:
-            found = [('"' + colon, _CLOSING)]
-    elif mode == "colon":
-        found = [(colon + value(shape), 0.95)]
-    elif mode in ("string", "scalar"):
-        start = '"' + begun if mode == "string" else begun
-        fitting_texts = [t for t in shape.literals if t.startswith(start) and t != start]
-        found = [(t[len(start) :], 0.9 / len(fitting_texts)) for t in fitting_texts[:4]]
-        if not fitting_texts and not (mode == "string" and _escaped(held)):
-            end = '"' if mode == "string" else ""
-            found = [(end + text, _CLOSING * p) for text, p in after()[:2]]
-            if mode == "scalar" and begun in ("t", "f", "n", "tr", "fa", "nu"):
-                whole = {"t": "true", "f": "false", "n": "null"}[begun[0]]
-                found.insert(0, (whole[len(begun) :], 0.98))
-    elif mode == "after":
-        found = after()
-    return [(text.encode("utf-8", "replace"), p) for text, p in found if text]
+
+_OF_MODE: dict[str, Callable[[_Predictor], Options]] = {
+    "value": _Predictor.value,
+    "first": _Predictor.first,
+    "name": _Predictor.name,
+    "in name": _Predictor.in_name,
+    "colon": _Predictor.after_name,
+    "string": _Predictor.string,
+    "scalar": _Predictor.scalar,
+    "after": _Predictor.after,
+}
 
 
 def _common(texts: Sequence[str]) -> str:

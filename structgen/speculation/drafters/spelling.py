@@ -30,7 +30,7 @@ Place = tuple["Context", bytes]
 
 
 class SpelledDrafter:
-    """What drafters by a model of another vocabulary share.
+    """The base of drafters by a model of another vocabulary.
 
     Args:
         read: makes the reader for a target's vocabulary; it is kept for the next text.

@@ -6,92 +6,143 @@ earlier in it. Cost: amortised O(1) dictionary operations a token; at most 2 n s
 The automaton is that of Blumer et al. (1985), built online; drafting from it is SAM-Decoding (Hu et al.
 2024). Prompt lookup and aggressive decoding are special cases: one fixed suffix length, one fixed source.
 A text is matched *before* its own last token is inserted, or it would always match itself. Inserting may
-split the state at which the match stands, which then is too long for the match; `_fit` repairs that.
+split the state at which the match stands, which then is too long for the match; `fit` repairs that.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from typing import Generic, Self, TypeVar
 
 from ..base import Cursor, Here, Quiet, Start, Step
 
 _CHOICES = 3
 
 
-class SuffixAutomaton:
-    """All substrings of a growing text. State 0 is the empty one.
+class Suffixes:
+    """An automaton of substrings, whose state 0 is the empty string. One of corpus.py never grows.
 
-    latest[v]: where an occurrence of v's substrings ends, the last one that insertion passed through.
+    Attributes:
+        link: of each state that of the next shorter suffix; -1 of state 0.
+        length: tokens of the longest string of each state.
+    """
+
+    link: Sequence[int]
+    length: Sequence[int]
+
+    def after(self, state: int, token: int) -> int:
+        """The state after one more token; -1 if no text has such a string."""
+        raise NotImplementedError
+
+    def read(self, state: int, length: int, token: int) -> tuple[int, int]:
+        """The longest suffix that occurs after one more token: its state and its length in tokens."""
+        while (found := self.after(state, token)) < 0:
+            if not state:
+                return 0, 0
+            state = self.link[state]
+            length = self.length[state]
+        return found, length + 1
+
+
+class SuffixAutomaton(Suffixes):
+    """All substrings of texts that grow. Most states have one transition, so only others have a dictionary.
+
+    Attributes:
+        text: the tokens that were read.
+        latest: of each state where an occurrence of its strings ends, the last one that insertion passed
+            through.
     """
 
     def __init__(self) -> None:
-        self.next: list[dict[int, int]] = [{}]
-        self.link: list[int] = [-1]
-        self.length: list[int] = [0]
-        self.latest: list[int] = [-1]
-        self.text: list[int] = []
-        self._last = 0
+        self.text: array[int] = array("i")
+        self.link: array[int] = array("i", [-1])
+        self.length: array[int] = array("i", [0])
+        self.latest: array[int] = array("i", [-1])
+        self.token: array[int] = array("i", [-1])  # of the first transition
+        self.target: array[int] = array("i", [-1])
+        self.more: dict[int, dict[int, int]] = {}
 
-    def extend(self, token: int) -> None:
-        """Append one token."""
-        nexts, link, length, latest = self.next, self.link, self.length, self.latest
-        position = len(self.text)
+    def after(self, state: int, token: int) -> int:
+        if self.token[state] == token:
+            return self.target[state]
+        more = self.more.get(state)
+        return -1 if more is None else more.get(token, -1)
+
+    def follows(self, state: int) -> list[int]:
+        """The tokens of a state's transitions, the oldest first."""
+        return [] if self.token[state] < 0 else [self.token[state], *self.more.get(state, ())]
+
+    def extend(self, last: int, token: int) -> int:
+        """The state of the text of `last` with one more token."""
         self.text.append(token)
-        new = len(nexts)
-        nexts.append({})
-        length.append(length[self._last] + 1)
-        link.append(0)
-        latest.append(position)
-        at = self._last
-        while at >= 0 and token not in nexts[at]:
-            nexts[at][token] = new
-            at = link[at]
+        found = self.after(last, token)
+        if found >= 0:  # the string occurs in an earlier text
+            return found if self.length[found] == self.length[last] + 1 else self._split(last, token, found)
+        new = self._new(self.length[last] + 1)
+        at = last
+        while at >= 0 and (found := self.after(at, token)) < 0:
+            self._put(at, token, new)
+            at = self.link[at]
         if at >= 0:
-            target = nexts[at][token]
-            if length[at] + 1 == length[target]:
-                link[new] = target
-            else:
-                clone = len(nexts)
-                nexts.append(dict(nexts[target]))
-                length.append(length[at] + 1)
-                link.append(link[target])
-                latest.append(latest[target])
-                while at >= 0 and nexts[at].get(token) == target:
-                    nexts[at][token] = clone
-                    at = link[at]
-                link[target] = link[new] = clone
-        self._last = new
+            fits = self.length[found] == self.length[at] + 1
+            self.link[new] = found if fits else self._split(at, token, found)
+        return new
+
+    def fit(self, state: int, length: int) -> int:
+        """The state of a match of this length, after states were split."""
+        while state and self.length[self.link[state]] >= length:
+            state = self.link[state]
+        return state
+
+    def _put(self, state: int, token: int, target: int) -> None:
+        if self.token[state] in (-1, token):
+            self.token[state], self.target[state] = token, target
+        else:
+            self.more.setdefault(state, {})[token] = target
+
+    def _new(self, length: int, like: int = -1) -> int:
+        state = len(self.link)
+        self.length.append(length)
+        self.link.append(0 if like < 0 else self.link[like])
+        self.latest.append(len(self.text) - 1 if like < 0 else self.latest[like])
+        self.token.append(-1 if like < 0 else self.token[like])
+        self.target.append(-1 if like < 0 else self.target[like])
+        if like in self.more:
+            self.more[state] = dict(self.more[like])
+        return state
+
+    def _split(self, at: int, token: int, state: int) -> int:
+        """Gives the shorter strings of a state a state of their own, and returns it."""
+        clone = self._new(self.length[at] + 1, state)
+        self.link[state] = clone
+        while at >= 0 and self.after(at, token) == state:
+            self._put(at, token, clone)
+            at = self.link[at]
+        return clone
 
 
-class SuffixMatch:
-    """The longest suffix of what was read that occurs in an automaton: a state and a length."""
+S = TypeVar("S", bound=Suffixes)
 
-    __slots__ = ("automaton", "length", "state")
 
-    def __init__(self, automaton: SuffixAutomaton, state: int = 0, length: int = 0) -> None:
-        self.automaton: SuffixAutomaton = automaton
+class SuffixCursor(Generic[S]):
+    """A drafter's place: the longest suffix of the text that occurs in an automaton, of `least` tokens or
+    more."""
+
+    __slots__ = ("automaton", "least", "length", "state")
+
+    def __init__(self, automaton: S, least: int, state: int, length: int) -> None:
+        self.automaton: S = automaton
+        self.least: int = least
         self.state: int = state
         self.length: int = length
 
-    def read(self, token: int) -> None:
-        """One token more; the match shrinks until it can be continued."""
-        sam = self.automaton
-        state, length = self.state, self.length
-        while state and token not in sam.next[state]:
-            state = sam.link[state]
-            length = sam.length[state]
-        if token in sam.next[state]:
-            self.state = sam.next[state][token]
-            self.length = length + 1
-        else:
-            self.state = 0
-            self.length = 0
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        raise NotImplementedError
 
-    def fit(self) -> None:
-        """Climb to the state that holds a match of this length, after states were split."""
-        sam = self.automaton
-        while self.state and sam.length[sam.link[self.state]] >= self.length:
-            self.state = sam.link[self.state]
+    def step(self, token: int) -> Self | None:
+        state, length = self.automaton.read(self.state, self.length, token)
+        return None if length < self.least else type(self)(self.automaton, self.least, state, length)
 
 
 class SuffixAutomatonDrafter:
@@ -107,7 +158,7 @@ class SuffixAutomatonDrafter:
     def __init__(self, least: int = 1) -> None:
         if least < 1:
             raise ValueError(f"least must be at least 1, not {least}")
-        self.least = least
+        self.least: int = least
 
     def open(self, start: Start) -> _Session:
         return _Session(start.prompt, self.least)
@@ -116,52 +167,38 @@ class SuffixAutomatonDrafter:
 class _Session(Quiet):
     def __init__(self, prompt: Sequence[int], least: int) -> None:
         self._automaton = SuffixAutomaton()
-        self._match = SuffixMatch(self._automaton)
+        self._state = self._length = self._last = 0
         self._least = least
         self._read(prompt)
 
     def _read(self, tokens: Sequence[int]) -> None:
+        sam = self._automaton
         for token in tokens:
-            self._match.read(token)
-            self._automaton.extend(token)
-            self._match.fit()
+            state, self._length = sam.read(self._state, self._length, token)
+            self._last = sam.extend(self._last, token)
+            self._state = sam.fit(state, self._length)
 
     def accept(self, step: Step) -> None:
         self._read(step.tokens)
 
     def cursor(self) -> Cursor | None:
-        if self._match.length < self._least:
+        if self._length < self._least:
             return None
-        return _Cursor(self._automaton, self._match.state, self._match.length, self._least)
+        return _Cursor(self._automaton, self._least, self._state, self._length)
 
 
-class _Cursor:
-    __slots__ = ("_automaton", "_least", "_length", "_state")
-
-    def __init__(self, automaton: SuffixAutomaton, state: int, length: int, least: int) -> None:
-        self._automaton = automaton
-        self._state = state
-        self._length = length
-        self._least = least
+class _Cursor(SuffixCursor[SuffixAutomaton]):
+    __slots__ = ()
 
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        sam = self._automaton
-        follows = sam.next[self._state]
-        if not follows:
-            return ()
-        sure = self._length / (self._length + 1.0)
-        if len(follows) == 1:
-            return [(next(iter(follows)), sure)]
+        sam = self.automaton
+        follows = sam.follows(self.state)
+        sure = self.length / (self.length + 1.0)
+        if len(follows) < 2:
+            return [(token, sure) for token in follows]
         # Several continuations: that of the occurrence passed last, then the others, newest first.
-        end = sam.latest[self._state] + 1
+        end = sam.latest[self.state] + 1
         first = sam.text[end] if end < len(sam.text) else -1
-        others = [t for t in list(follows)[: -_CHOICES - 1 : -1] if t != first]
+        others = [t for t in follows[: -_CHOICES - 1 : -1] if t != first]
         found = [(first, sure * 0.5)] if first in follows else []
         return found + [(t, sure * 0.5 / (i + 2)) for i, t in enumerate(others)]
-
-    def step(self, token: int) -> _Cursor | None:
-        match = SuffixMatch(self._automaton, self._state, self._length)
-        match.read(token)
-        if match.length < self._least:
-            return None
-        return _Cursor(self._automaton, match.state, match.length, self._least)

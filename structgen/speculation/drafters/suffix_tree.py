@@ -4,9 +4,9 @@ Enters: answers, when they are finished. Leaves: for the longest suffixes of the
 their continuations with counts. Cost: `depth` steps a token to insert, a few to follow a text; at most two
 nodes a stored token. The oldest answers go when more than `tokens` are stored.
 
-SuffixDecoding (Oliaro et al. 2024). Paths are compressed: an edge is a piece of a stored answer. Whatever
-inserts a suffix points the edges it passes at its own answer, so an edge always belongs to the youngest
-answer that goes through it, and dropping the oldest leaves no edge without its text.
+SuffixDecoding (Oliaro et al. 2024). Paths are compressed: an edge is a piece of a stored answer. An inserted
+suffix points the edges on its path at its own answer. So an edge belongs to the youngest answer that goes
+through it, and dropping the oldest answer leaves no edge without its text.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ grammar allows, normalised. Drafts are drawn from q, every one is offered to the
 elsewhere, so the text follows the target's masked law. Under the rule "coupled" q gets the noise of the
 target's draws, and the text is that of plain decoding.
 
-What is lost is the draft model's probability of tokens that the target lacks: a draft model of single bytes
-drafts single bytes, which a target rarely writes. `StringDraft` puts them together.
+The draft model's probability of tokens that the target lacks is lost: a draft model of single bytes drafts
+single bytes, which a target rarely writes. `StringDraft` puts them together.
 """
 
 from __future__ import annotations

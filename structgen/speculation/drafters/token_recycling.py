@@ -65,7 +65,7 @@ class TokenRecycling:
         return None
 
     def learn(self, likely: Likely) -> None:
-        """What was likely at some places; of two that end alike the later stays."""
+        """Takes the likely tokens of some places; of two places that end alike the later stays."""
         width = likely.ids.shape[1]
         with self._lock:
             for n in range(1, self.longest + 1):
