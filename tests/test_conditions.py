@@ -622,3 +622,41 @@ def test_what_is_too_much_to_tell_names_the_condition() -> None:
     tight = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(mask=1))
     with pytest.raises(sg.BudgetExceeded, match=r"Limits\(mask=...\); the condition is containing\('x'\)"):
         tight.json_schema({"properties": {f"k{i}": OPEN for i in range(300)}}) & sg.containing("x")
+
+
+def test_a_length_beside_a_phrase_is_counted_by_one_text_of_a_part_and_not_by_all() -> None:
+    """A date-time in all its spellings has too many texts to write them for each question about a length."""
+    moment = {"type": "string", "format": "date-time"}
+    schema = {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "begin": moment, "end": moment},
+        "required": ["title", "begin", "end"],
+    }
+    compiler = sg.Compiler(COMPILER.vocabulary)
+    text = b'{"title": "x", "begin": "2024-01-01T10:00:00Z", "end": "2024-01-01T10:00:00Z"}'
+    grammar = compiler.json_schema(schema) & sg.without("lamps") & sg.max_bytes(len(text) + 8)
+    matcher = grammar.matcher()
+    for byte in text:
+        row = oracle.mask_of(matcher, END + 1)
+        assert row[byte] and matcher.mask_exact
+        assert matcher.accept_token(byte)
+    assert matcher.is_accepting()
+
+
+def test_a_range_is_met_by_the_sum_of_parts_that_are_bounded() -> None:
+    """No part grows without end, and no text of the object is looked for among all of them."""
+    names = [f"field{i}" for i in range(12)]
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string", "maxLength": 255} for name in names},
+        "required": names,
+        "additionalProperties": False,
+    }
+    grammar = COMPILER.json_schema(schema) & sg.min_bytes(1500) & sg.max_bytes(1700)
+    chance, matcher, length = random.Random(3), grammar.matcher(), 0
+    while not matcher.is_accepting():
+        row = oracle.mask_of(matcher, END + 1)[:256].nonzero()[0].tolist()
+        assert row and matcher.mask_exact
+        matcher.accept_token(chance.choice([b for b in row if b in b"abc"] or row))
+        length += 1
+    assert 1500 <= length <= 1700

@@ -10,9 +10,9 @@
 // The idea. The bytes are counted beside the state. With u bytes behind a token and its state s:
 //
 //     shortest(s)   the bytes of a shortest completion (parse/completion.h)
-//     growth(s)     from so many bytes on, s has a text of each length (parse/growth.h)
+//     growth(s)     s has a text of each length from some number on, or in a stretch (parse/growth.h)
 //     longest(s)    the bytes of the longest completion, where there is one and every text stays below `most`
-//     allowed       least <= u + shortest(s) <= most, or max(u + growth(s), least) <= most, or
+//     allowed       least <= u + shortest(s) <= most, or a length of growth(s) is in the range, or
 //                   least <= u + longest(s) <= most, or reaches(s, least - u, most - u): some text of
 //                   those lengths, by the states that n bytes lead to
 //
@@ -75,7 +75,7 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   const bool any = look(blind);
   if (any && (blind == s || !all_.completion.text_matters(blind))) return {best, true};
   if (blind != s && look(s)) return {best, true};
-  return {parser().unproven() ? best : std::min<std::size_t>(best, all_.lengths.of(blind)), false};
+  return {std::min<std::size_t>(best, all_.lengths.of(blind)), false};
 }
 
 // The states that n bytes lead to, for each n. Of finite languages and of rounds of several bytes, as in
@@ -121,8 +121,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   };
   const auto by_bytes = [&](std::size_t n) { return n <= room && (tokens == kEndless || n < tokens); };
   const StateId blind = all_.masks.blind(s);
-  // A bound tells nothing where a state may have no text.
-  if (missing == 0 && !parser().unproven()) {
+  if (missing == 0) {
     if (const std::size_t n = all_.lengths.of(blind); n < Lengths::kFar && by_bytes(n)) {
       holds(less(whole.least, bytes), last(n));
       return true;
@@ -134,14 +133,19 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(less(whole.least, bytes + n), last(n));
     return true;
   }
-  std::size_t grown = missing == 0 ? Growth::kFar : all_.growth.of(blind);
-  if (missing != 0 && !by_bytes(std::max(grown, missing))) grown = all_.growth.closer(blind);
-  if (grown < Growth::kFar && by_bytes(std::max(grown, missing))) {
-    holds(0, last(grown));
+  // The stretch begins at the shortest text or later.
+  const auto grows = [&](const Growth::Stretch& some) {
+    const std::size_t to = some.endless() ? kEndless : (proved ? n : 0) + some.span;
+    if (some.from >= Growth::kFar || missing > to || some.from > to ||
+        !by_bytes(std::max<std::size_t>(some.from, missing)))
+      return false;
+    holds(some.endless() ? 0 : less(whole.least, bytes + to), last(some.from));
     return true;
-  }
-  const std::size_t longest =
-      missing == 0 || (found && n > room) ? Growth::kUnknown : all_.growth.longest(blind);
+  };
+  if (missing != 0 && (grows(all_.growth.of(blind)) || grows(all_.growth.closer(blind)))) return true;
+  const std::size_t longest = missing == 0 || parser().unproven() || (found && n > room)
+                                  ? Growth::kUnknown
+                                  : all_.growth.longest(blind);
   if (longest == Growth::kFar && whole.most == ByteRange::kAny && tokens == kEndless) {
     holds(0, kEndless);
     return true;
@@ -241,16 +245,17 @@ std::string Budget::ranged_text() {
       break;
     }
     StateId next = Parser::dead();
-    std::size_t least = Growth::kFar;
+    Growth::Stretch best;
     uint8_t by = 0;
     parser().live(s).for_each([&](uint8_t b) {
       const StateId to = parser().step(s, b);
       if (to == Parser::dead()) return;
       if (!completable(to, out.size() + 1)) return;
-      const std::size_t grown = all_.growth.of(all_.masks.blind(to));
+      const Growth::Stretch some = all_.growth.of(all_.masks.blind(to));
       // A printable byte is preferred to a control character.
-      if (next != Parser::dead() && (grown > least || (grown == least && (by >= 0x20 || b < 0x20)))) return;
-      least = grown;
+      if (next != Parser::dead() && (best.better(some) || (!some.better(best) && (by >= 0x20 || b < 0x20))))
+        return;
+      best = some;
       next = to;
       by = b;
     });

@@ -100,6 +100,9 @@ class ComposedProductions : public Productions {
   bool asks_alike() const override {
     return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_alike(); });
   }
+  bool tries_texts() const override {
+    return std::ranges::any_of(parts_, [](const auto& part) { return part->tries_texts(); });
+  }
   bool unproven() const override {
     return std::ranges::any_of(parts_, [](const auto& part) { return part->unproven(); });
   }

@@ -158,6 +158,7 @@ class Middles : public Productions {
   bool context_free() const override { return of().context_free(); }
   bool bordered() const override { return of().bordered(); }
   bool unproven() const override { return of().unproven(); }
+  bool tries_texts() const override { return of().tries_texts(); }
   uint64_t omitted() const override { return of().omitted(); }
   bool asks_alike() const override { return of().asks_alike(); }
   bool inexact() const override { return of().inexact(); }
@@ -371,7 +372,7 @@ std::shared_ptr<Grammar> product_of(const std::shared_ptr<Grammar>& grammar, Reg
 std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRange bytes) {
   if (!grammar->vocabulary().complete() || grammar->omits() || grammar->partial()) return nullptr;
   Epoch& epoch = *grammar->epoch();
-  // Lengths of a state tell nothing where it may have no text; a shortest text does.
+  // A shortest text is proved where a state may have no text, and a stretch of lengths is not.
   if (epoch.parser.unproven() && bytes.least > 0) return nullptr;
   const StateId start = grammar->start();
   const auto shortest = [&] {

@@ -154,7 +154,8 @@ class PlainRow : public RowSource {
   // or that a condition leaves out of it, is missing only where that text is read; a mask is made for
   // all texts.
   static bool by_text(const Sequence& s) {
-    return (s.grammar().partial() || unproven(s)) && s.epoch()->parser.state(s.current()).capturing;
+    return (s.grammar().partial() || s.epoch()->parser.tries_texts()) &&
+           s.epoch()->parser.state(s.current()).capturing;
   }
   static bool unproven(const Sequence& s) { return s.epoch()->parser.unproven(); }
   static bool empty(const Sequence& s, const Row& row) {
@@ -245,7 +246,7 @@ class RangedRow final : public PlainRow {
     // A bound of the bytes behind the worst token, and two.
     const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
     const std::size_t room = now.whole.most - now.bytes;
-    if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || unproven(s) || room + 2 <= loose) return 0;
+    if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || room + 2 <= loose) return 0;
     return room + 2 - loose >= s.vocabulary().longest() ? kAll : room + 2 - loose;
   }
   // Takes out the tokens that leave nothing. Tokens that are not judged within the work of a mask are

@@ -49,6 +49,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/work.h"
 #include "holes/anywhere.h"
 
@@ -63,7 +64,17 @@ constexpr std::size_t kTriedSteps = 4096;
 constexpr std::size_t kMaxWitness = 1u << 20;
 // At most so many texts of one terminal are tried for a witness.
 constexpr std::size_t kMaxVaried = 4096;
+// More bytes than any shortest text has.
+constexpr uint64_t kAnyLength = ~uint64_t{0};
 constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
+
+// The order of bytes in witnesses: letters and digits come first, so that people can read them.
+bool plain_first(uint8_t a, uint8_t b) {
+  const auto odd = [](uint8_t c) {
+    return !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'));
+  };
+  return std::pair(odd(a), a) < std::pair(odd(b), b);
+}
 
 [[noreturn]] void few_values() {
   throw Error(
@@ -87,7 +98,7 @@ std::size_t Facts::byte_size() const {
          head_index_.byte_size() + facts_.capacity() * sizeof(Fact) + facts_.size() * 48 +
          fact_index_.byte_size() + left_.byte_size() + steps_.capacity() * sizeof(Step) +
          step_index_.byte_size() + ways_.capacity() * sizeof(Way) + read_index_.byte_size() +
-         exits_.capacity() * sizeof(Exit) + path_.byte_size();
+         exits_.capacity() * sizeof(Exit) + shortest_bytes_ + path_.byte_size();
 }
 
 // In the last hole something can stand between two lexemes wherever nothing restricts them. Then every
@@ -281,11 +292,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
     return id;
   };
   add(r, from);
-  const auto ends = [&](uint32_t i) {
-    const RegexNode& n = regexes_.node(RegexId{all[i].first});
-    return all[i].second == to && n.nullable &&
-           (label == 0 || (n.kind == RegexKind::kDone && n.min + 1 == label));
-  };
+  const auto ends = [&](uint32_t i) { return this->ends(RegexId{all[i].first}, all[i].second, to, label); };
   std::vector<std::vector<std::pair<uint8_t, uint32_t>>> ways;
   for (uint32_t i = 0; i < all.size(); ++i) {
     const RegexId d{all[i].first};
@@ -351,14 +358,9 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
   }
   const bool endless = done < nodes;
   if (endless && finite) return false;
-  // Letters and digits come first, so that people can read a witness.
   for (auto& list : ways)
-    std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
-      const auto odd = [](uint8_t b) {
-        return !((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z'));
-      };
-      return odd(x.first) < odd(y.first);
-    });
+    std::stable_sort(list.begin(), list.end(),
+                     [](const auto& x, const auto& y) { return plain_first(x.first, y.first); });
   // All texts of one length, then those of the next.
   std::set<std::string> found;
   std::size_t taken = 0;
@@ -387,6 +389,56 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
     }
   }
   return !endless;
+}
+
+// A shortest text of a leaf: the first of them, letters and digits before other bytes; empty: there is none.
+// Breadth first, a byte for each class. The leaf's length leaves out the pairs that need more; inside a hole
+// it is a lower bound, and then a second search has none.
+const std::string& Facts::shortest(const Way& leaf) {
+  const auto [it, fresh] = shortest_.try_emplace({leaf.regex.v, leaf.from, leaf.to, leaf.a});
+  std::string& out = it->second;
+  if (!fresh) return out;
+  Undo forget([&] { shortest_.erase(it); });
+  struct Met {
+    RegexId regex;
+    Spot spot;
+    uint32_t before, bytes;
+    uint8_t byte;
+  };
+  for (const uint64_t most : {uint64_t{leaf.length}, kAnyLength}) {
+    std::vector<Met> met{{leaf.regex, leaf.from, kNone, 0, 0}}, next;
+    FlatMap<uint64_t, bool> seen;
+    for (uint32_t i = 0; i < met.size() && out.empty(); ++i) {
+      next.clear();
+      path_.for_each_here(met[i].spot, [&](Spot here) {
+        steps(met[i].regex, here, [&](uint8_t b, RegexId behind, Spot to, bool) {
+          const auto known = std::find_if(next.begin(), next.end(),
+                                          [&](const Met& m) { return m.regex == behind && m.spot == to; });
+          if (known == next.end())
+            next.push_back({behind, to, i, met[i].bytes + 1, b});
+          else if (plain_first(b, known->byte))
+            known->byte = b;
+        });
+      });
+      std::sort(next.begin(), next.end(),
+                [](const Met& x, const Met& y) { return plain_first(x.byte, y.byte); });
+      for (const Met& m : next) {
+        if (ends(m.regex, m.spot, leaf.to, leaf.a)) {
+          for (const Met* at = &m; at->before != kNone; at = &met[at->before])
+            out.push_back(static_cast<char>(at->byte));
+          std::reverse(out.begin(), out.end());
+          break;
+        }
+        if (m.bytes + uint64_t{regexes_.least_length(m.regex)} <= most &&
+            seen.emplace(key(m.regex.v, m.spot), true).second)
+          met.push_back(m);
+      }
+    }
+    if (!out.empty()) break;
+  }
+  forget.keep();
+  shortest_bytes_ += out.capacity() + 96;
+  return out;
 }
 
 // ---- captured text ----
@@ -423,7 +475,10 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
     const auto it = known != few_.end()
                         ? known
                         : few_.emplace(std::tuple(terminal.v, from, to), few(terminal, from, to)).first;
-    if (it->second) return *it->second;
+    if (it->second) {
+      tried_ = true;
+      return *it->second;
+    }
   }
   if (captured.few) few_values();
   out.kind = Reading::kFresh;
@@ -729,13 +784,18 @@ bool Facts::witness(Head h, At from, At to, bool vary, std::string& out, std::ve
       out += path_.text(w.from, w.to);
     } else {
       const bool apart = vary || w.captured;
+      const std::string* text = &shortest(w);
       std::vector<std::string> some;
-      texts(w.regex, w.from, w.to, apart ? std::min(kMaxVaried, used.size() + 2) : 1, some, w.a);
-      if (some.empty()) return false;
-      std::size_t i = 0;
-      while (apart && i + 1 < some.size() && used.contains(some[i])) ++i;
-      if (apart) used.insert(some[i]);
-      out += some[i];
+      if (apart && used.contains(*text)) {
+        texts(w.regex, w.from, w.to, std::min(kMaxVaried, used.size() + 2), some, w.a);
+        for (const std::string& other : some) {
+          text = &other;
+          if (!used.contains(other)) break;
+        }
+      }
+      if (text->empty()) return false;
+      if (apart) used.insert(*text);
+      out += *text;
     }
     if (out.size() > kMaxWitness) return false;
     ends.push_back(out.size());

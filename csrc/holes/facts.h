@@ -57,6 +57,8 @@ class Facts {
   // equal and one of them is not known, and where items have to differ that have few values in too many
   // spellings.
   void refuse_repeats() { refuses_repeats_ = true; }
+  // Whether a reader was told one of the few texts that a captured symbol has.
+  bool tried() const { return tried_; }
   // From here on each exit has a shortest way. Without this call it has the first way that was found. Each
   // shorter way costs one more step.
   void prefer_short() { short_ = true; }
@@ -194,6 +196,11 @@ class Facts {
     // Numbers of steps.
     std::vector<uint32_t> waiting;
   };
+  bool ends(RegexId r, Spot here, Spot to, uint32_t label) const {
+    const RegexNode& n = regexes_.node(r);
+    return here == to && n.nullable && (label == 0 || (n.kind == RegexKind::kDone && n.min + 1 == label));
+  }
+  const std::string& shortest(const Way& leaf);
   std::optional<std::vector<Reading>> few(RegexId r, Spot from, Spot to);
   uint32_t fact(Head h, At from);
   void run();
@@ -219,7 +226,7 @@ class Facts {
   Alive& alive_;
   Path& path_;
   const bool free_, marked_;
-  bool refuses_repeats_ = false, short_ = false;
+  bool refuses_repeats_ = false, short_ = false, tried_ = false;
   std::vector<Place> places_;
   FlatMap<uint64_t, uint32_t> place_index_;
   std::vector<Capture> captures_{{0, 0}};
@@ -244,6 +251,9 @@ class Facts {
   std::vector<Exit> exits_;
   std::vector<Alive::Step> after_;
   std::map<std::tuple<uint32_t, Spot, Spot>, std::optional<std::vector<Reading>>> few_;
+  // What shortest() found; keyed by regex, spots and label.
+  std::map<std::tuple<uint32_t, Spot, Spot, uint32_t>, std::string> shortest_;
+  std::size_t shortest_bytes_ = 0;
   Spot furthest_ = 0;
 };
 

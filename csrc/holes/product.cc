@@ -119,6 +119,7 @@ void Product::begin_anew() {
   std::vector<std::pair<Facts::Spot, Alive::Pending>> places;
   if (facts_)
     for (At a = 0; a < facts_->places(); ++a) places.emplace_back(facts_->spot(a), facts_->pending(a));
+  tried_ = tried_ || (facts_ && facts_->tried());
   facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
   facts_->refuse_repeats();
   facts_->prefer_short();
@@ -458,22 +459,48 @@ void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives&
   if (reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
   const Facts::Head h = head(o, told);
   const Facts::Found found = facts_->ask(h, o.from);
-  const std::vector<At> exits(found.exits.begin(), found.exits.end());
   if (found.unsure && reading.kind != Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
+  const At to = nearest(o, h);
+  anew.keep();
+  if (to == kEnd) return;
+  if (const auto text = written(o, h, to, fresh ? of_text : facts_->alternatives(h)))
+    return out.add({Symbol::terminal(regexes_.literal(*text))});
+  expand(rule, reading, out);
+}
+
+// The exit that the shortest text leads to; kEnd: there is none.
+Product::At Product::nearest(const Own& o, Facts::Head h) {
   At best = kEnd;
-  for (At e : exits)
+  for (At e : facts_->ask(h, o.from).exits)
     if (done(e, o.to) && (best == kEnd || facts_->length(h, o.from, e) < facts_->length(h, o.from, best)))
       best = e;
-  anew.keep();
-  if (best == kEnd) return;
+  return best;
+}
+
+// A shortest text that leads there, if the base reads it as one of the alternatives.
+std::optional<std::string> Product::written(const Own& o, Facts::Head h, At to, const Alternatives& all) {
   if (!reader_ || reader_->byte_size() > kReaderBytes) reader_ = std::make_unique<Parser>(regexes_, base_);
   for (const bool vary : {false, true}) {
     std::string text;
-    if (!facts_->witness(h, o.from, best, vary, text)) break;
-    if (reads_one(*reader_, fresh ? of_text : facts_->alternatives(h), text))
-      return out.add({Symbol::terminal(regexes_.literal(text))});
+    if (!facts_->witness(h, o.from, to, vary, text)) break;
+    if (reads_one(*reader_, all, text)) return text;
   }
-  expand(rule, reading, out);
+  return std::nullopt;
+}
+
+// Behind an unknown text the base reads only what may follow every text.
+bool Product::bound(RuleId rule, Bound& out) {
+  if (lexed_ || rule.v >= own_.size()) return false;
+  Undo anew([&] { begin_anew(); });
+  const Own o = own_[rule.v];
+  Reading told;
+  if (o.kind == Own::kReader) told.kind = Reading::kUnknown;
+  const Facts::Head h = head(o, told);
+  const At to = nearest(o, h);
+  const auto text = to == kEnd ? std::nullopt : written(o, h, to, facts_->alternatives(h));
+  anew.keep();
+  out.bytes = text ? text->size() : 0;
+  return text.has_value();
 }
 
 void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {

@@ -13,6 +13,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -38,6 +41,7 @@ class Product : public Productions {
   // One text of the rule, a shortest that the facts know: a search through rules has no end where each key
   // that was read makes rules of its own. A captured text that is not known is one that differs from others.
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
+  bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
   bool restricted() const override { return lexed_ || base_.restricted(); }
@@ -47,6 +51,7 @@ class Product : public Productions {
   bool plain(RuleId) const override { return lexed_; }
   bool bordered() const override { return base_.bordered(); }
   bool unproven() const override { return true; }
+  bool tries_texts() const override { return tried_ || facts_->tried() || base_.tries_texts(); }
   std::size_t byte_size() const override {
     return sizeof(Product) + facts_->byte_size() + (reader_ ? reader_->byte_size() : 0) + own_.size() * 64 +
            own_index_.byte_size();
@@ -83,6 +88,8 @@ class Product : public Productions {
   Symbol own(const Own& o);
   Facts::Head head(const Own& o, const Reading& reading);
   const Alternatives* alike(const Own& o, const Reading& reading, Alternatives& of_text);
+  At nearest(const Own& o, Facts::Head h);
+  std::optional<std::string> written(const Own& o, Facts::Head h, At to, const Alternatives& all);
   void begin_anew();
   bool done(At at, At to) const { return to == kEnd ? path_->ends(facts_->spot(at)) : at == to; }
   At clear(At at) { return facts_->at(facts_->spot(at), alive_->without_follow(facts_->pending(at))); }
@@ -108,6 +115,8 @@ class Product : public Productions {
   std::unique_ptr<Facts> facts_;
   std::unique_ptr<Parser> reader_;  // of the base
   bool unsure_ = false;
+  // Facts that are no longer kept told a reader one of few texts.
+  bool tried_ = false;
   std::vector<Own> own_;
   InternTable own_index_;
   std::map<std::pair<uint32_t, Facts::Spot>, Reads> reads_;

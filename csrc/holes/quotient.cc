@@ -86,6 +86,7 @@ void Quotient::begin_anew() {
   if (facts_)
     for (At a = 0; a < facts_->places(); ++a)
       places.emplace_back(facts_->spot(a), facts_->pending(a), facts_->assumed(a));
+  tried_ = tried_ || (facts_ && facts_->tried());
   facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_, lexed_, true);
   end_ = facts_->at(path_->last(), Alive::kClear);
   for (const auto& [spot, pending, assumed] : places) facts_->at(spot, pending, assumed);

@@ -66,6 +66,7 @@ class Quotient : public Productions {
   }
   bool bordered() const override { return lexed_; }
   bool unproven() const override { return true; }
+  bool tries_texts() const override { return tried_ || facts_->tried() || base_.tries_texts(); }
   bool inexact() const override { return inexact_ || base_.inexact(); }
   std::size_t byte_size() const override {
     return sizeof(Quotient) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size() +
@@ -141,6 +142,8 @@ class Quotient : public Productions {
   std::unique_ptr<Facts> facts_;
   At end_ = 0;
   bool unsure_ = false, unknown_ = false;
+  // Facts that are no longer kept told a reader one of few texts.
+  bool tried_ = false;
   // One alternative is enough.
   bool one_ = false;
   bool inexact_ = false;

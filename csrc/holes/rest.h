@@ -56,6 +56,7 @@ class Rest : public Productions {
   bool inexact() const override { return base_.inexact(); }
   bool bordered() const override { return base_.bordered(); }
   bool unproven() const override { return base_.unproven(); }
+  bool tries_texts() const override { return base_.tries_texts(); }
   bool plain(RuleId rule) const override {
     return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;
   }

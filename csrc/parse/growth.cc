@@ -18,11 +18,22 @@ constexpr uint32_t kLevels = 200;
 constexpr std::size_t kStates = 4'000;
 // Beside a completion, states of at most so many bytes are looked at.
 constexpr int kBeside = 8;
+
+// Two spans in a row.
+uint32_t together(uint32_t a, uint32_t b) {
+  return std::max(a, b) == Lengths::kFar ? Lengths::kFar : std::min(a + b, Lengths::kFar - 1);
+}
 }  // namespace
 
-Growth::Part Growth::then(Part a, Part b) {
-  return {Lengths::sum(a.least, b.least),
-          std::min(Lengths::sum(a.all, b.least), Lengths::sum(a.least, b.all))};
+// One of the two grows, beside a shortest text of the other, or both do.
+Growth::Part Growth::then(const Part& a, const Part& b) {
+  Part out{Lengths::sum(a.least, b.least), {}};
+  for (const Stretch& s :
+       {Stretch{Lengths::sum(a.some.from, b.least), a.some.span},
+        Stretch{Lengths::sum(a.least, b.some.from), b.some.span},
+        Stretch{Lengths::sum(a.some.from, b.some.from), together(a.some.span, b.some.span)}})
+    if (s.from < kFar && s.better(out.some)) out.some = s;
+  return out;
 }
 
 // Whether the regex has a text of one byte, as is plain to see.
@@ -41,139 +52,132 @@ bool Growth::unit(RegexId r) const {
   }
 }
 
-uint32_t Growth::regex(RegexId r) {
+Growth::Part Growth::regex(RegexId r) {
+  const uint32_t least = lengths_.regex(r);
+  if (const Stretch* known = regexes_.find(r.v)) return {least, *known};
+  Stretch out = grown(r);
+  if (out.from >= kFar) out = {least, 0};
+  regexes_.emplace(r.v, out);
+  return {least, out};
+}
+
+Growth::Stretch Growth::grown(RegexId r) {
   check_depth();
-  if (const uint32_t* known = regexes_.find(r.v)) return *known;
   charge();
   const RegexNode n = parser_.regexes().node(r);
-  const auto part = [&](RegexId of) -> Part { return {lengths_.regex(of), regex(of)}; };
-  uint32_t out = kFar;
+  Stretch out;
   switch (n.kind) {
-    case RegexKind::kAnything: out = 0; break;
-    case RegexKind::kCat: out = then(part(RegexId{n.a}), part(RegexId{n.b})).all; break;
+    case RegexKind::kAnything: return {0, kFar};
+    case RegexKind::kCat: return then(regex(RegexId{n.a}), regex(RegexId{n.b})).some;
     case RegexKind::kAlt:
-      for (uint32_t i = 0; i < n.n; ++i) out = std::min(out, regex(RegexId{n.kids[i]}));
-      break;
-    case RegexKind::kRepeat:
-      if (n.max == kUnbounded && unit(RegexId{n.a}))
-        out = lengths_.regex(r);
-      else if (n.max > 0)
-        out = Lengths::sum(
-            regex(RegexId{n.a}),
-            n.min < 2 ? 0 : std::min<uint64_t>(kFar, uint64_t{n.min - 1} * lengths_.regex(RegexId{n.a})));
-      break;
-    case RegexKind::kAnd: out = unit(parser_.regexes().any_character()) ? lengths_.endless(r) : kFar; break;
-    default: break;
+      for (uint32_t i = 0; i < n.n; ++i)
+        if (const Stretch s = regex(RegexId{n.kids[i]}).some; s.better(out)) out = s;
+      return out;
+    case RegexKind::kRepeat: {
+      if (unit(RegexId{n.a}))
+        out = {lengths_.regex(r), n.max == kUnbounded ? kFar : std::min(n.max - n.min, kFar - 1)};
+      if (n.max == 0 || out.endless()) return out;
+      const Part one = regex(RegexId{n.a});
+      const uint64_t rest = n.min < 2 ? 0 : uint64_t{n.min - 1} * one.least;
+      const Stretch inside{Lengths::sum(one.some.from, std::min<uint64_t>(rest, kFar)), one.some.span};
+      return inside.better(out) ? inside : out;
+    }
+    case RegexKind::kAnd:
+      return unit(parser_.regexes().any_character()) ? Stretch{lengths_.endless(r), kFar} : out;
+    default: return out;
   }
-  regexes_.emplace(r.v, out);
-  return out;
 }
 
 Growth::Part Growth::symbol(Symbol s) {
   switch (s.kind()) {
-    case Symbol::kTerminal: return {lengths_.regex(s.regex()), regex(s.regex())};
+    case Symbol::kTerminal: return regex(s.regex());
     case Symbol::kRule:
-    case Symbol::kReader: return {lengths_.symbol(s), rule(s.rule_id(), s.kind() == Symbol::kReader)};
-    default: return {lengths_.symbol(s), kFar};
+    case Symbol::kReader: return rule(s);
+    default: return {lengths_.symbol(s), {lengths_.symbol(s), 0}};
   }
 }
 
 Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
-  Part out{0, kFar};
+  Part out{0, {0, 0}};
   for (const Symbol s : symbols) {
     out = then(out, symbol(s));
-    if (out.least >= kFar) return {kFar, kFar};
+    if (out.least >= kFar) return {kFar, {}};
   }
   return out;
 }
 
-// A rule in progress is kFar; an answer that this made larger holds all the same.
-uint32_t Growth::rule(RuleId r, bool reader) {
-  if (const uint32_t* known = rules_.find(r.v)) return *known;
+// A rule in progress does not grow; an answer that this made worse holds all the same.
+Growth::Part Growth::rule(Symbol s) {
+  const RuleId r = s.rule_id();
+  const uint32_t least = lengths_.symbol(s);
+  if (const Stretch* known = rules_.find(r.v)) return {least, *known};
   if (depth_ == 0) steps_ = 0;
-  if (productions_.plain(r) || depth_ > kLevels || ++steps_ > kRules) return kFar;
+  Stretch out{least, 0};
+  if (productions_.plain(r) || depth_ > kLevels || ++steps_ > kRules) return {least, out};
   charge(5);
-  rules_.emplace(r.v, kFar);
+  rules_.emplace(r.v, out);
   ++depth_;
   Undo forget([&] { rules_.erase(r.v); });
   const Undo up([&] { --depth_; });
-  uint32_t out = kFar;
   Bound b;
   if (productions_.bound(r, b)) {
     // Which symbol of `any` comes is not known, so each of them has to grow, or a symbol of `all`.
-    Part any{0, b.any.empty() ? kFar : 0};
-    for (const Symbol s : b.any) {
-      const Part p = symbol(s);
-      any = {std::max(any.least, p.least), std::max(any.all, p.all)};
+    Part any{0, {0, b.any.empty() ? 0 : kFar}};
+    for (const Symbol a : b.any) {
+      const Part p = symbol(a);
+      any = {std::max(any.least, p.least),
+             {std::max(any.some.from, p.some.from), std::min(any.some.span, p.some.span)}};
     }
     const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(b.bytes, kFar));
-    out = then(then({bytes, kFar}, any), sequence(b.all)).all;
+    const Stretch some = then(then({bytes, {bytes, 0}}, any), sequence(b.all)).some;
+    if (some.better(out)) out = some;
   }
-  if (out >= kFar && !reader) {
+  if (!out.endless() && s.kind() == Symbol::kRule) {
     Alternatives alts;
     productions_.expand(r, Reading{}, alts);
     uint32_t begin = 0;
     for (const uint32_t end : alts.ends) {
-      out = std::min(out, sequence({alts.symbols.data() + begin, end - begin}).all);
+      if (const Stretch some = sequence({alts.symbols.data() + begin, end - begin}).some; some.better(out))
+        out = some;
       begin = end;
     }
   }
   forget.keep();
   rules_[r.v] = out;
-  return out;
+  return {least, out};
 }
 
-// Down the stack while each level has one entry, as in Lengths::stack().
-uint32_t Growth::stack(StackId s) {
-  check_depth();
-  std::vector<StackId> path;
-  uint32_t out = kFar;
-  for (;;) {
-    if (const uint32_t* known = stacks_.find(s.v)) {
-      out = *known;
-      break;
-    }
-    const auto entries = parser_.stacks().entries(s);
-    if (entries.size() != 1) {
-      charge(1 + static_cast<int64_t>(entries.size()));
-      for (const StackEntry& e : entries)
-        out = std::min(out, then(symbol(e.top), {lengths_.stack(e.rest), stack(e.rest)}).all);
-      stacks_.emplace(s.v, out);
-      break;
-    }
-    path.push_back(s);
-    s = entries[0].rest;
-  }
-  for (; !path.empty(); path.pop_back()) {
-    charge();
-    const StackEntry e = parser_.stacks().entries(path.back())[0];
-    out = then(symbol(e.top), {lengths_.stack(e.rest), out}).all;
-    stacks_.emplace(path.back().v, out);
-  }
-  return out;
+Growth::Part Growth::stack(StackId s) {
+  const Stretch none{}, end{0, 0};
+  return {lengths_.stack(s), along(parser_.stacks(), stacks_, s, none, end, false,
+                                   [&](const StackEntry& e, const Stretch& rest, Stretch& out) {
+                                     const Stretch some =
+                                         then(symbol(e.top), {lengths_.stack(e.rest), rest}).some;
+                                     if (some.better(out)) out = some;
+                                   })};
 }
 
-uint32_t Growth::by_parts(StateId s) {
-  if (const uint32_t* known = parts_.find(s.v)) return *known;
-  uint32_t out = kFar;
+Growth::Stretch Growth::by_parts(StateId s) {
+  if (const Stretch* known = parts_.find(s.v)) return *known;
+  Stretch out;
   for (const Item& i : parser_.items(s))
     if (i.regex != RegexArena::poison())
-      out = std::min(
-          out,
-          then({lengths_.regex(i.regex), regex(i.regex)}, {lengths_.stack(i.stack), stack(i.stack)}).all);
+      if (const Stretch some = then(regex(i.regex), stack(i.stack)).some; some.better(out)) out = some;
   parts_.emplace(s.v, out);
   return out;
 }
 
-// The least sum of the bytes to a state on or beside a shortest completion and its growth by parts. Behind
-// `"UP"` in an object of enums, the completion is `}`, and the `,` beside it leads to keys, which grow.
-uint32_t Growth::on_the_way(StateId s) {
+// The best stretch of a state on or beside a shortest completion, with the bytes to it. Behind `"UP"` in an
+// object of enums, the completion is `}`, and the `,` beside it leads to keys, which grow.
+Growth::Stretch Growth::on_the_way(StateId s) {
   const std::string& text = completion_.of(s);
-  uint32_t out = by_parts(s);
-  for (uint32_t n = 0; s != Parser::dead() && n <= text.size() && n < out; ++n) {
+  Stretch out = by_parts(s);
+  for (uint32_t n = 0; s != Parser::dead() && n <= text.size() && !(out.endless() && n >= out.from); ++n) {
     const auto look = [&](uint8_t b) {
-      if (const StateId to = parser_.step(s, b); to != Parser::dead())
-        out = std::min(out, Lengths::sum(n + 1, by_parts(to)));
+      const StateId to = parser_.step(s, b);
+      if (to == Parser::dead()) return;
+      const Stretch behind = by_parts(to), some{Lengths::sum(n + 1, behind.from), behind.span};
+      if (some.better(out)) out = some;
     };
     if (const ByteSet bytes = parser_.live(s); bytes.count() <= kBeside) bytes.for_each(look);
     if (n == text.size()) break;
@@ -184,16 +188,16 @@ uint32_t Growth::on_the_way(StateId s) {
   return out;
 }
 
-uint32_t Growth::of(StateId s) {
-  const uint32_t grown = by_parts(s);
-  return grown < kFar ? grown : closer(s);
+Growth::Stretch Growth::of(StateId s) {
+  const Stretch grown = by_parts(s);
+  return grown.endless() ? grown : closer(s);
 }
 
-uint32_t Growth::closer(StateId s) {
-  if (const uint32_t* known = states_.find(s.v)) return *known;
-  Told<uint32_t> found = told([&] { return on_the_way(s); });
+Growth::Stretch Growth::closer(StateId s) {
+  if (const Stretch* known = states_.find(s.v)) return *known;
+  Told<Stretch> found = told([&] { return on_the_way(s); });
   if (!found && meter.exhausted()) std::move(found).value();
-  const uint32_t out = found ? *found : by_parts(s);
+  const Stretch out = found ? *found : by_parts(s);
   states_.emplace(s.v, out);
   return out;
 }
@@ -213,7 +217,7 @@ uint32_t Growth::longest(StateId s) {
   uint32_t stop = 0;
   const auto open = [&](StateId at) {
     charge(10);
-    if (by_parts(at) < kFar) {
+    if (by_parts(at).endless()) {
       stop = kFar;
     } else if (++looked > kStates || parser_.state(at).poisoned) {
       stop = kUnknown;

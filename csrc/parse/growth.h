@@ -1,19 +1,21 @@
-// From which number of bytes on a state has a text of every length.
+// A stretch of lengths of which a state has a text each.
 //
-// In: a state without captured text. Out: a number n such that for each m >= n some text of m bytes
-// completes the state, whatever text was captured; kFar: none is known. Cost: a look-up for what is
-// known; else one addition for each symbol, as for the bounds of parse/lengths.h.
+// In: a state without captured text. Out: numbers (from, span) such that for some n <= from the state is
+// completed by a text of each length from n to n + span, whatever text was captured; kFar as a span: of
+// each length from n on. Cost: a look-up for what is known; else one addition for each symbol, as for the
+// bounds of parse/lengths.h.
 //
-// A text grows by single bytes where a part of it repeats without end and one round may be one byte:
-// blanks between tokens of JSON, characters of a string. So n is the length of a text that passes one
-// such place. Behind `{"name":"A` in a closed object:
+// A text grows by single bytes where a part of it repeats and one round may be one byte: blanks between
+// tokens of JSON, characters of a string. Without a bound of the rounds one such place is enough; the spans
+// of bounded places add up. Behind `{"name":"A` in a closed object:
 //
-//     regex(characters, then `"`)   1: the quote, and any number of characters before it
-//     stack(`}`)                    1 byte
-//     of(state)                     2
+//     regex(characters, then `"`)            from 1, kFar: the quote, any number of characters before it
+//     regex(at most 8 of them, then `"`)     from 1, span 8
+//     stack(`}`)                             from 1, span 0
+//     of(state)                              from 2, kFar or 8
 //
-// Where a part has no bound, the places along a shortest completion and one byte beside it are looked at
-// instead. An n that is too large is harmless.
+// Where no part grows without end, the places along a shortest completion and one byte beside it are looked
+// at as well. A `from` that is too large, or a span that is too small, is harmless.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +34,16 @@ class Growth {
   static constexpr uint32_t kFar = Lengths::kFar;
   Growth(Parser& parser, Productions& productions, Completion& completion, Lengths& lengths)
       : parser_(parser), productions_(productions), completion_(completion), lengths_(lengths) {}
-  uint32_t of(StateId s);
+  struct Stretch {
+    uint32_t from = kFar, span = 0;
+    bool endless() const { return span == kFar; }
+    // Whether it serves more lengths, as far as bounds tell.
+    bool better(const Stretch& o) const { return span != o.span ? span > o.span : from < o.from; }
+  };
+  Stretch of(StateId s);
   // The same, with a look along a shortest completion also where the parts have a bound: the bound of an enum
   // is its longest text.
-  uint32_t closer(StateId s);
+  Stretch closer(StateId s);
   // The bytes of the longest text that completes the state; kFar: there are texts beyond any length;
   // kUnknown: that takes too much work, or depends on the captured text.
   uint32_t longest(StateId s);
@@ -46,25 +54,28 @@ class Growth {
   }
 
  private:
-  // A part of a text: a bound of its shortest length, and the length from which on it has all of them.
+  // A part of a text: a bound of its shortest length, and its stretch.
   struct Part {
-    uint32_t least, all;
+    uint32_t least;
+    Stretch some;
   };
-  static Part then(Part a, Part b);
+  static Part then(const Part& a, const Part& b);
   bool unit(RegexId r) const;
-  uint32_t regex(RegexId r);
-  uint32_t rule(RuleId r, bool reader);
+  Part regex(RegexId r);
+  Stretch grown(RegexId r);
+  Part rule(Symbol s);
   Part symbol(Symbol s);
   Part sequence(std::span<const Symbol> symbols);
-  uint32_t stack(StackId s);
-  uint32_t by_parts(StateId s);
-  uint32_t on_the_way(StateId s);
+  Part stack(StackId s);
+  Stretch by_parts(StateId s);
+  Stretch on_the_way(StateId s);
 
   Parser& parser_;
   Productions& productions_;
   Completion& completion_;
   Lengths& lengths_;
-  FlatMap<uint32_t, uint32_t> states_, longest_, parts_, stacks_, rules_, regexes_;
+  FlatMap<uint32_t, Stretch> states_, parts_, stacks_, rules_, regexes_;
+  FlatMap<uint32_t, uint32_t> longest_;
   uint32_t depth_ = 0, steps_ = 0;
 };
 

@@ -434,37 +434,11 @@ uint32_t Lengths::search(RuleId r, bool& hard) {
   return out;
 }
 
-// Down a stack while each level has one entry, and up again with the sums. Recursion is only used where
-// stacks join.
 uint32_t Lengths::stack(StackId s) {
-  check_depth();
-  std::vector<StackId> path;
-  uint32_t out = kFar;
-  for (;;) {
-    if (parser_.stacks().has_end(s)) {
-      out = 0;
-      break;
-    }
-    if (const uint32_t* known = stacks_.find(s.v)) {
-      out = *known;
-      break;
-    }
-    const auto entries = parser_.stacks().entries(s);
-    if (entries.size() != 1) {
-      charge(4 + 2 * static_cast<int64_t>(entries.size()));
-      for (const StackEntry& e : entries) out = std::min(out, sum(symbol(e.top), stack(e.rest)));
-      stacks_.emplace(s.v, out);
-      break;
-    }
-    path.push_back(s);
-    s = entries[0].rest;
-  }
-  for (; !path.empty(); path.pop_back()) {
-    if (path.size() % 8 == 0) charge();
-    out = sum(symbol(parser_.stacks().entries(path.back())[0].top), out);
-    stacks_.emplace(path.back().v, out);
-  }
-  return out;
+  return along(parser_.stacks(), stacks_, s, kFar, 0u, true,
+               [&](const StackEntry& e, uint32_t rest, uint32_t& out) {
+                 out = std::min(out, sum(symbol(e.top), rest));
+               });
 }
 
 std::size_t Lengths::nearest(StackId s) {

@@ -12,13 +12,56 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
+#include "base/depth.h"
 #include "base/flat_map.h"
+#include "base/work.h"
 #include "parse/completion.h"
 #include "parse/productions.h"
 #include "parse/state.h"
 
 namespace structgen {
+
+// What holds of a stack by what holds of its entries: join(entry, value of the rest, value so far). Down the
+// stack while each level has one entry, and up again; recursion is only used where stacks join. `last`: the
+// entries of a stack that may end do not count.
+template <class Value, class Join>
+Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s, Value none, Value end,
+            bool last, const Join& join) {
+  check_depth();
+  std::vector<StackId> path;
+  Value out = none;
+  for (;;) {
+    const bool ends = stacks.has_end(s);
+    if (ends && last) {
+      out = end;
+      break;
+    }
+    if (const Value* known = memo.find(s.v)) {
+      out = *known;
+      break;
+    }
+    const auto entries = stacks.entries(s);
+    if (ends || entries.size() != 1) {
+      if (ends) out = end;
+      charge(4 + 2 * static_cast<int64_t>(entries.size()));
+      for (const StackEntry& e : entries) join(e, along(stacks, memo, e.rest, none, end, last, join), out);
+      memo.emplace(s.v, out);
+      break;
+    }
+    path.push_back(s);
+    s = entries[0].rest;
+  }
+  for (; !path.empty(); path.pop_back()) {
+    if (path.size() % 8 == 0) charge();
+    const Value rest = std::exchange(out, none);
+    join(stacks.entries(path.back())[0], rest, out);
+    memo.emplace(path.back().v, out);
+  }
+  return out;
+}
 
 // The bounds of one parser.
 class Lengths {

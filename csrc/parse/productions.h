@@ -154,6 +154,9 @@ class Productions {
   // True if a text may have no other continuation than poison, and then none at all. Else every text of
   // a terminal has a continuation.
   virtual bool unproven() const { return false; }
+  // True if a reader may refuse some text that it is told, although its answer to an unknown text is not
+  // poison. Else that answer holds for every text, except behind poison.
+  virtual bool tries_texts() const { return false; }
   // A lower bound of the bytes that stand behind a text of the rule in every whole text.
   virtual uint64_t needed_behind(RuleId) const { return 0; }
   // True if readers compare the texts of the rule with each other (items under uniqueItems).

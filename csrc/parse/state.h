@@ -149,6 +149,7 @@ class Parser {
   Alive& alive() { return alive_; }
   bool context_free() const { return productions_.context_free(); }
   bool unproven() const { return productions_.unproven(); }
+  bool tries_texts() const { return productions_.tries_texts(); }
 
   // Copies a state of another parser with the same regexes and rule ids into this one. A `memo` belongs
   // to one source, because stack ids of two sources mean different stacks.
