@@ -610,8 +610,8 @@ def test_reads_for_confidence_end_within_the_time_of_a_request() -> None:
     """They read on behind the deadline, and the answer was an error."""
     numbers = json.dumps(list(range(100, 140)), separators=(",", ":"))
     lm = Script(lambda _: numbers, seconds=0.005)
-    numerals = {"type": "array", "items": {"type": "integer"}}
-    request = {"prompt": asked("x"), "json_schema": numerals, "max_tokens": 500}
+    numerals = {"type": "array", "items": {"type": "integer"}, "minItems": 40}
+    request = {"prompt": asked("x"), "json_schema": numerals, "max_tokens": 500, "seed": 1}
     with TestClient(create_app(lm, request_seconds=6.0)) as client:
         body = request | {"structgen": {"confidence": 4096, "whitespace": "compact"}}
         (choice,) = ok(client.post(COMPLETIONS, json=body))["choices"]
