@@ -202,3 +202,25 @@ def test_a_token_of_a_long_item_costs_what_one_of_a_short_item_does(item: str) -
     assert second < 4 * first + 0.2, (first, second)
     for end in b",]":
         assert not matcher.fork().accept_bytes(b"," + item.encode() + bytes([end]))
+
+
+LETTERS = "x" * 40
+
+
+@pytest.mark.parametrize(
+    ("one", "same"),
+    [
+        ('"' + "a" * 40 + '"', '"' + r"\u0061" * 40 + '"'),
+        ('"' + "\U0001f600" * 20 + '"', '"' + r"\ud83d\ude00" * 20 + '"'),
+        ('"' + r"\n\"" * 20 + '"', '"' + r"\u000a\u0022" * 20 + '"'),
+        ('"' + "\u00e9" * 40 + '"', '"' + r"\u00E9" * 40 + '"'),
+        (f'{{"a":"{LETTERS}","b":[1,2]}}', f'{{"b" : [1.0, 2e0] ,"\\u0061": "{LETTERS}"}}'),
+    ],
+)
+def test_spellings_of_a_long_item_are_equal(one: str, same: str) -> None:
+    for first, second in ((one, same), (same, one)):
+        matcher = structgen.Compiler(BYTES).json_schema(distinct()).matcher()
+        assert matcher.accept_bytes(f"[{first},7,{second[:-1]}".encode())
+        assert not matcher.fork().accept_bytes(f"{second[-1]},".encode())
+        assert not matcher.fork().accept_bytes(f"{second[-1]}]".encode())
+        assert matcher.accept_bytes(b',"c":0}' if second[-1] == "}" else b'c"')
