@@ -6,6 +6,7 @@ What a token costs as a text grows is measured by `python -m bench.long`.
 from __future__ import annotations
 
 import random
+import time
 from fractions import Fraction
 
 import pytest
@@ -48,3 +49,178 @@ def test_many_numbers_are_different(seed: int) -> None:
         seen.add(number)
         assert matcher.accept_bytes(text.encode() + b",")
     assert len(seen) > 60
+
+
+# ---- items beside the states ----
+
+TOKENS = list(
+    dict.fromkeys(
+        [bytes([i]) for i in range(256)]
+        + b'", "] "," ["a","a" [1,1 1, 0, 7. 0. -0 12 7,7 a" b", "a" "a", ], ]] null true,'.split()
+        + b'\\u0061 [[ [{" }] },{" ": [1], 0e 7e- .0 [] [],[] {} a","a" 1.0 1e0 ," ,1 1,1,'.split()
+        + b'"} "}, "id": 1},'.split()
+        + [b", "]
+    )
+)
+WORDS = structgen.Vocabulary.from_bytes([*TOKENS, b""], eos_token_ids=[len(TOKENS)])
+LIKELY = [
+    TOKENS.index(t) for t in b'", , " 1, 0, a" b", ] ], 0 1 7 a 7. .0 },{" -0 - [ null \\u0061 a","a"'.split()
+]
+INTEGER, STRING = {"type": "integer"}, {"type": "string"}
+RECORD = {"type": "object", "properties": {"id": INTEGER}, "required": ["id"]}
+
+
+def distinct(items: object = None, **more: object) -> dict[str, object]:
+    schema: dict[str, object] = {"type": "array", "uniqueItems": True, **more}
+    return schema if items is None else schema | {"items": items}
+
+
+def chosen(key: str, value: object) -> dict[str, object]:
+    return {"type": "object", "properties": {"k": {"const": key}, "v": value}, "required": ["k", "v"]}
+
+
+# arrays whose items are compared beside the states, those whose states compare them, and both in one schema
+SCHEMAS = [
+    *map(distinct, (None, INTEGER, {"type": "number"}, STRING, RECORD, {"type": "object"})),
+    *(distinct({"type": kinds}) for kinds in (["string", "null"], ["integer", "string", "boolean"])),
+    *(distinct({"type": "integer", "minimum": low}) for low in (-2, 0, 5)),
+    *(distinct({"type": "number", bound: 0}) for bound in ("minimum", "exclusiveMinimum", "maximum")),
+    *(
+        distinct({"type": "string"} | more)
+        for more in ({"minLength": 1}, {"maxLength": 2}, {"pattern": "^a"})
+    ),
+    *(distinct({"type": "array", "items": item}) for item in (INTEGER, {"type": "number"})),
+    *(distinct({"type": "array"} | more) for more in ({"minItems": 2}, {"maxItems": 2, "items": INTEGER})),
+    *(distinct(distinct(item)) for item in (INTEGER, {"type": "number"})),
+    *(distinct(INTEGER, **more) for more in ({"minItems": 3}, {"maxItems": 3})),
+    distinct(INTEGER, contains={"const": 1}),
+    distinct({"type": "object", "additionalProperties": INTEGER}),
+    distinct({"type": "number"}, prefixItems=[INTEGER, STRING]),
+    distinct(prefixItems=[INTEGER, {"type": "boolean"}]),
+    distinct({"enum": ["a", "b", 1, None]}),
+    distinct({"anyOf": [{"enum": ["a", "b"]}, INTEGER]}),
+    {"type": "array", "items": distinct(INTEGER)},
+    {"not": distinct()},
+    {"type": "object", "properties": {"a": distinct(INTEGER)}, "additionalProperties": distinct(STRING)},
+    *({"anyOf": [distinct(INTEGER), {"type": "array", "items": INTEGER, "maxItems": n}]} for n in (1, 4)),
+    {"oneOf": [chosen("x", distinct(INTEGER)), chosen("y", {"type": "array"})]},
+]
+STYLES: list[dict[str, str]] = [
+    *({"whitespace": w} for w in ("flexible", "compact", "pretty")),
+    *({"numbers": n} for n in ("plain", "canonical")),
+    {"strings": "plain"},
+]
+
+
+def row(matcher: structgen.Matcher, budget: int | None = None) -> list[int]:
+    mask = structgen.allocate_bitmask(1, len(TOKENS) + 1)
+    matcher.fill_bitmask(mask, max_tokens=budget)
+    return [t for t in range(len(TOKENS) + 1) if mask[0][t // 32] >> (t % 32) & 1]
+
+
+def budgeted(matcher: structgen.Matcher, budget: int) -> list[int] | None:
+    try:
+        return row(matcher, budget)
+    except (structgen.errors.UnsatisfiableBudget, structgen.errors.BudgetExceeded):
+        return None
+
+
+@pytest.mark.parametrize("seed", range(len(SCHEMAS)))
+def test_items_beside_the_states_are_those_of_the_states(seed: int) -> None:
+    """Without a cache of masks the states compare the items, by formulas and automata."""
+    source = random.Random(seed)
+    beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
+    for number in range(5):
+        schema, style = SCHEMAS[seed], STYLES[(seed + number) % len(STYLES)]
+        one, other = (each.json_schema(schema, **style).matcher() for each in (beside, states))
+        taken: list[bytes] = []
+        for _ in range(source.randint(5, 60)):
+            if taken and source.random() < 0.1:
+                back = source.randint(1, min(len(taken), 8))
+                one.rollback(back), other.rollback(back)
+                del taken[-back:]
+            if source.random() < 0.1:
+                one = one.fork()
+            if source.random() < 0.08:
+                assert one.shortest_completion() == other.shortest_completion(), taken
+                assert one.forced_bytes() == other.forced_bytes()
+                assert one.live_bytes() == other.live_bytes() and one.is_accepting() == other.is_accepting()
+            if source.random() < 0.04:
+                assert one.tokens_needed() == other.tokens_needed(), taken
+            if source.random() < 0.04:  # a budget is about the states; a fork of the matcher asks
+                budget = source.randint(1, 30)
+                assert budgeted(one.fork(), budget) == budgeted(other.fork(), budget), (schema, taken, budget)
+            allowed = row(one)
+            assert allowed == row(other), (schema, style, taken)
+            for t in source.sample(range(len(TOKENS)), 6):
+                assert one.fork().accept_token(t) == (t in allowed), (schema, style, taken, TOKENS[t])
+            text = [t for t in allowed if t < len(TOKENS)]
+            if not text:
+                break
+            token = source.choice([t for t in LIKELY if t in allowed and source.random() < 0.75] or text)
+            assert one.accept_token(token) and other.accept_token(token)
+            taken.append(TOKENS[token])
+
+
+@pytest.mark.parametrize("items", [None, INTEGER, STRING, RECORD])
+def test_items_make_no_states(items: object) -> None:
+    grammar = structgen.Compiler(BYTES).json_schema(distinct(items))
+    matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, 257)
+    known: list[int] = []
+    for i in range(2000):
+        value = f'"s{i}"' if items is STRING else f'{{"id":{i}}}' if items is RECORD else str(i)
+        for byte in ("[,"[i > 0] + value).encode():
+            matcher.fill_bitmask(mask)
+            assert matcher.accept_token(byte)
+        known.append(grammar._core.states)
+    assert known[-1] - known[200] < 20
+    assert not matcher.fork().accept_bytes(b"," + value.encode() + b"]")
+    matcher.rollback(len(value) + 1)
+    assert matcher.accept_bytes(b"," + value.encode() + b"]") and matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    "item", ['"' + r"\u0061" * 4000 + '"', "[" + "1," * 8000 + "1]", '{"k":"' + "x" * 9000 + '"}']
+)
+def test_a_token_of_a_long_item_costs_what_one_of_a_short_item_does(item: str) -> None:
+    """Each mask asks whether the item that may end here is new. It is not written out for that."""
+    matcher, mask = (
+        structgen.Compiler(BYTES).json_schema(distinct()).matcher(),
+        structgen.allocate_bitmask(1, 257),
+    )
+
+    def seconds(text: str) -> float:
+        began = time.process_time()
+        for byte in text.encode():
+            matcher.fill_bitmask(mask)
+            assert matcher.accept_token(byte)
+        return time.process_time() - began
+
+    seconds("[[1],")
+    half = len(item) // 2
+    first, second = seconds(item[:half]), seconds(item[half:])
+    assert second < 4 * first + 0.2, (first, second)
+    for end in b",]":
+        assert not matcher.fork().accept_bytes(b"," + item.encode() + bytes([end]))
+
+
+LETTERS = "x" * 40
+
+
+@pytest.mark.parametrize(
+    ("one", "same"),
+    [
+        ('"' + "a" * 40 + '"', '"' + r"\u0061" * 40 + '"'),
+        ('"' + "\U0001f600" * 20 + '"', '"' + r"\ud83d\ude00" * 20 + '"'),
+        ('"' + r"\n\"" * 20 + '"', '"' + r"\u000a\u0022" * 20 + '"'),
+        ('"' + "\u00e9" * 40 + '"', '"' + r"\u00E9" * 40 + '"'),
+        (f'{{"a":"{LETTERS}","b":[1,2]}}', f'{{"b" : [1.0, 2e0] ,"\\u0061": "{LETTERS}"}}'),
+    ],
+)
+def test_spellings_of_a_long_item_are_equal(one: str, same: str) -> None:
+    for first, second in ((one, same), (same, one)):
+        matcher = structgen.Compiler(BYTES).json_schema(distinct()).matcher()
+        assert matcher.accept_bytes(f"[{first},7,{second[:-1]}".encode())
+        assert not matcher.fork().accept_bytes(f"{second[-1]},".encode())
+        assert not matcher.fork().accept_bytes(f"{second[-1]}]".encode())
+        assert matcher.accept_bytes(b',"c":0}' if second[-1] == "}" else b'c"')

@@ -105,6 +105,9 @@ void Grammar::open(std::size_t least) {
     if (!e->world.lock.lost()) delete e;
   });
   start_ = next->parser.start(start_rule_);
+  if (next->fast && !omits() && !of_any_length_)
+    if (const RuleId lenient = productions_->lenient(start_rule_); lenient != start_rule_)
+      lenient_start_ = next->parser.start(lenient);
   epoch_ = std::move(next);
   // Live states alone may exceed the share: a very long text is kept for rollback. The limit then
   // doubles (Sequence::migrate), or each call would open a new epoch.

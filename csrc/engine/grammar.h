@@ -140,6 +140,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // True if some rule limits tokens.
   bool limited() const { return limited_; }
   StateId start() const { return start_; }
+  // The start of a text whose items are compared beside its states (engine/distinct.h); dead where the states
+  // compare them all.
+  StateId lenient_start() const { return lenient_start_; }
   RuleId start_rule() const { return start_rule_; }
   // Needs the world's lock.
   Productions& productions() const { return *productions_; }
@@ -202,7 +205,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::atomic<bool> partial_{false};
   std::shared_ptr<Epoch> epoch_;
   std::shared_ptr<Clouds> clouds_;
-  StateId start_;
+  StateId start_, lenient_start_ = Parser::dead();
 };
 
 // The scope of a call whose work is done under the world's lock: units of work, and a look at the

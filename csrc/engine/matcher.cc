@@ -48,6 +48,8 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
       goes_on_after_end_(request.goes_on_after_end) {
   if (!request.ends.empty())
     own_ends_ = std::make_shared<const Ends>(grammar_->vocabulary(), std::move(request.ends));
+  // A budget is about the states.
+  if (has_budget()) sequence_.leave();
 }
 
 // ---- reading ----
@@ -72,7 +74,7 @@ StateId Matcher::walk_text(StateId s, std::string_view bytes) {
 }
 
 bool Matcher::known(std::span<const TokenId> tokens) const {
-  if (rows_->mortal()) return false;
+  if (rows_->mortal() || sequence_.lenient()) return false;
   const Vocabulary& v = grammar_->vocabulary();
   StateId s = current();
   for (TokenId t : tokens) {
@@ -85,6 +87,7 @@ bool Matcher::known(std::span<const TokenId> tokens) const {
 
 bool Matcher::known(std::string_view bytes) const {
   if (is_terminated()) return true;
+  if (sequence_.lenient()) return false;
   StateId s = current();
   return !rows_->mortal() && !epoch().parser.edged() && sequence_.walks(s, bytes);
 }
@@ -122,7 +125,7 @@ bool Matcher::accept_token(TokenId t) {
     if (is_terminated() ? !goes_on_after_end_ && !ends(t) && !v.is_special(t) && !v.bytes(t).empty()
                         : !is_accepting())
       return false;
-    take(current(), t, {});
+    take(sequence_.top(), t, {});
     ++terminated_;
     return true;
   }
@@ -170,7 +173,7 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   // Bytes cannot stand for a special token.
   if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch().parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
-  const StateId s = walk_text(current(), bytes);
+  const StateId s = sequence_.lenient() ? sequence_.read(bytes) : walk_text(current(), bytes);
   if (s == Parser::dead() || !rows_->completable(sequence_, s, bytes.size())) return false;
   take(s, -1, bytes);
   sequence_.forget_undone();
@@ -205,6 +208,7 @@ std::size_t Matcher::validate_tokens(std::span<const TokenId> tokens) {
 
 std::size_t Matcher::validate_bytes(std::string_view bytes) {
   if (is_terminated()) return 0;
+  sequence_.settle();
   StateId s = current();
   std::size_t n = 0;
   // The state behind each byte, kept where not every state can be completed.
@@ -249,7 +253,7 @@ std::vector<Capture> Matcher::captures() {
 void Matcher::reset() { rollback(history()); }
 
 bool Matcher::is_accepting() const {
-  return epoch().parser.state(current()).accepting && grammar_->bytes().has(sequence_.bytes());
+  return epoch().parser.state(sequence_.top()).accepting && grammar_->bytes().has(sequence_.bytes());
 }
 
 // ---- masks ----
@@ -294,6 +298,7 @@ void Matcher::fill_row(uint32_t* row) {
 }
 
 bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
+  sequence_.leave();
   sequence_.note_budget();
   if (is_terminated()) {
     ended_row(row);
@@ -309,6 +314,7 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
 
 Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t most) {
   const std::size_t words = grammar_->vocabulary().words();
+  sequence_.leave();
   Replay out;
   out.of.reserve(tokens.size());
   // Where nothing but the state decides the mask, the state's row is found again without a mask.
@@ -384,6 +390,7 @@ uint64_t Matcher::number(StateId s, std::size_t bytes) {
 }
 
 uint64_t Matcher::state() {
+  sequence_.settle();
   if (!grammar_->of_any_length()) return number(current(), 0);
   std::lock_guard hold(grammar_->world().lock);
   return number(current(), sequence_.bytes());
@@ -391,6 +398,7 @@ uint64_t Matcher::state() {
 
 ByteSet Matcher::live(bool inside) {
   if (is_terminated()) return {};
+  sequence_.settle();
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
   return live_at(epoch().budgets.limits && !inside ? epoch().parser.begin_token(current())
                                                    : epoch().parser.at_edge(current()),
@@ -403,6 +411,7 @@ std::vector<std::pair<std::string, uint64_t>> Matcher::successors() {
     throw Error(ErrorKind::kGrammar,
                 "the texts behind a byte depend on tokens: the grammar limits tokens (max_tokens)");
   if (is_terminated()) return out;
+  sequence_.settle();
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
   sequence_.refresh();
   Parser& parser = epoch().parser;
@@ -422,6 +431,7 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   std::string out;
   // Where an edge may be, the bytes that have to come depend on how the text is cut into tokens.
   if (is_terminated() || epoch().parser.edged()) return out;
+  sequence_.settle();
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
   StateId s = epoch().budgets.limits ? epoch().parser.begin_token(current()) : current();
   while (out.size() < limit) {
@@ -449,6 +459,7 @@ std::vector<TokenId> Matcher::tail(std::size_t most) const {
 }
 
 std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string_view forced) {
+  sequence_.settle();
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
   sequence_.refresh();
   StateId s = current();
@@ -466,18 +477,21 @@ Budget Matcher::budget() {
 
 Matcher::Bounds Matcher::tokens_needed(bool search) {
   if (is_terminated()) return {0, 0};
+  sequence_.settle();
   const LockedWork work(sequence_, Task::kBudget, grammar_->ending_work());
   return budget().bounds(search);
 }
 
 std::optional<bool> Matcher::fits(std::size_t tokens) {
   if (is_terminated()) return true;
+  sequence_.settle();
   const LockedWork work(sequence_, Task::kBudget, grammar_->ending_work());
   return budget().fits(tokens);
 }
 
 std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
+  sequence_.settle();
   const LockedWork work(sequence_, Task::kCompletion, grammar_->completion_work());
   sequence_.refresh();
   if (sequence_.bytes() < grammar_->bytes().least) return budget().ranged_text();

@@ -1,4 +1,4 @@
-// The five sources of rows; row_source.h says which grammar has which.
+// The six sources of rows; row_source.h says which grammar has which.
 //
 // The problem. A row has to be made within a limit of work, and where the world omits, a text that was
 // begun must not stop for that limit. Under a budget of tokens, the row has to leave enough tokens as
@@ -184,6 +184,34 @@ class PlainRow : public RowSource {
     if (!known(s, row)) make(s, row, limit, true);
   }
   void mask(Sequence& s, Row& row) const { mask(s, row, s.grammar().mask_work()); }
+};
+
+// The source for an exact grammar of JSON whose items may be compared beside the states.
+class DistinctRow final : public PlainRow {
+ public:
+  bool known(const Sequence& s, Row& row) const override {
+    if (!s.lenient()) return PlainRow::known(s, row);
+    const Mask* m = s.epoch()->masks.peek(s.top());
+    if (!m) return false;
+    write_row(*m, s.vocabulary(), row.words);
+    return s.keep_distinct(row.words, false) == Sequence::Kept::kDone;
+  }
+
+  void fill(Sequence& s, Row& row) const override {
+    if (known(s, row)) return;
+    if (s.lenient()) {
+      const LockedWork work(s, Task::kMask, s.grammar().mask_work());
+      s.refresh();
+      write_row(*s.epoch()->masks.mask(s.top()), s.vocabulary(), row.words);
+      if (s.keep_distinct(row.words, true) == Sequence::Kept::kDone) return;
+    }
+    s.leave();
+    PlainRow::fill(s, row);
+  }
+
+  StateId read(Sequence& s, TokenId t) const override {
+    return s.lenient() ? s.read(s.vocabulary().bytes(t)) : PlainRow::read(s, t);
+  }
 };
 
 // The source for texts with a range of bytes, over a vocabulary that has every byte and a world that omits
@@ -525,6 +553,7 @@ class LimitedRow final : public RowSource {
 
 const RowSource& row_source(const Grammar& grammar) {
   static const PlainRow plain;
+  static const DistinctRow distinct;
   static const PartRow part;
   static const SpelledRow spelled;
   static const LimitedRow limited;
@@ -533,6 +562,7 @@ const RowSource& row_source(const Grammar& grammar) {
   if (grammar.limited()) return limited;
   if (!grammar.vocabulary().complete()) return spelled;
   if (grammar.omits()) return part;
+  if (grammar.lenient_start() != Parser::dead()) return distinct;
   return plain;
 }
 

@@ -56,6 +56,23 @@ struct World {
     return ends_of_items_;
   }
 
+  // The tokens behind which an item of a JSON array may have ended that began in front of them or in them:
+  // with a quote where the place is `in_string`. If no array is `open` around it, an array must begin in the
+  // token. Elsewhere every token. Needs the lock.
+  const Words& ends_of_items(bool in_string, bool open) {
+    Words& out = ends_of_[2 * in_string + open];
+    if (!out.empty()) return out;
+    out.resize(vocabulary->words());
+    for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t) {
+      const std::string_view bytes = vocabulary->bytes(t);
+      const std::size_t from = open ? 0 : bytes.find('[');
+      if (from != bytes.npos && (open || bytes.find(',', from) != bytes.npos) &&
+          (!in_string || bytes.find('"') != bytes.npos))
+        set_bit(out.data(), t);
+    }
+    return out;
+  }
+
   // The tokens of at most n bytes, as a row. Needs the lock. Cost: a pass over the vocabulary for the first
   // question, a row for each length of a token.
   const Words& at_most(std::size_t n) {
@@ -85,7 +102,7 @@ struct World {
   std::atomic<std::size_t> kept{0};
 
  private:
-  Words ends_of_items_;
+  Words ends_of_items_, ends_of_[4];
   std::vector<Words> at_most_;
 };
 

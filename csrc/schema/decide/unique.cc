@@ -676,6 +676,80 @@ bool Unique::spoilers(CapturedId list, TypedId rest, ValueId value, Values& out)
   return true;
 }
 
+// ---- lasting arrays ----
+
+// An array within its own items is not told to last.
+bool Unique::lasting(TypedId p) {
+  if (!(formulas_[p].has & kHasUnique) || formulas_[p].has & (kHasOutside | kHasContent)) return false;
+  if (const bool* known = lasting_.find(p.v)) return *known;
+  lasting_.emplace(p.v, false);
+  bool out = false;
+  try {
+    out = lasts(p);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
+    solver_.refill();
+  }
+  return lasting_[p.v] = out;
+}
+
+bool Unique::lasts(TypedId p) {
+  const std::vector<TypedId> all = branches(p);
+  if (all.size() != 1 || all[0] != p) return false;
+  const Parts s = parts(all[0]);
+  if (s.mode != kUnique || s.list.v != 0) return false;
+  const std::vector<TypedId> states = reachable(s.rest);
+  return std::ranges::all_of(states, [&](TypedId q) {
+    const std::vector<Cell> cells = plain_cells(q);
+    return std::ranges::all_of(cells, [&](const Cell& c) { return endless(c.value); });
+  });
+}
+
+// Whether behind every beginning of a value there are infinitely many values, but for the beginnings that
+// lasting() names. An object can get one more key wherever a text stands in it, an array one more item.
+bool Unique::endless(ValueId value) {
+  check_depth();
+  if (value == FormulaSpace::yes()) return true;
+  const auto bounded_below = [&](TypedId k, bool whole) {
+    const Formula& f = formulas_[k];
+    if (f.op != Op::kAtLeast) return false;
+    const Decimal& bound = formulas_.decimal(f.text());
+    return bound.zero() || (whole && !bound.negative);
+  };
+  const TypedId number = solver_.restrict(value, Kind::kNumber);
+  if (formulas_[number].op == Op::kAnd) {
+    const auto kids = formulas_.kids(number);
+    if (kids.size() != 2) return false;
+    const auto whole = [&](TypedId k) { return formulas_[k].op == Op::kInteger; };
+    if (!(whole(kids[0]) && bounded_below(kids[1], true)) &&
+        !(whole(kids[1]) && bounded_below(kids[0], true)))
+      return false;
+  } else if (number != FormulaSpace::yes() && number != FormulaSpace::no() &&
+             formulas_[number].op != Op::kInteger && !bounded_below(number, false)) {
+    return false;
+  }
+  const TypedId string = solver_.restrict(value, Kind::kString);
+  if (string != FormulaSpace::yes() && string != FormulaSpace::no() &&
+      (formulas_[string].op != Op::kLength || formulas_[string].b != kUnbounded))
+    return false;
+  if (!endless_array(solver_.restrict(value, Kind::kArray))) return false;
+  const TypedId object = solver_.restrict(value, Kind::kObject);
+  if (object == FormulaSpace::yes() || object == FormulaSpace::no()) return true;
+  Objects& objects = solver_.objects();
+  if (formulas_[object].has & (kHasUnique | kHasOutside) || !objects.productive(object)) return false;
+  const ObjectId start = objects.start(object);
+  return objects.state(start).rest == FormulaSpace::yes() &&
+         std::ranges::any_of(objects.offers(start).classes,
+                             [&](KeyClassId c) { return objects.free_keys(start, c) == kEndless; });
+}
+
+bool Unique::endless_array(TypedId p) {
+  if (p == FormulaSpace::yes() || p == FormulaSpace::no()) return true;
+  if (formulas_[p].has & kHasOutside || (formulas_[p].has & kHasUnique && !lasting(p))) return false;
+  const std::vector<TypedId> states = reachable(behind_fresh(p, true));
+  return std::ranges::none_of(states, [&](TypedId q) { return plain_cells(q).empty(); });
+}
+
 // ---- not unique(C) ----
 
 // The values of all items that can still come: at one of them a captured value may be repeated.

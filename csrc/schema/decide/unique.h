@@ -12,7 +12,8 @@
 // items are matched with their values (Kuhn's algorithm); a value without which no matching exists may
 // not be written now. Items with more values than the array can use never get in the way. Cost: one
 // node for each chunk of strings or numbers, log n chunks; O(n) per item if captured values are arrays
-// or objects; the matching, where items with few values exist.
+// or objects; the matching, where items with few values exist. Where every item has infinitely many values,
+// a text is read without the atom, and its items are compared beside the states (lasting()).
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,10 @@ class Unique {
   // True if the item only had to differ from others. Then an item that differs from all others changes
   // nothing for later items.
   bool asks_apart(TypedId rest) { return parts(outside_of(rest).rest).mode != kRepeat; }
+  // True if the items of the arrays of p must differ, and nothing else depends on which were written: behind
+  // every beginning of an item the item has infinitely many values. Two beginnings are left to the reader of
+  // the text (engine/distinct.h): a number behind which no digit counts any more, and a word.
+  bool lasting(TypedId p);
   // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const { return held_ + captured_.byte_size(); }
@@ -133,6 +138,11 @@ class Unique {
   const std::vector<TypedId>& reachable(TypedId q);
   const std::vector<struct Cell>& plain_cells(TypedId q);
 
+  // ---- lasting arrays ----
+  bool lasts(TypedId p);
+  bool endless(ValueId value);
+  bool endless_array(TypedId p);
+
   // ---- not unique(C) ----
   ValueId repeats(TypedId q);
   bool repeat_productive(CapturedId list, TypedId q);
@@ -146,6 +156,8 @@ class Unique {
   std::unordered_map<TypedId, std::vector<struct Cell>> plain_cells_;
   std::unordered_map<TypedId, std::vector<TypedId>> reachable_;
   FlatMap<uint32_t, ValueId> repeats_;
+  // The answers of lasting().
+  FlatMap<uint32_t, bool> lasting_;
   // Numbers with one lexeme per value; empty(): not made yet.
   RegexId plain_numbers_{};
   mutable bool asked_alike_ = false;

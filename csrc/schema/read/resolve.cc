@@ -286,6 +286,7 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
     return;
   }
   note_misshapen_parts(visit, w.word, key, value);
+  asks_distinct_ = asks_distinct_ || w.word == Word::kUniqueItems;
   if (resources_[v.resource.v].validates) check_value(visit, w, key, value);
   const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
     todo.push_back({v.doc, node, v.resource, visit, key, member, index});

@@ -77,6 +77,8 @@ class SchemaSet {
   // calls that are written as elements: the added schema says which strings hold no closing mark
   // (write/elements.cc).
   Loc add(std::string_view schema);
+  // True if some schema asks that items differ.
+  bool asks_distinct() const { return asks_distinct_; }
   bool added(const Loc& l) const { return l.doc.v >= added_; }
   // The place of a schema that stands at `node`, somewhere inside the schema `parent`.
   Loc child(const Loc& parent, JsonRef node);
@@ -201,6 +203,8 @@ class SchemaSet {
   std::map<std::pair<ScopeId, ResourceId>, ScopeId> scope_index_;
   // True if some schema has a `$dynamicRef` or `$recursiveRef`. Else no Loc needs a scope.
   bool dynamic_ = false;
+  // True if some schema has `uniqueItems`.
+  bool asks_distinct_ = false;
   std::size_t text_size_ = 0;
   Loc root_;
 };

@@ -150,8 +150,18 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
 RuleId JsonProductions::rule(Rule r, uint32_t depth) {
   r.depth = depth;
   r.inside = inside_;
-  return RuleId{
-      rule_index_.number(mix(mix(mix(r.kind, r.a), r.b), depth + (uint64_t{inside_} << 32)), rules_, r)};
+  r.lenient = lenient_;
+  const uint64_t place = depth + (uint64_t{inside_} << 32) + (uint64_t{lenient_} << 63);
+  return RuleId{rule_index_.number(mix(mix(mix(r.kind, r.a), r.b), place), rules_, r)};
+}
+
+RuleId JsonProductions::lenient(RuleId start) {
+  if (start != root_ || layout_.elements || layout_.python || !layout_.excludes.empty() ||
+      !schemas_->asks_distinct())
+    return start;
+  lenient_ = true;
+  const Undo leave([&] { lenient_ = false; });
+  return rule({kValue, rules_[start.v].value()}, 0);
 }
 
 void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
@@ -172,6 +182,8 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
 // strings. At level 1 the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
 template <class F>
 void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f) {
+  lenient_ = r.lenient;
+  const Undo strict([&] { lenient_ = false; });
   if (r.inside == 0) return f(reading);
   if (r.inside > kMostInside)
     throw Error(ErrorKind::kSchemaTooComplex,
@@ -203,7 +215,10 @@ Symbol JsonProductions::content(ValueId v) {
         t.find_first_not_of("{}[],: \t\r\n0123456789+-.eEtrufalsn") == std::string::npos)
       content_too_complex();
   ++inside_;
-  const Undo leave([&] { --inside_; });
+  const Undo leave([&, before = std::exchange(lenient_, false)] {
+    --inside_;
+    lenient_ = before;
+  });
   return call({kValue, v});
 }
 
@@ -429,12 +444,14 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const uint32_t depth = pretty ? r.depth + 1 : 0;
   for_each_branch(restricted(v, Kind::kArray), [&](TypedId p) {
     if (!leads_on(p)) return;
+    const Distinct distinct = lenient_ && solver_.unique().lasting(p) ? kDistinct : kAsAsked;
+    if (distinct != kAsAsked) p = solver_.unique().behind_fresh(p, true);
     if (pretty) {
       if (solver_.closes(p)) out.add({text("[]")});
       const bool items = solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
-      if (items) out.add({text("["), call({kArrayFirst, p}, depth)});
+      if (items) out.add({text("["), call({kArrayFirst, p, distinct}, depth)});
     } else {
-      out.add({open('['), call({kArrayFirst, p}, depth)});
+      out.add({open('['), call({kArrayFirst, p, distinct}, depth)});
     }
   });
   uint32_t more = kOrderBranches;
@@ -480,25 +497,57 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
   const TypedId p = r.array();
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
   if (solver_.closes(p) && !(first && pretty)) out.add({close(']', r.depth, first)});
+  if (r.b != kAsAsked) return expand_lenient(r, out);
   std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
   // A search looks at one shortest item, which may be one that makes the rest longer.
   for (std::size_t i = 0, n = nearest ? cells.size() : 0; i < n; ++i)
     if (formulas_[cells[i].rest].has & kHasOutside)
       if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
-  for (const ItemCell& c : cells) {
-    const Symbol item = call({kValue, c.value}, r.depth);
+  for (const ItemCell& c : cells)
     for_each_branch(c.rest, [&](TypedId rest) {
-      if (!c.capture && !leads_on(rest)) return;
-      std::vector<Symbol> sequence;
-      if (!first) sequence.push_back(comma(r.depth, false));
-      if (first && pretty) sequence.push_back(text(indent(r.depth)));
-      if (c.capture) sequence.push_back(Symbol::capture());
-      sequence.push_back(item);
-      sequence.push_back(call({c.capture ? kItem : kArrayNext, rest}, r.depth));
-      out.add(sequence);
+      if (c.capture || leads_on(rest))
+        add_item(r, c.value, call({c.capture ? kItem : kArrayNext, rest}, r.depth), c.capture, out);
     });
-  }
+}
+
+// An item with what stands in front of it, and the rest of its array.
+void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool capture, Alternatives& out) {
+  std::vector<Symbol> sequence;
+  if (r.kind != kArrayFirst)
+    sequence.push_back(comma(r.depth, false));
+  else if (layout_.mode == JsonLayout::kPretty)
+    sequence.push_back(text(indent(r.depth)));
+  if (capture) sequence.push_back(Symbol::capture());
+  sequence.push_back(call({kValue, value}, r.depth));
+  sequence.push_back(rest);
+  out.add(sequence);
+}
+
+// The items of an array that may repeat here. Behind a number, a number without a condition has the lexemes
+// of one with a condition, as it has where it must differ from numbers that were written.
+void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
+  const TextId zero = formulas_.intern_text("0");
+  const TypedId any_number =
+      formulas_.either(formulas_.atom(Op::kAtLeast, zero), formulas_.atom(Op::kAtMost, zero));
+  const ValueId numbers = formulas_.types(kind_bit(Kind::kNumber));
+  for (const Cell& c : solver_.array_cells(r.array()))
+    for_each_branch(c.rest, [&](TypedId rest) {
+      if (!leads_on(rest)) return;
+      const auto add = [&](ValueId value, Distinct behind) {
+        if (solver_.nonempty(value))
+          add_item(r, value, call({kArrayNext, rest, behind}, r.depth), false, out);
+      };
+      const TypedId number = restricted(c.value, Kind::kNumber);
+      if (number == FormulaSpace::no()) return add(c.value, Distinct{r.b});
+      if (r.b == kNumbers)
+        return add(number == FormulaSpace::yes()
+                       ? formulas_.both(c.value, formulas_.literal(Kind::kNumber, any_number))
+                       : c.value,
+                   kNumbers);
+      add(formulas_.both(c.value, numbers), kNumbers);
+      add(formulas_.both(c.value, formulas_.deny(numbers)), kDistinct);
+    });
 }
 
 // Finds the rule of those values of the rule that are in `choice`, or with `others` of those that are

@@ -70,6 +70,11 @@ class JsonProductions : public Productions {
   // In pretty layout every level behind a rule still needs a closing bracket and a line break.
   uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
   const SchemaSet& schemas() const { return *schemas_; }
+  RuleId lenient(RuleId start) override;
+  Items items(RuleId rule) const override {
+    const Rule& r = rules_[rule.v];
+    return r.kind != kArrayFirst ? Items::kNone : r.b != kAsAsked ? Items::kDistinct : Items::kAny;
+  }
   std::size_t byte_size() const override {
     return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() + solver_.byte_size() +
            rules_.byte_size() + rule_index_.byte_size() + symbols_.byte_size();
@@ -102,11 +107,15 @@ class JsonProductions : public Productions {
     kFreeElement,    // reader, of an object and a class: the key of an element was written
     kListedElement,  // reader, of an object: the known key of an element was written
   };
+  // What a lenient rule of an array keeps of uniqueItems. kAsAsked: the formula has all of it. Else items
+  // may repeat here, and the reader of the text refuses them. kNumbers: an item may have been a number, so
+  // that numbers have the lexemes of a condition (numbers/number.h).
+  enum Distinct : uint32_t { kAsAsked, kDistinct, kNumbers };
   // A rule: its kind, its subject, and its place. Equal rules have one number, so that equal stacks of
   // the parser are equal.
   struct Rule {
     Rule(RuleKind k, ValueId value, NameId key = {}) : kind(k), a(value.v), b(key.v) {}
-    Rule(RuleKind k, TypedId array) : kind(k), a(array.v) {}
+    Rule(RuleKind k, TypedId array, Distinct distinct = kAsAsked) : kind(k), a(array.v), b(distinct) {}
     Rule(RuleKind k, ObjectId object) : kind(k), a(object.v) {}
     Rule(RuleKind k, ObjectId object, PlanNameId name) : kind(k), a(object.v), b(name.v) {}
     Rule(RuleKind k, ObjectId object, KeyClassId cls) : kind(k), a(object.v), b(cls.v) {}
@@ -124,6 +133,8 @@ class JsonProductions : public Productions {
     uint32_t depth = 0;
     // The number of strings around it. Each of them holds the JSON text of the next.
     uint32_t inside = 0;
+    // True: items of lasting arrays may repeat (Productions::lenient).
+    bool lenient = false;
     friend bool operator==(const Rule&, const Rule&) = default;
   };
   // Calls f(). An error without a place gets that of the innermost schema at work.
@@ -142,6 +153,8 @@ class JsonProductions : public Productions {
   void expand_value(const Rule& r, Alternatives& out);
   void expand_shortest_rule(RuleId rule, const Reading& reading, Alternatives& out);
   void expand_array(const Rule& r, Alternatives& out, bool nearest);
+  void add_item(const Rule& r, ValueId value, Symbol rest, bool capture, Alternatives& out);
+  void expand_lenient(const Rule& r, Alternatives& out);
   TypedId restricted(ValueId v, Kind kind);
   bool leads_on(TypedId p);
   void expand_object(const Rule& r, Alternatives& out);
@@ -217,6 +230,8 @@ class JsonProductions : public Productions {
   InternTable rule_index_;
   // The number of strings around the rule that is being expanded.
   uint32_t inside_ = 0;
+  // Whether that rule is lenient.
+  bool lenient_ = false;
   FlatMap<uint32_t, Symbol> symbols_;
   RuleId root_;
 };

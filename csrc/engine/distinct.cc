@@ -1,0 +1,237 @@
+#include "engine/distinct.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/intern.h"
+#include "schema/decide/captured.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint64_t kSeed = 0xCBF29CE484222325ull;
+// FNV-1a, which goes on byte by byte.
+uint64_t hashed(uint64_t h, char byte) { return (h ^ static_cast<uint8_t>(byte)) * 0x100000001B3ull; }
+uint64_t hashed(uint64_t h, std::string_view bytes) {
+  for (char b : bytes) h = hashed(h, b);
+  return h;
+}
+// As the items keep it.
+uint32_t short_hash(uint64_t h) { return static_cast<uint32_t>(h ^ (h >> 32)); }
+// The canonical text; most values are their own.
+std::string canonical(std::string_view json) {
+  const bool same = json[0] == '"' ? json.find('\\') == json.npos : json[0] >= 'a' && json[0] <= 'z';
+  return same ? std::string(json) : Captured::canonical(json);
+}
+
+// The mode behind a byte.
+Distinct::Mode next(Distinct::Mode mode, char byte) {
+  if (mode == Distinct::kEscape) return Distinct::kString;
+  if (mode == Distinct::kString)
+    return byte == '\\' ? Distinct::kEscape : byte == '"' ? Distinct::kBetween : Distinct::kString;
+  switch (byte) {
+    case '"': return Distinct::kString;
+    case '[':
+    case '{':
+    case ']':
+    case '}':
+    case ' ':
+    case '\t':
+    case '\n':
+    case '\r':
+    case ',':
+    case ':': return Distinct::kBetween;
+    default: return Distinct::kWord;
+  }
+}
+
+// What a byte adds to the weight of an item. All spellings of a value have one weight: a string weighs its
+// UTF-16 code units and its quotes, and a container its opening bracket, its commas and its colons.
+uint32_t weight(Distinct::Mode mode, char byte) {
+  if (mode == Distinct::kEscape) return byte == 'u' ? -4u : 0;  // four digits follow
+  if (mode == Distinct::kString)
+    return (byte & 0xC0) == 0x80 ? 0 : static_cast<uint8_t>(byte) >= 0xF0 ? 2 : 1;
+  return byte == '"' || byte == '[' || byte == '{' || byte == ',' || byte == ':';
+}
+
+// Items of this weight are compared only with items of their own weight.
+constexpr uint32_t kHeavy = 32;
+}  // namespace
+
+std::string_view Distinct::json(const Item& item) const {
+  const bool word = next(kBetween, text_[item.begin]) == kWord;
+  return std::string_view(text_).substr(item.begin, item.at - word - item.begin);
+}
+
+std::size_t Distinct::slot(uint32_t array, uint32_t hash) const {
+  return mix(hash, array) & (slots_.size() - 1);
+}
+
+template <class Same>
+bool Distinct::member(uint32_t array, uint32_t hash, Same&& same) {
+  place();
+  if (slots_.empty()) return false;
+  for (std::size_t i = slot(array, hash); slots_[i] != 0; i = (i + 1) & (slots_.size() - 1))
+    if (const Item& item = items_[slots_[i] - 1]; item.hash == hash && item.array == array && same(item))
+      return true;
+  return false;
+}
+
+bool Distinct::fresh(std::string_view json) {
+  const std::string value = canonical(json);
+  return !member(inner(), short_hash(hashed(kSeed, value)),
+                 [&](const Item& item) { return canonical(this->json(item)) == value; });
+}
+
+bool Distinct::compares() const { return inner() != kNone && arrays_[inner()].items > 0; }
+
+// Puts the items into the table that are not in it yet. An item of a token that is only tried never gets
+// there.
+void Distinct::place() {
+  const auto put = [&](uint32_t item) {
+    std::size_t i = slot(items_[item].array, items_[item].hash);
+    while (slots_[i] != 0) i = (i + 1) & (slots_.size() - 1);
+    slots_[i] = item + 1;
+  };
+  for (; placed_ < items_.size(); ++placed_) {
+    items_[placed_].hash = short_hash(hashed(kSeed, canonical(json(items_[placed_]))));
+    if (2 * placed_ >= slots_.size()) {
+      std::vector<uint32_t>(std::max<std::size_t>(16, 2 * slots_.size())).swap(slots_);
+      for (uint32_t i = 0; i < placed_; ++i) put(i);
+    }
+    put(placed_);
+  }
+}
+
+void Distinct::begin() {
+  if (inner() == kNone) return;
+  arrays_[inner()].begin = static_cast<uint32_t>(text_.size() - 1);
+  arrays_[inner()].weight = weight_ - weight(kBetween, text_.back());
+}
+
+// An item may end in front of `at`, with the weight that the text has there.
+bool Distinct::end(std::size_t at, uint32_t weight) {
+  const uint32_t of = inner();
+  if (of == kNone) return true;
+  Array& array = arrays_[of];
+  weight -= array.weight;
+  const uint64_t kind = uint64_t{of} << 32 | weight;
+  if ((weight < kHeavy || alike_.contains(kind)) &&
+      !fresh(std::string_view(text_).substr(array.begin, at - array.begin)))
+    return false;
+  items_.push_back({of, array.begin, static_cast<uint32_t>(text_.size()), array.weight, weight, 0});
+  if (weight >= kHeavy) ++alike_[kind];
+  array.begin = kNone;
+  ++array.items;
+  return true;
+}
+
+bool Distinct::read(char byte, Kind kind) {
+  const Mode before = std::exchange(mode_, next(mode_, byte));
+  const uint32_t weighed = weight_;
+  weight_ += weight(before, byte);
+  text_ += byte;
+  const auto size = static_cast<uint32_t>(text_.size());
+  if (before == kString || before == kEscape) return mode_ != kBetween || end(size, weight_);
+  const bool fresh = before != kWord || mode_ == kWord || end(size - 1, weighed);
+  if (mode_ == kString || (mode_ == kWord && before != kWord)) begin();
+  if (byte == '[' || byte == '{') {
+    begin();
+    open_.push_back({size, kNone});
+    if (kind == kDistinct) {
+      open_.back().array = static_cast<uint32_t>(arrays_.size());
+      arrays_.push_back({kNone, 0, 0});
+      ++distinct_;
+    }
+  } else if ((byte == ']' || byte == '}') && !open_.empty()) {
+    distinct_ -= inner() != kNone;
+    closed_.push_back({size, open_.back()});
+    open_.pop_back();
+    return end(size, weight_) && fresh;
+  }
+  return fresh;
+}
+
+void Distinct::cut(std::size_t size, Mode mode) {
+  mode_ = mode;
+  if (size == text_.size()) return;
+  for (std::size_t i = size; i < text_.size(); mode = next(mode, text_[i++]))
+    weight_ -= weight(mode, text_[i]);
+  hashed_from_ = kNone;
+  for (; !items_.empty() && items_.back().at > size; items_.pop_back()) {
+    const Item& item = items_.back();
+    if (placed_ == items_.size()) {
+      std::size_t i = slot(item.array, item.hash);
+      while (slots_[i] != placed_) i = (i + 1) & (slots_.size() - 1);
+      slots_[i] = 0;
+      --placed_;
+    }
+    if (item.weight >= kHeavy) {
+      const auto alike = alike_.find(uint64_t{item.array} << 32 | item.weight);
+      if (--alike->second == 0) alike_.erase(alike);
+    }
+    arrays_[item.array].begin = item.begin;
+    arrays_[item.array].weight = item.before;
+    --arrays_[item.array].items;
+  }
+  text_.resize(size);
+  for (;;) {
+    const uint32_t opened = open_.empty() ? 0 : open_.back().at;
+    if (!closed_.empty() && closed_.back().at > std::max<std::size_t>(size, opened)) {
+      open_.push_back(closed_.back().container);
+      closed_.pop_back();
+      distinct_ += inner() != kNone;
+    } else if (opened > size) {
+      if (inner() != kNone) {
+        --distinct_;
+        arrays_.pop_back();
+      }
+      open_.pop_back();
+    } else {
+      break;
+    }
+  }
+  if (inner() != kNone && arrays_[inner()].begin >= size) arrays_[inner()].begin = kNone;
+}
+
+std::string_view Distinct::word() const {
+  if (mode_ != kWord || inner() == kNone) return {};
+  return std::string_view(text_).substr(arrays_[inner()].begin);
+}
+
+bool Distinct::harmless(std::string_view bytes) {
+  std::size_t i = 0;
+  if (mode_ == kWord && distinct_ > 0) return false;
+  if (mode_ == kString || mode_ == kEscape) {
+    const std::size_t quote = bytes.find('"');
+    if (quote == bytes.npos) return true;
+    if (bytes.find('\\') < quote || mode_ == kEscape) return false;
+    if (compares()) {
+      const uint32_t begin = arrays_[inner()].begin;
+      if (hashed_from_ != begin) {
+        hashed_from_ = hashed_ = begin;
+        hash_ = kSeed;
+        escaped_ = false;
+      }
+      const std::string_view more = std::string_view(text_).substr(hashed_);
+      hash_ = hashed(hash_, more);
+      escaped_ = escaped_ || more.find('\\') != more.npos;
+      hashed_ = static_cast<uint32_t>(text_.size());
+      if (escaped_ || member(inner(), short_hash(hashed(hash_, bytes.substr(0, quote + 1))),
+                             [](const Item&) { return true; }))
+        return false;
+    }
+    i = quote + 1;
+  }
+  // The arrays around the innermost one.
+  const bool outer = distinct_ > (inner() != kNone);
+  for (; i < bytes.size(); ++i) {
+    if (bytes[i] == '"') return bytes.find('"', i + 1) == bytes.npos;
+    if (bytes[i] == '[' || bytes[i] == '{') return false;
+    if ((bytes[i] == ']' || bytes[i] == '}') && outer) return false;
+    if (distinct_ > 0 && next(kBetween, bytes[i]) == kWord) return false;
+  }
+  return true;
+}
+
+}  // namespace structgen

@@ -1,0 +1,131 @@
+// The items of arrays with uniqueItems, kept beside the state of one text.
+//
+// In: the bytes of a JSON text, and which of its arrays ask for items that differ. Out: whether an item
+// repeats an earlier item of its array. Cost: some nanoseconds a byte; behind an item its canonical text and
+// one look-up in a hash table. A byte of text takes one byte, an item about 35.
+//
+// The problem. "All items differ" is no regular language. With the values in the formula
+// (schema/decide/unique.h) each item makes new formulas, automata and states: 13 to 27 kB and 60 us a token.
+//
+// The idea. In most arrays some other value is always left (Unique::lasting). There the values decide nothing
+// but whether the item that ends now is new. So the parser reads a language in which such items may repeat
+// (Productions::lenient): its states are few and do not depend on the values. Beside it stands the set of the
+// values, and a token is refused if it ends an item whose value is a member. After `[7,70,7` of an array of
+// integers:
+//
+//     mask of the state     digits, `.`, `e`, `,`, `]`
+//     `,` and `]`           end the item 7, which is a member: refused
+//     `0`                   goes on; `0,` ends the item 70, a member: refused
+//     `.`                   goes on to `7.5e1`, which is 75: allowed. Behind `70.` only zeros can follow, and
+//     70 is
+//                           a member: refused (dead())
+//
+// The text is JSON, so where its items end is read off the bytes, whatever the parser's readings are.
+//
+// Invariants.
+// - All spellings of a value have one weight (weight()). A long item is written out as a canonical text only
+//   where an item of its weight stands in the array, so a token costs the same in a long item.
+// - Values are compared as canonical texts (Captured::canonical); hashes only choose whom to compare.
+// - cut() takes bytes back in the order in which they came. The table is probed linearly, so the entry that
+//   came last is in nobody's way, and clearing its slot removes it.
+// - A copy is independent of its original: forks copy.
+//
+// Rejected. A persistent set that forks share: its nodes would outlive the texts, or be counted under a lock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace structgen {
+
+class Distinct {
+ public:
+  // Where a byte stands.
+  enum Mode : uint8_t { kBetween, kString, kEscape, kWord };
+  // Of the container that a bracket opens.
+  enum Kind : uint8_t { kPlain, kDistinct };
+
+  // Reads a byte; `kind` is that of a bracket. False: an item ended that repeats another one, and the byte
+  // has been read all the same.
+  bool read(char byte, Kind kind = kPlain);
+  // Takes back all bytes but the first `size`; there `mode` was the mode.
+  void cut(std::size_t size, Mode mode);
+  Mode mode() const { return mode_; }
+  const std::string& text() const { return text_; }
+  // The text of the number or word that is an item and may go on; empty: none is being read.
+  std::string_view word() const;
+  // Whether the value is none of the items of the innermost array. The array asks for items that differ.
+  bool fresh(std::string_view json);
+  // Whether the innermost array has items that the next one must differ from.
+  bool compares() const;
+  // Whether any array around the place asks for items that differ.
+  bool open() const { return distinct_ > 0; }
+  // True if no item can end behind these bytes that is a member, whatever else stands in them. It says false
+  // more often than it must.
+  bool harmless(std::string_view bytes);
+
+ private:
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  // An array whose items differ.
+  struct Array {
+    // Where its item begins that is being read; kNone: none is.
+    uint32_t begin;
+    // The weight of the text in front of that item.
+    uint32_t weight;
+    // The number of its items.
+    uint32_t items;
+  };
+  struct Item {
+    uint32_t array, begin;
+    // The size of the text with the byte that ended the item.
+    uint32_t at;
+    // The weight of the text in front of the item, and of the item.
+    uint32_t before, weight;
+    uint32_t hash;
+  };
+  struct Container {
+    // The size of the text with its bracket.
+    uint32_t at;
+    // An index of arrays_; kNone: its items are not compared.
+    uint32_t array;
+  };
+  struct Closed {
+    // The size of the text with the closing bracket.
+    uint32_t at;
+    Container container;
+  };
+  void begin();
+  bool end(std::size_t at, uint32_t weight);
+  uint32_t inner() const { return open_.empty() ? kNone : open_.back().array; }
+  std::string_view json(const Item& item) const;
+  std::size_t slot(uint32_t array, uint32_t hash) const;
+  template <class Same>
+  bool member(uint32_t array, uint32_t hash, Same&& same);
+  void place();
+
+  std::string text_;
+  Mode mode_ = kBetween;
+  std::vector<Array> arrays_;
+  std::vector<Container> open_;
+  std::vector<Closed> closed_;
+  std::vector<Item> items_;
+  // Indices of items_ plus 1; 0 is free.
+  std::vector<uint32_t> slots_;
+  // So many items are in the table.
+  uint32_t placed_ = 0;
+  // The number of heavy items of an array that have one weight.
+  std::unordered_map<uint64_t, uint32_t> alike_;
+  uint32_t weight_ = 0;
+  // How many of open_ have an array.
+  uint32_t distinct_ = 0;
+  // The hash of a string that is begun: where it begins, as far as it was hashed, and the hash.
+  uint32_t hashed_from_ = kNone, hashed_ = 0;
+  uint64_t hash_ = 0;
+  // Whether that part has an escape.
+  bool escaped_ = false;
+};
+
+}  // namespace structgen
