@@ -77,7 +77,7 @@ def need(condition: bool, reason: str) -> None:
 
 
 @functools.cache
-def _maskbench(path: Path) -> corpus.Corpus | None:
+def _maskbench(path: Path) -> corpus.Cases | None:
     try:
         return corpus.folder(path)
     except corpus.CorpusError:

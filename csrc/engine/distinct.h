@@ -16,9 +16,8 @@
 //     mask of the state     digits, `.`, `e`, `,`, `]`
 //     `,` and `]`           end the item 7, which is a member: refused
 //     `0`                   goes on; `0,` ends the item 70, a member: refused
-//     `.`                   goes on to `7.5e1`, which is 75: allowed. Behind `70.` only zeros can follow, and
-//     70 is
-//                           a member: refused (dead())
+//     `.`                   goes on to `7.5e1`, which is 75: allowed
+//     `0.`                  only zeros can follow, and 70 is a member: refused (Sequence::fate)
 //
 // The text is JSON, so where its items end is read off the bytes, whatever the parser's readings are.
 //

@@ -334,7 +334,9 @@ class PartRow : public PlainRow {
   StateId read(Sequence& s, TokenId t) const override {
     const StateId to = read_on(s, t);
     if (to != Parser::dead() || !s.grammar().partial()) return to;
-    return vouches(s, t) ? read_with<Trust>(s, t) : read_with<LookAgain>(s, t);
+    if (vouches(s, t)) return read_with<Trust>(s, t);
+    // Perhaps the caches of the matcher that chose the token knew more, as before a preemption.
+    return told([&] { return read_with<LookAgain>(s, t); }).value_or(Parser::dead());
   }
 
  protected:
@@ -422,8 +424,7 @@ class PartRow : public PlainRow {
     return m && allows(*m, s.vocabulary(), t);
   }
 
-  // A token that steps refuse, perhaps because something was omitted. The caches of the matcher that chose
-  // the token may have known more, as before a preemption.
+  // Reads a token that steps refuse, perhaps because something was omitted.
   template <class Effort>
   static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());

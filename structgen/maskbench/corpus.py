@@ -60,7 +60,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class Cases:
     """Names, and a case by name."""
 
     about: str
@@ -79,7 +79,7 @@ def split_of(name: str) -> str:
     return head if mark else re.split(r"[_-]", name, maxsplit=1)[0]
 
 
-def open_corpus(spec: str, *, instances: bool = True, scale: float = 1.0) -> Corpus:
+def open_corpus(spec: str, *, instances: bool = True, scale: float = 1.0) -> Cases:
     """The corpus that `spec` names; `instances` prefers MaskBench's folder where a checkout has both."""
     if spec in ("cases", "smoke"):
         table = named.CASES if spec == "cases" else named.SMOKE
@@ -90,7 +90,7 @@ def open_corpus(spec: str, *, instances: bool = True, scale: float = 1.0) -> Cor
                 name, spec, dumps(schema), tuple(Instance(dumps(value), ok, "") for value, ok in tests)
             )
 
-        return Corpus(f"structgen's own {spec}", list(table), made)
+        return Cases(f"structgen's own {spec}", list(table), made)
     if spec in ("hub", HUB):
         return _hub()
     path = Path(spec).expanduser()
@@ -103,7 +103,7 @@ def open_corpus(spec: str, *, instances: bool = True, scale: float = 1.0) -> Cor
     return folder(path)
 
 
-def folder(path: Path) -> Corpus:
+def folder(path: Path) -> Cases:
     """All `*.json` under a folder. A sub-folder is a split."""
     files = {
         file.relative_to(path).with_suffix("").as_posix().replace("/", "---"): file
@@ -123,10 +123,10 @@ def folder(path: Path) -> Corpus:
         found = tuple(Instance(dumps(t["data"]), t["valid"], t.get("description", "")) for t in tests)
         return Case(name, split_of(name), dumps(record), found)
 
-    return Corpus(str(path), sorted(files), read)
+    return Cases(str(path), sorted(files), read)
 
 
-def _hub() -> Corpus:
+def _hub() -> Cases:
     """The data set on the Hugging Face hub, one Parquet folder a split; schemas without instances."""
     try:
         import huggingface_hub
@@ -144,7 +144,7 @@ def _hub() -> Corpus:
     return parquet_corpus(Path(root), parquet)
 
 
-def parquet_corpus(root: Path, parquet: Any) -> Corpus:
+def parquet_corpus(root: Path, parquet: Any) -> Cases:
     """Every Parquet file under `root`; column `json_schema` is the text, `unique_id` the name."""
     schemas: dict[str, tuple[str, str]] = {}
     for file in sorted(root.rglob("*.parquet")):
@@ -160,7 +160,7 @@ def parquet_corpus(root: Path, parquet: Any) -> Corpus:
             schemas[full] = (split, text if isinstance(text, str) else dumps(text))
     if not schemas:
         raise CorpusError(f"no Parquet files under {root}")
-    return Corpus(f"{HUB} on the hub", sorted(schemas), lambda name: Case(name, *schemas[name], ()))
+    return Cases(f"{HUB} on the hub", sorted(schemas), lambda name: Case(name, *schemas[name], ()))
 
 
 def sample(names: Iterable[str], count: int, seed: int = 0) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import endtoend, masks
-from .corpus import Corpus, CorpusError
+from .corpus import Cases, CorpusError
 from .runs import BenchRun
 from .workers import Worker, WorkerError, each
 
@@ -99,7 +99,7 @@ def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 
 def jobs(
-    corpus: Corpus, names: list[str], engines: tuple[str, ...], run: BenchRun
+    corpus: Cases, names: list[str], engines: tuple[str, ...], run: BenchRun
 ) -> Iterator[dict[str, Any]]:
     """The jobs that are left to do, a case each. One that cannot be read is a row for every engine."""
     for name in names:
@@ -168,7 +168,7 @@ def duration(seconds: float) -> str:
 def drive(
     run: BenchRun,
     task: Task,
-    corpus: Corpus,
+    corpus: Cases,
     names: list[str],
     *,
     lanes: int = 1,

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from ..speculation.options import Speculation
     from ..speculation.score import Scores
     from ..speculation.tree import DraftTree
+    from .reply import Reply
     from .requests import OwnOptions, SamplingMethod
     from .service import RequestRun, Service
-    from .written import Written
 
 _WAITING = 16  # the most requests in line, the running one included
 _TRACED = 32  # contexts of a forward
@@ -162,7 +162,7 @@ def _traced(service: Service, job: Job, tokens: Sequence[int]) -> list[Seen]:
     return found
 
 
-async def confident(service: Service, run: RequestRun, index: int, written: Written, reads: int) -> None:
+async def confident(service: Service, run: RequestRun, index: int, written: Reply, reads: int) -> None:
     """Adds a note to a finished answer: its leaves, with bounds on the probability of each value.
 
     Args:
@@ -174,13 +174,13 @@ async def confident(service: Service, run: RequestRun, index: int, written: Writ
     run.choice_notes[index] |= {"fields": await fields(service, run.job_of(index), written, reads)}
 
 
-async def fields(service: Service, job: Job, written: Written, reads: int) -> list[dict[str, Any]]:
+async def fields(service: Service, job: Job, written: Reply, reads: int) -> list[dict[str, Any]]:
     """The leaves of a finished answer as JSON. ApiError: as `sample`."""
     async with _turn(service, job):
         return [asdict(leaf) for leaf in await asyncio.to_thread(_leaves, service, job, written, reads)]
 
 
-def _leaves(service: Service, job: Job, written: Written, reads: int) -> list[FieldProbability]:
+def _leaves(service: Service, job: Job, written: Reply, reads: int) -> list[FieldProbability]:
     if written.finish != "stop" or written.stopped_by is not None or written.calls:
         return []
     try:

@@ -13,11 +13,11 @@ from .constraints import request_constraint
 from .errors import ApiError
 from .logprobs import of_chat
 from .prompts import messages_as_prompt
+from .reply import Reply, call_id, chunks, head, input_of, thoughts, whole
 from .requests import ChatRequest, Message
 from .sequence import AnswerPlan, Entry, Piece
 from .service import RequestRun, Service, Wanted
 from .thinking import thinking_of
-from .written import Written, call_id, chunks, head, input_of, thoughts, whole
 
 
 def wanted(service: Service, request: ChatRequest, text_format: dict[str, Any] | None = None) -> Wanted:
@@ -99,7 +99,7 @@ def tool_call(call: Call, custom: bool = False) -> dict[str, Any]:
 async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dict[str, Any]:
     """The whole answer."""
 
-    def told(_: int, written: Written) -> dict[str, Any]:
+    def told(_: int, written: Reply) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": written.content, "refusal": None}
         message |= thoughts(run, written.reasoning)
         if written.calls:
@@ -155,7 +155,7 @@ def events(service: Service, request: ChatRequest, run: RequestRun) -> AsyncIter
     """The chunks of a stream, without its end mark."""
     deltas = [_Deltas(run) for _ in range(run.count)]
 
-    def told(_: Written, piece: Piece, new: list[Item]) -> list[dict[str, Any]]:
+    def told(_: Reply, piece: Piece, new: list[Item]) -> list[dict[str, Any]]:
         found = [*deltas[piece.index].of(piece, new)]
         told_with: dict[str, Any] | None = None
         if piece.entries and request.logprobs:

@@ -13,11 +13,11 @@ from .constraints import request_constraint
 from .errors import ApiError
 from .logprobs import of_completion
 from .prompts import plain_prompt
+from .reply import Reply, chunks, head, thoughts, whole
 from .requests import PROMPTS, CompletionRequest
 from .sequence import AnswerPlan, Entry, Piece
 from .service import MakePrompt, RequestRun, Service, Wanted
 from .thinking import Thinking, thinking_of
-from .written import Written, chunks, head, thoughts, whole
 
 
 def wanted(service: Service, request: CompletionRequest) -> Wanted:
@@ -92,7 +92,7 @@ def _first(run: RequestRun, index: int) -> list[Entry]:
 async def answer(service: Service, request: CompletionRequest, run: RequestRun) -> dict[str, Any]:
     """The whole answer."""
 
-    def told(index: int, written: Written) -> dict[str, Any]:
+    def told(index: int, written: Reply) -> dict[str, Any]:
         entries, before = written.entries, _echo(service, request, run, index)
         if written.prompt is not None:
             entries = _first(run, index) + written.prompt + entries
@@ -111,7 +111,7 @@ def events(service: Service, request: CompletionRequest, run: RequestRun) -> Asy
     """The chunks of a stream, without its end mark."""
     offsets: list[int | None] = [None] * run.count  # where the next token begins; None: no chunk was told
 
-    def told(_: Written, piece: Piece, new: list[Item]) -> list[dict[str, Any]]:
+    def told(_: Reply, piece: Piece, new: list[Item]) -> list[dict[str, Any]]:
         index, text, entries = piece.index, piece.text, list(piece.entries)
         offset = offsets[index]
         if offset is None:

@@ -41,9 +41,9 @@ from . import alone
 from .chat import wanted as chat_wanted
 from .errors import ApiError, unexpected
 from .mcp import Called
+from .reply import Reply, finished
 from .requests import ChatRequest, CountRequest, Message, MessagesRequest
 from .service import RequestRun, Service, Wanted
-from .written import Written, finished
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
@@ -200,7 +200,7 @@ def _usage(run: RequestRun, written: int) -> dict[str, Any]:
     }
 
 
-def _end(written: Written) -> dict[str, Any]:
+def _end(written: Reply) -> dict[str, Any]:
     """Why the answer ended."""
     if isinstance(written.stopped_by, str):
         return {"stop_reason": "stop_sequence", "stop_sequence": written.stopped_by}
@@ -283,7 +283,7 @@ class _Blocks:
 async def events(service: Service, request: CountRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
     """The events of a stream."""
     yield {"type": "message_start", "message": _head(service, run)}
-    written, reader, blocks = Written(), run.reader(stream=True), _Blocks()
+    written, reader, blocks = Reply(), run.reader(stream=True), _Blocks()
     for block in (block for one in run.called for block in _called(one)):
         for event in (*blocks.open(block), *blocks.close()):
             yield event

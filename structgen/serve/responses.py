@@ -41,10 +41,10 @@ from .chat import wanted as chat_wanted
 from .errors import ApiError, unexpected
 from .logprobs import of_chat
 from .mcp import Called
+from .reply import Reply, call_id, finished, input_of
 from .requests import ChatRequest, Message, ResponsesRequest
 from .sequence import Piece
 from .service import RequestRun, Service, Wanted
-from .written import Written, call_id, finished, input_of
 
 _TEXTS = ("input_text", "output_text", "text", "refusal")
 
@@ -236,7 +236,7 @@ def _mcp_call(called: Called) -> dict[str, Any]:
     }
 
 
-def _end(run: RequestRun, written: Written) -> dict[str, Any]:
+def _end(run: RequestRun, written: Reply) -> dict[str, Any]:
     """The fields that say how a response ended."""
     cut = written.finish == "length"
     return {
@@ -367,7 +367,7 @@ async def events(
     service: Service, request: ResponsesRequest, run: RequestRun
 ) -> AsyncIterator[dict[str, Any]]:
     """The events of a stream."""
-    stream, written, reader = _Stream(run), Written(), run.reader(stream=True)
+    stream, written, reader = _Stream(run), Reply(), run.reader(stream=True)
     response = partial(_response, service, request, run, _id("resp"))
     yield stream.event("response.created", response=response("in_progress"))
     yield stream.event("response.in_progress", response=response("in_progress"))

@@ -19,10 +19,10 @@ from . import alone
 from .constraints import RequestConstraint, ToolUse
 from .errors import ApiError
 from .prompts import messages_as_prompt, plain_prompt
+from .reply import Reply
 from .requests import Message, SamplingMethod
 from .sequence import AnswerPlan
 from .service import RequestRun, Service, Wanted
-from .written import Written
 
 if TYPE_CHECKING:
     from ..sampling.results import Samples
@@ -94,7 +94,7 @@ async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterat
     """One text as it is made."""
     names = Names(service.lm.vocabulary, service.special_names)
     ends = frozenset(service.lm.eos_token_ids)
-    written = Written()
+    written = Reply()
     begun = False
     async for piece in run.pieces():
         if not begun:  # only now is it known how much of the prompt was cached

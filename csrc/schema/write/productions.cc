@@ -444,14 +444,14 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const uint32_t depth = pretty ? r.depth + 1 : 0;
   for_each_branch(restricted(v, Kind::kArray), [&](TypedId p) {
     if (!leads_on(p)) return;
-    const Distinct distinct = lenient_ && solver_.unique().lasting(p) ? kDistinct : kAsAsked;
-    if (distinct != kAsAsked) p = solver_.unique().behind_fresh(p, true);
+    const Repeats repeats = lenient_ && solver_.unique().lasting(p) ? kAllowed : kAsAsked;
+    if (repeats != kAsAsked) p = solver_.unique().behind_fresh(p, true);
     if (pretty) {
       if (solver_.closes(p)) out.add({text("[]")});
       const bool items = solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
-      if (items) out.add({text("["), call({kArrayFirst, p, distinct}, depth)});
+      if (items) out.add({text("["), call({kArrayFirst, p, repeats}, depth)});
     } else {
-      out.add({open('['), call({kArrayFirst, p, distinct}, depth)});
+      out.add({open('['), call({kArrayFirst, p, repeats}, depth)});
     }
   });
   uint32_t more = kOrderBranches;
@@ -534,19 +534,19 @@ void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
   for (const Cell& c : solver_.array_cells(r.array()))
     for_each_branch(c.rest, [&](TypedId rest) {
       if (!leads_on(rest)) return;
-      const auto add = [&](ValueId value, Distinct behind) {
+      const auto add = [&](ValueId value, Repeats behind) {
         if (solver_.nonempty(value))
           add_item(r, value, call({kArrayNext, rest, behind}, r.depth), false, out);
       };
       const TypedId number = restricted(c.value, Kind::kNumber);
-      if (number == FormulaSpace::no()) return add(c.value, Distinct{r.b});
-      if (r.b == kNumbers)
+      if (number == FormulaSpace::no()) return add(c.value, Repeats{r.b});
+      if (r.b == kAmongNumbers)
         return add(number == FormulaSpace::yes()
                        ? formulas_.both(c.value, formulas_.literal(Kind::kNumber, any_number))
                        : c.value,
-                   kNumbers);
-      add(formulas_.both(c.value, numbers), kNumbers);
-      add(formulas_.both(c.value, formulas_.deny(numbers)), kDistinct);
+                   kAmongNumbers);
+      add(formulas_.both(c.value, numbers), kAmongNumbers);
+      add(formulas_.both(c.value, formulas_.deny(numbers)), kAllowed);
     });
 }
 

@@ -108,14 +108,14 @@ class JsonProductions : public Productions {
     kListedElement,  // reader, of an object: the known key of an element was written
   };
   // What a lenient rule of an array keeps of uniqueItems. kAsAsked: the formula has all of it. Else items
-  // may repeat here, and the reader of the text refuses them. kNumbers: an item may have been a number, so
-  // that numbers have the lexemes of a condition (numbers/number.h).
-  enum Distinct : uint32_t { kAsAsked, kDistinct, kNumbers };
+  // may repeat here, and the reader of the text refuses them. kAmongNumbers: an item may have been a number,
+  // so that numbers have the lexemes of a condition (numbers/number.h).
+  enum Repeats : uint32_t { kAsAsked, kAllowed, kAmongNumbers };
   // A rule: its kind, its subject, and its place. Equal rules have one number, so that equal stacks of
   // the parser are equal.
   struct Rule {
     Rule(RuleKind k, ValueId value, NameId key = {}) : kind(k), a(value.v), b(key.v) {}
-    Rule(RuleKind k, TypedId array, Distinct distinct = kAsAsked) : kind(k), a(array.v), b(distinct) {}
+    Rule(RuleKind k, TypedId array, Repeats repeats = kAsAsked) : kind(k), a(array.v), b(repeats) {}
     Rule(RuleKind k, ObjectId object) : kind(k), a(object.v) {}
     Rule(RuleKind k, ObjectId object, PlanNameId name) : kind(k), a(object.v), b(name.v) {}
     Rule(RuleKind k, ObjectId object, KeyClassId cls) : kind(k), a(object.v), b(cls.v) {}

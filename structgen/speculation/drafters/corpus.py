@@ -50,7 +50,7 @@ from ..._array_file import DAMAGED, load_arrays, save_arrays, vocabulary_digest
 from ..._fork import hold_over_forks
 from ...errors import StructgenError
 from ..base import Cursor, Here, Quiet, Start, Step
-from .suffix_automaton import SuffixAutomaton, SuffixCursor, Suffixes
+from .suffix_automaton import SuffixAutomaton, SuffixCursor, SuffixLinks
 
 if TYPE_CHECKING:
     from ...vocabulary import Vocabulary
@@ -62,7 +62,7 @@ _LIMIT = 1 << 22  # tokens: a minute to build
 Ints = npt.NDArray[np.int32]
 
 
-class Corpus(Suffixes):
+class Corpus(SuffixLinks):
     """All substrings of some texts. Make one with `build` or `load`; state 0 is the empty string.
 
     Attributes:

@@ -11,6 +11,7 @@ split the state at which the match stands, which then is too long for the match;
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
 from typing import Generic, Self, TypeVar
@@ -20,7 +21,7 @@ from ..base import Cursor, Here, Quiet, Start, Step
 _CHOICES = 3
 
 
-class Suffixes:
+class SuffixLinks(ABC):
     """An automaton of substrings, whose state 0 is the empty string. One of corpus.py never grows.
 
     Attributes:
@@ -31,9 +32,9 @@ class Suffixes:
     link: Sequence[int]
     length: Sequence[int]
 
+    @abstractmethod
     def after(self, state: int, token: int) -> int:
         """The state after one more token; -1 if no text has such a string."""
-        raise NotImplementedError
 
     def read(self, state: int, length: int, token: int) -> tuple[int, int]:
         """The longest suffix that occurs after one more token: its state and its length in tokens."""
@@ -45,7 +46,7 @@ class Suffixes:
         return found, length + 1
 
 
-class SuffixAutomaton(Suffixes):
+class SuffixAutomaton(SuffixLinks):
     """All substrings of texts that grow. Most states have one transition, so only others have a dictionary.
 
     Attributes:
@@ -122,10 +123,10 @@ class SuffixAutomaton(Suffixes):
         return clone
 
 
-S = TypeVar("S", bound=Suffixes)
+S = TypeVar("S", bound=SuffixLinks)
 
 
-class SuffixCursor(Generic[S]):
+class SuffixCursor(ABC, Generic[S]):
     """A drafter's place: the longest suffix of the text that occurs in an automaton, of `least` tokens or
     more."""
 
@@ -137,8 +138,9 @@ class SuffixCursor(Generic[S]):
         self.state: int = state
         self.length: int = length
 
+    @abstractmethod
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        raise NotImplementedError
+        """As those of `Cursor`."""
 
     def step(self, token: int) -> Self | None:
         state, length = self.automaton.read(self.state, self.length, token)

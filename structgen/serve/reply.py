@@ -1,9 +1,9 @@
 """An answer as far as it is written, and OpenAI's choices of it: what the endpoints share.
 
-Enters: a run and its pieces. Leaves: `Written` answers; the objects and chunks that chats and completions
+Enters: a run and its pieces. Leaves: `Reply` values; the objects and chunks that chats and completions
 have in common. Cost: the answer's.
 
-Text around calls. `Written.take` tells each call as `Begun`, `Part`s and `Call`, also a call that came as a
+Text around calls. `Reply.take` tells each call as `Begun`, `Part`s and `Call`, also a call that came as a
 whole, and leaves out text that is only the line break between two calls.
 """
 
@@ -24,7 +24,7 @@ from .service import RequestRun, Service
 
 
 @dataclass(slots=True)
-class Written:
+class Reply:
     """One answer, as far as it is written."""
 
     text: str = ""
@@ -86,9 +86,9 @@ class Written:
 
 async def finished(
     service: Service, request: Generation | ResponsesRequest | CountRequest, run: RequestRun
-) -> list[Written]:
+) -> list[Reply]:
     """All answers of a run, finished, with the notes that `confidence` asks for."""
-    found = [Written() for _ in range(run.count)]
+    found = [Reply() for _ in range(run.count)]
     parts: list[list[str]] = [[] for _ in found]
     async for piece in run.pieces():
         # A reader looks at what it has with each piece, so a whole text is read once.
@@ -123,7 +123,7 @@ def head(service: Service, run: RequestRun, kind: str, prefix: str) -> dict[str,
     }
 
 
-def usage(run: RequestRun, found: Sequence[Written]) -> dict[str, Any]:
+def usage(run: RequestRun, found: Sequence[Reply]) -> dict[str, Any]:
     """The tokens of prompts and answers, end-of-sequence tokens included."""
     prompt, completion = run.prompt_tokens, sum(written.tokens for written in found)
     told: dict[str, Any] = {
@@ -143,7 +143,7 @@ def thoughts(run: RequestRun, text: str) -> dict[str, str]:
     return {"reasoning_content": text} if text and run.thinking.shown else {}
 
 
-def _end(run: RequestRun, index: int, written: Written) -> dict[str, Any]:
+def _end(run: RequestRun, index: int, written: Reply) -> dict[str, Any]:
     """The fields of a choice that say how its answer ended."""
     stopped = {} if written.stopped_by is None else {"stop_reason": written.stopped_by}
     return {"finish_reason": written.reason, **stopped, **run.choice_note(index)}
@@ -154,7 +154,7 @@ async def whole(
     request: Generation,
     run: RequestRun,
     top: dict[str, Any],
-    told: Callable[[int, Written], dict[str, Any]],
+    told: Callable[[int, Reply], dict[str, Any]],
 ) -> dict[str, Any]:
     """The object of a whole answer. `told`: the fields of a choice, of its index and its text."""
     found = await finished(service, request, run)
@@ -167,7 +167,7 @@ async def chunks(
     request: Generation,
     run: RequestRun,
     top: dict[str, Any],
-    told: Callable[[Written, Piece, list[Item]], Sequence[dict[str, Any]]],
+    told: Callable[[Reply, Piece, list[Item]], Sequence[dict[str, Any]]],
 ) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without its end mark.
 
@@ -178,7 +178,7 @@ async def chunks(
     asked = request.stream_options is not None and request.stream_options.include_usage
     if asked:
         top["usage"] = None
-    found = [Written() for _ in range(run.count)]
+    found = [Reply() for _ in range(run.count)]
     readers = [run.reader(stream=True) for _ in found]
     left = run.count
     async for piece in run.pieces():
