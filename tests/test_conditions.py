@@ -392,27 +392,43 @@ def test_conditions_on_middles_against_enumeration(rest: str) -> None:
             },
             sg.max_bytes(26),
         ),
+        (
+            {"type": "object", "minProperties": 1, "patternProperties": {"^a": {"type": "null"}}},
+            sg.without("true") & sg.max_bytes(12),
+        ),
+        (
+            {"type": "array", "minItems": 2, "uniqueItems": True, "items": {"type": "object"}},
+            sg.containing('"b":1') & sg.max_bytes(14),
+        ),
     ],
 )
 def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(schema, condition) -> None:
     """What a condition leaves of keys and items that must differ is not counted ahead. Masks were empty
     there, or had tokens that lead nowhere, and called themselves exact."""
+    pieces = [bytes([b]) for b in range(256)] + [
+        b'":[],"',
+        b'":{}',
+        b'":1',
+        b'{"',
+        b'b":1},{',
+        b'"b":1}',
+        b"",
+    ]
+    compiler = sg.Compiler(sg.Vocabulary.from_bytes(pieces, eos_token_ids=[len(pieces) - 1]))
     try:
-        grammar = bytes_compiler().json_schema(schema, property_order="any", whitespace="compact") & condition
+        grammar = compiler.json_schema(schema, property_order="any", whitespace="compact") & condition
     except sg.UnsatisfiableCondition:
         return
     for seed in range(20):
         chance, matcher = random.Random(seed), grammar.matcher()
         while not matcher.is_terminated():
-            row = sg.allocate_bitmask(1, bytes_compiler().vocabulary.vocab_size)
+            row = sg.allocate_bitmask(1, len(pieces))
             try:
                 matcher.fill_bitmask(row)
             except sg.BudgetExceeded as error:
                 assert "differ" in str(error)
                 break
-            allowed = [
-                t for t in range(bytes_compiler().vocabulary.vocab_size) if row[0, t >> 5] >> (t & 31) & 1
-            ]
+            allowed = [t for t in range(len(pieces)) if row[0, t >> 5] >> (t & 31) & 1]
             assert allowed
             if matcher.num_steps > 40:
                 break

@@ -252,10 +252,12 @@ class Budget {
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
-  // `proved`: no shorter text completes the state. kFar: none is known.
+  // `proved`: no shorter text completes the state. kFar: none is known. `some_texts`: it fits some of the
+  // captured texts, which the state does not hold, and not others.
   struct Shortest {
     std::size_t bytes;
     bool proved;
+    bool some_texts = false;
   };
   Shortest shortest_bytes(StateId s);
   // The tokens of ranged_text(); its errors.

@@ -61,7 +61,8 @@ void Budget::holds(std::size_t from, std::size_t to) {
 }
 
 // The bytes of a shortest completion; one that fits every captured text comes first, because all keys share
-// it. Where no text is found in time, a bound.
+// it. Where no text is found in time, a bound. Behind unproven productions, a completion that met poison fits
+// some captured texts and not others.
 Budget::Shortest Budget::shortest_bytes(StateId s) {
   if (parser().state(s).accepting) return {0, true};
   const StateId blind = all_.masks.blind(s);
@@ -73,7 +74,13 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
     return static_cast<bool>(found);
   };
   const bool any = look(blind);
-  if (any && (blind == s || !all_.completion.text_matters(blind))) return {best, true};
+  if (any && !all_.completion.text_matters(blind)) return {best, true};
+  if (blind == s && any) {
+    const std::span<const Item> items = parser().items(s);
+    const bool open = std::ranges::any_of(items, [](Item i) { return i.capture == CaptureArena::unknown(); });
+    return {best, true, open && parser().unproven()};
+  }
+  if (any && parser().unproven() && !completes(s, all_.completion.of(blind))) best = Lengths::kFar;
   if (blind != s && look(s)) return {best, true};
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false};
 }
@@ -127,9 +134,9 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
       return true;
     }
   }
-  const auto [n, proved] = shortest_bytes(s);
+  const auto [n, proved, some_texts] = shortest_bytes(s);
   const bool found = n < Lengths::kFar;
-  if (found && missing <= n && n <= room && (tokens == kEndless || needed(s) <= tokens)) {
+  if (found && !some_texts && missing <= n && n <= room && (tokens == kEndless || needed(s) <= tokens)) {
     holds(less(whole.least, bytes + n), last(n));
     return true;
   }
@@ -160,6 +167,11 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   if (found && n > room) {
     holds(less(whole.most + 1, bytes + n), kEndless);
     exact_ = exact_ && proved;
+    return false;
+  }
+  // The trial asks again with the text.
+  if (some_texts) {
+    holds(written_.bytes, 0);
     return false;
   }
   // A token a byte.
