@@ -70,6 +70,9 @@ _DRAFTS = {
 }  # fmt: skip
 _Recipe = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method of Compiler, its arguments, its options
 _DEFAULT = JsonOptions()
+_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+# The types of OpenAI's objects that hold a schema.
+_OPENAI = ("json_schema", "json_object", "function")
 _LIMIT: tuple[OnLimit, OnLimit] = ("error", "subset")
 
 
@@ -167,20 +170,21 @@ class Compiler:
         """
         subset = self._subset(on_limit)
         asked = JsonOptions.of(options) if options else _DEFAULT
-        if asked == _DEFAULT and type(schema) is str and schema.isascii():
-            short = (schema, "subset") if subset else schema
+        usual = _usual(schema) if asked is _DEFAULT or asked == _DEFAULT else None
+        if usual is not None:
+            short = (usual, "subset") if subset else usual
             known = self._known(short)
             if known is not None:
                 return known
             try:
-                plain = self._core.json_schema_text(schema, subset)
+                plain = self._core.json_schema_text(usual, subset)
             except GrammarError as error:
-                _place(error, schema)
+                _place(error, usual)
                 raise
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
-                grammar._options = (schema, asked)
-                self._made(grammar, "json_schema", (schema,), {}, subset)
+                grammar._options = (usual, asked)
+                self._made(grammar, "json_schema", (usual,), {}, subset)
                 return self._remember(short, grammar)
         number = _draft_number(asked.draft)
         closes, digits = asked.extra_keys != "allow", asked.digits
@@ -191,7 +195,7 @@ class Compiler:
         elif isinstance(schema, bool):
             text = _to_text(schema)
         elif isinstance(schema, dict):
-            if schema.get("type") in ("json_schema", "json_object", "function"):
+            if schema.get("type") in _OPENAI:
                 from .frontend.python_types import unwrap_openai
 
                 document, parse = unwrap_openai(schema, closes, digits)
@@ -772,9 +776,16 @@ def _as_text(text: str | bytes) -> str:
 
 
 @roomy
+def _usual(schema: Any) -> str | None:
+    """The text of a schema that the core reads as it is; None: Python has to look at it first."""
+    if type(schema) is str:
+        return schema if schema.isascii() else None
+    return _to_text(schema) if type(schema) is dict and schema.get("type") not in _OPENAI else None
+
+
 def _to_text(schema: Any) -> str:
     try:
-        return json.dumps(schema, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        return _ENCODER.encode(schema)
     except RecursionError:
         return _to_text_deep(schema)
     except (TypeError, ValueError) as e:

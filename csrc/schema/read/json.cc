@@ -3,9 +3,10 @@
 // The problem. A schema may be megabytes long and nested a million levels deep, it may be written by an
 // attacker, and its numbers must keep every digit.
 //
-// The idea. One pass over the text without recursion: open_ is the stack of containers that are not
-// closed, and elements_ holds their finished elements. A scalar keeps its text (`1e400` stays `1e400`),
-// and strings are unescaped into one buffer. A closed container gets a range of children_:
+// The idea. One pass over a copy of the text without recursion: open_ is the stack of containers that are
+// not closed, and elements_ holds their finished elements. A scalar is a range of the copy (`1e400` stays
+// `1e400`). An escape is decoded in place, because no character is longer than its escape. A closed container
+// gets a range of children_:
 //
 //     {"a": [1, 2]}    nodes 0 object, 1 the key `a`, 2 array, 3 `1`, 4 `2`; the array's children are 3
 //                      and 4, and the object's child is 2, with key 1
@@ -15,6 +16,7 @@
 #include "schema/read/json.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include "base/error.h"
@@ -53,15 +55,16 @@ JsonRef Json::find(JsonRef object, std::string_view key) const {
 // object.
 class JsonParser {
  public:
-  explicit JsonParser(std::string_view text) : in_(text) {}
+  explicit JsonParser(std::string_view text) : size_(text.size()) {
+    if (text.size() > 0x7FFFFFFF) fail("the document exceeds 2 GB");
+    out_.text_ = text;
+    in_ = out_.text_.data();
+  }
 
   Json run() {
-    if (in_.size() > 0x7FFFFFFF) fail("the document exceeds 2 GB");
-    if (in_.starts_with("\xEF\xBB\xBF")) at_ = 3;
-    const std::size_t scale =
-        // A reservation of the text's own size, up to 1 MB: for most schemas no buffer grows twice.
-        std::min<std::size_t>(in_.size(), 1u << 20);
-    out_.text_.reserve(scale);
+    if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
+    // The reservations fit the usual schema, whose buffers then do not grow.
+    const std::size_t scale = std::min<std::size_t>(size_, 1u << 20);
     out_.nodes_.reserve(scale / 16 + 8);
     out_.children_.reserve(scale / 32 + 8);
     out_.keys_.reserve(scale / 32 + 8);
@@ -78,7 +81,7 @@ class JsonParser {
       if (done == kNoJson) continue;
       done = after_element(done);
     }
-    if (at_ != in_.size()) fail("unexpected text after the JSON value");
+    if (at_ != size_) fail("unexpected text after the JSON value");
     return std::move(out_);
   }
 
@@ -98,10 +101,11 @@ class JsonParser {
     throw Error(ErrorKind::kGrammar, "invalid JSON: " + what).at(static_cast<int64_t>(at_));
   }
   void space() {
-    while (at_ < in_.size() && (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r'))
-      ++at_;
+    while (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r') ++at_;
   }
-  char peek() const { return at_ < in_.size() ? in_[at_] : '\0'; }
+  // Behind the text stands a NUL, as behind every std::string.
+  char peek() const { return in_[at_]; }
+  std::string_view rest() const { return {in_ + at_, size_ - at_}; }
   // Appends a node and charges one unit of work for 16 bytes of text, in steps of 1 KB. Nodes are the
   // place for it, because a document of any length consists of them.
   JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
@@ -212,7 +216,7 @@ class JsonParser {
   }
   // Reads one of the three words. `fail` points at the beginning of the word, not into it.
   JsonRef word(std::string_view w, JsonType type) {
-    if (in_.substr(at_, w.size()) != w) fail("unexpected text");
+    if (!rest().starts_with(w)) fail("unexpected text");
     at_ += w.size();
     return add(type);
   }
@@ -225,7 +229,7 @@ class JsonParser {
       const std::size_t from = at_;
       while (peek() >= '0' && peek() <= '9') ++at_;
       if (at_ == from)
-        fail(from == begin ? (at_ == in_.size() ? "the text ends early" : "unexpected character")
+        fail(from == begin ? (at_ == size_ ? "the text ends early" : "unexpected character")
                            : "expected a digit");
     };
     if (peek() == '-') ++at_;
@@ -242,32 +246,28 @@ class JsonParser {
       if (peek() == '+' || peek() == '-') ++at_;
       digits();
     }
-    return scalar(JsonType::kNumber, in_.substr(begin, at_ - begin));
+    return add(JsonType::kNumber, static_cast<uint32_t>(begin), static_cast<uint32_t>(at_ - begin));
   }
-  JsonRef scalar(JsonType type, std::string_view text) {
-    const uint32_t begin = static_cast<uint32_t>(out_.text_.size());
-    out_.text_ += text;
-    return add(type, begin, static_cast<uint32_t>(text.size()));
-  }
-  // Reads a string and decodes it. Runs of ordinary bytes are copied at once; only escapes are read one
-  // by one. Bytes above 0x7F are copied without a check.
+  // Reads a string. What stands before the first escape stays where it is; what stands behind it moves to
+  // the front, to `to`. Bytes above 0x7F are taken without a check.
   JsonRef string() {
-    ++at_;
-    const uint32_t begin = static_cast<uint32_t>(out_.text_.size());
-    while (true) {
+    const std::size_t begin = ++at_;
+    run_of_characters();
+    std::size_t to = at_;
+    while (in_[at_] == '\\') {
+      to += escape(in_ + to);
       const std::size_t from = at_;
-      while (at_ < in_.size() && in_[at_] != '"' && in_[at_] != '\\' &&
-             static_cast<uint8_t>(in_[at_]) >= 0x20)
-        ++at_;
-      out_.text_ += in_.substr(from, at_ - from);
-      if (at_ == in_.size()) fail("a string is not closed");
-      if (in_[at_] == '"') break;
-      if (in_[at_] != '\\') fail("a control character inside a string");
-      escape();
+      run_of_characters();
+      std::memmove(in_ + to, in_ + from, at_ - from);
+      to += at_ - from;
     }
+    if (at_ == size_) fail("a string is not closed");
+    if (in_[at_] != '"') fail("a control character inside a string");
     ++at_;
-    const uint32_t n = static_cast<uint32_t>(out_.text_.size()) - begin;
-    return add(JsonType::kString, begin, n);
+    return add(JsonType::kString, static_cast<uint32_t>(begin), static_cast<uint32_t>(to - begin));
+  }
+  void run_of_characters() {
+    while (in_[at_] != '"' && in_[at_] != '\\' && static_cast<uint8_t>(in_[at_]) >= 0x20) ++at_;
   }
   uint32_t hex4() {
     uint32_t v = 0;
@@ -282,28 +282,29 @@ class JsonParser {
     }
     return v;
   }
-  // Reads one escape. A high surrogate and the low one behind it make one character. A high surrogate
-  // without a low one behind it stands for itself: JSON allows the text, and a `pattern` or `const` may
-  // hold it. In `"\ud83dA"`, which is read as `\ud83d` and `A`, the second escape is read again from
-  // its beginning.
-  void escape() {
+  // Reads one escape, writes its character to `out` and returns the bytes of it. A high surrogate and the
+  // low one behind it make one character. A high surrogate without a low one behind it stands for itself:
+  // JSON allows the text, and a `pattern` or `const` may hold it. In `"\ud83dA"`, which is read as `\ud83d`
+  // and `A`, the second escape is read again from its beginning.
+  std::size_t escape(char* out) {
     ++at_;
     const char c = peek();
     ++at_;
+    const auto plain = [&](char meant) { return *out = meant, std::size_t{1}; };
     switch (c) {
       case '"':
       case '\\':
-      case '/': out_.text_ += c; return;
-      case 'b': out_.text_ += '\b'; return;
-      case 'f': out_.text_ += '\f'; return;
-      case 'n': out_.text_ += '\n'; return;
-      case 'r': out_.text_ += '\r'; return;
-      case 't': out_.text_ += '\t'; return;
+      case '/': return plain(c);
+      case 'b': return plain('\b');
+      case 'f': return plain('\f');
+      case 'n': return plain('\n');
+      case 'r': return plain('\r');
+      case 't': return plain('\t');
       case 'u': break;
       default: --at_; fail("unknown escape in a string");
     }
     uint32_t cp = hex4();
-    if (cp >= 0xD800 && cp < 0xDC00 && in_.substr(at_, 2) == "\\u") {
+    if (cp >= 0xD800 && cp < 0xDC00 && rest().starts_with("\\u")) {
       const std::size_t back = at_;
       at_ += 2;
       const uint32_t low = hex4();
@@ -312,10 +313,14 @@ class JsonParser {
       else
         at_ = back;
     }
-    append_utf8(out_.text_, cp);
+    std::string character;
+    append_utf8(character, cp);
+    return character.copy(out, character.size());
   }
 
-  std::string_view in_;
+  // The text, out_.text_, and the number of its bytes.
+  char* in_ = nullptr;
+  std::size_t size_;
   std::size_t at_ = 0, charged_ = 0;
   Json out_;
   std::vector<Open> open_;

@@ -41,13 +41,13 @@ class Json {
   friend class JsonParser;
   struct Node {
     JsonType type = JsonType::kNull;
-    uint32_t begin = 0;  // into text_ (scalars) or children_ (containers)
+    uint32_t begin = 0;  // into text_ (numbers, strings) or children_ (containers)
     uint32_t n = 0;
   };
   std::vector<Node> nodes_;
   std::vector<JsonRef> children_;
   std::vector<JsonRef> keys_;  // parallel to children_: string nodes (kNoJson in arrays)
-  std::string text_;
+  std::string text_;           // as it was read, escapes decoded in place
   mutable std::unordered_map<JsonRef, std::unordered_map<std::string_view, JsonRef>> index_;  // large objects
 };
 

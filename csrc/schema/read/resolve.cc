@@ -20,19 +20,15 @@
 // few Locs.
 //
 // Invariants.
-// - A schema is visited once, however many references lead to it. The draft of its resource decides
-// which
+// - A schema is visited once, however many references lead to it. The draft of its resource decides which
 //   keywords it has.
 // - Every keyword that constrains nothing has a note, and no other keyword has one.
 // - A document comes from the caller, or it is unknown. Nothing is fetched.
 //
 // Costs. Linear in the schemas that are reached. A document that no reference reaches is not parsed.
 //
-// Rejected: a map from every URI to its node, made in advance. Most entries would never be read, and
-// the map would still lack pointers into the middle of a schema (`#/$defs/a/properties/b`).
-//
-// Rejected. A map from every URI to its node, made in advance: most have no reader, and pointers into the
-// middle of a schema are not among them.
+// Rejected. A map from every URI to its node, made in advance: most entries would never be read, and the map
+// would still lack pointers into the middle of a schema (`#/$defs/a/properties/b`).
 #include "schema/read/resolve.h"
 
 #include <algorithm>
