@@ -30,8 +30,8 @@
 // items of uniqueItems are.
 //
 // Invariants.
-// - Once run() has emptied the list, a fact has all its exits, unless it is `unsure`: poison stood in
-//   its way. An unsure fact makes every fact unsure that waits for it (doubt()).
+// - Once no fact that it needs has a step to take, a fact has all its exits, unless it is `unsure`: poison
+//   stood in its way. An unsure fact makes every fact unsure that waits for it (doubt()).
 // - Heads and alternatives stay where they are. A place is pushed before its key, so every key leads to
 //   a place.
 //
@@ -45,9 +45,11 @@
 #include "holes/facts.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_set>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/undo.h"
 #include "base/work.h"
@@ -64,6 +66,8 @@ constexpr std::size_t kTriedSteps = 4096;
 constexpr std::size_t kMaxWitness = 1u << 20;
 // At most so many texts of one terminal are tried for a witness.
 constexpr std::size_t kMaxVaried = 4096;
+// A search for exits that has met so many pairs asks how many exits there can be.
+constexpr std::size_t kManyPairs = 256;
 // More bytes than any shortest text has.
 constexpr uint64_t kAnyLength = ~uint64_t{0};
 constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
@@ -74,6 +78,31 @@ bool plain_first(uint8_t a, uint8_t b) {
     return !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'));
   };
   return std::pair(odd(a), a) < std::pair(odd(b), b);
+}
+
+// The bytes of which each text of the regex ends with one; all bytes where the form does not tell.
+ByteSet last_bytes(const RegexArena& regexes, RegexId r) {
+  check_depth();
+  const RegexNode& n = regexes.node(r);
+  switch (n.kind) {
+    case RegexKind::kBytes: return regexes.byte_set(n.a);
+    case RegexKind::kLiteral: return ByteSet::of(static_cast<uint8_t>(n.text[n.n - 1]));
+    case RegexKind::kCat: {
+      const RegexId tail{n.b};
+      return regexes.node(tail).nullable ? ByteSet::all() : last_bytes(regexes, tail);
+    }
+    case RegexKind::kAnd:
+    case RegexKind::kAlt: {
+      const bool every = n.kind == RegexKind::kAnd;
+      ByteSet out = every ? ByteSet::all() : ByteSet{};
+      for (uint32_t i = 0; i < n.n; ++i) {
+        const ByteSet one = last_bytes(regexes, RegexId{n.kids[i]});
+        out = every ? out & one : out | one;
+      }
+      return out;
+    }
+    default: return ByteSet::all();
+  }
 }
 
 [[noreturn]] void few_values() {
@@ -95,7 +124,7 @@ Facts::Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& 
 
 std::size_t Facts::byte_size() const {
   return places_.capacity() * sizeof(Place) + place_index_.byte_size() + heads_.size() * 200 +
-         head_index_.byte_size() + facts_.capacity() * sizeof(Fact) + facts_.size() * 48 +
+         head_index_.byte_size() + facts_.capacity() * sizeof(Fact) + facts_.size() * 80 +
          fact_index_.byte_size() + left_.byte_size() + steps_.capacity() * sizeof(Step) +
          step_index_.byte_size() + ways_.capacity() * sizeof(Way) + read_index_.byte_size() +
          exits_.capacity() * sizeof(Exit) + shortest_bytes_ + path_.byte_size();
@@ -190,9 +219,18 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
   FlatMap<uint64_t, bool> seen;
   // No pair can be met twice, so none is remembered.
   bool once = true;
+  std::set<Spot> left;
   const auto leave = [&](Spot s, uint32_t label, uint32_t length) {
     furthest_ = std::max(furthest_, s < path_.nodes() ? s : 0);
+    left.insert(s);
     found.push_back({s, label, length});
+  };
+  // A search of many pairs asks once how many exits there can be, and ends with the last of them.
+  std::optional<std::size_t> most;
+  const auto all_found = [&] {
+    if (seen.size() < kManyPairs || regexes_.node(r).labelled) return false;
+    if (!most) most = path_.spots_behind(from, last_bytes(regexes_, r));
+    return left.size() == *most;
   };
   const auto meet = [&](RegexId d, Spot s) {
     if (d == RegexArena::empty()) return;
@@ -229,6 +267,7 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
   }
   while (!todo.empty() || !next.empty()) {
     if (todo.empty()) {
+      if (all_found()) break;
       todo.swap(next);
       ++bytes;
       continue;
@@ -554,7 +593,8 @@ void Facts::push(const Step& s) {
     if (!short_ || length(steps_[id].way) <= length(s.way)) return;
     steps_[id].way = s.way;
   }
-  todo_.push_back(id);
+  Fact& f = facts_[s.fact];
+  (f.asked == question_ ? todo_ : f.todo).push_back(id);
 }
 
 // Steps behind a rule or reader. A reader that was told a label reads no capture, so the open captures
@@ -628,8 +668,10 @@ void Facts::call(Head h, uint32_t step) {
   const uint32_t f = fact(h, plain(steps_[step].at));
   if (waits_.emplace(key(f, step), true).second) {
     facts_[f].waiting.push_back(step);
+    facts_[steps_[step].fact].calls.push_back(f);
     if (facts_[f].unsure) doubt(steps_[step].fact);
   }
+  include(f);
   for (std::size_t i = 0; i < facts_[f].exits.size(); ++i) tell(step, facts_[f].exits[i], facts_[f].ways[i]);
 }
 
@@ -724,17 +766,46 @@ void Facts::proceed(uint32_t id) {
   for (const Reading& told : readings(s.captures, s.at, text)) call(reader(rule, told), id);
 }
 
-void Facts::run() {
-  while (!todo_.empty()) {
-    const uint32_t id = todo_.back();
-    todo_.pop_back();
-    proceed(id);
+// Begins a question. Of the facts that it does not need no step is taken, although exits that are found for
+// it may give them some.
+uint32_t Facts::begin(Head h, At from) {
+  const uint32_t f = fact(h, from);
+  for (const uint32_t id : todo_) facts_[steps_[id].fact].todo.push_back(id);
+  todo_.clear();
+  needed_.clear();
+  ++question_;
+  include(f);
+  return f;
+}
+
+// The question needs the fact, and the facts that it calls.
+void Facts::include(uint32_t fact) {
+  for (std::vector<uint32_t> todo{fact}; !todo.empty();) {
+    const uint32_t id = todo.back();
+    todo.pop_back();
+    Fact& f = facts_[id];
+    if (f.whole || f.asked == question_) continue;
+    f.asked = question_;
+    needed_.push_back(id);
+    todo_.insert(todo_.end(), f.todo.begin(), f.todo.end());
+    f.todo.clear();
+    todo.insert(todo.end(), f.calls.begin(), f.calls.end());
   }
 }
 
+// Takes the step that was found last. So a search follows one way to its end before it begins another.
+bool Facts::run_once() {
+  if (todo_.empty()) return false;
+  const uint32_t id = todo_.back();
+  todo_.pop_back();
+  proceed(id);
+  return true;
+}
+
 Facts::Found Facts::ask(Head h, At from) {
-  const uint32_t f = fact(h, from);
-  run();
+  const uint32_t f = begin(h, from);
+  while (run_once()) continue;
+  for (const uint32_t id : needed_) facts_[id].whole = true;
   return {facts_[f].exits, facts_[f].unsure};
 }
 

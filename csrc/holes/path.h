@@ -89,6 +89,10 @@ class Path {
     if (regexes_) return &arena.classes(r, states_[s]);
     return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
   }
+  // Of a path of a regex: how many spots there are at most behind texts that begin at `from` and end with a
+  // byte of `last`. Else, and where there are many, kNoBound.
+  static constexpr std::size_t kNoBound = ~std::size_t{0};
+  std::size_t spots_behind(Spot from, const ByteSet& last);
   // Whether only fixed text, of at least one byte, stands behind the spot.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
   // Whether exactly one text leads from u to v.

@@ -33,7 +33,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -44,6 +43,10 @@
 namespace structgen {
 
 namespace {
+// A regex whose walk with the path meets more pairs counts as one that the path restricts.
+constexpr std::size_t kMostPairs = 1u << 17;
+// So many steps more are taken of a grammar that has a text. They take 30 to 60 ms.
+constexpr uint32_t kLookAhead = 30'000;
 // The most memory of the parser that reads witnesses, in bytes. Beyond it a new one is made.
 constexpr std::size_t kReaderBytes = 16u << 20;
 
@@ -120,16 +123,26 @@ void Product::begin_anew() {
   if (facts_)
     for (At a = 0; a < facts_->places(); ++a) places.emplace_back(facts_->spot(a), facts_->pending(a));
   tried_ = tried_ || (facts_ && facts_->tried());
-  facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
-  facts_->refuse_repeats();
-  facts_->prefer_short();
+  facts_ = made();
   for (const auto& [spot, pending] : places) facts_->at(spot, pending);
 }
 
+std::unique_ptr<Facts> Product::made() {
+  auto facts = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
+  facts->refuse_repeats();
+  facts->prefer_short();
+  return facts;
+}
+
 bool Product::possible(bool& unsure) {
-  const Facts::Found found = facts_->ask(facts_->head(root_), facts_->at(path_->first(), Alive::kClear));
-  unsure = found.unsure;
-  return std::any_of(found.exits.begin(), found.exits.end(), [&](At e) { return done(e, kEnd); });
+  unsure = false;
+  const bool any = facts_->any_exit(facts_->head(root_), facts_->at(path_->first(), Alive::kClear), unsure,
+                                    [&](At e) { return done(e, kEnd); });
+  // A comparison that cannot be decided is refused here, and not in the middle of a text.
+  uint32_t n = 0;
+  while (any && n < kLookAhead && facts_->run_once()) ++n;
+  large_ = n == kLookAhead;
+  return any;
 }
 
 Symbol Product::own(const Own& o) {
@@ -139,7 +152,7 @@ Symbol Product::own(const Own& o) {
 }
 
 // The exits of a regex from a spot. `whole` is found by a walk over all texts of the regex together
-// with the path: no byte of a text may be missing on the path.
+// with the path: no byte of a text may be missing on the path. Where the walk is too long, it is false.
 const Product::Reads& Product::reads(RegexId r, Facts::Spot from) {
   const std::pair key(r.v, from);
   if (const auto it = reads_.find(key); it != reads_.end()) return it->second;
@@ -148,14 +161,17 @@ const Product::Reads& Product::reads(RegexId r, Facts::Spot from) {
   out.exits.assign(exits.begin(), exits.end());
   out.whole = true;
   std::vector<std::pair<RegexId, Facts::Spot>> todo{{r, from}};
-  std::set<std::pair<uint32_t, Facts::Spot>> seen{{r.v, from}};
+  const auto pair = [](RegexId d, Facts::Spot s) { return static_cast<uint64_t>(d.v) << 32 | s; };
+  FlatMap<uint64_t, bool> seen;
+  seen.emplace(pair(r, from), true);
   while (!todo.empty() && out.whole) {
+    if (seen.size() > kMostPairs) out.whole = false;
     const auto [d, s] = todo.back();
     todo.pop_back();
     const ByteSet steps = regexes_.steps(d);
     if ((steps & path_->bytes(s)).count() != steps.count()) out.whole = false;
     facts_->steps(d, s, [&](uint8_t, RegexId behind, Facts::Spot to, bool first) {
-      if (first && seen.emplace(behind.v, to).second) todo.push_back({behind, to});
+      if (first && seen.emplace(pair(behind, to), true).second) todo.push_back({behind, to});
     });
   }
   return reads_.emplace(key, std::move(out)).first->second;
@@ -188,6 +204,22 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
 }
 
 // ---- alternatives ----
+
+// The places behind the texts of a head. Of the last symbol of an alternative, which leads to `to`, the first
+// place that fits, if there is one.
+std::vector<Product::At> Product::exits_of(Facts::Head h, At from, bool last, At to) {
+  if (!last) {
+    const Facts::Found found = facts_->ask(h, from);
+    unsure_ = unsure_ || found.unsure;
+    return {found.exits.begin(), found.exits.end()};
+  }
+  std::vector<At> out;
+  facts_->any_exit(h, from, unsure_, [&](At e) {
+    if (done(e, to)) out.push_back(e);
+    return !out.empty();
+  });
+  return out;
+}
 
 // Appends a rule or reader, once for each exit, and goes on behind it. The last symbol of an
 // alternative leads where the alternative leads.
@@ -322,30 +354,25 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::map<uint32_t, std::vector<Facts::Spot>> spots;  // by label
   for (const Facts::Exit& e : all.exits)
     if (e.label != 0) spots[e.label - 1].push_back(e.spot);
-  const auto exits_of = [&](uint32_t label, Facts::Spot spot) {
+  const bool last = s + 2 == walk.end;
+  const auto behind = [&](uint32_t label, Facts::Spot spot) {
     Reading told;
     told.kind = Reading::kLabel;
     told.label = label;
-    const Facts::Found found =
-        facts_->ask(facts_->reader(s[1].rule_id(), told), facts_->at(spot, Alive::kClear));
-    unsure_ = unsure_ || found.unsure;
-    return std::vector<At>(found.exits.begin(), found.exits.end());
+    return exits_of(facts_->reader(s[1].rule_id(), told), facts_->at(spot, Alive::kClear), last, walk.to);
   };
   std::map<std::pair<Facts::Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
     // All spellings of this literal lead to one spot.
     if (all.whole && at_spots.size() == 1) {
-      std::vector<At> exits = exits_of(label, at_spots[0]);
+      std::vector<At> exits = behind(label, at_spots[0]);
       std::sort(exits.begin(), exits.end());
-      if (s + 2 == walk.end) {
-        const bool ends = std::any_of(exits.begin(), exits.end(), [&](At e) { return done(e, walk.to); });
-        exits.assign(ends ? 1 : 0, walk.to);
-      }
+      if (last) exits.assign(exits.size(), walk.to);
       if (!exits.empty()) together[{at_spots[0], std::move(exits)}].push_back(label);
       continue;
     }
     for (Facts::Spot spot : at_spots) {
-      const std::vector<At> exits = exits_of(label, spot);
+      const std::vector<At> exits = behind(label, spot);
       const RegexId one = regexes_.restricted_set(set, bits({label}), false);
       walk.made.push_back(
           Symbol::terminal(regexes_.both(one, leads(regexes_, path_->state(from), path_->state(spot)))));
@@ -357,7 +384,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   for (const auto& [key, labels] : together) {
     walk.made.push_back(Symbol::terminal(regexes_.restricted_set(set, bits(labels), true)));
     const Own reader{Own::kReader, s[1].rule_id().v, facts_->at(key.first, Alive::kClear), 0};
-    if (s + 2 == walk.end) {
+    if (last) {
       Own o = reader;
       o.to = walk.to;
       walk.made.push_back(own(o));
@@ -388,30 +415,22 @@ void Product::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
 }
 
 void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
-  std::vector<At> exits;
-  const auto ask = [&](Facts::Head head) {
-    const Facts::Found found = facts_->ask(head, at);
-    unsure_ = unsure_ || found.unsure;
-    for (At e : found.exits)
-      if (std::find(exits.begin(), exits.end(), e) == exits.end()) exits.push_back(e);
-  };
-  if (s->kind() == Symbol::kRule) {
-    ask(facts_->head(walk.asked(s)));
-    return put_rule(s, at, exits, captures, walk);
-  }
+  const bool last = s + 1 == walk.end;
+  if (s->kind() == Symbol::kRule)
+    return put_rule(s, at, exits_of(facts_->head(walk.asked(s)), at, last, walk.to), captures, walk);
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
   const Own reader{Own::kReader, s->rule_id().v, at, 0, few};
+  std::vector<At> exits;
   // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
-  for (const Reading& told : readings) {
-    ask(facts_->reader(walk.asked(s), told));
-    if (told.kind != Reading::kText) continue;
-    const Facts::Found found = facts_->ask(facts_->reader(walk.asked(s), told), at);
-    for (At e : found.exits) by[e].push_back(regexes_.literal(told.text));
-  }
+  for (const Reading& told : readings)
+    for (At e : exits_of(facts_->reader(walk.asked(s), told), at, last, walk.to)) {
+      if (std::find(exits.begin(), exits.end(), e) == exits.end()) exits.push_back(e);
+      if (told.kind == Reading::kText) by[e].push_back(regexes_.literal(told.text));
+    }
   if (text.regex == RegexArena::poison() || readings.size() < 2 || walk.made.empty())
     return put(s, reader, exits, open, walk);
   // Only some of the captured texts lead on, so those take the place of the captured terminal.
@@ -424,14 +443,14 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
 }
 
-Facts::Head Product::head(const Own& o, const Reading& reading) {
-  if (o.kind == Own::kRule) return facts_->head(RuleId{o.a});
+Facts::Head Product::head(Facts& facts, const Own& o, const Reading& reading) {
+  if (o.kind == Own::kRule) return facts.head(RuleId{o.a});
   Reading told = reading;
   if (o.kind == Own::kTold) {
     told.kind = Reading::kLabel;
     told.label = o.label;
   }
-  return facts_->reader(RuleId{o.a}, told);
+  return facts.reader(RuleId{o.a}, told);
 }
 
 // Each text that a reader is told makes rules of its own: those of an object without the key. If more than a
@@ -457,35 +476,48 @@ void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives&
   Reading told = reading;
   if (fresh || reading.kind == Reading::kUnknown) told.kind = Reading::kFresh;
   if (reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
-  const Facts::Head h = head(o, told);
-  const Facts::Found found = facts_->ask(h, o.from);
-  if (found.unsure && reading.kind != Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
-  const At to = nearest(o, h);
+  bool unsure = false;
+  std::optional<std::string> text;
+  const bool any = nearest(o, told, fresh ? &of_text : nullptr, unsure, text);
   anew.keep();
-  if (to == kEnd) return;
-  if (const auto text = written(o, h, to, fresh ? of_text : facts_->alternatives(h)))
-    return out.add({Symbol::terminal(regexes_.literal(*text))});
+  // There may be a shorter one.
+  unsure = unsure || large_;
+  if (unsure && reading.kind != Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
+  if (!any) return;
+  if (text) return out.add({Symbol::terminal(regexes_.literal(*text))});
   expand(rule, reading, out);
 }
 
-// The exit that the shortest text leads to; kEnd: there is none.
-Product::At Product::nearest(const Own& o, Facts::Head h) {
+// Finds a shortest text that leads from `from` to `to`, if the base reads it as one of the alternatives.
+// False: no text leads there. In a large grammar not all ways are looked at, so the text is that of the first
+// one, found by facts of its own: it does not depend on what was asked before.
+bool Product::nearest(const Own& o, const Reading& told, const Alternatives* of_text, bool& unsure,
+                      std::optional<std::string>& text) {
+  const std::unique_ptr<Facts> own = large_ ? made() : nullptr;
+  Facts& facts = own ? *own : *facts_;
+  const auto there = [&](At a) { return own ? own->at(facts_->spot(a), facts_->pending(a)) : a; };
+  const Facts::Head h = head(facts, o, told);
+  const At from = there(o.from), to = o.to == kEnd ? kEnd : there(o.to);
+  const auto fits = [&](At e) { return to == kEnd ? path_->ends(facts.spot(e)) : e == to; };
   At best = kEnd;
-  for (At e : facts_->ask(h, o.from).exits)
-    if (done(e, o.to) && (best == kEnd || facts_->length(h, o.from, e) < facts_->length(h, o.from, best)))
-      best = e;
-  return best;
-}
-
-// A shortest text that leads there, if the base reads it as one of the alternatives.
-std::optional<std::string> Product::written(const Own& o, Facts::Head h, At to, const Alternatives& all) {
+  if (own) {
+    facts.any_exit(h, from, unsure, [&](At e) { return fits(e) && ((best = e), true); });
+  } else {
+    const Facts::Found found = facts.ask(h, from);
+    unsure = unsure || found.unsure;
+    for (At e : found.exits)
+      if (fits(e) && (best == kEnd || facts.length(h, from, e) < facts.length(h, from, best))) best = e;
+  }
+  if (best == kEnd) return false;
   if (!reader_ || reader_->byte_size() > kReaderBytes) reader_ = std::make_unique<Parser>(regexes_, base_);
   for (const bool vary : {false, true}) {
-    std::string text;
-    if (!facts_->witness(h, o.from, to, vary, text)) break;
-    if (reads_one(*reader_, all, text)) return text;
+    std::string some;
+    if (!facts.witness(h, from, best, vary, some)) break;
+    if (!reads_one(*reader_, of_text ? *of_text : facts.alternatives(h), some)) continue;
+    text = std::move(some);
+    break;
   }
-  return std::nullopt;
+  return true;
 }
 
 // Behind an unknown text the base reads only what may follow every text.
@@ -495,9 +527,9 @@ bool Product::bound(RuleId rule, Bound& out) {
   const Own o = own_[rule.v];
   Reading told;
   if (o.kind == Own::kReader) told.kind = Reading::kUnknown;
-  const Facts::Head h = head(o, told);
-  const At to = nearest(o, h);
-  const auto text = to == kEnd ? std::nullopt : written(o, h, to, facts_->alternatives(h));
+  bool unsure = false;
+  std::optional<std::string> text;
+  nearest(o, told, nullptr, unsure, text);
   anew.keep();
   out.bytes = text ? text->size() : 0;
   return text.has_value();
@@ -509,7 +541,7 @@ void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Own o = own_[rule.v];
   Alternatives of_text;
   const Alternatives* const fresh = alike(o, reading, of_text);
-  const Alternatives& all = fresh ? of_text : facts_->alternatives(head(o, reading));
+  const Alternatives& all = fresh ? of_text : facts_->alternatives(head(*facts_, o, reading));
   unsure_ = false;
   uint32_t begin = 0;
   for (uint32_t end : all.ends) {
