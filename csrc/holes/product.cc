@@ -205,17 +205,18 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
 
 // ---- alternatives ----
 
-// The places behind the texts of a head. Of the last symbol of an alternative, which leads to `to`, the first
-// place that fits, if there is one.
-std::vector<Product::At> Product::exits_of(Facts::Head h, At from, bool last, At to) {
-  if (!last) {
+// The places behind the texts of a head. In a large grammar the last symbol of an alternative, which leads to
+// `to`, has the first place that fits, if there is one; then more may lead there behind an unknown text.
+std::vector<Product::At> Product::exits_of(Facts::Head h, At from, bool last, const Walk& walk) {
+  if (!last || !large_) {
     const Facts::Found found = facts_->ask(h, from);
     unsure_ = unsure_ || found.unsure;
     return {found.exits.begin(), found.exits.end()};
   }
+  unsure_ = unsure_ || walk.unknown;
   std::vector<At> out;
   facts_->any_exit(h, from, unsure_, [&](At e) {
-    if (done(e, to)) out.push_back(e);
+    if (done(e, walk.to)) out.push_back(e);
     return !out.empty();
   });
   return out;
@@ -359,7 +360,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
     Reading told;
     told.kind = Reading::kLabel;
     told.label = label;
-    return exits_of(facts_->reader(s[1].rule_id(), told), facts_->at(spot, Alive::kClear), last, walk.to);
+    return exits_of(facts_->reader(s[1].rule_id(), told), facts_->at(spot, Alive::kClear), last, walk);
   };
   std::map<std::pair<Facts::Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
@@ -367,7 +368,10 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
     if (all.whole && at_spots.size() == 1) {
       std::vector<At> exits = behind(label, at_spots[0]);
       std::sort(exits.begin(), exits.end());
-      if (last) exits.assign(exits.size(), walk.to);
+      if (last) {
+        const bool ends = std::any_of(exits.begin(), exits.end(), [&](At e) { return done(e, walk.to); });
+        exits.assign(ends ? 1 : 0, walk.to);
+      }
       if (!exits.empty()) together[{at_spots[0], std::move(exits)}].push_back(label);
       continue;
     }
@@ -417,7 +421,7 @@ void Product::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
 void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const bool last = s + 1 == walk.end;
   if (s->kind() == Symbol::kRule)
-    return put_rule(s, at, exits_of(facts_->head(walk.asked(s)), at, last, walk.to), captures, walk);
+    return put_rule(s, at, exits_of(facts_->head(walk.asked(s)), at, last, walk), captures, walk);
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
@@ -427,7 +431,7 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings)
-    for (At e : exits_of(facts_->reader(walk.asked(s), told), at, last, walk.to)) {
+    for (At e : exits_of(facts_->reader(walk.asked(s), told), at, last, walk)) {
       if (std::find(exits.begin(), exits.end(), e) == exits.end()) exits.push_back(e);
       if (told.kind == Reading::kText) by[e].push_back(regexes_.literal(told.text));
     }
@@ -550,7 +554,8 @@ void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
               o.to,
               {},
               out,
-              fresh ? fresh->symbols.data() + begin : nullptr};
+              fresh ? fresh->symbols.data() + begin : nullptr,
+              reading.kind == Reading::kUnknown};
     go(all.symbols.data() + begin, o.from, 0, walk);
     begin = end;
   }

@@ -84,6 +84,8 @@ class Product : public Productions {
     Alternatives& out;
     // The symbols of which facts are asked, as many as from begin to end. Null: those themselves.
     const Symbol* alike = nullptr;
+    // The alternatives are those behind an unknown text.
+    bool unknown = false;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
   };
   Symbol own(const Own& o);
@@ -92,7 +94,7 @@ class Product : public Productions {
   const Alternatives* alike(const Own& o, const Reading& reading, Alternatives& of_text);
   bool nearest(const Own& o, const Reading& told, const Alternatives* of_text, bool& unsure,
                std::optional<std::string>& text);
-  std::vector<At> exits_of(Facts::Head h, At from, bool last, At to);
+  std::vector<At> exits_of(Facts::Head h, At from, bool last, const Walk& walk);
   void begin_anew();
   bool done(At at, At to) const { return to == kEnd ? path_->ends(facts_->spot(at)) : at == to; }
   At clear(At at) { return facts_->at(facts_->spot(at), alive_->without_follow(facts_->pending(at))); }
