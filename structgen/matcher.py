@@ -94,7 +94,8 @@ class Matcher:
                 rest is cut into tokens. After such a token the next mask is never empty, and with enough to
                 spare the mask is the one without a budget. A token is refused if a completion that is
                 shortest in bytes does not fit, though one that is longer in bytes and shorter in tokens
-                would; then `mask_exact` is False. Where what was read in a key or an item decides
+                would; then `mask_exact` is False, as where no token is to spare inside a string and only
+                pieces of the shortest text are allowed. Where what was read in a key or an item decides
                 how the text can be finished, tokens are tried as they are: three of those alike, 2,000 in
                 all. It costs one comparison while the budget is larger than what any allowed token could make
                 necessary, and a look at the tokens in doubt near the end.

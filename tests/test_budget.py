@@ -282,6 +282,11 @@ def test_no_budget_is_refused_within_which_a_known_text_ends(name: str) -> None:
 # ---- languages without end: the engine's own count, which the finite ones have checked ----
 
 
+def near_the_end(matcher: structgen.Matcher, plain: np.ndarray, left: int, spare: int = 0) -> bool:
+    """Whether a large mask may hold the pieces of the shortest text alone: so few tokens are to spare."""
+    return bool(plain.sum() > 100 and left <= enough(matcher) + spare)
+
+
 def shown_to_fit(matcher: structgen.Matcher, left: int) -> bool:
     """What `fits` says; where it leaves that to the mask, what the number of tokens that suffice says."""
     fits = matcher._core.fits(left)
@@ -332,8 +337,9 @@ WHOLE = [
 
 
 def law_of_budgets(seed: int, family: str) -> int:
-    """A token is allowed under a budget exactly if what it leads to is shown to need no more. Every state of
-    a walk is asked from a large budget down, where one comparison answers. Returns the tokens refused."""
+    """A token is allowed under a budget exactly if what it leads to is shown to need no more, but where a
+    large mask says that it gives up tokens (near_the_end()). Every state of a walk is asked from a large
+    budget down, where one comparison answers. Returns the tokens refused."""
     from oracles.differential.check import FAMILIES
     from oracles.strategies import Seeded
 
@@ -352,6 +358,7 @@ def law_of_budgets(seed: int, family: str) -> int:
         plain = oracle.mask_of(matcher, size)
         for left in [*range(least + 40, least + 9, -6), *range(max(least, 9), least + 9)]:
             within = oracle.mask_of(matcher, size, left)
+            gives_up = near_the_end(matcher, plain, left) and not matcher.mask_exact
             assert within.any()
             assert not (within & ~plain).any()
             for token in np.flatnonzero(plain).tolist():
@@ -359,7 +366,7 @@ def law_of_budgets(seed: int, family: str) -> int:
                 fits, known = matcher._core.fits(left - 1), shown_to_fit(matcher, left - 1)
                 matcher.rollback(1)
                 assert fits in (None, bool(within[token])), (schema, left, token)
-                assert within[token] or not known, (schema, left, token)
+                assert within[token] or not known or gives_up, (schema, left, token)
             refused += int((plain & ~within).sum())
         allowed = np.flatnonzero(within)
         assert matcher.accept_token(int(source.choice(allowed)))
@@ -563,7 +570,8 @@ def test_a_pattern_beside_a_length_limit(tekken_vocabulary: structgen.Vocabulary
         plain = oracle.mask_of(matcher, size)
         for left in (18, 11, 9, 8, 7, 6):
             within = oracle.mask_of(matcher, size, left)
-            assert not (within & ~plain).any()
+            gives_up = near_the_end(matcher, plain, left, 2) and not matcher.mask_exact
+            assert within.any() and not (within & ~plain).any()
             some = {
                 int(t)
                 for row in (within, plain & ~within)
@@ -574,7 +582,7 @@ def test_a_pattern_beside_a_length_limit(tekken_vocabulary: structgen.Vocabulary
                 assert fork.accept_token(token)
                 fits = shown_to_fit(fork, left - 1)
                 shown = (text, left, tekken_vocabulary.tokens[token])
-                assert within[token] or not fits, shown
+                assert within[token] or not fits or gives_up, shown
                 assert not within[token] or fits or oracle.mask_of(fork, size, left - 1).any(), shown
                 refused, kept = refused + (not fits), kept + fits
     assert refused > 10 and kept > 200
@@ -621,6 +629,7 @@ def test_a_run_is_left_where_its_count_allows(tekken_vocabulary: structgen.Vocab
         plain = oracle.mask_of(matcher, size)
         left = matcher.tokens_needed() + int(source.integers(3))
         within = oracle.mask_of(matcher, size, left)
+        gives_up = near_the_end(matcher, plain, left) and not matcher.mask_exact
         assert within.any() and not (within & ~plain).any()
         for token in {*np.flatnonzero(plain & leaves)[:100], *source.choice(np.flatnonzero(plain), 60)}:
             fork = matcher.fork()
@@ -628,7 +637,7 @@ def test_a_run_is_left_where_its_count_allows(tekken_vocabulary: structgen.Vocab
             if fork.is_terminated():
                 continue
             fits, shown = shown_to_fit(fork, left - 1), (left, tekken_vocabulary.tokens[token])
-            assert within[token] or not fits, shown
+            assert within[token] or not fits or gives_up, shown
             assert not within[token] or fits or oracle.mask_of(fork, size, left - 1).any(), shown
             checked += 1
         assert matcher.accept_token(int(source.choice(np.flatnonzero(within))))

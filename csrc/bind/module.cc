@@ -266,6 +266,7 @@ bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budg
   const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
   uint32_t* p = rows.row(row);
+  if (m.fill_row_fast(p, budget)) return true;
   const auto nothing = [&] { std::fill_n(p, m.grammar().vocabulary().words(), 0u); };
   try {
     const bool fits = released([&] { return m.fill_row_within(p, budget); });

@@ -36,6 +36,15 @@
 // epoch; a search pays that cost again and remembers only within its call (budget/reach.h). So a second
 // matcher, a draft that was rolled back and a replay get the same mask, exact or not.
 //
+// What a mask gives up. Three kinds of tokens cost the most and say the least near the end:
+//
+//     none to spare    with needed(s) tokens left in a string, 127,000 tokens that stay there do not fit.
+//                      Only pieces of the shortest text are judged: `"`, `",`, `","`
+//     a pattern        the same, while a bound for the tokens that stay in it is more than the budget
+//     half characters  such a token is counted by the bytes of the rest; no text is looked for
+//
+// Each is a function of the state and the budget, and mask_exact is False.
+//
 // budget/trial.h decides which tokens of a mask fit; it also tries tokens with their own text.
 //
 // Invariants. A mask under a budget is a subset of the plain mask. After any of its tokens the rest of
@@ -49,6 +58,7 @@
 #include "budget/budget.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <unordered_map>
 #include <utility>
@@ -496,7 +506,8 @@ std::optional<bool> Budget::fits(std::size_t budget) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       captured = captured || all_.masks.blind(s) != s;
     }
-    if (captured) return std::nullopt;
+    // Nor does it know the tokens that a large mask does not look at (judge(), Trial::judge_begun()).
+    if (captured || needed(here()) <= budget) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
   // planned() may have allowed the token.
@@ -592,8 +603,8 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
 
 // For a state inside one string, between two characters: how many tokens suffice after any token of
 // whole characters that stays in the string, this token included. kTooMany: the state is another one,
-// or it is not known. The count closes the string byte by byte and goes on with the completion behind
-// it.
+// or it is not known. The count writes the string byte by byte and goes on with the completion from its
+// quote.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -601,10 +612,28 @@ std::size_t Budget::staying(StateId s) {
   const Item item = all_.parser.items(s)[0];
   const uint32_t bytes = all_.lengths.characters(item.regex);
   if (bytes >= Lengths::kFar) return kTooMany;
-  const StateId behind = all_.masks.blind(
-      all_.parser.continuation(item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()));
-  if (behind == Parser::dead() || all_.parser.state(behind).poisoned) return kTooMany;
-  return std::min(kTooMany, needed(behind) + bytes + 1);
+  const StateId quote =
+      all_.masks.blind(all_.parser.make(Item{all_.parser.regexes().byte('"'), item.stack, item.capture}));
+  if (quote == Parser::dead() || all_.parser.state(quote).poisoned) return kTooMany;
+  return std::min(kTooMany, needed(quote) + bytes);
+}
+
+// Whether what is being written may end after one character: a string without a length of its own. Where many
+// bytes must come, the tokens to look for are the long ones, whatever they say.
+bool Budget::ends_soon(StateId s) {
+  return std::ranges::any_of(all_.parser.items(s), [&](const Item& i) {
+    return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) <= 2;
+  });
+}
+
+// The tokens that write a piece of the text that needed() counted and leave enough for the rest of it. False:
+// it counted no text.
+bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
+  const Finish::From from = finish(here()).from;
+  if (from != Finish::kOwn && from != Finish::kBlind) return false;
+  all_.cutter.begins(all_.completion.of(from == Finish::kOwn ? here() : all_.masks.blind(here())), budget - 2,
+                     out);
+  return true;
 }
 
 // Takes out the tokens whose real text leaves too little. If something was omitted from the grammar for
@@ -642,76 +671,112 @@ Budgets::Kept* Budget::kept(std::size_t budget) {
   return &at->second;
 }
 
-// Leaves the tokens of a mask after which enough of the budget is left.
-bool Budget::narrow(uint32_t* row, std::size_t budget, bool whole) {
-  if (budget == 0) return false;
-  const Vocabulary& v = vocabulary();
-  if (budget == 1 && all_.parser.state(here()).accepting) {
-    std::fill(row, row + v.words(), 0u);
-    set_ends(v, row);
-    return true;
-  }
+// Whether the budget is more than any token of the mask can make necessary. The mask is measured if it was
+// not before.
+bool Budget::binds_nothing(std::size_t budget) {
   const StateId from = all_.masks.blind(here());
-  if (all_.fast && all_.parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
+  const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
+  if (all_.fast && loose.load(std::memory_order_relaxed) == 0) {
     all_.masks.measure_with(&all_.lengths);
     const WorkScope part(Task::kBudget, share_of_work());
     // The measure took too much work: the tokens are looked at one by one.
     if (!told([&] { all_.masks.measure(from); }))
       all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
   }
-  const uint32_t loose = all_.parser.state(from).loose.load(std::memory_order_relaxed);
-  if (loose != 0 && budget >= loose && !partial_) {
-    all_.parser.state(here()).loose.store(loose, std::memory_order_release);
-    return true;
-  }
+  const uint32_t most = loose.load(std::memory_order_relaxed);
+  if (most == 0 || budget < most || partial_) return false;
+  all_.parser.state(here()).loose.store(most, std::memory_order_release);
+  return true;
+}
+
+// A row that is a function of the state and the budget is kept.
+bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
+  if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget);
   Budgets::Kept* const known =
-      whole && !partial_ && !parser().unproven() && budget <= kKeptBudget ? kept(budget) : nullptr;
+      !partial_ && !parser().unproven() && budget <= kKeptBudget ? kept(budget) : nullptr;
   if (known && !known->words.empty()) {
     std::ranges::copy(known->words, row);
     exact_ = exact_ && known->exact;
     return true;
   }
+  const std::optional<bool> by_state = judge(row, budget);
+  if (!by_state) return false;
+  if (!known || !*by_state) return true;
+  if (known->seen) {
+    known->words.assign(row, row + vocabulary().words());
+    known->exact = exact_;
+    all_.kept_bytes += vocabulary().words() * sizeof(uint32_t);
+  }
+  known->seen = true;
+  return true;
+}
+
+// Leaves the tokens of a mask after which enough of the budget is left.
+bool Budget::narrow(uint32_t* row, std::size_t budget) {
+  if (budget == 0) return false;
+  if (budget == 1 && all_.parser.state(here()).accepting) {
+    std::fill(row, row + vocabulary().words(), 0u);
+    set_ends(vocabulary(), row);
+    return true;
+  }
+  return binds_nothing(budget) || judge(row, budget).has_value();
+}
+
+// The tokens of a mask that stay inside a string and certainly leave enough. With tokens to spare they need
+// no look: they leave the rest as it is, whatever was captured, and a character that is begun takes at most
+// kSpareBytes more bytes.
+Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
+  if (!m || !m->dense) return {};
+  if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
+    return {m->dense, needed(from) + kSpareBytes + 1};
+  // In a pattern they do not leave the rest as it is, but a bound holds for all of them.
+  RunClass* const characters = all_.masks.characters();
+  const std::size_t suffice = characters ? staying(from) : kTooMany;
+  if (suffice + kSpareBytes <= budget)
+    return {characters->up_to(characters->longest()).data(), suffice + kSpareBytes};
+  if (suffice <= budget) return {characters->cuts().whole.data(), suffice};
+  return {nullptr, 0, suffice < kTooMany};
+}
+
+// Leaves the tokens of a mask after which enough of the budget is left; nothing: there are none. True: the
+// row is a function of the state and the budget.
+//
+// Where no token of a large mask is to spare and a string may end at once, only those are judged that write a
+// piece of the shortest text: a look at a hundred thousand tokens would find few others.
+std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
+  const Vocabulary& v = vocabulary();
+  const StateId from = all_.masks.blind(here());
   // A token that certainly leaves enough.
   TokenId next = -1;
   const bool enough = needed(here()) <= budget;
   if (enough) {
     next = finish(here()).next;
   } else if (!certain(planned(budget, next), budget)) {
-    return false;
+    return std::nullopt;
   }
-  // With tokens to spare, tokens that stay inside a run of characters need no look: they leave the rest
-  // as it is, whatever was captured, and a character that is begun takes at most kSpareBytes more bytes.
-  const Mask* m = all_.world.cache ? all_.masks.peek(here()) : nullptr;
-  const uint32_t* skip =
-      m && m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes ? m->dense : nullptr;
-  // Tokens that stay inside a pattern need no look either, if a bound holds for all of them.
-  std::size_t most = skip ? needed(from) + kSpareBytes + 1 : 0;
-  if (!skip && m && m->dense) {
-    RunClass* const characters = all_.masks.characters();
-    if (const std::size_t suffice = characters ? staying(from) : kTooMany; suffice <= budget) {
-      skip = characters->cuts().whole.data();
-      most = suffice;
-    }
-  }
+  const Mask* m = all_.world.cache && all_.fast && !partial_ ? all_.masks.peek(here()) : nullptr;
+  const Staying stays = stay(all_.world.cache ? all_.masks.peek(here()) : nullptr, from, budget);
+  std::vector<TokenId> tokens;
+  const bool none_to_spare = stays.too_near || (budget > 2 && needed(here()) == budget && ends_soon(here()));
+  const bool pieces = m && m->dense && enough && none_to_spare && pieces_of_plan(budget, tokens);
   // A mask that is stored as a list is judged token by token.
-  const bool listed = m && !m->dense && all_.fast && !partial_;
+  const bool listed = pieces || (m && !m->dense);
   std::vector<uint32_t> open;
   Trial trial(*this, budget);
-  std::vector<TokenId> tokens;
-  if (listed) {
+  if (listed && !pieces) {
     tokens.assign(m->added, m->added + m->n_added);
     tokens.insert(tokens.end(), m->shared, m->shared + m->n_shared);
     // Facts learnt from one token help the next, so the order is always the same.
     sort_unique(tokens);
-  } else {
+  } else if (!listed) {
     open.assign(row, row + v.words());
     for (TokenId t : v.eos()) clear_bit(open.data(), t);
-    if (skip)
-      for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~skip[w];
+    if (stays.row)
+      for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~stays.row[w];
     trial.open = open.data();
     trial.keep.assign(v.words(), 0);
   }
-  const auto judge = [&] {
+  const auto look = [&] {
     if (listed) {
       for (const TokenId t : tokens) trial.judge_one(t, from);
     } else if (more_than(open, kWalkedSingly)) {
@@ -719,22 +784,22 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool whole) {
     } else {
       for_each_token(open, [&](TokenId t) { trial.judge_one(t, from); });
     }
-    if (trial.alike.empty() && trial.alone.empty()) {
-      // For every budget from here on, no token needs more than the worst of these.
-      most = std::max(trial.most, most);
-      if (!trial.tired && most < kTooMany) set_loose(from, row, most);
-    } else {
+    if (!trial.by_state()) {
       trial.judge_texts();
+    } else if (const std::size_t most = std::max(trial.most, stays.most);
+               !pieces && !trial.tired && most < kTooMany) {
+      // For every budget from here on, no token needs more than the worst of these.
+      set_loose(from, row, most);
     }
     // A token that was not found in time is refused.
     if (trial.tired || unproved_) exact_ = false;
   };
   // A token that was not judged yet is refused.
-  const bool judged = static_cast<bool>(told(judge));
+  const bool judged = static_cast<bool>(told(look));
   if (!judged) exact_ = false;
-  bool refused = false;
+  bool refused = pieces;
   if (listed) {
-    refused = trial.taken.size() < tokens.size();
+    refused = refused || trial.taken.size() < tokens.size();
     std::fill(row, row + v.words(), 0u);
     for (const TokenId t : trial.taken) set_bit(row, t);
     if (m->accepting) set_ends(v, row);
@@ -747,24 +812,15 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool whole) {
     refused = lost != 0;
   }
   // With two tokens left a token fits exactly where the text may end behind it.
-  if (refused && budget > 2) exact_ = false;
+  if (refused && (pieces || budget > 2)) exact_ = false;
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
     if (finish(here()).from == Finish::kBytes) next = nearest();
-    if (next < 0 && !certain(planned(budget, next), budget)) return false;
+    if (next < 0 && !certain(planned(budget, next), budget)) return std::nullopt;
   }
   // The certain token is set, whatever part of the row was judged.
-  if (next >= 0) row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);
-  // Such a row is a function of the state and the budget.
-  if (known && enough && judged && !trial.tired && !unproved_ && trial.alike.empty() && trial.alone.empty()) {
-    if (known->seen) {
-      known->words.assign(row, row + v.words());
-      known->exact = exact_;
-      all_.kept_bytes += v.words() * sizeof(uint32_t);
-    }
-    known->seen = true;
-  }
-  return true;
+  if (next >= 0) set_bit(row, next);
+  return enough && judged && !trial.tired && !unproved_ && trial.by_state();
 }
 
 }  // namespace structgen

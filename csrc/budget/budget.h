@@ -116,7 +116,7 @@ struct Budgets {
     std::vector<TokenId> tokens;
   };
 
-  // A row of narrow(). The words are kept when they are made for the second time: the texts of a batch
+  // A row of narrow_mask(). The words are kept when they are made for the second time: the texts of a batch
   // stand in the same states, and most rows of a single text are asked for once.
   struct Kept {
     std::vector<uint32_t> words;
@@ -188,8 +188,9 @@ class Budget {
   // Each of these returns false where nothing is left within `budget` tokens. It throws kBudgetExceeded
   // where nothing was found and nothing was ruled out. Rows hold the vocabulary's end tokens as well.
   //
-  // Takes the tokens that leave too little out of a row. `whole`: the row is the mask of the state.
-  bool narrow(uint32_t* row, std::size_t budget, bool whole);
+  // Takes the tokens that leave too little out of the mask of the state, or out of another row.
+  bool narrow_mask(uint32_t* row, std::size_t budget);
+  bool narrow(uint32_t* row, std::size_t budget);
   // The same where the grammar limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
   // For a call in which the work of narrow() ran out: keep_promise leaves only the token that needed()
@@ -249,6 +250,18 @@ class Budget {
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
   std::size_t staying(StateId s);
+  // A row of tokens that need no look, and the tokens that the worst of them needs. `too_near`: a bound for
+  // all of them is known, and it is more than the budget.
+  struct Staying {
+    const uint32_t* row = nullptr;
+    std::size_t most = 0;
+    bool too_near = false;
+  };
+  Staying stay(const Mask* m, StateId from, std::size_t budget);
+  bool ends_soon(StateId s);
+  bool pieces_of_plan(std::size_t budget, std::vector<TokenId>& out);
+  bool binds_nothing(std::size_t budget);
+  std::optional<bool> judge(uint32_t* row, std::size_t budget);
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);

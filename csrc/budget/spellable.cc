@@ -106,6 +106,19 @@ Cutter::Cut Cutter::cut(std::string_view text) {
   return {best_[n].tokens, best_[n].token};
 }
 
+void Cutter::begins(std::string_view text, std::size_t most, std::vector<TokenId>& out) {
+  cut(text);
+  uint32_t node = 0;
+  for (std::size_t n = 1; n <= text.size() && !trie_.leaf(node); ++n) {
+    const TokenTrie::Kids& kids = trie_.kids(node);
+    const uint8_t b = static_cast<uint8_t>(text[n - 1]);
+    if (!kids.set.has(b)) break;
+    node = trie_.child(kids, b);
+    if (best_[text.size() - n].tokens <= most)
+      out.insert(out.end(), trie_.tokens(node).begin(), trie_.tokens(node).end());
+  }
+}
+
 bool Cutter::spell(std::string_view text, std::vector<Piece>& out) {
   out.clear();
   if (cut(text).tokens == kNever) return false;

@@ -55,6 +55,8 @@ class Cutter {
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
   // kNever tokens where the vocabulary cannot spell the text.
   Cut cut(std::string_view text);
+  // The tokens that begin the text and leave at most `most` tokens for its rest.
+  void begins(std::string_view text, std::size_t most, std::vector<TokenId>& out);
   // False there.
   bool spell(std::string_view text, std::vector<Piece>& out);
   std::size_t byte_size() const { return text_.capacity() + best_.capacity() * sizeof(Best); }

@@ -35,6 +35,7 @@ bool Targets::endless(StateId s, Run& out) {
       regexes.live(element).has('"'))
     return false;
   out.of = slices_.run(element);
+  out.element = element;
   out.inside = s;
   if (const StateId left = step(s, '"'); left != Parser::dead()) out.left = {{'"', left}};
   return out.of != nullptr;
@@ -72,6 +73,7 @@ bool Targets::counts(StateId s, bool strings, Run& out) {
     });
   }
   out.of = slices_.run(element);
+  out.element = element;
   out.inside = s;
   return out.of != nullptr;
 }

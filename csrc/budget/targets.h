@@ -36,6 +36,9 @@ class Targets {
   //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
   //   bool whole(StateId to, const Words& tokens);               the same for many tokens, as a row; true:
   //                                                              the tokens go to take()
+  //   bool begun(StateId to, RegexId rest, tokens);              these tokens end within a character, and
+  //                                                              `rest` leads to the state `to`; false: they
+  //                                                              go to reach()
   //   bool takes(StateId to);                                    asked before reach(); true: the tokens go to
   //                                                              take() in its place
   //   void take(const Words& tokens);                            these tokens are taken
@@ -62,6 +65,7 @@ class Targets {
   // A run of characters at hand.
   struct Run {
     RunClass* of = nullptr;
+    RegexId element;
     // The state in the run, from which it goes on for ever.
     StateId inside;
     // The bytes that may follow the run, each with the state behind it: a quote closes a string.
@@ -83,6 +87,7 @@ class Targets {
     if (visitor.whole(run.inside, cuts.whole)) visitor.take(cuts.whole);
     for (const RunCuts::Part& part : cuts.parts) {
       charge();
+      if (visitor.begun(run.inside, parser_.regexes().run(run.element, part.begun), part.tokens)) continue;
       const StateId s = walk(run.inside, part.begun);
       if (s != Parser::dead()) visitor.reach(s, part.tokens);
     }
@@ -128,6 +133,9 @@ class Targets {
     for (const RunCounts::Part& part : counts.parts) {
       if (part.count >= run.max) continue;
       charge();
+      if (part.count + 1 < after.size() && after[part.count + 1] != Parser::dead() &&
+          visitor.begun(after[part.count + 1], parser_.regexes().run(run.element, part.begun), part.tokens))
+        continue;
       const bool known = part.count < after.size() && after[part.count] != Parser::dead();
       const StateId s =
           known ? walk(after[part.count], part.begun) : walk(from, vocabulary_.bytes(part.tokens[0]));

@@ -60,6 +60,7 @@ bool TokenGraph::of_run(StateId s, Edges& out) {
         }
       return false;
     }
+    bool begun(StateId, RegexId, std::span<const TokenId>) { return false; }
     bool takes(StateId) { return false; }
     void take(const Words&) {}
     bool stops(StateId at) { return graph.ends_in_text(at, out); }

@@ -56,25 +56,9 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
-  if (epoch.fast && !of.partial_) {
+  if (epoch.fast && !of.partial_)
     if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
-    if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
-  }
   return of.needed(s) + 1;
-}
-
-// The same bound for s inside a character of the run that was looked at: the rest of the character byte
-// by byte, then on from the run.
-std::size_t Budget::Trial::by_way_of_run(StateId s) const {
-  Parser& parser = of.all_.parser;
-  if (run == Parser::dead() || parser.state(s).n != 1 || parser.state(run).n != 1) return kTooMany;
-  const Item in = parser.items(run)[0], at = parser.items(s)[0];
-  const RegexNode n = parser.regexes().node(at.regex);
-  if (at.stack != in.stack || at.capture != in.capture || n.kind != RegexKind::kCat ||
-      RegexId{n.b} != in.regex)
-    return kTooMany;
-  const std::size_t most = of.all_.lengths.regex(RegexId{n.a}) + run_needed;
-  return std::min(most, kTooMany);
 }
 
 // Whether a token into s leaves enough.
@@ -190,12 +174,31 @@ void Budget::Trial::judge_one(TokenId t, StateId from) {
   judge({&t, 1}, s, blind);
 }
 
+// Judges tokens that end within a character by the bytes that lead from there to the state `to`, one token
+// each. So each of the hundred begun characters needs no text of its own. With the rest of the budget used
+// up, a token that could end such a character and more in one is not looked for.
+bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
+  if (ranged || !of.all_.fast || of.partial_) return false;
+  const uint32_t bytes = of.all_.lengths.regex(rest);
+  if (bytes >= Lengths::kFar || judged(to) >= kTooMany || matters(to)) return false;
+  std::size_t needs = judged(to) + bytes;
+  if (needs > budget) needs = of.needed(to) + 1 + bytes;
+  most = std::max(most, needs);
+  if (needs <= budget)
+    for (const TokenId t : tokens)
+      if (asks(t)) take(t);
+  return true;
+}
+
 // For a state in a string: nearly all tokens end inside the string, and all that end with a whole
 // character lead to one state; the others lead to a few dozen states (Targets).
 bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
     Trial& trial;
     void reach(StateId to, std::span<const TokenId> tokens) { trial.judge(tokens, to, true); }
+    bool begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
+      return trial.judge_begun(to, rest, tokens);
+    }
     bool takes(StateId to) { return !trial.ranged && trial.judged(to) <= trial.budget; }
     void take(const Words& tokens) {
       const std::size_t words = tokens.size();
@@ -217,9 +220,7 @@ bool Budget::Trial::judge_strings(StateId from) {
         trial.whole_run(inside, row);
         return false;
       }
-      trial.run_needed = trial.judged(inside);
-      trial.run = trial.run_needed < kTooMany ? inside : Parser::dead();
-      if (trial.run_needed <= trial.budget) return true;
+      if (trial.judged(inside) <= trial.budget) return true;
       if (trial.matters(inside))
         for_each_token(row, [&](TokenId t) {
           if (trial.word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1) trial.alike[inside.v].push_back(t);

@@ -5,8 +5,9 @@
 // each state that the tokens lead to, at most kMaskStates; and a walk over the trie. Tokens inside a
 // run of characters cost nothing each.
 //
-// Tokens that lead to one state are looked at once (judged). judge_strings() does so for tokens that
-// stay inside a string, judge_one() for few tokens, judge_all() for the trie.
+// Tokens that lead to one state are looked at once (judged). Tokens that end within a character are counted
+// by the bytes that are missing (judge_begun). judge_strings() does so for tokens that stay inside a string,
+// judge_one() for few tokens, judge_all() for the trie.
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the
@@ -47,9 +48,6 @@ struct Budget::Trial {
   std::size_t last_needed = 0;
   // Keyed by state: the tokens that a token into it needs.
   std::unordered_map<uint32_t, std::size_t> met;
-  // The state inside a string, and the tokens that a token into it needs; dead: there is none.
-  StateId run = Parser::dead();
-  std::size_t run_needed = 0;
   std::unordered_map<uint32_t, std::vector<TokenId>>
       // Tokens whose text matters, by the state they lead to without it.
       alike;
@@ -66,16 +64,18 @@ struct Budget::Trial {
       set_bit(keep.data(), t);
   }
 
+  // Whether no token was met whose captured text decides.
+  bool by_state() const { return alike.empty() && alone.empty(); }
   std::size_t judged(StateId s);
   bool fits(StateId s, TokenId t);
   void whole_run(StateId inside, const Words& row);
   std::size_t tokens_into(StateId s);
-  std::size_t by_way_of_run(StateId s) const;
   bool matters(StateId s) const;
   void judge(std::span<const TokenId> tokens, StateId s, bool blind);
   bool judge_poison(StateId s, std::span<const TokenId> below);
   void judge_all(StateId from);
   void judge_one(TokenId t, StateId from);
+  bool judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens);
   bool judge_strings(StateId from);
   void judge_texts();
 };

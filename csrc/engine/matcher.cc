@@ -265,11 +265,12 @@ void Matcher::ended_row(uint32_t* row) const {
   for (TokenId t : v.eos()) set_bit(row, t);
 }
 
-bool Matcher::fill_row_fast(uint32_t* row) {
+bool Matcher::fill_row_fast(uint32_t* row, std::size_t budget) {
   if (is_terminated()) {
     ended_row(row);
   } else {
-    if (request_tokens_ != Request::kAny && !loose_within(sequence_, left())) return false;
+    const std::size_t most = request_tokens_ == Request::kAny ? budget : std::min(budget, left());
+    if (most != Request::kAny && (sequence_.lenient() || !loose_within(sequence_, most))) return false;
     Row made{row};
     if (!rows_->known(sequence_, made)) return false;
     exact_ = true;

@@ -69,7 +69,9 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool who
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
   s.note_budget();
-  return by_budget(s, row, [&](Budget& now) { return now.narrow(row.words, budget, whole); });
+  return by_budget(s, row, [&](Budget& now) {
+    return whole ? now.narrow_mask(row.words, budget) : now.narrow(row.words, budget);
+  });
 }
 
 // The work of a call that tries several answers in turn. The first try may take the limit of a mask; the
@@ -112,11 +114,11 @@ class PlainRow : public RowSource {
     Told<bool> made = told([&] { mask(s, row); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
     if (loose_within(s, budget)) return true;
-    const std::vector<uint32_t> plain = copy_of(s, row);
     Told<bool> found = told([&] { return narrow(s, row, budget, s.grammar().ending_work(), true); });
     if (found) return *found;
-    return keep_promise(s, row, budget) || bounded(s, plain, row, budget, s.grammar().mask_work()) ||
-           std::move(found).value();
+    if (keep_promise(s, row, budget)) return true;
+    mask(s, row);
+    return bounded(s, copy_of(s, row), row, budget, s.grammar().mask_work()) || std::move(found).value();
   }
 
   StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
