@@ -125,6 +125,10 @@ class Distinct {
   uint64_t hash_ = 0;
   // Whether that part has an escape.
   bool escaped_ = false;
+  // The size behind the last cut(). Many tokens end an item there, whose answer is kept: where it ends, and
+  // whether it is fresh.
+  std::size_t cut_ = 0, judged_ = kNone;
+  bool judged_fresh_ = false;
 };
 
 }  // namespace structgen

@@ -101,8 +101,10 @@ void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
   room(tokens_);
   if (lenient()) {
     room(lenient_);
-    const uint32_t size = static_cast<uint32_t>(distinct_.text().size()) % kMostText;
-    lenient_.push_back({s, size, distinct_.mode()});
+    // Behind a call that threw there may be more text.
+    Place to = lenient_.back();
+    if (bytes > 0) to = {s, static_cast<uint32_t>(distinct_.text().size()) % kMostText, distinct_.mode()};
+    lenient_.push_back(to);
     tokens_.push_back(t);
     return;
   }
@@ -252,10 +254,14 @@ Sequence::Fate Sequence::fate(StateId s, bool locked) const {
   const std::size_t e = word.find_first_of("eE");
   const bool exponent = e != word.npos, nonzero = word.substr(0, e).find_first_of("123456789") != word.npos;
   if (nonzero && !exponent && word.find('.') == word.npos) return kLives;
+  // Larger exponents are taken for kHugeExponent, which has 19 digits.
+  const std::size_t power = exponent ? word.find_first_of("123456789", e) : word.npos;
+  if (power == word.npos || word.size() - power < 19) {
+    if (!locked && !one_value_.contains(4 * s.v + 2 * nonzero + exponent)) return kLock;
+    if (!one_value(s, nonzero, exponent)) return kLives;
+  }
   const bool whole = word.back() >= '0' && word.back() <= '9';
-  if (distinct_.fresh(std::string(word) + (whole ? "" : "0"))) return kLives;
-  if (!locked && !one_value_.contains(4 * s.v + 2 * nonzero + exponent)) return kLock;
-  return one_value(s, nonzero, exponent) ? kDies : kLives;
+  return distinct_.fresh(std::string(word) + (whole ? "" : "0")) ? kLives : kDies;
 }
 
 // What becomes of a text that goes on with these bytes. It leaves them read in distinct_.

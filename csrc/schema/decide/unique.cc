@@ -732,9 +732,12 @@ bool Unique::endless(ValueId value) {
   if (string != FormulaSpace::yes() && string != FormulaSpace::no() &&
       (formulas_[string].op != Op::kLength || formulas_[string].b != kUnbounded))
     return false;
-  if (!endless_array(solver_.restrict(value, Kind::kArray))) return false;
+  const TypedId array = solver_.restrict(value, Kind::kArray);
+  if (!endless_array(array)) return false;
   const TypedId object = solver_.restrict(value, Kind::kObject);
-  if (object == FormulaSpace::yes() || object == FormulaSpace::no()) return true;
+  if (object == FormulaSpace::yes()) return true;
+  if (object == FormulaSpace::no())
+    return number != FormulaSpace::no() || string != FormulaSpace::no() || array != FormulaSpace::no();
   Objects& objects = solver_.objects();
   if (formulas_[object].has & (kHasUnique | kHasOutside) || !objects.productive(object)) return false;
   const ObjectId start = objects.start(object);
