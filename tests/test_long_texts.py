@@ -72,6 +72,7 @@ LIKELY = [
 ]
 INTEGER, STRING = {"type": "integer"}, {"type": "string"}
 RECORD = {"type": "object", "properties": {"id": INTEGER}, "required": ["id"]}
+NAME = {"type": "string", "pattern": "^[a-z]+[0-9]*$"}
 
 
 def distinct(items: object = None, **more: object) -> dict[str, object]:
@@ -91,7 +92,7 @@ SCHEMAS = [
     *(distinct({"type": "number", bound: 0}) for bound in ("minimum", "exclusiveMinimum", "maximum")),
     *(
         distinct({"type": "string"} | more)
-        for more in ({"minLength": 1}, {"maxLength": 2}, {"pattern": "^a"})
+        for more in ({"minLength": 1}, {"maxLength": 2}, {"pattern": "^a"}, {"pattern": "^a(b+|1)$"}, NAME)
     ),
     *(distinct({"type": "array", "items": item}) for item in (INTEGER, {"type": "number"})),
     *(distinct({"type": "array"} | more) for more in ({"minItems": 2}, {"maxItems": 2, "items": INTEGER})),
@@ -190,13 +191,13 @@ def test_random_items_beside_the_states() -> None:
     assert walked > len(seeds) // 2
 
 
-@pytest.mark.parametrize("items", [None, INTEGER, STRING, RECORD])
+@pytest.mark.parametrize("items", [None, INTEGER, STRING, NAME, RECORD])
 def test_items_make_no_states(items: object) -> None:
     grammar = structgen.Compiler(BYTES).json_schema(distinct(items))
     matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, 257)
     known: list[int] = []
     for i in range(2000):
-        value = f'"s{i}"' if items is STRING else f'{{"id":{i}}}' if items is RECORD else str(i)
+        value = f'"s{i}"' if items in (STRING, NAME) else f'{{"id":{i}}}' if items is RECORD else str(i)
         for byte in ("[,"[i > 0] + value).encode():
             matcher.fill_bitmask(mask)
             assert matcher.accept_token(byte)

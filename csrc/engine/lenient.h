@@ -8,39 +8,12 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "engine/distinct.h"
 #include "engine/grammar.h"
 
 namespace structgen {
-
-// Bytes in the account of a world. Those of a copy are counted, too.
-class Counted {
- public:
-  Counted() = default;
-  Counted(const Counted& o) {
-    if (o.world_) set(*o.world_, o.bytes_);
-  }
-  Counted& operator=(Counted o) noexcept {
-    std::swap(world_, o.world_);
-    std::swap(bytes_, o.bytes_);
-    return *this;
-  }
-  ~Counted() {
-    if (world_) set(*world_, 0);
-  }
-  std::size_t bytes() const { return bytes_; }
-  void set(World& world, std::size_t bytes) {
-    world_ = &world;
-    world.grammars.fetch_add(bytes - std::exchange(bytes_, bytes), std::memory_order_relaxed);
-  }
-
- private:
-  World* world_ = nullptr;
-  std::size_t bytes_ = 0;
-};
 
 class Lenient {
  public:

@@ -71,7 +71,7 @@ void Sequence::migrate() {
   back.keep();
   lenient_.forget();
   // The epoch goes before its world. A small one is freed here.
-  if (before->published > kFreedHere)
+  if (before->published.bytes() > kFreedHere)
     Reaper::get().take({std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
         grammar_->shared_world(), std::move(before))});
 }
@@ -86,7 +86,7 @@ void Sequence::refresh() {
   const std::size_t most = world.policy.most();
   // Each level of a limited rule makes states of its own, so a deep text is stopped with a message of
   // its own.
-  if (epoch_->budgets.limits && epoch_->published > most)
+  if (epoch_->budgets.limits && epoch_->published.bytes() > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
   grammar_->look_at_size(*epoch_);
