@@ -73,6 +73,7 @@ CASES: dict[str, tuple[Any, Callable[[int], Iterator[str]]]] = {
     "unique integers": unique({"type": "integer"}, lambda i: i * 7),
     "unique numbers": unique({"type": "number"}, lambda i: i + 0.25),
     "unique strings": unique({"type": "string"}, lambda i: f"s{i}"),
+    "unique, pattern": unique({"type": "string", "pattern": "^[a-z]+[0-9]*$"}, lambda i: f"s{i}"),
     "unique enum": unique({"enum": WORDS[:2000]}, lambda i: WORDS[i]),
     "unique arrays of integers": unique(
         {"type": "array", "items": {"type": "integer"}}, lambda i: [i, i + 1]

@@ -12,6 +12,10 @@ from fractions import Fraction
 import pytest
 
 import structgen
+from oracles import harness
+from oracles.differential.targeted import captures
+from oracles.oracle import JsonOracle
+from oracles.strategies import Seeded
 
 BYTES = structgen.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_token_ids=[256])
 
@@ -68,6 +72,7 @@ LIKELY = [
 ]
 INTEGER, STRING = {"type": "integer"}, {"type": "string"}
 RECORD = {"type": "object", "properties": {"id": INTEGER}, "required": ["id"]}
+NAME = {"type": "string", "pattern": "^[a-z]+[0-9]*$"}
 
 
 def distinct(items: object = None, **more: object) -> dict[str, object]:
@@ -87,7 +92,7 @@ SCHEMAS = [
     *(distinct({"type": "number", bound: 0}) for bound in ("minimum", "exclusiveMinimum", "maximum")),
     *(
         distinct({"type": "string"} | more)
-        for more in ({"minLength": 1}, {"maxLength": 2}, {"pattern": "^a"})
+        for more in ({"minLength": 1}, {"maxLength": 2}, {"pattern": "^a"}, {"pattern": "^a(b+|1)$"}, NAME)
     ),
     *(distinct({"type": "array", "items": item}) for item in (INTEGER, {"type": "number"})),
     *(distinct({"type": "array"} | more) for more in ({"minItems": 2}, {"maxItems": 2, "items": INTEGER})),
@@ -97,6 +102,9 @@ SCHEMAS = [
     distinct({"type": "object", "additionalProperties": INTEGER}),
     distinct({"type": "number"}, prefixItems=[INTEGER, STRING]),
     distinct(prefixItems=[INTEGER, {"type": "boolean"}]),
+    *(distinct({"type": kinds}) for kinds in ("null", ["boolean", "null"])),
+    distinct(distinct(), contains={"const": []}),
+    distinct({"enum": [[1], 2]}, prefixItems=[distinct({"type": "number"})]),
     distinct({"enum": ["a", "b", 1, None]}),
     distinct({"anyOf": [{"enum": ["a", "b"]}, INTEGER]}),
     {"type": "array", "items": distinct(INTEGER)},
@@ -113,9 +121,10 @@ STYLES: list[dict[str, str]] = [
 
 
 def row(matcher: structgen.Matcher, budget: int | None = None) -> list[int]:
-    mask = structgen.allocate_bitmask(1, len(TOKENS) + 1)
+    size = matcher.grammar.vocabulary.vocab_size
+    mask = structgen.allocate_bitmask(1, size)
     matcher.fill_bitmask(mask, max_tokens=budget)
-    return [t for t in range(len(TOKENS) + 1) if mask[0][t // 32] >> (t % 32) & 1]
+    return [t for t in range(size) if mask[0][t // 32] >> (t % 32) & 1]
 
 
 def budgeted(matcher: structgen.Matcher, budget: int) -> list[int] | None:
@@ -125,50 +134,70 @@ def budgeted(matcher: structgen.Matcher, budget: int) -> list[int] | None:
         return None
 
 
+def compare(source: random.Random, schema: object, style: dict[str, str]) -> bytes:
+    """Walks where items stand beside the states and where the states compare them: they agree. The text."""
+    beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
+    one, other = (each.json_schema(schema, **style).matcher() for each in (beside, states))
+    taken: list[bytes] = []
+    for _ in range(source.randint(5, 60)):
+        if taken and source.random() < 0.1:
+            back = source.randint(1, min(len(taken), 8))
+            one.rollback(back), other.rollback(back)
+            del taken[-back:]
+        if source.random() < 0.1:
+            one = one.fork()
+        if source.random() < 0.08:
+            assert one.shortest_completion() == other.shortest_completion(), (schema, taken)
+            assert one.forced_bytes() == other.forced_bytes()
+            assert one.live_bytes() == other.live_bytes() and one.is_accepting() == other.is_accepting()
+        if source.random() < 0.04:
+            assert one.tokens_needed() == other.tokens_needed(), (schema, taken)
+        if source.random() < 0.04:  # a budget is about the states; a fork of the matcher asks
+            budget = source.randint(1, 30)
+            assert budgeted(one.fork(), budget) == budgeted(other.fork(), budget), (schema, taken, budget)
+        allowed = row(one)
+        assert allowed == row(other), (schema, style, taken)
+        assert allowed, (schema, style, taken)
+        for t in source.sample(range(len(TOKENS)), 6):
+            assert one.fork().accept_token(t) == (t in allowed), (schema, style, taken, TOKENS[t])
+        text = [t for t in allowed if t < len(TOKENS)]
+        if not text:
+            break
+        token = source.choice([t for t in LIKELY if t in allowed and source.random() < 0.75] or text)
+        assert one.accept_token(token) and other.accept_token(token)
+        taken.append(TOKENS[token])
+    return b"".join(taken) + one.shortest_completion()
+
+
 @pytest.mark.parametrize("seed", range(len(SCHEMAS)))
 def test_items_beside_the_states_are_those_of_the_states(seed: int) -> None:
     """Without a cache of masks the states compare the items, by formulas and automata."""
     source = random.Random(seed)
-    beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
     for number in range(5):
-        schema, style = SCHEMAS[seed], STYLES[(seed + number) % len(STYLES)]
-        one, other = (each.json_schema(schema, **style).matcher() for each in (beside, states))
-        taken: list[bytes] = []
-        for _ in range(source.randint(5, 60)):
-            if taken and source.random() < 0.1:
-                back = source.randint(1, min(len(taken), 8))
-                one.rollback(back), other.rollback(back)
-                del taken[-back:]
-            if source.random() < 0.1:
-                one = one.fork()
-            if source.random() < 0.08:
-                assert one.shortest_completion() == other.shortest_completion(), taken
-                assert one.forced_bytes() == other.forced_bytes()
-                assert one.live_bytes() == other.live_bytes() and one.is_accepting() == other.is_accepting()
-            if source.random() < 0.04:
-                assert one.tokens_needed() == other.tokens_needed(), taken
-            if source.random() < 0.04:  # a budget is about the states; a fork of the matcher asks
-                budget = source.randint(1, 30)
-                assert budgeted(one.fork(), budget) == budgeted(other.fork(), budget), (schema, taken, budget)
-            allowed = row(one)
-            assert allowed == row(other), (schema, style, taken)
-            for t in source.sample(range(len(TOKENS)), 6):
-                assert one.fork().accept_token(t) == (t in allowed), (schema, style, taken, TOKENS[t])
-            text = [t for t in allowed if t < len(TOKENS)]
-            if not text:
-                break
-            token = source.choice([t for t in LIKELY if t in allowed and source.random() < 0.75] or text)
-            assert one.accept_token(token) and other.accept_token(token)
-            taken.append(TOKENS[token])
+        compare(source, SCHEMAS[seed], STYLES[(seed + number) % len(STYLES)])
 
 
-@pytest.mark.parametrize("items", [None, INTEGER, STRING, RECORD])
+def test_random_items_beside_the_states() -> None:
+    walked = 0
+    seeds = harness.seeds(300)
+    for seed in seeds:
+        source, schema = random.Random(seed), captures(Seeded(seed), 2020)
+        try:
+            text = compare(source, schema, source.choice(STYLES))
+        except (structgen.errors.UnsatisfiableSchema, structgen.errors.SchemaTooComplex):
+            continue
+        assert JsonOracle(schema).accepts(text.decode()), (schema, text)
+        walked += 1
+    assert walked > len(seeds) // 2
+
+
+@pytest.mark.parametrize("items", [None, INTEGER, STRING, NAME, RECORD])
 def test_items_make_no_states(items: object) -> None:
     grammar = structgen.Compiler(BYTES).json_schema(distinct(items))
     matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, 257)
     known: list[int] = []
     for i in range(2000):
-        value = f'"s{i}"' if items is STRING else f'{{"id":{i}}}' if items is RECORD else str(i)
+        value = f'"s{i}"' if items in (STRING, NAME) else f'{{"id":{i}}}' if items is RECORD else str(i)
         for byte in ("[,"[i > 0] + value).encode():
             matcher.fill_bitmask(mask)
             assert matcher.accept_token(byte)
@@ -177,6 +206,23 @@ def test_items_make_no_states(items: object) -> None:
     assert not matcher.fork().accept_bytes(b"," + value.encode() + b"]")
     matcher.rollback(len(value) + 1)
     assert matcher.accept_bytes(b"," + value.encode() + b"]") and matcher.is_accepting()
+
+
+def test_items_are_in_the_account_of_memory() -> None:
+    compiler = structgen.Compiler(BYTES, cache_bytes=1 << 20)
+    grammar = compiler.json_schema(distinct(INTEGER))
+    matcher, alone, count = grammar.matcher(), compiler.byte_size, 0
+    assert matcher.accept_bytes(b"[")
+    with pytest.raises(structgen.errors.BudgetExceeded, match="this text takes more than 72 MB"):
+        for first in range(0, 4_000_000, 50_000):
+            assert matcher.accept_bytes("".join(f"{i}," for i in range(first, first + 50_000)).encode())
+            count = first + 50_000
+            assert compiler.byte_size - alone > 30 * count
+    assert count > 500_000
+    fork = grammar.matcher().fork()
+    assert not matcher.accept_bytes(b"7,"), "it is as it was"
+    del matcher
+    assert compiler.byte_size < alone + (1 << 20) and fork.accept_bytes(b"[7,")
 
 
 @pytest.mark.parametrize(
@@ -224,3 +270,38 @@ def test_spellings_of_a_long_item_are_equal(one: str, same: str) -> None:
         assert not matcher.fork().accept_bytes(f"{second[-1]},".encode())
         assert not matcher.fork().accept_bytes(f"{second[-1]}]".encode())
         assert matcher.accept_bytes(b',"c":0}' if second[-1] == "}" else b'c"')
+
+
+@pytest.mark.parametrize(
+    ("items", "text", "goes_on"),
+    [
+        (INTEGER, "[1,2", b",]"),
+        ({"type": "null"}, "[null", b"]"),
+        ({"type": "boolean"}, "[true,false", b"]"),
+        # larger exponents are taken for 10^18 (numbers/decimal.h), so this number stays what it is
+        ({"type": "number"}, "[1e" + 20 * "9" + ",1e" + 18 * "9", b",]"),
+        ({"type": "number"}, "[1e" + 20 * "9" + ",1e" + 19 * "9", b""),
+    ],
+)
+def test_a_text_goes_on_where_a_value_is_left(items: object, text: str, goes_on: bytes) -> None:
+    for cache in (True, False):
+        matcher = structgen.Compiler(BYTES, cache=cache).json_schema(distinct(items)).matcher()
+        assert matcher.accept_bytes(text.encode()) == bool(goes_on), cache
+        if goes_on:
+            assert {b for b in row(matcher) if b in b",]"} == set(goes_on), cache
+
+
+def test_a_mask_in_a_long_number_costs_what_reading_it_costs() -> None:
+    """All tokens that end the number share one comparison."""
+    grammar, mask = (
+        structgen.Compiler(WORDS).json_schema(distinct()),
+        structgen.allocate_bitmask(1, len(TOKENS) + 1),
+    )
+    reading, masks = 0.0, 0.0
+    for _ in range(20):
+        matcher, began = grammar.matcher(), time.process_time()
+        assert matcher.accept_bytes(b"[5,0." + b"1" * 50_000)
+        read = time.process_time()
+        matcher.fill_bitmask(mask)
+        reading, masks = reading + read - began, masks + time.process_time() - read
+    assert masks < 10 * reading, (masks, reading)

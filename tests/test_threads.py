@@ -64,6 +64,20 @@ def test_one_grammar_in_all_threads() -> None:
     assert found == alone
 
 
+def test_forks_of_one_text_in_all_threads() -> None:
+    """Items that differ stand beside the states, and each fork has a set of its own."""
+
+    def begun() -> structgen.Matcher:
+        matcher = compiler().json_schema({"type": "array", "uniqueItems": True}).matcher()
+        assert matcher.accept_bytes(b'[1,"a",[2],{"a":[1,2e1]},')
+        return matcher
+
+    alone = [walked(begun(), seed, 60) for seed in range(THREADS)]
+    one = begun()
+    forks = [one.fork() for _ in range(THREADS)]
+    assert together(lambda index: walked(forks[index], index, 60), THREADS) == alone
+
+
 def test_batches_from_many_threads_are_single_fills() -> None:
     """Masks that nobody knows yet, wanted by eight batches at once, each with threads of its own."""
     single = structgen.allocate_bitmask(len(forty_schemas()), WORDS.size)

@@ -116,33 +116,39 @@ bool Distinct::end(std::size_t at, uint32_t weight) {
   Array& array = arrays_[of];
   weight -= array.weight;
   const uint64_t kind = uint64_t{of} << 32 | weight;
-  if ((weight < kHeavy || alike_.contains(kind)) &&
-      !fresh(std::string_view(text_).substr(array.begin, at - array.begin)))
-    return false;
+  if (weight < kHeavy || alike_.contains(kind)) {
+    const bool known = at == judged_;
+    const bool fresh =
+        known ? judged_fresh_ : this->fresh(std::string_view(text_).substr(array.begin, at - array.begin));
+    if (!known && at <= cut_) {
+      judged_ = at;
+      judged_fresh_ = fresh;
+    }
+    if (!fresh) return false;
+  }
+  uint32_t* const alike = weight >= kHeavy ? &alike_[kind] : nullptr;
   items_.push_back({of, array.begin, static_cast<uint32_t>(text_.size()), array.weight, weight, 0});
-  if (weight >= kHeavy) ++alike_[kind];
+  if (alike) ++*alike;
   array.begin = kNone;
   ++array.items;
   return true;
 }
 
+// What may throw comes before what cut() does not take back.
 bool Distinct::read(char byte, Kind kind) {
+  text_ += byte;
   const Mode before = std::exchange(mode_, next(mode_, byte));
   const uint32_t weighed = weight_;
   weight_ += weight(before, byte);
-  text_ += byte;
   const auto size = static_cast<uint32_t>(text_.size());
   if (before == kString || before == kEscape) return mode_ != kBetween || end(size, weight_);
   const bool fresh = before != kWord || mode_ == kWord || end(size - 1, weighed);
   if (mode_ == kString || (mode_ == kWord && before != kWord)) begin();
   if (byte == '[' || byte == '{') {
     begin();
-    open_.push_back({size, kNone});
-    if (kind == kDistinct) {
-      open_.back().array = static_cast<uint32_t>(arrays_.size());
-      arrays_.push_back({kNone, 0, 0});
-      ++distinct_;
-    }
+    if (kind == kDistinct) arrays_.push_back({kNone, 0, 0});
+    open_.push_back({size, kind == kDistinct ? static_cast<uint32_t>(arrays_.size() - 1) : kNone});
+    distinct_ += kind == kDistinct;
   } else if ((byte == ']' || byte == '}') && !open_.empty()) {
     distinct_ -= inner() != kNone;
     closed_.push_back({size, open_.back()});
@@ -154,6 +160,8 @@ bool Distinct::read(char byte, Kind kind) {
 
 void Distinct::cut(std::size_t size, Mode mode) {
   mode_ = mode;
+  cut_ = size;
+  if (judged_ != kNone && judged_ > size) judged_ = kNone;
   if (size == text_.size()) return;
   for (std::size_t i = size; i < text_.size(); mode = next(mode, text_[i++]))
     weight_ -= weight(mode, text_[i]);

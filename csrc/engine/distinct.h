@@ -17,7 +17,7 @@
 //     `,` and `]`           end the item 7, which is a member: refused
 //     `0`                   goes on; `0,` ends the item 70, a member: refused
 //     `.`                   goes on to `7.5e1`, which is 75: allowed
-//     `0.`                  only zeros can follow, and 70 is a member: refused (Sequence::fate)
+//     `0.`                  only zeros can follow, and 70 is a member: refused (Lenient::fate)
 //
 // The text is JSON, so where its items end is read off the bytes, whatever the parser's readings are.
 //
@@ -53,6 +53,11 @@ class Distinct {
   // Takes back all bytes but the first `size`; there `mode` was the mode.
   void cut(std::size_t size, Mode mode);
   Mode mode() const { return mode_; }
+  std::size_t byte_size() const {
+    return text_.capacity() + items_.capacity() * sizeof(Item) + slots_.capacity() * sizeof(uint32_t) +
+           arrays_.capacity() * sizeof(Array) + open_.capacity() * sizeof(Container) +
+           closed_.capacity() * sizeof(Closed) + alike_.size() * 4 * sizeof(uint64_t);
+  }
   const std::string& text() const { return text_; }
   // The text of the number or word that is an item and may go on; empty: none is being read.
   std::string_view word() const;
@@ -125,6 +130,10 @@ class Distinct {
   uint64_t hash_ = 0;
   // Whether that part has an escape.
   bool escaped_ = false;
+  // The size behind the last cut(). Many tokens end an item there, whose answer is kept: where it ends, and
+  // whether it is fresh.
+  std::size_t cut_ = 0, judged_ = kNone;
+  bool judged_fresh_ = false;
 };
 
 }  // namespace structgen

@@ -43,11 +43,8 @@ Grammar::Grammar(std::shared_ptr<Grammar> of, const ByteRange& bytes)
 }
 
 void Grammar::publish() {
-  const std::size_t now = own_byte_size();
-  // The unsigned difference wraps where the size shrank, and the sum is right again.
-  world_->grammars.fetch_add(now - published_, std::memory_order_relaxed);
-  published_ = now;
-  published_all_.store(now + epoch_->publish(), std::memory_order_relaxed);
+  published_.set(*world_, own_byte_size());
+  published_all_.store(published_.bytes() + epoch_->publish(), std::memory_order_relaxed);
   world_->publish();
 }
 
@@ -80,10 +77,7 @@ Allowance Grammar::completion_work() const {
   return {std::min(ending_work().units, kMost), mask_work_};
 }
 
-Grammar::~Grammar() {
-  retire();
-  world_->grammars.fetch_sub(published_, std::memory_order_relaxed);
-}
+Grammar::~Grammar() { retire(); }
 
 std::size_t Grammar::retire() {
   if (retired_.exchange(true)) return world_->kept.load(std::memory_order_relaxed);
@@ -118,13 +112,13 @@ void Grammar::rotate() { open(0); }
 
 void Grammar::rotate_if_full() {
   publish();
-  if (epoch_->published > epoch_->limit) open(0);
+  if (epoch_->published.bytes() > epoch_->limit) open(0);
 }
 
 void Grammar::look_at_size(const Epoch& epoch, std::size_t more) {
   publish();
   const std::size_t most = world_->policy.most();
-  if (world_->byte_size() + published_ + epoch.byte_size() + more > most) out_of_memory(most);
+  if (world_->byte_size() + published_.bytes() + epoch.byte_size() + more > most) out_of_memory(most);
 }
 
 }  // namespace structgen

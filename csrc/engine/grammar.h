@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/work.h"
@@ -26,6 +27,33 @@
 
 namespace structgen {
 
+// Bytes in the account of a world, as they were last set. Those of a copy are counted, too.
+class Counted {
+ public:
+  Counted() = default;
+  Counted(const Counted& o) {
+    if (o.world_) set(*o.world_, o.bytes_);
+  }
+  Counted& operator=(Counted o) noexcept {
+    std::swap(world_, o.world_);
+    std::swap(bytes_, o.bytes_);
+    return *this;
+  }
+  ~Counted() {
+    if (world_) set(*world_, 0);
+  }
+  std::size_t bytes() const { return bytes_; }
+  void set(World& world, std::size_t bytes) {
+    world_ = &world;
+    // The unsigned difference wraps where the size shrank, and the sum is right again.
+    world.grammars.fetch_add(bytes - std::exchange(bytes_, bytes), std::memory_order_relaxed);
+  }
+
+ private:
+  World* world_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
 // Recipe, eviction 2: who is dropped: an epoch, and what it holds.
 struct Epoch {
   Epoch(World& of, Productions& productions, bool limited)
@@ -37,22 +65,19 @@ struct Epoch {
         growth(parser, productions, completion, lengths),
         fast(world.cache && !limited && world.vocabulary->complete()),
         budgets(world, parser, productions, masks, completion, lengths, growth, limited, fast) {}
-  ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
            lengths.byte_size() + growth.byte_size() + budgets.byte_size() + numbers.byte_size();
   }
   // Needs the world's lock. Adds the bytes allocated since the last call to the world's account.
   std::size_t publish() {
-    const std::size_t now = byte_size();
-    // The unsigned difference wraps where the size shrank, and the sum is right again.
-    world.grammars.fetch_add(now - published, std::memory_order_relaxed);
-    return published = now;
+    published.set(world, byte_size());
+    return published.bytes();
   }
   World& world;
   // Tells the states of two epochs apart; no other epoch of the process has it.
   const uint64_t serial = next_serial();
-  std::size_t published = 0;
+  Counted published;
   Parser parser;
   MaskBuilder masks;
   Completion completion;
@@ -196,8 +221,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::unique_ptr<const Pattern> groups_;
   // Null for a grammar that is no middle of another one.
   std::unique_ptr<const Around> around_;
-  // The bytes of the productions and clouds as they were last published.
-  std::size_t published_ = 0;
+  // The bytes of the productions and clouds.
+  Counted published_;
   std::atomic<std::size_t> published_all_{0};
   // Bytes of the world and the grammar when it was made.
   std::size_t fresh_ = 0;

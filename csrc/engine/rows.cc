@@ -196,7 +196,7 @@ class DistinctRow final : public PlainRow {
     const Mask* m = s.epoch()->masks.peek(s.top());
     if (!m) return false;
     write_row(*m, s.vocabulary(), row.words);
-    return s.keep_distinct(row.words, false) == Sequence::Kept::kDone;
+    return s.keep_distinct(row.words, false) == Lenient::Fate::kLives;
   }
 
   void fill(Sequence& s, Row& row) const override {
@@ -205,7 +205,7 @@ class DistinctRow final : public PlainRow {
       const LockedWork work(s, Task::kMask, s.grammar().mask_work());
       s.refresh();
       write_row(*s.epoch()->masks.mask(s.top()), s.vocabulary(), row.words);
-      if (s.keep_distinct(row.words, true) == Sequence::Kept::kDone) return;
+      if (s.keep_distinct(row.words, true) == Lenient::Fate::kLives) return;
     }
     s.leave();
     PlainRow::fill(s, row);

@@ -1,7 +1,6 @@
 #include "engine/sequence.h"
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <new>
 #include <unordered_map>
@@ -24,7 +23,7 @@ Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
   std::lock_guard hold(grammar_->world().lock);
   epoch_ = grammar_->epoch();
   states_.push_back(grammar_->start());
-  if (grammar_->lenient_start() != Parser::dead()) lenient_.push_back({grammar_->lenient_start()});
+  if (grammar_->lenient_start() != Parser::dead()) lenient_.places.push_back({grammar_->lenient_start()});
 }
 
 // Moves all states into the grammar's current epoch, with the way out that was promised from the last
@@ -47,9 +46,9 @@ void Sequence::migrate() {
   std::vector<StateId> states = states_;
   states.reserve(states_.capacity());
   for (StateId& s : states) take(s);
-  std::vector<Place> lenient = lenient_;
-  lenient.reserve(lenient_.capacity());
-  for (Place& p : lenient) take(p.state);
+  std::vector<Lenient::Place> places = lenient_.places;
+  places.reserve(lenient_.places.capacity());
+  for (Lenient::Place& p : places) take(p.state);
   std::vector<Undone> undone = undone_;
   for (Undone& u : undone) {
     take(u.before);
@@ -57,23 +56,22 @@ void Sequence::migrate() {
   }
   std::shared_ptr<Epoch> before = std::exchange(epoch_, next);
   states_.swap(states);
-  lenient_.swap(lenient);
+  lenient_.places.swap(places);
   undone_.swap(undone);
   // A promise is taken along, or nothing is.
   Undo back([&] {
     epoch_ = before;
     states_.swap(states);
-    lenient_.swap(lenient);
+    lenient_.places.swap(places);
     undone_.swap(undone);
   });
   if (!way.empty() && next->budgets.limits) next->budgets.limits->keep(current(), way);
   if (!way.empty() && next->budgets.spelling) next->budgets.spelling->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
   back.keep();
-  opens_ = {};
-  one_value_ = {};
+  lenient_.forget();
   // The epoch goes before its world. A small one is freed here.
-  if (before->published > kFreedHere)
+  if (before->published.bytes() > kFreedHere)
     Reaper::get().take({std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
         grammar_->shared_world(), std::move(before))});
 }
@@ -88,7 +86,7 @@ void Sequence::refresh() {
   const std::size_t most = world.policy.most();
   // Each level of a limited rule makes states of its own, so a deep text is stopped with a message of
   // its own.
-  if (epoch_->budgets.limits && epoch_->published > most)
+  if (epoch_->budgets.limits && epoch_->published.bytes() > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
   grammar_->look_at_size(*epoch_);
@@ -100,9 +98,8 @@ void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
   };
   room(tokens_);
   if (lenient()) {
-    room(lenient_);
-    const uint32_t size = static_cast<uint32_t>(distinct_.text().size()) % kMostText;
-    lenient_.push_back({s, size, distinct_.mode()});
+    room(lenient_.places);
+    lenient_.push(s, bytes > 0);
     tokens_.push_back(t);
     return;
   }
@@ -126,10 +123,7 @@ void Sequence::pop(std::size_t n, std::size_t ends) {
   }
   tokens_.resize(size() - n);
   states_.resize(std::min(states_.size(), size() + 1));
-  if (lenient()) {
-    lenient_.resize(size() + 1);
-    distinct_.cut(lenient_.back().size, lenient_.back().mode);
-  }
+  if (lenient()) lenient_.cut(size() + 1);
   bytes_.resize(bytes_.empty() ? 0 : size());
 }
 
@@ -172,20 +166,18 @@ StateId Sequence::steps(StateId s, std::string_view bytes) {
   return s;
 }
 
-// ---- items that are compared beside the states ----
+// ---- lenient texts ----
 
 void Sequence::settle() {
   // Old states may be dropped after so many steps.
   constexpr std::size_t kRefresh = 256;
-  while (lenient() && states_.size() < lenient_.size()) {
-    const std::size_t at = states_.size() - 1;
-    if (at % kRefresh == kRefresh - 1) {
+  while (lenient() && states_.size() < lenient_.places.size()) {
+    const std::size_t at = states_.size();
+    if (at % kRefresh == 0) {
       std::lock_guard hold(grammar_->world().lock);
       refresh();
     }
-    const std::size_t from = lenient_[at].size;
-    const StateId s =
-        walk(current(), std::string_view(distinct_.text()).substr(from, lenient_[at + 1].size - from));
+    const StateId s = walk(current(), lenient_.step(at));
     if (s == Parser::dead())
       throw Error(ErrorKind::kBudgetExceeded, "the text takes too much work to be read again");
     states_.push_back(s);
@@ -195,129 +187,24 @@ void Sequence::settle() {
 void Sequence::leave() {
   settle();
   lenient_ = {};
-  distinct_ = {};
-}
-
-Sequence::Opens Sequence::opens(StateId s, bool locked) const {
-  if (const auto known = opens_.find(s.v); known != opens_.end()) return static_cast<Opens>(known->second);
-  if (!locked) return kUnknown;
-  Parser& parser = epoch_->parser;
-  uint8_t out = 0;
-  for (const Item& i : parser.items(s)) {
-    if (parser.regexes().step(i.regex, '[') == RegexArena::empty()) continue;
-    for (const StackEntry& e : parser.stacks().entries(i.stack)) {
-      if (e.top.kind() != Symbol::kRule) continue;
-      const Productions::Items items = grammar_->productions().items(e.top.rule_id());
-      if (items != Productions::Items::kNone) out |= items == Productions::Items::kAny ? kAny : kDistinct;
-    }
-  }
-  if (out == 0) out = kAny;
-  opens_.emplace(s.v, out);
-  return static_cast<Opens>(out);
-}
-
-// Whether the number that ends in s can only get zeros, so that it keeps its value. `nonzero`: it has a digit
-// that counts; `exponent`: its exponent has begun. Needs the lock.
-bool Sequence::one_value(StateId s, bool nonzero, bool exponent) const {
-  constexpr std::size_t kMost = 64;
-  const uint32_t key = 4 * s.v + 2 * nonzero + exponent;
-  if (const auto known = one_value_.find(key); known != one_value_.end()) return known->second != 0;
-  Parser& parser = epoch_->parser;
-  std::vector<StateId> todo{s};
-  const auto only_zeros = [&](StateId at) {
-    const ByteSet& live = parser.live(at);
-    if (!exponent || nonzero)
-      for (char c = '1'; c <= '9'; ++c)
-        if (live.has(static_cast<uint8_t>(c))) return false;
-    if (nonzero && !exponent && (live.has('e') || live.has('E'))) return false;
-    for (char c : {'0', '.', '+', '-'})
-      if (const StateId to = parser.step(at, static_cast<uint8_t>(c));
-          to != Parser::dead() && std::ranges::find(todo, to) == todo.end())
-        todo.push_back(to);
-    return true;
-  };
-  bool out = true;
-  for (std::size_t i = 0; i < todo.size() && out; ++i) out = i < kMost && only_zeros(todo[i]);
-  one_value_.emplace(key, out);
-  return out;
-}
-
-// Whether the item that is being read can still become new. It cannot be told only of a word, and of a number
-// that is a member and can only get zeros (Unique::lasting).
-Sequence::Fate Sequence::fate(StateId s, bool locked) const {
-  const std::string_view word = distinct_.word();
-  if (word.empty() || !distinct_.compares()) return kLives;
-  if (word[0] >= 'a')
-    return distinct_.fresh(word[0] == 't' ? "true" : word[0] == 'f' ? "false" : "null") ? kLives : kDies;
-  const std::size_t e = word.find_first_of("eE");
-  const bool exponent = e != word.npos, nonzero = word.substr(0, e).find_first_of("123456789") != word.npos;
-  if (nonzero && !exponent && word.find('.') == word.npos) return kLives;
-  const bool whole = word.back() >= '0' && word.back() <= '9';
-  if (distinct_.fresh(std::string(word) + (whole ? "" : "0"))) return kLives;
-  if (!locked && !one_value_.contains(4 * s.v + 2 * nonzero + exponent)) return kLock;
-  return one_value(s, nonzero, exponent) ? kDies : kLives;
-}
-
-// What becomes of a text that goes on with these bytes. It leaves them read in distinct_.
-Sequence::Fate Sequence::fate(std::string_view bytes, StateId& at, bool locked) const {
-  for (char b : bytes) {
-    const auto byte = static_cast<uint8_t>(b);
-    Opens kind = kAny;
-    if (b == '[' && distinct_.mode() == Distinct::kBetween) kind = opens(at, locked);
-    if (kind == kUnknown) return kLock;
-    if (kind == kMixed) return kStates;
-    at = locked ? epoch_->parser.step(at, byte) : epoch_->parser.peek(at, byte);
-    if (at == Parser::unknown()) return kLock;
-    if (at == Parser::dead() ||
-        !distinct_.read(b, kind == kDistinct ? Distinct::kDistinct : Distinct::kPlain))
-      return kDies;
-  }
-  return fate(at, locked);
 }
 
 StateId Sequence::read(std::string_view bytes) {
-  const Place from = lenient_.back();
-  if (distinct_.text().size() + bytes.size() >= kMostText) {
-    leave();
-    return walk(current(), bytes);
-  }
   for (bool locked : {false, true}) {
-    distinct_.cut(from.size, from.mode);
-    StateId at = from.state;
+    if (lenient_.full(bytes.size())) break;
+    StateId at;
     std::optional<LockedWork> work;
     if (locked) work.emplace(*this, Task::kAccept, grammar_->reading_work(bytes.size()));
-    const Fate found = fate(bytes, at, locked);
-    if (found == kLives) return at;
-    if (found == kLock) continue;
-    distinct_.cut(from.size, from.mode);
-    work.reset();
-    if (found == kDies) return Parser::dead();
-    leave();
-    return walk(current(), bytes);
-  }
-  return Parser::dead();
-}
-
-Sequence::Kept Sequence::keep_distinct(uint32_t* row, bool locked) const {
-  const Place from = lenient_.back();
-  distinct_.cut(from.size, from.mode);
-  const bool string = from.mode == Distinct::kString || from.mode == Distinct::kEscape;
-  const Words*& ends = ends_[2 * string + distinct_.open()];
-  if (!ends && !locked) return Kept::kNeedsLock;
-  if (!ends) ends = &grammar_->world().ends_of_items(string, distinct_.open());
-  for (uint32_t w = 0; w < vocabulary().words(); ++w)
-    for (uint32_t bits = row[w] & (*ends)[w]; bits != 0; bits &= bits - 1) {
-      const auto t = static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits)));
-      const std::string_view bytes = vocabulary().bytes(t);
-      if (bytes.empty() || distinct_.harmless(bytes)) continue;
-      StateId at = from.state;
-      const Fate found = fate(bytes, at, locked);
-      distinct_.cut(from.size, from.mode);
-      if (found == kLock) return Kept::kNeedsLock;
-      if (found == kStates) return Kept::kNeedsStates;
-      if (found == kDies) clear_bit(row, t);
+    const Lenient::Fate found = lenient_.read(*grammar_, *epoch_, bytes, locked, at);
+    if (found == Lenient::Fate::kLives) {
+      lenient_.count(grammar_->world());
+      return at;
     }
-  return Kept::kDone;
+    if (found == Lenient::Fate::kDies) return Parser::dead();
+    if (found == Lenient::Fate::kStates) break;
+  }
+  leave();
+  return walk(current(), bytes);
 }
 
 // At most kWays ways: one for each of the first items of the state.

@@ -4,7 +4,7 @@
 // under the world's lock. A sequence belongs to one thread at a time. A call that throws leaves it as
 // it was.
 //
-// In a lenient text (engine/distinct.h) the states are those of another language, and the states of the
+// In a lenient text (engine/lenient.h) the states are those of another language, and the states of the
 // grammar are made when they are asked for (settle()).
 //
 // Rollback truncates and a fork copies. A grammar whose epoch has outgrown its share opens another
@@ -18,12 +18,11 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "engine/distinct.h"
 #include "engine/grammar.h"
+#include "engine/lenient.h"
 
 namespace structgen {
 
@@ -35,21 +34,20 @@ class Sequence {
   const std::shared_ptr<Epoch>& epoch() const { return epoch_; }
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
   StateId current() const { return states_.back(); }
-  // True while items are compared beside the states (engine/distinct.h). Then current() and states() may lag
+  // True while items are compared beside the states (engine/lenient.h). Then current() and states() may lag
   // behind the text, and top() has the state.
-  bool lenient() const { return !lenient_.empty(); }
-  StateId top() const { return lenient() ? lenient_.back().state : current(); }
+  bool lenient() const { return lenient_.on(); }
+  StateId top() const { return lenient() ? lenient_.places.back().state : current(); }
   // Makes states() what it is for the whole text; takes the lock. leave(): from here on the states alone
   // read.
   void settle();
   void leave();
   // The lenient state behind the bytes; dead where they are not read. Takes the lock where a step is new.
   StateId read(std::string_view bytes);
-  // Takes out of the row of top() the tokens that repeat an item, or leave nothing but items that do.
-  // kNeedsLock: some answer needs the lock, which is not `locked`. kNeedsStates: only the states can tell
-  // (leave()).
-  enum class Kept : uint8_t { kDone, kNeedsLock, kNeedsStates };
-  Kept keep_distinct(uint32_t* row, bool locked) const;
+  // Takes out of the row of top() what Lenient::keep() says. Any other fate than kLives: nothing is known.
+  Lenient::Fate keep_distinct(uint32_t* row, bool locked) const {
+    return lenient_.keep(*grammar_, *epoch_, row, locked);
+  }
   std::size_t size() const { return tokens_.size(); }
   // [0] is the start; then one state for each step.
   std::span<const StateId> states() const { return states_; }
@@ -98,33 +96,13 @@ class Sequence {
  private:
   void migrate();
   StateId step(StateId s, uint8_t byte);
-  // What a `[` opens. kMixed: readings differ.
-  enum Opens : uint8_t { kUnknown, kAny, kDistinct, kMixed };
-  Opens opens(StateId s, bool locked) const;
-  enum Fate : uint8_t { kLives, kDies, kLock, kStates };
-  Fate fate(StateId s, bool locked) const;
-  Fate fate(std::string_view bytes, StateId& at, bool locked) const;
-  bool one_value(StateId s, bool nonzero, bool exponent) const;
 
   std::shared_ptr<Grammar> grammar_;
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> states_;
   std::vector<TokenId> tokens_;
-  // The place behind each step of a lenient text: its state, the size of the text, and the mode of its
-  // last byte. Empty: the text is not lenient.
-  struct Place {
-    StateId state;
-    uint32_t size : 30 = 0;
-    Distinct::Mode mode : 2 = Distinct::kBetween;
-  };
-  static constexpr std::size_t kMostText = 1u << 30;
-  std::vector<Place> lenient_;
-  // Behind a call it is what lenient_ says, or longer; cut() makes it that.
-  mutable Distinct distinct_;
-  // The answers of opens() and one_value() in this epoch.
-  mutable std::unordered_map<uint32_t, uint8_t> opens_, one_value_;
-  // World::ends_of_items(); null: not asked for yet.
-  mutable const Words* ends_[4] = {};
+  // Questions about what may follow read on, and take it back.
+  mutable Lenient lenient_;
   // The bytes of the text after each step; kept only where the grammar has a range of them.
   std::vector<std::size_t> bytes_;
   struct Undone {

@@ -730,17 +730,44 @@ bool Unique::endless(ValueId value) {
   }
   const TypedId string = solver_.restrict(value, Kind::kString);
   if (string != FormulaSpace::yes() && string != FormulaSpace::no() &&
-      (formulas_[string].op != Op::kLength || formulas_[string].b != kUnbounded))
+      (formulas_[string].op != Op::kLength || formulas_[string].b != kUnbounded) && !endless_texts(value))
     return false;
-  if (!endless_array(solver_.restrict(value, Kind::kArray))) return false;
+  const TypedId array = solver_.restrict(value, Kind::kArray);
+  if (!endless_array(array)) return false;
   const TypedId object = solver_.restrict(value, Kind::kObject);
-  if (object == FormulaSpace::yes() || object == FormulaSpace::no()) return true;
+  if (object == FormulaSpace::yes()) return true;
+  if (object == FormulaSpace::no())
+    return number != FormulaSpace::no() || string != FormulaSpace::no() || array != FormulaSpace::no();
   Objects& objects = solver_.objects();
   if (formulas_[object].has & (kHasUnique | kHasOutside) || !objects.productive(object)) return false;
   const ObjectId start = objects.start(object);
   return objects.state(start).rest == FormulaSpace::yes() &&
          std::ranges::any_of(objects.offers(start).classes,
                              [&](KeyClassId c) { return objects.free_keys(start, c) == kEndless; });
+}
+
+// The same of the strings: from each state of their automaton but the last one a byte leads to such a state,
+// so it can reach a loop. A value has finitely many spellings, so a loop spells infinitely many values.
+bool Unique::endless_texts(ValueId value) {
+  constexpr std::size_t kMostStates = 256;
+  std::vector<std::string> constants;
+  if (solver_.texts().constants(solver_.restrict(value, Kind::kString), constants)) return false;
+  RegexArena& regexes = solver_.regexes();
+  std::vector<RegexId> states{solver_.strings(value)};
+  std::unordered_set<RegexId> seen(states.begin(), states.end());
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    solver_.spend(20);
+    bool goes_on = false;
+    const ClassMap& classes = regexes.classes(states[i]);
+    for (uint16_t c = 0; c < classes.n; ++c) {
+      const RegexId next = regexes.step(states[i], classes.rep[c]);
+      if (next == RegexArena::empty() || regexes.live(next).none()) continue;
+      goes_on = true;
+      if (seen.insert(next).second) states.push_back(next);
+    }
+    if (!goes_on || states.size() > kMostStates) return false;
+  }
+  return true;
 }
 
 bool Unique::endless_array(TypedId p) {

@@ -141,6 +141,7 @@ class Unique {
   // ---- lasting arrays ----
   bool lasts(TypedId p);
   bool endless(ValueId value);
+  bool endless_texts(ValueId value);
   bool endless_array(TypedId p);
 
   // ---- not unique(C) ----

@@ -511,7 +511,8 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
     });
 }
 
-// An item with what stands in front of it, and the rest of its array.
+// An item with what stands in front of it, and the rest of its array. The states of an item that is captured
+// depend on its text, so it is read as the schema has it.
 void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool capture, Alternatives& out) {
   std::vector<Symbol> sequence;
   if (r.kind != kArrayFirst)
@@ -519,6 +520,7 @@ void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool c
   else if (layout_.mode == JsonLayout::kPretty)
     sequence.push_back(text(indent(r.depth)));
   if (capture) sequence.push_back(Symbol::capture());
+  const Undo leave([&, before = std::exchange(lenient_, lenient_ && !capture)] { lenient_ = before; });
   sequence.push_back(call({kValue, value}, r.depth));
   sequence.push_back(rest);
   out.add(sequence);

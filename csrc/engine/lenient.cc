@@ -1,0 +1,147 @@
+#include "engine/lenient.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "base/work.h"
+
+namespace structgen {
+
+void Lenient::push(StateId s, bool text) {
+  // Behind a call that threw there may be more text.
+  Place to = places.back();
+  if (text) to = {s, static_cast<uint32_t>(distinct_.text().size() % kMostText), distinct_.mode()};
+  places.push_back(to);
+}
+
+void Lenient::count(World& world) {
+  constexpr std::size_t kStep = 64 << 10;
+  const std::size_t now = places.capacity() * sizeof(Place) + distinct_.byte_size();
+  if (now < counted_.bytes() + kStep) return;
+  const std::size_t most = world.policy.most();
+  if (world.total() + now - counted_.bytes() > most) out_of_memory(most);
+  counted_.set(world, now);
+}
+
+void Lenient::cut(std::size_t places_left) {
+  places.resize(places_left);
+  cut();
+}
+
+Lenient::Opens Lenient::opens(const Grammar& grammar, Parser& parser, StateId s, bool locked) {
+  if (const auto known = opens_.find(s.v); known != opens_.end()) return static_cast<Opens>(known->second);
+  if (!locked) return kUnknown;
+  uint8_t out = 0;
+  for (const Item& i : parser.items(s)) {
+    if (parser.regexes().step(i.regex, '[') == RegexArena::empty()) continue;
+    for (const StackEntry& e : parser.stacks().entries(i.stack)) {
+      if (e.top.kind() != Symbol::kRule) continue;
+      const Productions::Items items = grammar.productions().items(e.top.rule_id());
+      if (items != Productions::Items::kNone) out |= items == Productions::Items::kAny ? kAny : kDistinct;
+    }
+  }
+  if (out == 0) out = kAny;
+  opens_.emplace(s.v, out);
+  return static_cast<Opens>(out);
+}
+
+// Whether the number that ends in s can only get zeros, so that it keeps its value. `nonzero`: it has a digit
+// that counts; `exponent`: its exponent has begun. Needs the lock.
+bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) {
+  constexpr std::size_t kMost = 64;
+  const uint32_t key = 4 * s.v + 2 * nonzero + exponent;
+  if (const auto known = one_value_.find(key); known != one_value_.end()) return known->second != 0;
+  std::vector<StateId> todo{s};
+  const auto only_zeros = [&](StateId at) {
+    const ByteSet& live = parser.live(at);
+    if (!exponent || nonzero)
+      for (char c = '1'; c <= '9'; ++c)
+        if (live.has(static_cast<uint8_t>(c))) return false;
+    if (nonzero && !exponent && (live.has('e') || live.has('E'))) return false;
+    for (char c : {'0', '.', '+', '-'})
+      if (const StateId to = parser.step(at, static_cast<uint8_t>(c));
+          to != Parser::dead() && std::ranges::find(todo, to) == todo.end())
+        todo.push_back(to);
+    return true;
+  };
+  bool out = true;
+  for (std::size_t i = 0; i < todo.size() && out; ++i) out = i < kMost && only_zeros(todo[i]);
+  one_value_.emplace(key, out);
+  return out;
+}
+
+// Whether the item that is being read can still become new. It cannot be told only of a word, and of a number
+// that is a member and can only get zeros (Unique::lasting).
+Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
+  const std::string_view word = distinct_.word();
+  if (word.empty() || !distinct_.compares()) return Fate::kLives;
+  const auto judged = [&](std::string_view json) {
+    return distinct_.fresh(json) ? Fate::kLives : Fate::kDies;
+  };
+  if (word[0] >= 'a') return judged(word[0] == 't' ? "true" : word[0] == 'f' ? "false" : "null");
+  const std::size_t e = std::min(word.find('e'), word.find('E'));
+  const bool exponent = e != word.npos;
+  const bool nonzero = std::ranges::any_of(word.substr(0, e), [](char c) { return c >= '1' && c <= '9'; });
+  if (nonzero && !exponent && word.find('.') == word.npos) return Fate::kLives;
+  // Larger exponents are taken for kHugeExponent, which has 19 digits.
+  const std::size_t power = exponent ? word.find_first_of("123456789", e) : word.npos;
+  if (power == word.npos || word.size() - power < 19) {
+    if (!locked && !one_value_.contains(4 * s.v + 2 * nonzero + exponent)) return Fate::kLock;
+    if (!one_value(parser, s, nonzero, exponent)) return Fate::kLives;
+  }
+  const bool whole = word.back() >= '0' && word.back() <= '9';
+  return judged(std::string(word) + (whole ? "" : "0"));
+}
+
+// What becomes of a text that goes on with these bytes. It leaves them read in distinct_.
+Lenient::Fate Lenient::fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked,
+                            StateId& at) {
+  Parser& parser = epoch.parser;
+  at = places.back().state;
+  for (char b : bytes) {
+    const auto byte = static_cast<uint8_t>(b);
+    Opens kind = kAny;
+    if (b == '[' && distinct_.mode() == Distinct::kBetween) kind = opens(grammar, parser, at, locked);
+    if (kind == kUnknown) return Fate::kLock;
+    if (kind == kMixed) return Fate::kStates;
+    at = locked ? parser.step(at, byte) : parser.peek(at, byte);
+    if (at == Parser::unknown()) return Fate::kLock;
+    if (at == Parser::dead() ||
+        !distinct_.read(b, kind == kDistinct ? Distinct::kDistinct : Distinct::kPlain))
+      return Fate::kDies;
+  }
+  return fate(parser, at, locked);
+}
+
+Lenient::Fate Lenient::read(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked,
+                            StateId& at) {
+  cut();
+  const Fate out = fate(grammar, epoch, bytes, locked, at);
+  if (out != Fate::kLives) cut();
+  return out;
+}
+
+Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked) {
+  cut();
+  const Distinct::Mode mode = distinct_.mode();
+  const bool string = mode == Distinct::kString || mode == Distinct::kEscape;
+  const Words*& ends = ends_[2 * string + distinct_.open()];
+  if (!ends && !locked) return Fate::kLock;
+  if (!ends) ends = &grammar.world().ends_of_items(string, distinct_.open());
+  const Vocabulary& v = grammar.vocabulary();
+  for (uint32_t w = 0; w < v.words(); ++w)
+    for (uint32_t bits = row[w] & (*ends)[w]; bits != 0; bits &= bits - 1) {
+      const auto t = static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits)));
+      const std::string_view bytes = v.bytes(t);
+      if (bytes.empty() || distinct_.harmless(bytes)) continue;
+      StateId at;
+      const Fate found = fate(grammar, epoch, bytes, locked, at);
+      cut();
+      if (found == Fate::kLock || found == Fate::kStates) return found;
+      if (found == Fate::kDies) clear_bit(row, t);
+    }
+  return Fate::kLives;
+}
+
+}  // namespace structgen

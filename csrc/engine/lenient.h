@@ -1,0 +1,73 @@
+// A text in which items that differ are compared beside the states: engine/distinct.h says why.
+//
+// In: bytes, and the parser of the lenient language. Out: the state behind each step, or that a token ends
+// an item that is a member, or leaves nothing but items that are. Cost: that of Distinct and of the parser's
+// steps; a row asks for each of its tokens that may end an item.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/distinct.h"
+#include "engine/grammar.h"
+
+namespace structgen {
+
+class Lenient {
+ public:
+  // The place behind a step: its state, the size of the text, and the mode of its last byte.
+  struct Place {
+    StateId state;
+    uint32_t size : 30 = 0;
+    Distinct::Mode mode : 2 = Distinct::kBetween;
+  };
+  // kLock: the answer needs the world's lock. kStates: only the states of the grammar can tell.
+  enum class Fate : uint8_t { kLives, kDies, kLock, kStates };
+
+  // [0] is the start. Empty: the text is not lenient.
+  std::vector<Place> places;
+
+  bool on() const { return !places.empty(); }
+  // The bytes of the step to places[i].
+  std::string_view step(std::size_t i) const {
+    return std::string_view(distinct_.text()).substr(places[i - 1].size, places[i].size - places[i - 1].size);
+  }
+  // Whether so many bytes more are too long to be told.
+  bool full(std::size_t bytes) const { return distinct_.text().size() + bytes >= kMostText; }
+  // What becomes of the text if it goes on with these bytes, and the state behind them.
+  Fate read(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
+  // Puts the bytes of the text into the account of its world, where they grew by 64 kB. Throws
+  // out_of_memory() where the account is too large.
+  void count(World& world);
+  // Takes the step that read() told of; without text, a step to s. Throws nothing where places has room.
+  void push(StateId s, bool text);
+  // Takes steps back until so many places are left.
+  void cut(std::size_t places_left);
+  // Takes out of the row of the last state the tokens that repeat an item, or leave nothing but items that
+  // do.
+  Fate keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked);
+  // The states have other numbers.
+  void forget() { opens_ = one_value_ = {}; }
+
+ private:
+  // What a `[` opens. kMixed: readings differ.
+  enum Opens : uint8_t { kUnknown, kAny, kDistinct, kMixed };
+  Opens opens(const Grammar& grammar, Parser& parser, StateId s, bool locked);
+  Fate fate(Parser& parser, StateId s, bool locked);
+  Fate fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
+  bool one_value(Parser& parser, StateId s, bool nonzero, bool exponent);
+  void cut() { distinct_.cut(places.back().size, places.back().mode); }
+
+  static constexpr std::size_t kMostText = 1u << 30;
+  Counted counted_;
+  // Behind a call it is what `places` says, or longer; cut() makes it that.
+  Distinct distinct_;
+  // The answers of opens() and one_value() in this epoch.
+  std::unordered_map<uint32_t, uint8_t> opens_, one_value_;
+  // World::ends_of_items(); null: not asked for yet.
+  const Words* ends_[4] = {};
+};
+
+}  // namespace structgen
