@@ -424,7 +424,8 @@ class PartRow : public PlainRow {
     return m && allows(*m, s.vocabulary(), t);
   }
 
-  // Reads a token that steps refuse, perhaps because something was omitted.
+  // Reads a token that no step reads. The steps may have omitted its way, so they are taken again with this
+  // effort.
   template <class Effort>
   static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
