@@ -362,10 +362,10 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// A regex with counters that no token reads to their end. A text of at most 5000 characters and 100
-// words has another state after every character, and the masks of those states are the same until few
-// words are left. With L(r) the language of r, L(lower) <= L(regex) <= L(upper), where the counters'
-// limits are cut or lifted: if those two have the same mask, so has every regex between them.
+// The mask of a regex whose counters are so large that no token reads one to its end. A text of at most 5000
+// characters and 100 words has another state after every character, and the masks of those states are the
+// same until few words are left. With L(r) the language of r, L(lower) <= L(regex) <= L(upper), where the
+// counters' limits are cut or lifted: if those two have the same mask, so has every regex between them.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   if (regexes_.node(regex).labelled) return false;
   const uint32_t characters = vocabulary_.longest() + kSpareCharacters;
