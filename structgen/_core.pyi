@@ -60,6 +60,9 @@ class Grammar:
     @property
     def byte_size(self) -> int: ...
 
+    @property
+    def states(self) -> int: ...
+
     def infill(self, prefix: bytes, suffix: bytes) -> Grammar:
         """The grammar of what may stand between two texts."""
 
@@ -70,9 +73,6 @@ class Grammar:
         """
         (1, text) where texts can fill the gaps, (0, nothing) where none can, (-1, nothing) where that is not known. A part is (0, text, 0, 0), (1, nothing, 0, 0) for any text, (2, nothing, least, most) for bytes or (3, nothing, n, n) for tokens.
         """
-
-    @property
-    def states(self) -> int: ...
 
 class Canvas:
     def __init__(self, grammar: Grammar, slots: int, prefix: bytes, open: bool, pad: int | None) -> None: ...

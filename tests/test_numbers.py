@@ -188,6 +188,46 @@ def test_the_common_multiple_of_large_divisors_is_arithmetic() -> None:
     assert int(b"1243" + matcher.shortest_completion()) % (97 * 1000000007) == 0
 
 
+MANY_DIGITS = ["3e-40", "7.5e-39", "123456789012345678e-40", "6e-31", "999999999999999999e-20", "7e19"]
+MANY_DIGITS += ["4e300", "25e-19", "75e-2"]
+
+
+@pytest.mark.parametrize("numbers", ["plain", "canonical"])
+@pytest.mark.parametrize("divisor", MANY_DIGITS)
+def test_divisors_of_many_digits(divisor, numbers):
+    """Multiples and their neighbours are told apart, and every beginning of a multiple has a completion."""
+    bytes_only = structgen.Vocabulary.from_bytes(
+        [bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256]
+    )
+    grammar = structgen.Compiler(bytes_only).json_schema(f'{{"multipleOf": {divisor}}}', numbers=numbers)
+    rnd = random.Random(divisor)
+    step = value(divisor)
+    for _ in range(40):
+        number = abs(step * rnd.randint(0, 10 ** rnd.choice((0, 1, 3, 12, 25))))
+        number += rnd.choice((0, 0, step / 10, Fraction(1, 10**6)))
+        whole, rest = divmod(number, 1)
+        places = 0
+        while (rest * 10**places).denominator != 1 and places < 60:
+            places += 1
+        text = str(whole) + (f".{int(rest * 10**places):0{places}d}" if places else "")
+        matcher = grammar.matcher()
+        took = matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+        fits = in_universe(text, numbers) and len(str(whole)) <= 308 and (value(text) / step).denominator == 1
+        assert took == fits, text
+        matcher = grammar.matcher()
+        for end, byte in enumerate(text.encode(), 1):
+            if not matcher.accept_bytes(bytes([byte])):
+                break
+            whole_text = text[:end] + matcher.shortest_completion().decode()
+            assert (value(whole_text) / step).denominator == 1, whole_text
+    # Zero has no sign, so behind one there is a multiple that is not zero.
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes(b"-")
+    least = value("-" + matcher.shortest_completion().decode())
+    assert (least / step).denominator == 1
+    assert least != 0
+
+
 def scientific(number: Fraction) -> str:
     """With one digit before the point; "0" for what has too many digits."""
     shift = 0

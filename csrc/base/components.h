@@ -1,9 +1,9 @@
-// Strongly connected components of a graph.
+// What can be reached in a graph, and its strongly connected components.
 //
-// In: the successors of each node. Out: found(members, recursive) is called once for each component,
-// after the components to which it leads. recursive: some node of it leads back to itself. Cost:
-// linear; an explicit stack in place of recursion, because grammars may have chains of a million rules.
-// Source: Tarjan, "Depth-first search and linear graph algorithms" (1972).
+// In: the successors of each node. Out: the nodes that can be reached; and found(members, recursive) is
+// called once for each component, after the components to which it leads. recursive: some node of it leads
+// back to itself. Cost: linear; an explicit stack in place of recursion, because grammars may have chains of
+// a million rules. Source: Tarjan, "Depth-first search and linear graph algorithms" (1972).
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,20 @@
 #include <vector>
 
 namespace structgen {
+
+// Which of n nodes can be reached from those of `todo`. next(node, go) calls go(to) for each successor.
+template <class F>
+std::vector<bool> reached(std::size_t n, std::vector<uint32_t> todo, F&& next) {
+  std::vector<bool> out(n, false);
+  while (!todo.empty()) {
+    const uint32_t at = todo.back();
+    todo.pop_back();
+    if (out[at]) continue;
+    out[at] = true;
+    next(at, [&](uint32_t to) { todo.push_back(to); });
+  }
+  return out;
+}
 
 template <class F>
 void components(const std::vector<std::vector<uint32_t>>& next, F&& found) {

@@ -19,6 +19,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/error.h"
+
 namespace structgen {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -44,6 +46,22 @@ inline void check_depth() {
   if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_floor) [[unlikely]]
     stack_is_low();
 }
+
+// One level of a recursion that counts its levels, for the time of a scope. At the level `most` it throws an
+// Error of this kind.
+class Deeper {
+ public:
+  Deeper(uint32_t& depth, uint32_t most, ErrorKind kind, const char* what) : depth_(depth) {
+    if (depth >= most) throw Error(kind, what);
+    ++depth;
+  }
+  ~Deeper() { --depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+
+ private:
+  uint32_t& depth_;
+};
 
 namespace room {
 // True if this thread is in a piece of work already.

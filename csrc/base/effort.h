@@ -26,8 +26,8 @@
 // asked again.
 //
 // Invariants. Under a complement a smaller language becomes a larger one, so omitting is only done
-// where a text goes on (step(), not next()). A "no" from attempt() never allows anything. What is
-// omitted is not remembered as empty.
+// where a text goes on (step(), not next()). A question that attempt() answers with "no" for
+// lack of work only ever takes texts away. What is omitted is not remembered as empty.
 #pragma once
 
 #include <cstdint>

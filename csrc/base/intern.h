@@ -105,8 +105,8 @@ class InternTable {
 
  private:
   struct Slot {
-    // 32 bits of the hash, from which the home position is known without the value when the table
-    // grows; 0 marks a free slot.
+    // 32 bits of the hash; 0 marks a free slot. When the table grows, they tell the new position of an entry,
+    // so its value is not hashed again.
     uint32_t tag = 0;
     uint32_t id = 0;
   };

@@ -17,12 +17,14 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <utility>
 
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/interrupt.h"
+#include "base/undo.h"
 #include "base/work.h"
 #include "bind/grammar.h"
 #include "bind/released.h"
@@ -200,6 +202,22 @@ auto sole(R (Matcher::*method)(Args...) const) {
     return (self.*method)(args...);
   };
 }
+// A method of Matcher that works, without the GIL; `shown` makes Python's value of what it returns.
+template <class R, class... Args, class Shown = std::identity>
+auto working(R (Matcher::*method)(Args...), Shown shown = {}) {
+  return [method, shown](BoundMatcher& self, Args... args) {
+    const Use use(self);
+    return shown(released([&] { return (self.*method)(args...); }));
+  };
+}
+// f() without the GIL, under the lock of a grammar's world.
+template <class F>
+auto in_world(Grammar& g, F&& f) {
+  return released([&] {
+    std::lock_guard hold(g.world().lock);
+    return f();
+  });
+}
 // f(), which reads `given`. If all steps are known, it runs with the GIL held.
 template <class Given, class F>
 auto reading(const BoundMatcher& m, const Given& given, F&& f) {
@@ -226,18 +244,38 @@ auto reading_bytes(R (Matcher::*method)(std::string_view)) {
   };
 }
 
+// Calls f(row) with the row of a mask. If f throws or says no, the row is left empty: a caller that goes on
+// must not sample from half a mask.
+template <class F>
+bool fill(BoundMatcher& m, nb::handle mask, int64_t row, F&& f) {
+  const Use use(m);
+  const uint32_t words = m.grammar().vocabulary().words();
+  Rows rows(mask, words);
+  uint32_t* const p = rows.row(row);
+  Undo empty([&] { std::fill_n(p, words, 0u); });
+  if (!f(p)) return false;
+  empty.keep();
+  return true;
+}
+
 void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
+  fill(m, mask, row, [&](uint32_t* p) {
+    if (!m.fill_row_fast(p)) released([&] { m.fill_row(p); });
+    return true;
+  });
+}
+
+// The mask if it is known; else False, and it has to be made. Never waits and never works.
+bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
   const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
-  uint32_t* p = rows.row(row);
-  if (m.fill_row_fast(p)) return;
-  // An exception leaves an empty row: a caller that goes on must not sample from half a mask.
-  try {
-    released([&] { m.fill_row(p); });
-  } catch (...) {
-    std::fill_n(p, m.grammar().vocabulary().words(), 0u);
-    throw;
-  }
+  return m.fill_row_fast(rows.row(row));
+}
+
+bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budget) {
+  return fill(m, mask, row, [&](uint32_t* p) {
+    return m.fill_row_fast(p, budget) || released([&] { return m.fill_row_within(p, budget); });
+  });
 }
 
 // A fork reads, so that a call which begins again finds the matcher as it was.
@@ -253,29 +291,6 @@ std::pair<std::size_t, nb::bytes> replay(BoundMatcher& m, nb::handle ids, std::s
   });
   std::copy(read.of.begin(), read.of.end(), first);
   return {read.of.size(), nb::bytes(read.rows.data(), read.rows.size() * sizeof(uint32_t))};
-}
-
-// The mask if it is known; else False, and it has to be made. Never waits and never works.
-bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
-  const Use use(m);
-  Rows rows(mask, m.grammar().vocabulary().words());
-  return m.fill_row_fast(rows.row(row));
-}
-
-bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budget) {
-  const Use use(m);
-  Rows rows(mask, m.grammar().vocabulary().words());
-  uint32_t* p = rows.row(row);
-  if (m.fill_row_fast(p, budget)) return true;
-  const auto nothing = [&] { std::fill_n(p, m.grammar().vocabulary().words(), 0u); };
-  try {
-    const bool fits = released([&] { return m.fill_row_within(p, budget); });
-    if (!fits) nothing();
-    return fits;
-  } catch (...) {
-    nothing();
-    throw;
-  }
 }
 
 // The exception that Python would have raised.
@@ -331,43 +346,16 @@ nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
   }
   Rows rows(mask, words);
   const std::vector<int64_t> where = places_of(given, rows, all.size());
-  std::vector<std::exception_ptr> failures(all.size());
-  std::vector<Use> uses;
-  std::vector<Matcher*> free;
   std::vector<uint32_t*> pointers;
-  std::vector<std::size_t> places;
-  bool failed = false;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    uint32_t* const p = rows.row(where[i]);
-    try {
-      uses.emplace_back(*all[i]);
-    } catch (const Error&) {
-      failures[i] = std::current_exception();
-      failed = true;
-      std::fill_n(p, words, 0u);
-      continue;
-    }
-    free.push_back(all[i]);
-    pointers.push_back(p);
-    places.push_back(i);
+    pointers.push_back(rows.row(where[i]));
+    std::fill(pointers[i] + all[i]->grammar().vocabulary().words(), pointers[i] + words, 0u);
   }
-  std::vector<std::exception_ptr> found;
-  try {
-    found = interruptible([&] {
-      const nb::gil_scoped_release release;
-      return fill_rows(free, pointers, threads);
-    });
-  } catch (...) {
-    for (uint32_t* p : pointers) std::fill_n(p, words, 0u);
-    throw;
-  }
-  for (std::size_t k = 0; k < found.size(); ++k)
-    if (found[k]) {
-      failures[places[k]] = std::move(found[k]);
-      failed = true;
-    }
-  if (failed)
-    for (const std::exception_ptr& f : failures) errors.append(f ? raised(f) : nb::none());
+  const std::vector<std::exception_ptr> failures = interruptible([&] {
+    const nb::gil_scoped_release release;
+    return fill_rows(all, pointers, threads);
+  });
+  for (const std::exception_ptr& f : failures) errors.append(f ? raised(f) : nb::none());
   return errors;
 }
 
@@ -396,14 +384,9 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, const st
   return o;
 }
 
-NB_MODULE(_core, m) {
-  work_interrupt = Interrupt::check;
-  // Objects that threads hold when a process ends (a server's, a user's) are no leaks, and a page of
-  // warnings would be the last thing that the user reads.
-  nb::set_leak_warnings(false);
-  m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
-  nb::register_exception_translator(translate);
+namespace {
 
+void bind_vocabulary(nb::module_& m) {
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def(nb::new_(&make_vocabulary), "tokens"_a, "eos"_a, "special"_a)
       .def_static("load", &load, "path"_a)
@@ -422,7 +405,9 @@ NB_MODULE(_core, m) {
       .def_prop_ro("nodes", [](const Vocabulary& v) { return v.trie().size(); })
       .def_prop_ro("longest", &Vocabulary::longest)
       .def_prop_ro("byte_size", &Vocabulary::byte_size);
+}
 
+void bind_compiled(nb::module_& m) {
   nb::class_<Grammar>(m, "Grammar")
       .def("report",
            [](const Grammar& g) {
@@ -439,8 +424,7 @@ NB_MODULE(_core, m) {
       .def(
           "prepare_endings",
           [](Grammar& g) {
-            released([&] {
-              std::lock_guard hold(g.world().lock);
+            in_world(g, [&] {
               if (RunClass* const characters = g.epoch()->masks.characters()) {
                 characters->exits('"');
                 characters->cuts();
@@ -449,20 +433,9 @@ NB_MODULE(_core, m) {
             });
           },
           "Makes the lists of tokens that masks inside strings take near the end of a text.")
-      .def("collect",
-           [](Grammar& g) {
-             released([&] {
-               std::lock_guard hold(g.world().lock);
-               g.rotate();
-             });
-           })
-      .def_prop_ro("byte_size",
-                   [](Grammar& g) {
-                     return released([&] {
-                       std::lock_guard hold(g.world().lock);
-                       return g.byte_size();
-                     });
-                   })
+      .def("collect", [](Grammar& g) { in_world(g, [&] { g.rotate(); }); })
+      .def_prop_ro("byte_size", [](Grammar& g) { return in_world(g, [&] { return g.byte_size(); }); })
+      .def_prop_ro("states", [](Grammar& g) { return in_world(g, [&] { return g.states(); }); })
       .def(
           "infill",
           [](Grammar& g, const nb::bytes& prefix, const nb::bytes& suffix) {
@@ -500,16 +473,10 @@ NB_MODULE(_core, m) {
           "(1, text) where texts can fill the gaps, (0, nothing) where none can, (-1, nothing) where that is "
           "not known. A part is (0, text, 0, 0), (1, nothing, 0, 0) for any text, (2, nothing, least, most) "
           "for "
-          "bytes or (3, nothing, n, n) for tokens.")
-      .def_prop_ro("states", [](Grammar& g) {
-        return released([&] {
-          std::lock_guard hold(g.world().lock);
-          return g.states();
-        });
-      });
+          "bytes or (3, nothing, n, n) for tokens.");
+}
 
-  bind_canvas(m);
-  bind_grammar(m);
+void bind_compiler(nb::module_& m) {
   nb::class_<Compiler>(m, "Compiler")
       .def(
           "__init__",
@@ -592,7 +559,9 @@ NB_MODULE(_core, m) {
           "found", [](Compiler& c, Grammar& g) { return released([&] { return c.found(g); }); }, "grammar"_a,
           "It is used again; False where it is to be compiled anew, and is not kept any more.")
       .def_prop_ro("retiring", [](Compiler& c) { return released([&] { return c.retiring(); }); });
+}
 
+void bind_matcher(nb::module_& m) {
   nb::class_<BoundMatcher>(m, "Matcher")
       .def(
           "__init__",
@@ -641,40 +610,29 @@ NB_MODULE(_core, m) {
       .def("is_terminated", sole(&Matcher::is_terminated))
       .def_prop_ro("history", sole(&Matcher::history))
       .def_prop_ro("state", sole(&Matcher::state))
-      .def("successors",
-           [](BoundMatcher& self) {
-             const Use use(self);
-             std::vector<std::pair<nb::bytes, uint64_t>> out;
-             for (const auto& [bytes, state] : released([&] { return self.successors(); }))
-               out.emplace_back(to_bytes(bytes), state);
-             return out;
-           })
+      .def("successors", working(&Matcher::successors,
+                                 [](const std::vector<std::pair<std::string, uint64_t>>& found) {
+                                   std::vector<std::pair<nb::bytes, uint64_t>> out;
+                                   for (const auto& [text, state] : found)
+                                     out.emplace_back(to_bytes(text), state);
+                                   return out;
+                                 }))
       .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0)
       .def("replay", &replay, "ids"_a, "most"_a,
            "Ids become numbers of rows; the number that was read, and the rows.")
       .def("fill_known", &fill_known, "mask"_a, "row"_a = 0)
       .def("fill_within", &fill_within, "mask"_a, "row"_a, "budget"_a)
-      .def(
-          "tokens_needed",
-          [](BoundMatcher& self, bool search) {
-            const Use use(self);
-            const Matcher::Bounds b = released([&] { return self.tokens_needed(search); });
-            return std::pair(b.least < Matcher::kFar ? static_cast<int64_t>(b.least) : -1,
-                             b.enough < Matcher::kFar ? static_cast<int64_t>(b.enough) : -1);
-          },
-          "search"_a)
-      .def(
-          "fits",
-          [](BoundMatcher& self, std::size_t budget) {
-            const Use use(self);
-            return released([&] { return self.fits(budget); });
-          },
-          "budget"_a)
-      .def("shortest_completion",
-           [](BoundMatcher& self) {
-             const Use use(self);
-             return to_bytes(released([&] { return self.shortest_completion(); }));
-           })
+      .def("tokens_needed",
+           working(&Matcher::tokens_needed,
+                   [](Matcher::Bounds b) {
+                     const auto shown = [](std::size_t n) {
+                       return n < Matcher::kFar ? static_cast<int64_t>(n) : -1;
+                     };
+                     return std::pair(shown(b.least), shown(b.enough));
+                   }),
+           "search"_a)
+      .def("fits", working(&Matcher::fits), "budget"_a)
+      .def("shortest_completion", working(&Matcher::shortest_completion, to_bytes))
       .def("forced_bytes",
            [](BoundMatcher& self) {
              const Use use(self);
@@ -690,28 +648,42 @@ NB_MODULE(_core, m) {
           },
           "text"_a, "forced"_a)
       .def("captures",
-           [](BoundMatcher& self) {
-             const Use use(self);
-             const std::vector<Capture> found = released([&] { return self.captures(); });
-             std::vector<
-                 std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>>
-                 out;
-             for (const Capture& c : found)
-               out.emplace_back(c.name, c.begin, c.end, c.first_token, c.last_token, to_bytes(c.text));
-             return out;
-           })
-      .def(
-          "live_bytes",
-          [](BoundMatcher& self, bool inside) {
-            const Use use(self);
-            std::string out;
-            released([&] { return self.live(inside); }).for_each([&](uint8_t b) {
-              out.push_back(static_cast<char>(b));
-            });
-            return to_bytes(out);
-          },
-          "inside"_a = false);
+           working(
+               &Matcher::captures,
+               [](const std::vector<Capture>& found) {
+                 std::vector<
+                     std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>>
+                     out;
+                 for (const Capture& c : found)
+                   out.emplace_back(c.name, c.begin, c.end, c.first_token, c.last_token, to_bytes(c.text));
+                 return out;
+               }))
+      .def("live_bytes",
+           working(&Matcher::live,
+                   [](ByteSet live) {
+                     std::string out;
+                     live.for_each([&](uint8_t b) { out.push_back(static_cast<char>(b)); });
+                     return to_bytes(out);
+                   }),
+           "inside"_a = false);
+}
 
+}  // namespace
+
+NB_MODULE(_core, m) {
+  work_interrupt = Interrupt::check;
+  // Objects that threads hold when a process ends (a server's, a user's) are no leaks, and a page of
+  // warnings would be the last thing that the user reads.
+  nb::set_leak_warnings(false);
+  m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
+  nb::register_exception_translator(translate);
+
+  bind_vocabulary(m);
+  bind_compiled(m);
+  bind_canvas(m);
+  bind_grammar(m);
+  bind_compiler(m);
+  bind_matcher(m);
   m.def(
       "_fail_after", [](int64_t units) { meter.fail_after(units); }, "units"_a,
       "Makes the charge of work in this thread that comes after so many units fail, once; 0: none. For "

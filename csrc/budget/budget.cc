@@ -284,8 +284,8 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
   return follow(s, out) ? found : Reach::Answer::kUnknown;
 }
 
-// Whether even the longest tokens hold fewer bytes than the regexes of s need: 29 tokens of 20 bytes for a
-// string of at least 2,000 characters.
+// True if the budget is too small even for tokens that are as long as the longest one: 29 tokens of 20 bytes
+// for a string of at least 2,000 characters.
 bool Budget::too_short(StateId s, std::size_t budget) {
   if (all_.parser.marked() || all_.parser.state(s).accepting || budget == 0) return false;
   const std::size_t most = (budget - 1) * vocabulary().longest();
@@ -456,7 +456,7 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
 // from the lower bound up are tried until one suffices or is undecided.
 Budget::Bounds Budget::bounds(bool search) {
   const StateId s = here();
-  // A text with fewer tokens may have more bytes.
+  // The text with the fewest tokens may have more bytes than the shortest text.
   if (!written_.any())
     return {parser().state(s).accepting && written_.whole.has(written_.bytes) ? std::size_t{1} : 2,
             ranged_finish().tokens};
@@ -544,9 +544,9 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   return true;
 }
 
-// Leaves the tokens after which a bound in bytes shows that the budget suffices. It needs no search and
-// misses tokens. A text that reached this state by bounds alone can go on in this way. False: no token
-// is left.
+// Leaves the tokens after which a bound in bytes shows that the budget suffices. The bound needs no search,
+// but it refuses tokens that a search would allow. A text that reached this state by bounds alone can go on
+// in this way. False: no token is left.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();
@@ -564,7 +564,8 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
   return any;
 }
 
-// Where tokens are limited, a budget counts the ways out of the limits.
+// The row of a grammar that limits tokens: the tokens of a completion are counted on the ways that leave its
+// limits (budget/limits.h).
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   if (needed(here()) > budget) {
     const Reach::Answer found = sought_within(here(), budget, nullptr);

@@ -207,7 +207,8 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
     for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~sure[w];
     holds(now, now);
   }
-  // The first token of a text of the range is in the row, whatever part of it is judged in time.
+  // The row always holds the first token of some text of the range, even if the work ends before all tokens
+  // are judged.
   TokenId next = -1;
   if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes) {
     next = finish(here()).next;

@@ -123,8 +123,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
         by = token;
         left = after;
       }
-    // By the bounds, no token leaves fewer bytes. This happens between two values, where the bounds of a
-    // rule do not compare well.
+    // The bounds say of every token that as many bytes are left behind it. This happens between two values,
+    // where the bounds of two rules are compared.
     if (by < 0) {
       by = next(s);
       if (by < 0) return Answer::kUnknown;

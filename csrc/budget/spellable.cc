@@ -270,17 +270,15 @@ void Spellable::settle() {
     at_ = &key;
     const Alternatives& alternatives = expand(RuleId{key.rule}, key.from.label);
     std::set<Place> found;
-    uint32_t begin = 0;
-    for (uint32_t end : alternatives.ends) {
+    for (const std::span<const Symbol> symbols : alternatives.each()) {
       now.assign(1, {0, key.from.pending, key.from.node});
-      for (uint32_t k = begin; k < end && !now.empty(); ++k) {
+      for (std::size_t k = 0; k < symbols.size() && !now.empty(); ++k) {
         next.clear();
-        for (const Place& p : now) through(alternatives.symbols[k], p, next);
+        for (const Place& p : now) through(symbols[k], p, next);
         sort_unique(next);
         std::swap(now, next);
       }
       found.insert(now.begin(), now.end());
-      begin = end;
     }
     at_ = nullptr;
     Rule& rule = rules_[key];

@@ -24,12 +24,10 @@ bool Targets::endless(StateId s, Run& out) {
   if (s == Parser::dead() || parser_.state(s).accepting) return false;
   RegexId element = RegexArena::empty();
   for (const Item& i : parser_.items(s)) {
-    RegexId of, tail;
-    uint32_t min, max;
-    if (!as_run(regexes, i.regex, of, min, max, tail) || min != 0 || max != kUnbounded ||
-        tail != regexes.byte('"') || (element != RegexArena::empty() && of != element))
+    const RegexArena::Counter c = regexes.counter(i.regex);
+    if (!c.star() || c.tail != regexes.byte('"') || (element != RegexArena::empty() && c.element != element))
       return false;
-    element = of;
+    element = c.element;
   }
   if (element == RegexArena::empty() || regexes.live(element).count() < kFirstBytes ||
       regexes.live(element).has('"'))
@@ -58,11 +56,13 @@ bool Targets::counts(StateId s, bool strings, Run& out) {
   const State& st = parser_.state(s);
   if (st.n != 1 || st.accepting) return false;
   const Item& item = st.items[0];
-  RegexId element, tail;
-  if (!as_run(regexes, item.regex, element, out.min, out.max, tail) ||
-      (out.min == 0 && out.max == kUnbounded) || regexes.live(element).count() < kFirstBytes ||
+  const RegexArena::Counter c = regexes.counter(item.regex);
+  const RegexId element = c.element, tail = c.tail;
+  if (!c.counted || c.star() || regexes.live(element).count() < kFirstBytes ||
       (tail != regexes.byte('"') && (strings || parser_.context_free() || parser_.marked())))
     return false;
+  out.min = c.min;
+  out.max = c.max;
   if (out.min < vocabulary_.longest()) {
     const StateId behind = parser_.make(Item{tail, item.stack, item.capture});
     if (behind == Parser::dead() || parser_.state(behind).poisoned) return false;

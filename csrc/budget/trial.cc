@@ -50,8 +50,8 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// An upper bound of the tokens that a token into s needs. What is known is looked at first, the cheapest
-// bound before the dearer ones.
+// An upper bound of the tokens that are needed behind a token that leads to s. What is known is looked at
+// first, the cheapest bound before the dearer ones.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;

@@ -29,7 +29,8 @@ namespace structgen {
 // The tokens of one mask that are looked at, and the verdicts.
 struct Budget::Trial {
   Budget& of;
-  // `ranged`: the bytes of the text are counted as well, so tokens into one state differ by their length.
+  // `ranged`: the text has a range of bytes, so two tokens that lead to one state may have different
+  // verdicts: the longer one uses more of the range.
   Trial(Budget& asking, std::size_t tokens, bool in_range = false)
       : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;

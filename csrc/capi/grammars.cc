@@ -78,18 +78,24 @@ NumberSpelling numbers(int32_t number) {
   }
 }
 
-structgen_grammar* handle(std::shared_ptr<Grammar> grammar) {
-  std::vector<ReportEntry> report = grammar->report();
-  return new structgen_grammar{std::move(grammar), std::move(report)};
+// A compile: *out becomes the grammar that compile(compiler) returns.
+template <class F>
+structgen_status compiled(structgen_compiler* compiler, structgen_grammar** out, structgen_error** error,
+                          F&& compile) {
+  return guarded(error, [&] {
+    structgen_compiler& c = given(compiler, "the compiler is NULL");
+    given(out, "out is NULL");
+    std::shared_ptr<Grammar> grammar = compile(c);
+    std::vector<ReportEntry> report = grammar->report();
+    *out = new structgen_grammar{std::move(grammar), std::move(report)};
+  });
 }
 
 // All compiles of JSON: the schema and its documents are checked to be UTF-8 before anything is parsed.
 structgen_status json(structgen_compiler* compiler, structgen_bytes schema,
                       const structgen_json_options* options, structgen_grammar** out,
                       structgen_error** error) {
-  return guarded(error, [&] {
-    structgen_compiler& c = given(compiler, "the compiler is NULL");
-    given(out, "out is NULL");
+  return compiled(compiler, out, error, [&](structgen_compiler& c) {
     const structgen_json_options asked = options_of(options);
     JsonOptions o;
     o.layout = layout(asked.whitespace);
@@ -104,7 +110,7 @@ structgen_status json(structgen_compiler* compiler, structgen_bytes schema,
     SchemaSet::Documents documents;
     for (const structgen_document& d : list(asked.documents, asked.n_documents, "documents at NULL"))
       documents.emplace_back(&given(d.uri, "the URI of a document is NULL"), utf8(d.schema, "a document"));
-    *out = handle(c.compiler->json_schema(utf8(schema, "the schema"), documents, o, c.subset));
+    return c.compiler->json_schema(utf8(schema, "the schema"), documents, o, c.subset);
   });
 }
 
@@ -229,33 +235,27 @@ structgen_status structgen_compile_json_object(structgen_compiler* compiler,
 
 structgen_status structgen_compile_regex(structgen_compiler* compiler, structgen_bytes pattern,
                                          structgen_grammar** out, structgen_error** error) {
-  return guarded(error, [&] {
-    structgen_compiler& c = given(compiler, "the compiler is NULL");
-    given(out, "out is NULL");
-    *out = handle(c.compiler->regex(utf8(pattern, "the pattern"), c.subset));
+  return compiled(compiler, out, error, [&](structgen_compiler& c) {
+    return c.compiler->regex(utf8(pattern, "the pattern"), c.subset);
   });
 }
 
 structgen_status structgen_compile_choice(structgen_compiler* compiler, const structgen_bytes* texts,
                                           size_t n_texts, structgen_grammar** out, structgen_error** error) {
-  return guarded(error, [&] {
-    structgen_compiler& c = given(compiler, "the compiler is NULL");
-    given(out, "out is NULL");
+  return compiled(compiler, out, error, [&](structgen_compiler& c) {
     std::vector<std::string> all;
     for (const structgen_bytes& text : list(texts, n_texts, "texts at NULL"))
       all.emplace_back(utf8(text, "a text of the choice"));
     if (all.empty()) throw Error(ErrorKind::kGrammar, "a choice needs at least one text");
-    *out = handle(c.compiler->choice(all, c.subset));
+    return c.compiler->choice(all, c.subset);
   });
 }
 
 structgen_status structgen_compile_serialized(structgen_compiler* compiler, structgen_bytes serialized,
                                               structgen_grammar** out, structgen_error** error) {
-  return guarded(error, [&] {
-    structgen_compiler& c = given(compiler, "the compiler is NULL");
-    given(out, "out is NULL");
+  return compiled(compiler, out, error, [&](structgen_compiler& c) {
     WrittenGrammar g = read_grammar(bytes(serialized), c.compiler->vocabulary());
-    *out = handle(c.compiler->grammar(std::move(g.source), g.start, g.schemas, c.subset));
+    return c.compiler->grammar(std::move(g.source), g.start, g.schemas, c.subset);
   });
 }
 

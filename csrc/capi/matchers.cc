@@ -1,7 +1,6 @@
 // Matchers and masks of include/structgen.h; docs/c_api.md describes the calls.
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <thread>
 
@@ -107,7 +106,6 @@ structgen_status structgen_matcher_fill_batch(structgen_matcher* const* matchers
                                               size_t n, size_t words, unsigned threads,
                                               structgen_status* statuses, structgen_error** error) {
   std::vector<std::exception_ptr> failures;
-  std::exception_ptr first;
   const structgen_status status = guarded(error, [&] {
     if (n && (!matchers || !rows)) bad_argument("matchers or rows at NULL");
     std::vector<const structgen_matcher*> sorted(matchers, matchers + n);
@@ -117,27 +115,15 @@ structgen_status structgen_matcher_fill_batch(structgen_matcher* const* matchers
     // Arguments are checked first: nothing is written if one is wrong.
     for (std::size_t i = 0; i < n; ++i)
       check_row(given(matchers[i], "a matcher is NULL").matcher, rows[i], words);
-    failures.resize(n);
-    std::vector<std::optional<Use>> uses(n);
-    std::vector<Matcher*> free;
+    std::vector<Sole<Matcher>*> all;
     std::vector<uint32_t*> pointers;
-    std::vector<std::size_t> places;
     for (std::size_t i = 0; i < n; ++i) {
-      uint32_t* const row = cleared(matchers[i]->matcher, rows[i], words);
-      try {
-        uses[i].emplace(matchers[i]->matcher);
-      } catch (const Error&) {
-        failures[i] = std::current_exception();
-        std::fill_n(row, words, 0u);
-        continue;
-      }
-      free.push_back(&matchers[i]->matcher);
-      pointers.push_back(row);
-      places.push_back(i);
+      all.push_back(&matchers[i]->matcher);
+      pointers.push_back(cleared(*all[i], rows[i], words));
     }
     if (threads == 0) threads = n < 16 ? 1 : std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
-    std::vector<std::exception_ptr> found = fill_rows(free, pointers, threads);
-    for (std::size_t k = 0; k < found.size(); ++k) failures[places[k]] = std::move(found[k]);
+    failures = fill_rows(all, pointers, threads);
+    failures.resize(n);
   });
   if (status != STRUCTGEN_OK) {
     if (statuses) std::fill_n(statuses, n, status);

@@ -15,6 +15,7 @@
 #include "base/depth.h"
 #include "base/fork.h"
 #include "base/interrupt.h"
+#include "base/undo.h"
 
 namespace structgen {
 
@@ -109,11 +110,15 @@ void each(std::size_t count, std::size_t chunk, unsigned threads, const std::fun
 // The rows of one call. An error of one row stays with that row.
 class Batch {
  public:
-  Batch(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows)
-      : matchers_(matchers), rows_(rows), known_(matchers.size(), 0), failures_(matchers.size()) {}
+  Batch(std::span<Sole<Matcher>* const> matchers, std::span<uint32_t* const> rows)
+      : matchers_(matchers), rows_(rows), known_(matchers.size(), 0), failures_(matchers.size()) {
+    uses_.reserve(matchers.size());
+    for (std::size_t i = 0; i < matchers.size(); ++i) guarded(i, [&] { uses_.emplace_back(*matchers[i]); });
+  }
 
   // Copies the row if its mask is known; takes no lock.
   void copy(std::size_t i) noexcept {
+    if (failures_[i]) return;
     guarded(i, [&] { known_[i] = matchers_[i]->fill_row_fast(rows_[i]); });
   }
   // Fills any other row. It runs with kStack bytes of stack (base/depth.h), whatever the thread has.
@@ -122,6 +127,9 @@ class Batch {
     guarded(i, [&] { with_stack([&] { matchers_[i]->fill_row(rows_[i]); }); });
   }
   bool done(std::size_t i) const { return known_[i] || failures_[i]; }
+  void clear() noexcept {
+    for (std::size_t i = 0; i < rows_.size(); ++i) clear(i);
+  }
   std::vector<std::exception_ptr> failures() && {
     if (Interrupt::is_asked()) throw Interrupted{};
     if (std::ranges::none_of(failures_, [](const std::exception_ptr& f) { return f != nullptr; })) return {};
@@ -135,11 +143,15 @@ class Batch {
       f();
     } catch (...) {
       failures_[i] = std::current_exception();
-      std::fill_n(rows_[i], matchers_[i]->grammar().vocabulary().words(), 0u);
+      clear(i);
     }
   }
-  const std::span<Matcher* const> matchers_;
+  void clear(std::size_t i) noexcept {
+    std::fill_n(rows_[i], matchers_[i]->grammar().vocabulary().words(), 0u);
+  }
+  const std::span<Sole<Matcher>* const> matchers_;
   const std::span<uint32_t* const> rows_;
+  std::vector<Use> uses_;
   std::vector<uint8_t> known_;
   std::vector<std::exception_ptr> failures_;
 };
@@ -148,9 +160,15 @@ class Batch {
 
 // First the masks that are known, without a lock. Then the new ones: each world's rows by one thread,
 // since a world has one lock and several threads would only wait for each other.
-std::vector<std::exception_ptr> fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows,
-                                          unsigned threads) {
+std::vector<std::exception_ptr> fill_rows(std::span<Sole<Matcher>* const> matchers,
+                                          std::span<uint32_t* const> rows, unsigned threads) {
   Batch batch(matchers, rows);
+  Undo nothing([&] { batch.clear(); });
+  const auto finish = [&] {
+    std::vector<std::exception_ptr> failures = std::move(batch).failures();
+    nothing.keep();
+    return failures;
+  };
   const std::size_t count = matchers.size();
   if (threads <= 1 || count < 2 || count < kKnownAlone)
     for (std::size_t i = 0; i < count; ++i) batch.copy(i);
@@ -159,7 +177,7 @@ std::vector<std::exception_ptr> fill_rows(std::span<Matcher* const> matchers, st
   if (threads <= 1 || count < 2) {
     for (std::size_t i = 0; i < count; ++i)
       if (!batch.done(i)) batch.compute(i);
-    return std::move(batch).failures();
+    return finish();
   }
   std::vector<std::pair<const World*, std::vector<std::size_t>>> groups;
   for (std::size_t i = 0; i < count; ++i) {
@@ -176,7 +194,7 @@ std::vector<std::exception_ptr> fill_rows(std::span<Matcher* const> matchers, st
     compute(0);
   else if (!groups.empty())
     each(groups.size(), 1, std::min<unsigned>(threads, static_cast<unsigned>(groups.size())), compute);
-  return std::move(batch).failures();
+  return finish();
 }
 
 }  // namespace structgen

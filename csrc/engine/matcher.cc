@@ -499,8 +499,8 @@ std::string Matcher::shortest_completion() {
   if (!epoch().budgets.limits) {
     Told<std::string> text = told([&] { return epoch().completion.of(current()); });
     if (text || meter.exhausted()) return std::move(text).value();
-    // A user may wait for a deeper search. Nobody else sees what it finds: a mask under a budget does not
-    // depend on what was asked before.
+    // This call was made for a completion alone, so a deeper search is worth its time. Its results are not
+    // kept: a mask under a budget must not depend on what was asked before.
     Completion deeper(epoch().parser, epoch().budgets.productions, kDeepRecursion);
     Told<std::string> found = told([&] { return deeper.of(current()); });
     return found ? std::move(found).value() : std::move(text).value();

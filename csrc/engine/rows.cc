@@ -279,8 +279,8 @@ class RangedRow final : public PlainRow {
     if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || room + 2 <= loose) return 0;
     return room + 2 - loose >= s.vocabulary().longest() ? kAll : room + 2 - loose;
   }
-  // Takes out the tokens that leave nothing. Tokens that are not judged within the work of a mask are
-  // refused; more work is there for the certain token.
+  // Takes out the tokens behind which no text of the range is left. Tokens that are not judged within the
+  // work of a mask are refused; more work is there for the certain token.
   static void range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
@@ -426,7 +426,8 @@ class PartRow : public PlainRow {
     return m && allows(*m, s.vocabulary(), t);
   }
 
-  // Reads a token that steps refuse, perhaps because something was omitted.
+  // Reads a token that no step reads. The steps may have omitted its way, so they are taken again with this
+  // effort.
   template <class Effort>
   static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());

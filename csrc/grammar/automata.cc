@@ -281,24 +281,14 @@ struct Automaton {
 bool determinise(const Network& network, Automaton& out) {
   std::map<std::vector<uint32_t>, uint32_t> numbers;
   std::vector<std::vector<uint32_t>> sets;
-  std::vector<bool> seen(network.size());
   const auto number = [&](std::vector<uint32_t> set) {
-    std::vector<uint32_t> todo = set, closed;
-    for (uint32_t n : set) seen[n] = true;
-    while (!todo.empty()) {
-      const uint32_t n = todo.back();
-      todo.pop_back();
-      closed.push_back(n);
-      for (uint32_t e : network.empty(n))
-        if (!seen[e]) {
-          seen[e] = true;
-          todo.push_back(e);
-        }
-    }
-    for (uint32_t n : closed) seen[n] = false;
+    const std::vector<bool> met = reached(network.size(), std::move(set), [&](uint32_t n, auto&& go) {
+      for (uint32_t e : network.empty(n)) go(e);
+    });
+    std::vector<uint32_t> closed;
     // Nodes without edges of their own do not distinguish sets.
-    std::erase_if(closed, [&](uint32_t n) { return network.edges(n).empty() && n != network.end(); });
-    std::sort(closed.begin(), closed.end());
+    for (uint32_t n = 0; n < met.size(); ++n)
+      if (met[n] && (!network.edges(n).empty() || n == network.end())) closed.push_back(n);
     const auto [it, fresh] = numbers.try_emplace(std::move(closed), static_cast<uint32_t>(sets.size()));
     if (fresh) sets.push_back(it->first);
     return it->second;

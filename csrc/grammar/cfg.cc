@@ -354,26 +354,18 @@ class Contexts {
 // Removes rules that were only reached through a useless alternative. Lexemes that may follow in them
 // make no context.
 void drop_unreached(Cfg& cfg) {
-  std::vector<bool> reached(cfg.rules.size(), false);
-  std::vector<uint32_t> todo{cfg.start};
-  reached[cfg.start] = true;
-  while (!todo.empty()) {
-    const uint32_t r = todo.back();
-    todo.pop_back();
+  const std::vector<bool> kept = reached(cfg.rules.size(), {cfg.start}, [&](uint32_t r, auto&& go) {
     for (const CfgSequence& sequence : cfg.rules[r].alternatives)
       for (CfgSymbol s : sequence)
-        if (s.kind == CfgSymbol::kRule && !reached[s.id]) {
-          reached[s.id] = true;
-          todo.push_back(s.id);
-        }
-  }
+        if (s.kind == CfgSymbol::kRule) go(s.id);
+  });
   for (uint32_t r = 0; r < cfg.rules.size(); ++r)
-    if (!reached[r]) {
+    if (!kept[r]) {
       cfg.rules[r].alternatives.clear();
       cfg.rules[r].counted = false;
       cfg.rules[r].productive = false;
     }
-  std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !reached[limit.rule]; });
+  std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !kept[limit.rule]; });
 }
 
 // Writes counted rules out that are left-recursive: the transformation of left recursion needs

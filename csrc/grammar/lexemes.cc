@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/components.h"
 #include "base/error.h"
 #include "strings/json_inside.h"
 #include "strings/json_spelling.h"
@@ -23,8 +24,7 @@ class SplitLanguage : public LazyLanguage {
     std::vector<std::pair<ByteSet, uint32_t>> next;
     bool final = false;
   };
-  SplitLanguage(std::vector<State> states) : states_(std::move(states)) {}
-  uint32_t definition = 0;
+  explicit SplitLanguage(std::vector<State> states) : states_(std::move(states)) {}
   RegexId unfold(RegexArena& arena, uint32_t s) override {
     std::vector<RegexId> parts;
     if (states_[s].final) parts.push_back(RegexArena::epsilon());
@@ -135,27 +135,17 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   if (endings.size() == 1) {
     parts.push_back({regex, follow(endings[0])});
   } else {
+    std::vector<std::vector<uint32_t>> back(states.size());
+    for (uint32_t i = 0; i < states.size(); ++i)
+      for (const auto& [bytes, to] : states[i].next) back[to].push_back(i);
     for (std::size_t e = 0; e < endings.size(); ++e) {
       // The states from which this ending can be reached; the others are left out.
-      std::vector<bool> reaches(states.size(), false);
-      std::vector<std::vector<uint32_t>> back(states.size());
-      std::vector<uint32_t> todo;
-      for (uint32_t i = 0; i < states.size(); ++i) {
-        for (const auto& [bytes, to] : states[i].next) back[to].push_back(i);
-        if (ending[i] == static_cast<int>(e)) {
-          reaches[i] = true;
-          todo.push_back(i);
-        }
-      }
-      while (!todo.empty()) {
-        const uint32_t i = todo.back();
-        todo.pop_back();
-        for (uint32_t from : back[i])
-          if (!reaches[from]) {
-            reaches[from] = true;
-            todo.push_back(from);
-          }
-      }
+      std::vector<uint32_t> ends;
+      for (uint32_t i = 0; i < states.size(); ++i)
+        if (ending[i] == static_cast<int>(e)) ends.push_back(i);
+      const std::vector<bool> reaches = reached(states.size(), std::move(ends), [&](uint32_t i, auto&& go) {
+        for (uint32_t from : back[i]) go(from);
+      });
       if (!reaches[0]) continue;
       std::vector<SplitLanguage::State> kept(states.size());
       for (uint32_t i = 0; i < states.size(); ++i) {
@@ -164,10 +154,8 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
           if (reaches[next.second]) kept[i].next.push_back(next);
       }
       const bool final = kept[0].final;
-      auto language = std::make_unique<SplitLanguage>(std::move(kept));
-      SplitLanguage* l = language.get();
-      l->definition = regexes_.define(std::move(language));
-      parts.push_back({regexes_.lazy(l->definition, 0, final, false), follow(endings[e])});
+      const uint32_t definition = regexes_.define<SplitLanguage>(std::move(kept)).definition;
+      parts.push_back({regexes_.lazy(definition, 0, final, false), follow(endings[e])});
     }
   }
   return splits_.emplace(key(regex, rivals), std::move(parts)).first->second;

@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/components.h"
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
@@ -78,8 +79,9 @@ class Lowering {
       this->alternatives(node, alternatives);
       out_.cfg.rules[rule].alternatives = std::move(alternatives);
     }
+    const std::vector<bool> met = used();
     for (uint32_t r = 0; r < source_.rules.size(); ++r)
-      if (!source_.rules[r].name.empty() && !reached_[r])
+      if (!source_.rules[r].name.empty() && !met[r])
         out_.cfg.warnings.push_back("rule '" + source_.rules[r].name + "' is not used");
     for (uint32_t r = 0; r < source_.rules.size(); ++r)
       if (!source_.rules[r].name.empty() && rules_[r].state == Regular::kYes &&
@@ -103,14 +105,7 @@ class Lowering {
     uint64_t size = 0;
   };
 
-  // Counts the depth, and takes it back on the way out.
-  struct Depth {
-    explicit Depth(uint32_t& d) : depth(d) {
-      if (++depth > kMaxDepth) throw Error(ErrorKind::kGrammar, "the grammar nests too deeply");
-    }
-    ~Depth() { --depth; }
-    uint32_t& depth;
-  };
+  Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the grammar nests too deeply"); }
 
   // ---- regular parts ----
 
@@ -124,7 +119,7 @@ class Lowering {
     if (known.state == Regular::kYes) return known.regex;
     // The expression contains itself through rules.
     if (known.state == Regular::kNo || known.state == Regular::kOpen) return {};
-    const Depth depth(depth_);
+    const Deeper level = deeper();
     known.state = Regular::kOpen;
     uint64_t size = 1;
     const std::optional<RegexId> r = compute(source_.nodes[node], size);
@@ -223,18 +218,13 @@ class Lowering {
 
   // True if the expression names the rule itself, not through another rule.
   bool mentions(uint32_t node, uint32_t rule) {
-    std::vector<uint32_t> todo{node};
-    std::vector<bool> seen(source_.nodes.size(), false);
-    while (!todo.empty()) {
-      const uint32_t at = todo.back();
-      todo.pop_back();
-      if (seen[at]) continue;
-      seen[at] = true;
+    bool found = false;
+    reached(source_.nodes.size(), {node}, [&](uint32_t at, auto&& go) {
       const GrammarNode& n = source_.nodes[at];
-      if (n.op == NodeOp::kRule && n.a == rule) return true;
-      todo.insert(todo.end(), n.kids.begin(), n.kids.end());
-    }
-    return false;
+      found = found || (n.op == NodeOp::kRule && n.a == rule);
+      for (uint32_t k : n.kids) go(k);
+    });
+    return found;
   }
 
   // rule -> a rule | b is a* b, and rule -> rule a | b is b a*. Nothing if the rule stands in another
@@ -259,7 +249,7 @@ class Lowering {
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();
-    const Depth depth(depth_);
+    const Deeper level = deeper();
     const GrammarNode& n = source_.nodes[node];
     const auto with = [&](RegexId r) { return right ? regexes_.cat(around, r) : regexes_.cat(r, around); };
     if (!mentions(node, rule)) {
@@ -325,43 +315,38 @@ class Lowering {
         out_.cfg.rules[rule_numbers_[rule]].alternatives.push_back({{CfgSymbol::kTerminal, r->v}});
       else
         todo_.emplace_back(rule_numbers_[rule], source_.rules[rule].node);
-      reach(rule);
     }
     return rule_numbers_[rule];
   }
-  // Marks everything that a rule uses, for the warnings about unused rules.
-  void reach(uint32_t rule) {
-    std::vector<uint32_t> rules{rule};
-    if (reached_.empty()) {
-      reached_.resize(source_.rules.size());
-      seen_.resize(source_.nodes.size());
-    }
-    while (!rules.empty()) {
-      const uint32_t r = rules.back();
-      rules.pop_back();
-      if (reached_[r]) continue;
-      reached_[r] = true;
-      std::vector<uint32_t> nodes{source_.rules[r].node};
-      while (!nodes.empty()) {
-        const uint32_t at = nodes.back();
-        nodes.pop_back();
-        if (seen_[at]) continue;
-        seen_[at] = true;
-        const GrammarNode& n = source_.nodes[at];
-        if (n.op == NodeOp::kRule) rules.push_back(n.a);
-        if (n.op == NodeOp::kLexeme) nodes.push_back(source_.lexemes[n.a].node);
-        if (n.op == NodeOp::kGap)
-          for (uint32_t l : source_.gaps[n.a]) nodes.push_back(source_.lexemes[l].node);
-        nodes.insert(nodes.end(), n.kids.begin(), n.kids.end());
+  // The rules that the text of some rule of the Cfg uses, for the warnings about unused rules.
+  std::vector<bool> used() const {
+    std::vector<bool> out(source_.rules.size(), false);
+    std::vector<uint32_t> begin;
+    for (uint32_t r = 0; r < source_.rules.size(); ++r)
+      if (rule_numbers_[r] != kNone) {
+        out[r] = true;
+        begin.push_back(source_.rules[r].node);
       }
-    }
+    reached(source_.nodes.size(), std::move(begin), [&](uint32_t at, auto&& go) {
+      const GrammarNode& n = source_.nodes[at];
+      for (uint32_t k : n.kids) go(k);
+      if (n.op == NodeOp::kRule) {
+        out[n.a] = true;
+        go(source_.rules[n.a].node);
+      } else if (n.op == NodeOp::kLexeme) {
+        go(source_.lexemes[n.a].node);
+      } else if (n.op == NodeOp::kGap) {
+        for (uint32_t l : source_.gaps[n.a]) go(source_.lexemes[l].node);
+      }
+    });
+    return out;
   }
 
   // The alternatives of a node. A choice is flattened, and all of its regular alternatives are one
   // terminal.
   void alternatives(uint32_t node, std::vector<CfgSequence>& out) {
     check_depth();
-    const Depth depth(depth_);
+    const Deeper level = deeper();
     if (const std::optional<RegexId> r = regular(node)) {
       out.push_back({{CfgSymbol::kTerminal, r->v}});
       return;
@@ -392,7 +377,7 @@ class Lowering {
   // Appends the symbols of a node to a sequence.
   void symbols(uint32_t node, CfgSequence& out) {
     check_depth();
-    const Depth depth(depth_);
+    const Deeper level = deeper();
     if (const std::optional<RegexId> r = regular(node)) {
       terminal(*r, out);
       return;
@@ -492,7 +477,6 @@ class Lowering {
   // Rules of the Cfg whose alternatives are still to be written.
   std::vector<std::pair<uint32_t, uint32_t>> todo_;
   std::unordered_map<uint32_t, uint32_t> helpers_;
-  std::vector<bool> reached_, seen_;
   uint32_t depth_ = 0;
 };
 

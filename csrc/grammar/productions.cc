@@ -1,5 +1,6 @@
 #include "grammar/productions.h"
 
+#include "base/components.h"
 #include "base/error.h"
 #include "regex/regex.h"
 
@@ -17,20 +18,15 @@ CfgProductions::CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeL
   // From the limits to all rules that lead to them.
   std::vector<std::vector<uint32_t>> callers(cfg_.rules.size());
   std::vector<uint32_t> todo;
-  limits_.resize(cfg_.rules.size());
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r)
     for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
       for (const CfgSymbol s : sequence) {
         if (s.kind == CfgSymbol::kRule) callers[s.id].push_back(r);
         if (s.kind == CfgSymbol::kLimit) todo.push_back(r);
       }
-  while (!todo.empty()) {
-    const uint32_t r = todo.back();
-    todo.pop_back();
-    if (limits_[r]) continue;
-    limits_[r] = true;
-    todo.insert(todo.end(), callers[r].begin(), callers[r].end());
-  }
+  limits_ = reached(cfg_.rules.size(), std::move(todo), [&](uint32_t r, auto&& go) {
+    for (uint32_t caller : callers[r]) go(caller);
+  });
 }
 
 bool CfgProductions::limits(RuleId rule) const {
@@ -124,12 +120,8 @@ void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
   if (rule.group != 0) {
     Alternatives all;
     expand(RuleId{id * stride_}, {}, all);
-    uint32_t begin = 0;
-    for (uint32_t end : all.ends) {
-      sequence.assign(all.symbols.begin() + begin, all.symbols.begin() + end);
-      if (!sequence.empty()) out.add(sequence);
-      begin = end;
-    }
+    for (const std::span<const Symbol> symbols : all.each())
+      if (!symbols.empty()) out.add(symbols);
     return;
   }
   for (const CfgSequence& alternative : rule.alternatives)

@@ -26,14 +26,9 @@ class SuffixAutomaton : public LazyLanguage {
       if (fresh) texts_.push_back(unit);
       last = extend(last, it->second);
     }
-    unfolded_.resize(states_.size(), RegexArena::empty());
   }
-  uint32_t definition = 0;
 
-  RegexId unfold(RegexArena& arena, uint32_t s) override {
-    if (unfolded_[s] != RegexArena::empty()) return unfolded_[s];
-    return unfolded_[s] = arena.optional(first(arena, s));
-  }
+  RegexId unfold(RegexArena& arena, uint32_t s) override { return arena.optional(first(arena, s)); }
   // One unit or more.
   RegexId first(RegexArena& arena, uint32_t s) {
     std::vector<RegexId> parts;
@@ -74,17 +69,13 @@ class SuffixAutomaton : public LazyLanguage {
   }
   std::vector<std::string> texts_;
   std::vector<State> states_;
-  std::vector<RegexId> unfolded_;
 };
 
 }  // namespace
 
 RegexId substring(RegexArena& regexes, const std::vector<std::string>& units, uint32_t least) {
   if (units.size() > kMaxUnits) throw Error(ErrorKind::kSchemaTooComplex, "the text has too many units");
-  auto automaton = std::make_unique<SuffixAutomaton>(units);
-  SuffixAutomaton* a = automaton.get();
-  a->definition = regexes.define(std::move(automaton));
-  const RegexId some = a->first(regexes, 0);
+  const RegexId some = regexes.define<SuffixAutomaton>(units).first(regexes, 0);
   return least == 0 ? regexes.optional(some) : some;
 }
 

@@ -254,7 +254,7 @@ bool Canvas::nearby(std::size_t width) {
 }
 
 // Whether older clouds rule the change out. They were made when fewer slots were known, so they hold more
-// than F. If they end in nothing, F does, too.
+// texts than F. If no text of theirs survives the change, none of F does.
 bool Canvas::dies() {
   if (changed_ >= wider_.size() || wider_[changed_] == kUntold) return false;
   Id c = clouds_->token(wider_[changed_], to_);

@@ -878,10 +878,8 @@ bool Facts::witness(Head h, At from, At to, bool vary, std::string& out, std::ve
 }
 
 bool reads_one(Parser& parser, const Alternatives& all, std::string_view text) {
-  uint32_t begin = 0;
-  for (uint32_t end : all.ends) {
-    StateId s = parser.before({all.symbols.data() + begin, end - begin});
-    begin = end;
+  for (const std::span<const Symbol> symbols : all.each()) {
+    StateId s = parser.before(symbols);
     for (std::size_t i = 0; i < text.size() && s != Parser::dead(); ++i)
       s = parser.step(s, static_cast<uint8_t>(text[i]));
     if (s != Parser::dead() && parser.state(s).accepting) return true;

@@ -57,7 +57,8 @@ class Facts {
   // equal and one of them is not known, and where items have to differ that have few values in too many
   // spellings.
   void refuse_repeats() { refuses_repeats_ = true; }
-  // Whether a reader was told one of the few texts that a captured symbol has.
+  // True if some reader was told a text that is not known for certain: one of the few that a captured symbol
+  // has.
   bool tried() const { return tried_; }
   // From here on each exit has a shortest way. Without this call it has the first way that was found. Each
   // shorter way costs one more step.

@@ -107,7 +107,7 @@ class Path {
   enum Kind : uint8_t {
     kByte,  // one byte
     kOne,   // any one byte
-    // No byte: a text that ends here ends before the loop.
+    // The place before a loop, where no byte is read: a text that ends here does not enter the loop.
     kEnter,
     kLoop,  // any bytes
     // Any one byte, or none and on to `to`.

@@ -39,6 +39,7 @@
 #include "base/flat_map.h"
 #include "base/undo.h"
 #include "base/work.h"
+#include "holes/leading.h"
 
 namespace structgen {
 
@@ -50,51 +51,19 @@ constexpr uint32_t kLookAhead = 30'000;
 // The most memory of the parser that reads witnesses, in bytes. Beyond it a new one is made.
 constexpr std::size_t kReaderBytes = 16u << 20;
 
-// The texts that lead from one derivative to another, as a language that unfolds on demand.
-class Leads : public LazyLanguage {
- public:
-  uint32_t definition = 0;
-  RegexId make(RegexArena& arena, RegexId from, RegexId to) {
-    const uint32_t n = numbered(index_, states_, std::pair(from.v, to.v), std::pair(from, to));
-    if (unfolded_.size() < states_.size()) unfolded_.resize(states_.size(), kUnknown);
-    return arena.lazy(definition, n, from == to, true);
-  }
-  std::size_t byte_size() const { return states_.size() * 80; }
-  RegexId unfold(RegexArena& arena, uint32_t n) override {
-    if (unfolded_[n] != kUnknown) return unfolded_[n];
-    const auto [from, to] = states_[n];
-    std::vector<RegexId> parts;
-    if (from == to) parts.push_back(RegexArena::epsilon());
-    const ClassMap& classes = arena.classes(from);
-    std::vector<ByteSet> sets(classes.n);
-    arena.live(from).for_each([&](uint8_t b) { sets[classes.of[b]].add(b); });
-    for (const ByteSet& set : sets) {
-      if (set.none()) continue;
-      charge();
-      const RegexId after = arena.step(from, static_cast<uint8_t>(set.first()));
-      parts.push_back(arena.cat(arena.bytes(set), make(arena, after, to)));
-    }
-    const RegexId out = arena.alt(std::span<const RegexId>(parts));
-    unfolded_[n] = out;
-    return out;
-  }
-
- private:
-  static constexpr RegexId kUnknown{0xFFFFFFFFu};
-  std::vector<std::pair<RegexId, RegexId>> states_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> index_;
-  std::vector<RegexId> unfolded_;
+// The derivative to which a text has to lead.
+struct Derivative {
+  RegexId regex;
+  bool met(RegexArena&, RegexId at) const { return at == regex; }
+  friend auto operator<=>(const Derivative&, const Derivative&) = default;
 };
 
+// The texts that lead from one derivative to another.
 struct AllLeads : RegexCache {
-  explicit AllLeads(RegexArena& regexes) {
-    auto made = std::make_unique<Leads>();
-    lazy = made.get();
-    lazy->definition = regexes.define(std::move(made));
-  }
+  explicit AllLeads(RegexArena& regexes) : lazy(regexes.define<Leading<Derivative>>()) {}
   // Owned by the arena.
-  Leads* lazy;
-  std::size_t byte_size() const override { return lazy->byte_size(); }
+  Leading<Derivative>& lazy;
+  std::size_t byte_size() const override { return lazy.byte_size(); }
 };
 
 bool same_kinds(const Alternatives& a, const Alternatives& b) {
@@ -104,7 +73,7 @@ bool same_kinds(const Alternatives& a, const Alternatives& b) {
 }
 
 RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
-  return regexes.cache<AllLeads>(regexes).lazy->make(regexes, from, to);
+  return regexes.cache<AllLeads>(regexes).lazy.make(regexes, from, {to});
 }
 }  // namespace
 
@@ -547,17 +516,16 @@ void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Alternatives* const fresh = alike(o, reading, of_text);
   const Alternatives& all = fresh ? of_text : facts_->alternatives(head(*facts_, o, reading));
   unsure_ = false;
-  uint32_t begin = 0;
-  for (uint32_t end : all.ends) {
-    Walk walk{all.symbols.data() + begin,
-              all.symbols.data() + end,
+  for (std::size_t i = 0; i < all.ends.size(); ++i) {
+    const Symbol* const first = all[i].data();
+    Walk walk{first,
+              first + all[i].size(),
               o.to,
               {},
               out,
-              fresh ? fresh->symbols.data() + begin : nullptr,
+              fresh ? (*fresh)[i].data() : nullptr,
               reading.kind == Reading::kUnknown};
-    go(all.symbols.data() + begin, o.from, 0, walk);
-    begin = end;
+    go(first, o.from, 0, walk);
   }
   if (unsure_ && reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
   anew.keep();

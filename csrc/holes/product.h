@@ -71,7 +71,7 @@ class Product : public Productions {
     uint32_t label = 0;
     friend bool operator==(const Own&, const Own&) = default;
   };
-  // The spots to which a regex leads, and whether none of its texts is refused.
+  // The spots to which the texts of a regex lead, and whether every text of it leads to one.
   struct Reads {
     std::vector<Facts::Exit> exits;
     bool whole = false;

@@ -309,10 +309,7 @@ Verdict Quotient::resolve(Facts::Head head, At from, At to) {
   resolving_.pop_back();
   one_ = one;
   bool yes = false, shown = false;
-  uint32_t begin = 0;
-  for (uint32_t end : out.ends) {
-    const std::span<const Symbol> s(out.symbols.data() + begin, end - begin);
-    begin = end;
+  for (const std::span<const Symbol> s : out.each()) {
     if (s.size() == 1 && s[0] == Symbol::terminal(RegexArena::poison())) continue;
     yes = true;
     auto p = std::make_unique<Proof>();
@@ -351,6 +348,24 @@ bool Quotient::fit(RuleId reader, At from, At to, Symbol& rule) {
   return fit_again(reader, first, last, from, to, rule);
 }
 
+// Sorts the texts of a compared rule by whether the reader, told one of them, leads from one place to
+// another. A list may be null.
+void Quotient::sort_told(RuleId reader, RuleId rule, const std::vector<std::string>& texts, At from, At to,
+                         std::vector<std::string>* good, std::vector<std::string>* bad) {
+  RuleId kept;
+  bool any = true;
+  for (const std::string& text : texts) {
+    if (!base_.narrow(rule, {{&text, 1}, {}, false}, kept, any))
+      too_complex(
+          "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
+          "array");
+    if (!any) continue;
+    const Verdict v = told(reader, text, from, to);
+    unknown_ = unknown_ || v == Verdict::kUnknown;
+    if (std::vector<std::string>* const list = v == Verdict::kYes ? good : bad) list->push_back(text);
+  }
+}
+
 // The items have to differ. `rest`: the rule that follows an item which no later item repeats.
 bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rule) {
   const Facts::Head head = facts_->head(rest);
@@ -371,17 +386,7 @@ bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rul
   }
   RuleId kept = rule.rule_id();
   bool any = true;
-  for (const std::string& text : some) {
-    if (!base_.narrow(rule.rule_id(), {{&text, 1}, {}, false}, kept, any))
-      too_complex(
-          "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
-          "array");
-    if (!any) continue;
-    const Verdict v = told(reader, text, from, to);
-    if (v == Verdict::kYes) continue;
-    unknown_ = unknown_ || v == Verdict::kUnknown;
-    bad.push_back(text);
-  }
+  sort_told(reader, rule.rule_id(), some, from, to, nullptr, &bad);
   if (bad.empty()) return true;
   base_.narrow(rule.rule_id(), {bad, {}, true}, kept, any);
   rule = Symbol::rule(kept);
@@ -409,16 +414,7 @@ bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to
   }
   RuleId kept = rule.rule_id();
   bool any = false;
-  for (const std::string& text : some) {
-    if (!base_.narrow(rule.rule_id(), {{&text, 1}, {}, false}, kept, any))
-      too_complex(
-          "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
-          "array");
-    if (!any) continue;
-    const Verdict v = told(reader, text, from, to);
-    if (v == Verdict::kYes) good.push_back(text);
-    unknown_ = unknown_ || v == Verdict::kUnknown;
-  }
+  sort_told(reader, rule.rule_id(), some, from, to, &good, nullptr);
   if (!all) {
     base_.narrow(rule.rule_id(), {good, rules, true}, kept, any);
     unknown_ = unknown_ || any;
@@ -433,10 +429,7 @@ void Quotient::free_items(RuleId rest, At from, At to, std::vector<RuleId>& out)
   std::vector<RuleId> todo{rest};
   for (std::size_t i = 0; i < todo.size() && i < 4; ++i) {
     const Alternatives& all = facts_->alternatives(facts_->head(todo[i]));
-    uint32_t begin = 0;
-    for (uint32_t end : all.ends) {
-      const std::span<const Symbol> s(all.symbols.data() + begin, end - begin);
-      begin = end;
+    for (const std::span<const Symbol> s : all.each()) {
       if (s.size() < 2 || s.back().kind() != Symbol::kRule || s[s.size() - 2].kind() != Symbol::kRule ||
           !base_.compared(s[s.size() - 2].rule_id()))
         continue;
@@ -465,30 +458,9 @@ std::size_t Quotient::fits() {
 // Adds an alternative unless it is there already.
 void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
   // There are few: one for each place at which the text may end.
-  uint32_t begin = 0;
-  for (uint32_t end : out.ends) {
-    if (std::equal(sequence.begin(), sequence.end(), out.symbols.begin() + begin, out.symbols.begin() + end))
-      return;
-    begin = end;
-  }
+  for (const std::span<const Symbol> known : out.each())
+    if (std::ranges::equal(sequence, known)) return;
   out.add(sequence);
-}
-
-// Adds a terminal whose text ends at a spot of the suffix, as its quotient by the suffix up to there.
-void Quotient::add_crossing(const std::vector<Symbol>& before, RegexId r, Facts::Spot spot,
-                            const std::vector<Symbol>& after, Alternatives& out) {
-  const RegexId begun = before_text(regexes_, r, std::string_view(suffix_).substr(0, spot - 1));
-  std::vector<Symbol> sequence = before;
-  const auto put = [&](RegexId part) {
-    if (regexes_.judged_empty(part)) return;
-    sequence.push_back(Symbol::terminal(part));
-    sequence.insert(sequence.end(), after.begin(), after.end());
-    add(sequence, out);
-    sequence.resize(before.size());
-  };
-  if (!lexed_ || !after.empty() || !regexes_.nullable(begun)) return put(begun);
-  put(regexes_.minus(begun, RegexArena::epsilon()));
-  put(regexes_.byte(kEdge));
 }
 
 // The symbols of the quotient for the symbols behind one whose text ends at `at` in the suffix. There
@@ -525,223 +497,252 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   return out;
 }
 
+// Crosses the border in one alternative. It reads the symbols from the left, at all places of the hole at
+// once, and adds an alternative of the quotient for each symbol whose text holds the border.
+class Quotient::Crossings {
+ public:
+  Crossings(Quotient& of, std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out)
+      : q_(of),
+        facts_(*of.facts_),
+        regexes_(of.regexes_),
+        begin_(all.data()),
+        end_(all.data() + all.size()),
+        to_(to),
+        out_(out),
+        here_{facts_.at(0, from)} {}
+
+  void run() {
+    q_.unsure_ = false;
+    for (const Symbol* s = begin_; s != end_ && !here_.empty(); ++s) {
+      charge();
+      if (enough()) return;
+      next_.clear();
+      switch (s->kind()) {
+        case Symbol::kLimit:
+          throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
+        // Both are put in front as they are, and lead from no place to another.
+        case Symbol::kCapture: captures_ = facts_.opened(captures_, here_.front()); [[fallthrough]];
+        case Symbol::kNote: before_.push_back(*s); continue;
+        case Symbol::kAfter:
+        case Symbol::kFollow: mark(*s); break;
+        case Symbol::kTerminal:
+          if (s->regex() == RegexArena::poison()) return q_.add({*s}, out_);
+          if (regexes_.node(s->regex()).labelled) {
+            if (s + 1 == end_ || s[1].kind() != Symbol::kReader) too_complex("a label that nobody reads");
+            literals(s);
+            before_.push_back(*s++);
+            break;
+          }
+          [[fallthrough]];
+        case Symbol::kLexeme: text(s); break;
+        case Symbol::kRule: rule(s); break;
+        case Symbol::kReader: reader(s); break;
+      }
+      before_.push_back(q_.number(*s));
+      here_.swap(next_);
+    }
+    if (!q_.unsure_) return;
+    if (q_.one_)
+      q_.unknown_ = true;
+    else
+      // There may be more alternatives: a walk without captured text asks again with the text (mask/fill.h).
+      q_.add({Symbol::terminal(RegexArena::poison())}, out_);
+  }
+
+ private:
+  bool enough() const { return q_.one_ && !out_.ends.empty(); }
+
+  // The place where the crossing symbol s has to lead, if it may lead to `exit`.
+  At goal(const Symbol* s, At exit, uint32_t open) const { return s + 1 == end_ && open == 0 ? to_ : exit; }
+
+  // Adds what stands before, the crossing symbol, and one of the ways behind it.
+  void put(Symbol crossing, const std::vector<Symbol>& after) {
+    std::vector<Symbol> sequence = before_;
+    sequence.push_back(crossing);
+    sequence.insert(sequence.end(), after.begin(), after.end());
+    q_.add(std::move(sequence), out_);
+  }
+
+  // A symbol that reads nothing changes what may not follow.
+  void mark(Symbol s) {
+    for (At a : here_) {
+      steps_.clear();
+      q_.alive_->steps(s, facts_.pending(a), steps_);
+      add_once(next_, facts_.at(facts_.spot(a), steps_.front().to));
+    }
+  }
+
+  // A terminal whose text ends at a spot of the suffix becomes its quotient by the suffix up to there.
+  void put_terminal(RegexId r, Facts::Spot spot, const std::vector<Symbol>& after) {
+    const RegexId begun = before_text(regexes_, r, std::string_view(q_.suffix_).substr(0, spot - 1));
+    const auto some = [&](RegexId part) {
+      if (!regexes_.judged_empty(part)) put(Symbol::terminal(part), after);
+    };
+    if (!q_.lexed_ || !after.empty() || !regexes_.nullable(begun)) return some(begun);
+    some(regexes_.minus(begun, RegexArena::epsilon()));
+    some(regexes_.byte(kEdge));
+  }
+
+  // A terminal or a lexeme. Its text ends in the hole, or crosses.
+  void text(const Symbol* s) {
+    const bool terminal = s->kind() == Symbol::kTerminal;
+    for (At a : here_) {
+      const Alive::Pending p = facts_.pending(a);
+      steps_.clear();
+      if (terminal)
+        steps_.push_back({Alive::kClear, q_.alive_->restricted(s->regex(), q_.alive_->follow(p))});
+      else
+        q_.alive_->steps(*s, p, steps_);
+      for (const Alive::Step& part : steps_) {
+        if (part.regex == RegexArena::poison() || part.regex == RegexArena::empty()) continue;
+        const auto reached = facts_.reads(part.regex, 0);
+        const std::vector<Facts::Exit> found(reached.begin(), reached.end());
+        for (const Facts::Exit& e : found) {
+          const At at = facts_.at(e.spot, part.to);
+          if (!q_.crossed(at)) {
+            add_once(next_, at);
+            continue;
+          }
+          // The parser checks a pending restriction where the text is read, at its first byte.
+          for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, at, 0, captures_, to_))
+            if (terminal)
+              put_terminal(s->regex(), e.spot, after);
+            else
+              put(q_.crossing(s->number(), e.spot, q_.alive_->follow(part.to)), after);
+        }
+      }
+      if (terminal && regexes_.nullable(s->regex())) add_once(next_, a);
+    }
+  }
+
+  // A labelled set of literals and its reader. Only literals that lead to the end are kept, in one set for
+  // each way to go on.
+  void literals(const Symbol* s) {
+    const RegexId set = s->regex();
+    const RuleId reader = s[1].rule_id();
+    if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
+    const LiteralSet of = regexes_.literal_set_of(set);
+    const LiteralTable& table = regexes_.tables().table(of.table);
+    using Bits = std::vector<uint64_t>;
+    const auto keep = [&](uint32_t label, Bits& bits) {
+      bits.resize((table.texts.size() + 63) / 64, 0);
+      for (uint32_t i = of.lo; i < of.hi; ++i)
+        if (table.labels[i] == label) bits[i >> 6] |= 1ull << (i & 63);
+    };
+    const auto reached = facts_.reads(set, 0);
+    const std::vector<Facts::Exit> found(reached.begin(), reached.end());
+    // The literals that are kept where the border lies within the literal,
+    std::map<std::pair<Facts::Spot, std::vector<Symbol>>, Bits> split;
+    // and where it lies behind it.
+    std::map<std::pair<At, std::vector<Symbol>>, Bits> whole;
+    for (const Facts::Exit& e : found) {
+      if (e.label == 0) continue;
+      if (e.spot > 1) {
+        const At at = facts_.at(e.spot, Alive::kClear);
+        for (std::vector<Symbol>& after : q_.behind(s + 1, end_, at, e.label, captures_, to_))
+          keep(e.label - 1, split[{e.spot, std::move(after)}]);
+        continue;
+      }
+      Reading reading;
+      reading.kind = Reading::kLabel;
+      reading.label = e.label - 1;
+      const Facts::Head head = facts_.reader(reader, reading);
+      const At begin = facts_.at(0, Alive::kClear);
+      for (At x : q_.exits(head, begin)) {
+        if (!q_.crossed(x)) {
+          add_once(next_, x);
+          continue;
+        }
+        const At end = goal(s + 1, x, captures_);
+        if (!q_.leads(head, begin, end)) continue;
+        for (std::vector<Symbol>& after : q_.behind(s + 2, end_, x, 0, captures_, to_))
+          keep(e.label - 1, whole[{end, std::move(after)}]);
+      }
+    }
+    for (auto& [key, kept] : split)
+      put_terminal(regexes_.restricted_set(set, kept, false), key.first, key.second);
+    for (auto& [key, kept] : whole) {
+      std::vector<Symbol> rest{q_.own({Own::kReader, reader.v, Alive::kClear, key.first, 0, 0})};
+      rest.insert(rest.end(), key.second.begin(), key.second.end());
+      put(Symbol::terminal(regexes_.restricted_set(set, kept, true)), rest);
+    }
+  }
+
+  void rule(const Symbol* s) {
+    const Facts::Head head = facts_.head(s->rule_id());
+    for (At a : here_)
+      for (At e : q_.exits(head, a)) {
+        if (!q_.crossed(e)) {
+          add_once(next_, e);
+          continue;
+        }
+        const At end = goal(s, e, captures_);
+        for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, captures_, to_)) {
+          Symbol crossing = *s;
+          if (captures_ != 0 && s != begin_ && s[-1].kind() == Symbol::kCapture &&
+              s[1].kind() == Symbol::kReader) {
+            const Own told = q_.own_[after.front().rule_id().v / 2 - 1];
+            if (!q_.fit(RuleId{told.a}, told.c, told.d, crossing)) continue;
+          }
+          if (q_.leads(facts_.head(crossing.rule_id()), a, end))
+            put(q_.own({Own::kCross, crossing.rule_id().v, pending(a), end, 0, 0}), after);
+        }
+      }
+  }
+
+  void reader(const Symbol* s) {
+    const bool captured = s - begin_ >= 2 && s[-2].kind() == Symbol::kCapture;
+    const bool alone = captured && s[-1].kind() == Symbol::kTerminal;
+    const bool ruled = captured && s[-1].kind() == Symbol::kRule;
+    const RegexId read = alone ? s[-1].regex() : RegexArena::poison();
+    const uint32_t open = captures_ == 0 ? 0 : facts_.outer(captures_);
+    for (At a : here_)
+      for (const Reading& reading : facts_.readings(captures_, a, {read})) {
+        const Facts::Head head = facts_.reader(s->rule_id(), reading);
+        const bool fits = ruled && reading.kind == Reading::kFresh && q_.base_.compares(s->rule_id());
+        for (At e : q_.exits(head, a)) {
+          if (!q_.crossed(e)) {
+            add_once(next_, e);
+            continue;
+          }
+          const At end = goal(s, e, open);
+          Symbol item = ruled ? s[-1] : *s;
+          if (fits ? !q_.fit(s->rule_id(), a, end, item) : !q_.leads(head, a, end)) continue;
+          // The item that was read before is one of those with which the reader leads there.
+          const Symbol whole = before_.back();
+          if (fits) before_.back() = q_.number(item);
+          for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
+            put(q_.own({Own::kReader, s->rule_id().v, pending(a), end, 0, 0}), after);
+          if (fits) before_.back() = whole;
+        }
+      }
+    captures_ = open;
+  }
+
+  Alive::Pending pending(At at) const { return q_.alive_->without_follow(facts_.pending(at)); }
+
+  Quotient& q_;
+  Facts& facts_;
+  RegexArena& regexes_;
+  const Symbol* const begin_;
+  const Symbol* const end_;
+  const At to_;
+  Alternatives& out_;
+  // The symbols of the quotient for those that were read; the places that they lead to, and those behind the
+  // next one.
+  std::vector<Symbol> before_;
+  std::vector<At> here_, next_;
+  // The open captures; all of them began before the border.
+  uint32_t captures_ = 0;
+  std::vector<Alive::Step> steps_;
+};
+
 void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   check_depth();
-  const Alternatives& all = facts_->alternatives(head);
-  uint32_t begin = 0;
-  for (uint32_t end : all.ends) {
+  for (const std::span<const Symbol> symbols : facts_->alternatives(head).each()) {
     if (one_ && !out.ends.empty()) return;
-    cross_alternative({all.symbols.data() + begin, end - begin}, from, to, out);
-    begin = end;
+    Crossings(*this, symbols, from, to, out).run();
   }
-}
-
-// A labelled set of literals and its reader. Only literals that lead to the end are kept, in one set
-// for each way to go on.
-void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, At to,
-                         const std::vector<Symbol>& before, std::vector<At>& next, Alternatives& out) {
-  const RegexId set = s->regex();
-  const RuleId reader = s[1].rule_id();
-  if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
-  const LiteralSet of = regexes_.literal_set_of(set);
-  const LiteralTable& table = regexes_.tables().table(of.table);
-  const std::size_t words = (table.texts.size() + 63) / 64;
-  const auto bits = [&](uint32_t label, std::vector<uint64_t>& to_bits) {
-    to_bits.resize(words, 0);
-    for (uint32_t i = of.lo; i < of.hi; ++i)
-      if (table.labels[i] == label) to_bits[i >> 6] |= 1ull << (i & 63);
-  };
-  const auto reached = facts_->reads(set, 0);
-  const std::vector<Facts::Exit> found(reached.begin(), reached.end());
-  // Sets of literals, as bits, where the border lies within the literal,
-  std::map<std::pair<Facts::Spot, std::vector<Symbol>>, std::vector<uint64_t>> split;
-  // and where it lies behind it.
-  std::map<std::pair<At, std::vector<Symbol>>, std::vector<uint64_t>> whole;
-  for (const Facts::Exit& e : found) {
-    if (e.label == 0) continue;
-    if (e.spot > 1) {
-      const At at = facts_->at(e.spot, Alive::kClear);
-      for (std::vector<Symbol>& after : behind(s + 1, end, at, e.label, captures, to))
-        bits(e.label - 1, split[{e.spot, std::move(after)}]);
-      continue;
-    }
-    Reading reading;
-    reading.kind = Reading::kLabel;
-    reading.label = e.label - 1;
-    const Facts::Head head = facts_->reader(reader, reading);
-    const At begin = facts_->at(0, Alive::kClear);
-    for (At x : exits(head, begin)) {
-      if (!crossed(x)) {
-        add_once(next, x);
-        continue;
-      }
-      const At goal = s + 2 == end && captures == 0 ? to : x;
-      if (!leads(head, begin, goal)) continue;
-      for (std::vector<Symbol>& after : behind(s + 2, end, x, 0, captures, to))
-        bits(e.label - 1, whole[{goal, std::move(after)}]);
-    }
-  }
-  for (auto& [key, kept] : split)
-    add_crossing(before, regexes_.restricted_set(set, kept, false), key.first, key.second, out);
-  for (auto& [key, kept] : whole) {
-    std::vector<Symbol> sequence = before;
-    sequence.push_back(Symbol::terminal(regexes_.restricted_set(set, kept, true)));
-    sequence.push_back(own({Own::kReader, reader.v, Alive::kClear, key.first, 0, 0}));
-    sequence.insert(sequence.end(), key.second.begin(), key.second.end());
-    add(std::move(sequence), out);
-  }
-}
-
-void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out) {
-  const Symbol* const end = all.data() + all.size();
-  std::vector<Symbol> before;
-  std::vector<At> here{facts_->at(0, from)}, next;
-  // The open captures; all of them began before the border.
-  uint32_t captures = 0;
-  std::vector<Alive::Step> steps;
-  unsure_ = false;
-  // Adds an alternative in which the rule or reader s crosses. `open`: the captures behind the symbol.
-  const auto add_rule = [&](const Symbol* s, Own::Kind kind, At at, At exit, uint32_t open,
-                            const std::vector<Symbol>& before) {
-    const At goal = s + 1 == end && open == 0 ? to : exit;
-    for (const std::vector<Symbol>& after : behind(s + 1, end, exit, 0, open, to)) {
-      Symbol rule = *s;
-      if (kind == Own::kCross && open != 0 && s != all.data() && s[-1].kind() == Symbol::kCapture &&
-          s[1].kind() == Symbol::kReader) {
-        const Own told = own_[after.front().rule_id().v / 2 - 1];
-        if (!fit(RuleId{told.a}, told.c, told.d, rule)) continue;
-      }
-      if (kind == Own::kCross && !leads(facts_->head(rule.rule_id()), at, goal)) continue;
-      std::vector<Symbol> sequence = before;
-      sequence.push_back(
-          own({kind, rule.rule_id().v, alive_->without_follow(facts_->pending(at)), goal, 0, 0}));
-      sequence.insert(sequence.end(), after.begin(), after.end());
-      add(std::move(sequence), out);
-    }
-  };
-  for (const Symbol* s = all.data(); s != end && !here.empty(); ++s) {
-    charge();
-    if (one_ && !out.ends.empty()) return;
-    next.clear();
-    switch (s->kind()) {
-      case Symbol::kNote: before.push_back(*s); continue;
-      case Symbol::kLimit:
-        throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
-      case Symbol::kCapture:
-        captures = facts_->opened(captures, here.front());
-        before.push_back(*s);
-        continue;
-      case Symbol::kAfter:
-      case Symbol::kFollow:
-        for (At a : here) {
-          steps.clear();
-          alive_->steps(*s, facts_->pending(a), steps);
-          add_once(next, facts_->at(facts_->spot(a), steps.front().to));
-        }
-        before.push_back(number(*s));
-        break;
-      case Symbol::kLexeme:
-      case Symbol::kTerminal: {
-        const bool terminal = s->kind() == Symbol::kTerminal;
-        if (terminal && s->regex() == RegexArena::poison()) return add({*s}, out);
-        if (terminal && regexes_.node(s->regex()).labelled) {
-          if (s + 1 == end || s[1].kind() != Symbol::kReader) too_complex("a label that nobody reads");
-          cross_set(s, end, captures, to, before, next, out);
-          before.push_back(*s);
-          ++s;
-          before.push_back(number(*s));
-          break;
-        }
-        for (At a : here) {
-          const Alive::Pending p = facts_->pending(a);
-          steps.clear();
-          if (terminal)
-            steps.push_back({Alive::kClear, alive_->restricted(s->regex(), alive_->follow(p))});
-          else
-            alive_->steps(*s, p, steps);
-          for (const Alive::Step& part : steps) {
-            if (part.regex == RegexArena::poison() || part.regex == RegexArena::empty()) continue;
-            const auto reached = facts_->reads(part.regex, 0);
-            const std::vector<Facts::Exit> found(reached.begin(), reached.end());
-            for (const Facts::Exit& e : found) {
-              const At at = facts_->at(e.spot, part.to);
-              if (!crossed(at)) {
-                add_once(next, at);
-                continue;
-              }
-              // The parser checks a pending restriction where the text is read, at its first byte.
-              for (const std::vector<Symbol>& after : behind(s + 1, end, at, 0, captures, to)) {
-                if (terminal) {
-                  add_crossing(before, s->regex(), e.spot, after, out);
-                  continue;
-                }
-                std::vector<Symbol> sequence = before;
-                sequence.push_back(crossing(s->number(), e.spot, alive_->follow(part.to)));
-                sequence.insert(sequence.end(), after.begin(), after.end());
-                add(std::move(sequence), out);
-              }
-            }
-          }
-          if (terminal && regexes_.nullable(s->regex())) add_once(next, a);
-        }
-        before.push_back(number(*s));
-        break;
-      }
-      case Symbol::kRule: {
-        const Facts::Head head = facts_->head(s->rule_id());
-        for (At a : here)
-          for (At e : exits(head, a)) {
-            if (crossed(e))
-              add_rule(s, Own::kCross, a, e, captures, before);
-            else
-              add_once(next, e);
-          }
-        before.push_back(number(*s));
-        break;
-      }
-      case Symbol::kReader: {
-        const bool alone =
-            s - all.data() >= 2 && s[-1].kind() == Symbol::kTerminal && s[-2].kind() == Symbol::kCapture;
-        const RegexId read = alone ? s[-1].regex() : RegexArena::poison();
-        const bool ruled =
-            s - all.data() >= 2 && s[-1].kind() == Symbol::kRule && s[-2].kind() == Symbol::kCapture;
-        const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
-        for (At a : here)
-          for (const Reading& reading : facts_->readings(captures, a, {read})) {
-            const Facts::Head head = facts_->reader(s->rule_id(), reading);
-            const bool fits = ruled && reading.kind == Reading::kFresh && base_.compares(s->rule_id());
-            for (At e : exits(head, a)) {
-              if (!crossed(e)) {
-                add_once(next, e);
-                continue;
-              }
-              const At goal = s + 1 == end && open == 0 ? to : e;
-              std::vector<Symbol> kept = before;
-              if (fits) {
-                Symbol rule = s[-1];
-                if (!fit(s->rule_id(), a, goal, rule)) continue;
-                kept.back() = number(rule);
-              } else if (!leads(head, a, goal)) {
-                continue;
-              }
-              add_rule(s, Own::kReader, a, e, open, kept);
-            }
-          }
-        captures = open;
-        before.push_back(number(*s));
-        break;
-      }
-    }
-    here.swap(next);
-  }
-  if (!unsure_) return;
-  if (one_) {
-    unknown_ = true;
-    return;
-  }
-  // There may be more alternatives: a walk without captured text asks again with the text
-  // (mask/fill.h).
-  add({Symbol::terminal(RegexArena::poison())}, out);
 }
 
 void Quotient::expand(RuleId rule, const Reading& reading, Alternatives& out) {

@@ -116,16 +116,14 @@ class Quotient : public Productions {
   bool fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rule);
   bool fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to, Symbol& rule);
   void free_items(RuleId rest, At from, At to, std::vector<RuleId>& out);
+  void sort_told(RuleId reader, RuleId rule, const std::vector<std::string>& texts, At from, At to,
+                 std::vector<std::string>* good, std::vector<std::string>* bad);
   Verdict told(RuleId reader, const std::string& text, At from, At to);
   bool crossed(At at) const { return facts_->spot(at) > 1; }
   std::vector<std::vector<Symbol>> behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                           uint32_t captures, At to);
   void cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
-  void cross_set(const Symbol* s, const Symbol* end, uint32_t captures, At to,
-                 const std::vector<Symbol>& before, std::vector<At>& next, Alternatives& out);
-  void cross_alternative(std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out);
-  void add_crossing(const std::vector<Symbol>& before, RegexId r, Facts::Spot spot,
-                    const std::vector<Symbol>& after, Alternatives& out);
+  class Crossings;
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
 

@@ -10,62 +10,25 @@
 #include "base/flat_map.h"
 #include "base/undo.h"
 #include "base/work.h"
+#include "holes/leading.h"
 
 namespace structgen {
 
 namespace {
-// {u : u text in r}, for regexes that are automata and no trees (sets of literals, lazy languages).
-class Before : public LazyLanguage {
- public:
-  uint32_t definition = 0;
-  struct State {
-    RegexId regex;
-    std::string text;
-  };
-  RegexId make(RegexArena& arena, RegexId r, const std::string& text) {
-    if (r == RegexArena::empty()) return r;
-    const uint32_t n = numbered(index_, states_, std::pair(r.v, text), State{r, text});
-    if (unfolded_.size() < states_.size()) unfolded_.resize(states_.size(), kUnknown);
-    return arena.lazy(definition, n, arena.matches(r, text), true);
-  }
-  const State& state(uint32_t n) const { return states_[n]; }
-  std::size_t byte_size() const { return states_.size() * (2 * sizeof(State) + 80); }
-  RegexId unfold(RegexArena& arena, uint32_t n) override {
-    if (unfolded_[n] != kUnknown) return unfolded_[n];
-    const State s = states_[n];
-    std::vector<RegexId> parts;
-    if (arena.matches(s.regex, s.text)) parts.push_back(RegexArena::epsilon());
-    const ClassMap& classes = arena.classes(s.regex);
-    std::vector<ByteSet> sets(classes.n);
-    arena.steps(s.regex).for_each([&](uint8_t b) { sets[classes.of[b]].add(b); });
-    for (const ByteSet& set : sets) {
-      if (set.none()) continue;
-      charge();
-      const RegexId after = arena.step(s.regex, static_cast<uint8_t>(set.first()));
-      parts.push_back(arena.cat(arena.bytes(set), make(arena, after, s.text)));
-    }
-    const RegexId out = arena.alt(std::span<const RegexId>(parts));
-    unfolded_[n] = out;
-    return out;
-  }
-
- private:
-  static constexpr RegexId kUnknown{0xFFFFFFFFu};
-  std::vector<State> states_;
-  std::map<std::pair<uint32_t, std::string>, uint32_t> index_;
-  std::vector<RegexId> unfolded_;
+// The text that has to be left, and may be left as a whole.
+struct Behind {
+  std::string text;
+  bool met(RegexArena& arena, RegexId at) const { return arena.matches(at, text); }
+  friend auto operator<=>(const Behind&, const Behind&) = default;
 };
 
 struct Quotients : RegexCache {
-  explicit Quotients(RegexArena& regexes) {
-    auto made = std::make_unique<Before>();
-    lazy = made.get();
-    lazy->definition = regexes.define(std::move(made));
-  }
-  // Owned by the arena.
-  Before* lazy;
+  explicit Quotients(RegexArena& regexes) : lazy(regexes.define<Leading<Behind>>()) {}
+  // {u : u text in r}, for regexes that are automata and no trees (sets of literals, lazy languages). Owned
+  // by the arena.
+  Leading<Behind>& lazy;
   FlatMap<uint64_t, uint32_t> by_byte;
-  std::size_t byte_size() const override { return by_byte.byte_size() + lazy->byte_size(); }
+  std::size_t byte_size() const override { return by_byte.byte_size() + lazy.byte_size(); }
 };
 
 // The quotient by one byte, by the structure of the regex; the last byte of a concatenation comes from
@@ -117,18 +80,18 @@ RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
       break;
     }
     case RegexKind::kLiteralSet:
-      out = all.lazy->make(regexes, r, std::string(1, static_cast<char>(b)));
+      out = all.lazy.make(regexes, r, {std::string(1, static_cast<char>(b))});
       break;
     case RegexKind::kLazy: {
       // The quotient of a lazy quotient is one by the longer text, so they do not nest.
       RegexId of = r;
       std::string text(1, static_cast<char>(b));
-      if (n.a == all.lazy->definition) {
-        const Before::State s = all.lazy->state(n.min);
-        of = s.regex;
-        text += s.text;
+      if (n.a == all.lazy.definition) {
+        const auto& [inner, behind] = all.lazy.state(n.min);
+        of = inner;
+        text += behind.text;
       }
-      out = all.lazy->make(regexes, of, text);
+      out = all.lazy.make(regexes, of, {text});
       break;
     }
   }

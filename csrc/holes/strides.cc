@@ -68,7 +68,8 @@ void Strides::walk(RegexId r, uint32_t places, Token&& token, Out&& out) {
   }
 }
 
-// The effect of a branch of the trie on a regex. Large branches below it are asked for by themselves.
+// The effect of a branch of the trie on a regex. For a large branch below it branch() calls itself, so that
+// other regexes find that part in the memo.
 // Most regexes of one grammar differ along a few tokens only, such as "any text but a name of the
 // object", so they share most branches.
 const Strides::Branch& Strides::branch(uint32_t node, RegexId r) {

@@ -34,7 +34,6 @@
 //
 // Rejected. A run where the regex counts groups of words (counts_groups): to tell that every run fits
 // would mean to count all groups, so contained() leaves these regexes to counted().
-// counting them all, so contained() leaves these to counted().
 #include <algorithm>
 #include <unordered_map>
 
@@ -156,12 +155,10 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
       // A part of the form E{from,to}" only counts; their bounds are intersected. Every other part goes
       // into `rest`.
-      RegexId element, tail;
-      uint32_t from, to;
-      if (as_run(regexes_, RegexId{n.kids[i]}, element, from, to, tail) && element == any &&
-          tail == regexes_.byte('"')) {
-        min = std::max(min, from);
-        max = std::min(max, to);
+      const RegexArena::Counter c = regexes_.counter(RegexId{n.kids[i]});
+      if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
+        min = std::max(min, c.min);
+        max = std::min(max, c.max);
       } else {
         others.push_back(RegexId{n.kids[i]});
       }
@@ -314,11 +311,10 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   RegexId pattern = RegexArena::empty();
   for (uint32_t i = 0; i < n.n; ++i) {
     const RegexId kid{n.kids[i]};
-    RegexId element, tail;
-    uint32_t from, to;
-    if (as_run(regexes_, kid, element, from, to, tail) && element == any && tail == regexes_.byte('"')) {
-      min = std::max(min, from);
-      max = std::min(max, to);
+    const RegexArena::Counter c = regexes_.counter(kid);
+    if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
+      min = std::max(min, c.min);
+      max = std::min(max, c.max);
     } else if (pattern == RegexArena::empty() && regexes_.node(kid).body()) {
       pattern = kid;
     } else {
@@ -366,10 +362,10 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// A regex with counters that no token reads to their end. A text of at most 5000 characters and 100
-// words has another state after every character, and the masks of those states are the same until few
-// words are left. With L(r) the language of r, L(lower) <= L(regex) <= L(upper), where the counters'
-// limits are cut or lifted: if those two have the same mask, so has every regex between them.
+// The mask of a regex whose counters are so large that no token reads one to its end. A text of at most 5000
+// characters and 100 words has another state after every character, and the masks of those states are the
+// same until few words are left. With L(r) the language of r, L(lower) <= L(regex) <= L(upper), where the
+// counters' limits are cut or lifted: if those two have the same mask, so has every regex between them.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   if (regexes_.node(regex).labelled) return false;
   const uint32_t characters = vocabulary_.longest() + kSpareCharacters;

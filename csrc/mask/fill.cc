@@ -1,8 +1,8 @@
 // How a state's mask is put together.
 //
 // The problem. A state is a set of items: a regex that is being read, above a set of stacks. A token is
-// allowed if some item reads all of its bytes, through the ends of as many terminals as the token
-// takes. To step 131k tokens takes milliseconds, and a text meets many new states.
+// allowed if some item reads all of its bytes. The token may end several terminals on its way. To step 131k
+// tokens takes milliseconds, and a text meets many new states.
 //
 // The idea. Few tokens fit where few bytes may follow: such items (narrow) are walked together, down
 // the trie of the vocabulary. Where many tokens fit (wide), most of them stay inside the regex, which
@@ -68,7 +68,8 @@ constexpr uint32_t kCountedRun = 8;
 constexpr uint32_t kManyExits = 7;
 // Only an intersection of at most so many patterns is tried as a cover of other items.
 constexpr uint32_t kSimple = 3;
-// The walk uses what lexemes share at nodes with at least so many tokens below.
+// At a node with at least so many tokens below, the walk takes slices of lexemes (gather); below a smaller
+// node it steps each byte.
 constexpr std::size_t kShared = 64;
 // The walk uses the list of an open string (Slices::opened) at nodes with at least so many tokens
 // below.
@@ -108,11 +109,9 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   const RegexNode& n = regexes.node(item.regex);
   const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  RegexId element, tail;
-  uint32_t min, max;
   // A counter would give every count a state of its own; a run has none.
-  const bool counted = !narrow_item && as_run(regexes, item.regex, element, min, max, tail) &&
-                       max >= kCountedRun && max != kUnbounded;
+  const RegexArena::Counter c = regexes.counter(item.regex);
+  const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded;
   // A captured item with text is wide in any case: each of its steps in the walk would be a state of
   // its own.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
@@ -269,10 +268,8 @@ bool MaskBuilder::string_open(StateId s) {
   const RegexId any = regexes.any_character();
   if (any == RegexArena::empty() || regexes.effort().omits()) return false;
   const auto plain = [&](RegexId r) {
-    RegexId element, tail;
-    uint32_t min, max;
-    return as_run(regexes, r, element, min, max, tail) && min == 0 && max == kUnbounded && element == any &&
-           tail == regexes.byte('"');
+    const RegexArena::Counter c = regexes.counter(r);
+    return c.star() && c.element == any && c.tail == regexes.byte('"');
   };
   for (const Item& i : parser_.items(s)) {
     const RegexNode& n = regexes.node(i.regex);
@@ -576,11 +573,9 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
     bool literals = false;
     for (uint32_t i = 0; i < n.n; ++i) {
       const RegexNode& k = regexes.node(RegexId{n.kids[i]});
-      RegexId element, tail;
-      uint32_t min, max;
       if (k.kind == RegexKind::kNot && regexes.node(RegexId{k.a}).finite)
         literals = true;
-      else if (!as_run(regexes, RegexId{n.kids[i]}, element, min, max, tail))
+      else if (!regexes.counter(RegexId{n.kids[i]}).counted)
         return kPattern;
     }
     return literals ? kLess : kPattern;
@@ -620,13 +615,11 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
     return done();
   }
   const Item clamped_item{clamped, item.stack, item.capture};
-  RegexId element, tail;
-  uint32_t min, max;
-  RunClass* run = nullptr;
-  if (as_run(parser_.regexes(), clamped, element, min, max, tail)) run = slices_.run(element);
+  const RegexArena::Counter c = parser_.regexes().counter(clamped);
+  RunClass* const run = c.counted ? slices_.run(c.element) : nullptr;
   const TerminalMask* leaving = covered ? slices_.leaving(clamped) : nullptr;
-  if (run && few_exits(*run, element, item, tail))
-    run_part(clamped_item, *run, min, max, tail, *out);
+  if (run && few_exits(*run, c.element, item, c.tail))
+    run_part(clamped_item, *run, c.min, c.max, c.tail, *out);
   else
     terminal_part(clamped_item, leaving ? *leaving : slices_.terminal(clamped), *out);
   if (!slot) bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->unsure.capacity());
@@ -645,7 +638,6 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
 const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                                 std::vector<TokenId>& removed, std::vector<TokenId>& added) {
   Mask m;
-  m.accepting = parser_.state(s).accepting;
   if (added.size() + removed.size() > kDenseLimit) {
     uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
     Mask plain;
@@ -665,8 +657,14 @@ const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<
     m.shared = shared->data();
     m.n_shared = static_cast<uint32_t>(shared->size());
   }
+  return publish(s, m);
+}
+
+// Stores a mask with its state, where other threads read it.
+const Mask* MaskBuilder::publish(StateId s, Mask mask) {
+  mask.accepting = parser_.state(s).accepting;
   Mask* out = pool_.allocate<Mask>(1);
-  *out = m;
+  *out = mask;
   parser_.state(s).mask.store(out, std::memory_order_release);
   return out;
 }
@@ -722,13 +720,8 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       found.worst = std::max(found.worst, p.worst);
     }
     if (!keep) continue;
-    RegexId element, tail;
-    uint32_t min, max;
-    if (p.base)
-      runs = runs && as_run(parser_.regexes(), item.regex, element, min, max, tail) && min == 0 &&
-             parser_.regexes().is_character(element);
-    else
-      runs = false;
+    const RegexArena::Counter c = parser_.regexes().counter(item.regex);
+    runs = runs && p.base && c.counted && c.min == 0 && parser_.regexes().is_character(c.element);
     if (p.base && !base) {
       base = p.base;
       // What an earlier item allows must not be removed by this one: added tokens are set last.
@@ -764,12 +757,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   for (TokenId t : found.sure) set_bit(row, t);
   if (shared)
     for (TokenId t : *shared) set_bit(row, t);
-  Mask* out = pool_.allocate<Mask>(1);
-  *out = Mask{};
-  out->dense = row;
-  out->accepting = parser_.state(s).accepting;
-  parser_.state(s).mask.store(out, std::memory_order_release);
-  return out;
+  return publish(s, {.dense = row});
 }
 
 // Breadth-first by real steps, so that accepting takes every token found, and short tokens come before

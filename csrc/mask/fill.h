@@ -162,6 +162,7 @@ class MaskBuilder {
   RegexId clamp(RegexId r);
   const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                      std::vector<TokenId>& removed, std::vector<TokenId>& added);
+  const Mask* publish(StateId s, Mask mask);
   void set_loose(StateId s, uint32_t worst);
   const TokenId* keep(std::vector<TokenId>& tokens, uint32_t& n);
 

@@ -46,8 +46,8 @@ bool MaskBuilder::any_wide(StateId s) {
   return found;
 }
 
-// The bytes that no stack of the set lets follow. Many states share this set, so slices are kept by it.
-// The bytes that are dead in `left` would not do as a key, because they differ from state to state.
+// The bytes that no stack of the set lets follow. The slices are keyed by this set, because many states have
+// the same. The bytes that are dead in `left` would not do as a key, because they differ from state to state.
 RegexId MaskBuilder::forbidden(StackId stack, StateId left) {
   const auto entries = parser_.stacks().entries(stack);
   RegexArena& regexes = parser_.regexes();
@@ -136,12 +136,7 @@ const Mask* MaskBuilder::gathered(StateId s) {
     return finish(s, nullptr, nullptr, removed, found.sure);
   }
   for (TokenId t : found.sure) set_bit(row, t);
-  Mask* out = pool_.allocate<Mask>(1);
-  *out = Mask{};
-  out->dense = pool_.copy(std::span<const uint32_t>(row)).data();
-  out->accepting = parser_.state(s).accepting;
-  parser_.state(s).mask.store(out, std::memory_order_release);
-  return out;
+  return publish(s, {.dense = pool_.copy(std::span<const uint32_t>(row)).data()});
 }
 
 }  // namespace structgen

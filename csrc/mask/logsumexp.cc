@@ -6,7 +6,6 @@
 // exp is a polynomial of degree 6 on [-ln 2 / 2, ln 2 / 2] (Cephes; error below 2 ulp), scaled by a
 // power of two, so that the loop over 32 lanes vectorises. The lanes are floats. Every 64 words they
 // are added to a double, which keeps the sum's relative error near 1e-7 whatever the width.
-// double every 64 words, which keeps the sum's relative error near 1e-7 whatever the width.
 
 #include <algorithm>
 #include <cmath>

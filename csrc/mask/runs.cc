@@ -217,22 +217,17 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
   }
 }
 
-const Words& RunClass::row(uint32_t k) {
-  std::atomic<const Words*>& slot = rows_[k].made;
-  if (const Words* known = slot.load(std::memory_order_relaxed)) return *known;
-  auto w = std::make_unique<Words>(vocabulary_.words());
+Words RunClass::make_row(uint32_t k) {
+  Words out(vocabulary_.words());
   for (uint32_t i = 0; i < k; ++i)
-    for (TokenId t : buckets_[i]) set_bit(*w, t);
-  bytes_ += w->size() * 4;
-  slot.store(w.get(), std::memory_order_release);
-  return *w.release();
+    for (TokenId t : buckets_[i]) set_bit(out, t);
+  bytes_ += out.size() * 4;
+  return out;
 }
 
 const Words& RunClass::up_to(uint32_t k) {
   k = std::min<uint32_t>(k, longest());
-  if (const Words* known = rows_[k].made.load(std::memory_order_acquire)) return *known;
-  std::lock_guard hold(lock_);
-  return row(k);
+  return rows_[k].get(lock_, [&] { return make_row(k); });
 }
 
 // Visits the tokens of any run in the order of the trie; `ends` keeps, for each depth, the end of the
@@ -264,46 +259,44 @@ void RunClass::for_each_cut(F&& f) {
 }
 
 const RunCuts& RunClass::cuts() {
-  if (const RunCuts* known = cuts_.made.load(std::memory_order_acquire)) return *known;
-  std::lock_guard hold(lock_);
-  if (const RunCuts* known = cuts_.made.load(std::memory_order_relaxed)) return *known;
-  auto out = std::make_unique<RunCuts>();
-  out->whole.resize(row(longest()).size());
-  std::unordered_map<std::string, std::size_t> known;
-  for_each_cut([&](TokenId t, uint32_t, std::string_view begun) {
-    if (begun.empty()) return set_bit(out->whole, t);
-    const auto [it, fresh] = known.try_emplace(std::string(begun), out->parts.size());
-    if (fresh) out->parts.push_back({it->first, {}});
-    out->parts[it->second].tokens.push_back(t);
+  return cuts_.get(lock_, [&] {
+    RunCuts out;
+    out.whole.resize(row(longest()).size());
+    std::unordered_map<std::string, std::size_t> known;
+    for_each_cut([&](TokenId t, uint32_t, std::string_view begun) {
+      if (begun.empty()) return set_bit(out.whole, t);
+      const auto [it, fresh] = known.try_emplace(std::string(begun), out.parts.size());
+      if (fresh) out.parts.push_back({it->first, {}});
+      out.parts[it->second].tokens.push_back(t);
+    });
+    bytes_ += out.whole.size() * 4 + out.parts.size() * 96;
+    return out;
   });
-  bytes_ += out->whole.size() * 4 + out->parts.size() * 96;
-  const RunCuts* made = out.release();
-  cuts_.made.store(made, std::memory_order_release);
-  return *made;
 }
 
 const RunCounts& RunClass::counts() {
-  if (const RunCounts* known = counts_.made.load(std::memory_order_acquire)) return *known;
-  std::lock_guard hold(lock_);
-  if (const RunCounts* known = counts_.made.load(std::memory_order_relaxed)) return *known;
+  return counts_.get(lock_, [&] { return make_counts(); });
+}
+
+RunCounts RunClass::make_counts() {
   // Nearly all tokens end with an element.
   std::vector<std::vector<TokenId>> ends(longest() + 1);
   std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
     (begun.empty() ? ends[count] : cut[{count, std::string(begun)}]).push_back(t);
   });
-  auto out = std::make_unique<RunCounts>();
+  RunCounts out;
   const std::size_t words = row(longest()).size();
-  out->whole.resize(words);
+  out.whole.resize(words);
   bytes_ += words * 4;
   for (auto& [key, tokens] : cut) {
     bytes_ += 96 + tokens.size() * 4;
-    out->parts.push_back({key.first, key.second, std::move(tokens)});
+    out.parts.push_back({key.first, key.second, std::move(tokens)});
   }
   for (uint32_t count = 0; count < ends.size(); ++count) {
     std::vector<TokenId>& tokens = ends[count];
     if (tokens.empty()) continue;
-    for (TokenId t : tokens) set_bit(out->whole, t);
+    for (TokenId t : tokens) set_bit(out.whole, t);
     bytes_ += 96 + (tokens.size() > kSparseLimit ? words : tokens.size()) * 4;
     RunCounts::Whole whole{count, {}, {}};
     if (tokens.size() > kSparseLimit) {
@@ -312,11 +305,9 @@ const RunCounts& RunClass::counts() {
     } else {
       whole.tokens = std::move(tokens);
     }
-    out->wholes.push_back(std::move(whole));
+    out.wholes.push_back(std::move(whole));
   }
-  const RunCounts* made = out.release();
-  counts_.made.store(made, std::memory_order_release);
-  return *made;
+  return out;
 }
 
 std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) const {
@@ -328,15 +319,12 @@ std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) const {
 const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
   if (tokens_ > kSparseLimit) return nullptr;
   k = std::min<uint32_t>(k, longest());
-  std::atomic<const std::vector<TokenId>*>& slot = lists_[k].made;
-  if (const auto* known = slot.load(std::memory_order_acquire)) return known;
-  std::lock_guard hold(lock_);
-  if (const auto* known = slot.load(std::memory_order_relaxed)) return known;
-  auto list = std::make_unique<std::vector<TokenId>>();
-  for (uint32_t i = 0; i < k; ++i) list->insert(list->end(), buckets_[i].begin(), buckets_[i].end());
-  bytes_ += list->capacity() * sizeof(TokenId);
-  slot.store(list.get(), std::memory_order_release);
-  return list.release();
+  return &lists_[k].get(lock_, [&] {
+    std::vector<TokenId> list;
+    for (uint32_t i = 0; i < k; ++i) list.insert(list.end(), buckets_[i].begin(), buckets_[i].end());
+    bytes_ += list.capacity() * sizeof(TokenId);
+    return list;
+  });
 }
 
 // Publishes the exits on a byte. The bytes are counted first, so that byte_size() never lags behind.

@@ -59,8 +59,9 @@ struct RunExits {
   Words unbounded;
 };
 
-// The tokens of any run, by the bytes that are begun of their last element: for E one UTF-8 character,
-// `a` is whole, and a token that ends with the byte C3 is part of the group "C3".
+// The tokens of any run, grouped by how they end: with a whole element, or with the first bytes of one. If E
+// is one UTF-8 character, the token `a` is whole, and a token that ends with the byte C3 is in the group
+// "C3".
 struct RunCuts {
   // Tokens that end with an element.
   Words whole;
@@ -147,19 +148,40 @@ class RunClass {
  private:
   // A row or list that is made when it is first asked for, and read without the lock.
   template <class T>
-  struct Slot {
-    std::atomic<const T*> made{nullptr};
+  class Slot {
+   public:
     Slot() = default;
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
-    ~Slot() { delete made.load(std::memory_order_relaxed); }
+    ~Slot() { delete made_.load(std::memory_order_relaxed); }
+    template <class Make>
+    const T& get(Mutex& lock, Make&& make) {
+      if (const T* known = made_.load(std::memory_order_acquire)) return *known;
+      std::lock_guard hold(lock);
+      return held(make);
+    }
+    // The same for a caller that holds the lock.
+    template <class Make>
+    const T& held(Make&& make) {
+      if (const T* known = made_.load(std::memory_order_relaxed)) return *known;
+      auto out = std::make_unique<const T>(make());
+      made_.store(out.get(), std::memory_order_release);
+      return *out.release();
+    }
+
+   private:
+    std::atomic<const T*> made_{nullptr};
   };
   static constexpr uint16_t kNone = 0xFFFF;
   void walk(RegexArena& regexes, RegexId element);
   void settle();
   void add(uint8_t byte, std::unique_ptr<RunExits> exits);
+  Words make_row(uint32_t k);
+  RunCounts make_counts();
   // Needs the lock.
-  const Words& row(uint32_t k);
+  const Words& row(uint32_t k) {
+    return rows_[k].held([&] { return make_row(k); });
+  }
   template <class F>
   // Calls f(token, elements read in full, begun bytes of the next element); needs the lock.
   void for_each_cut(F&& f);

@@ -59,21 +59,6 @@ constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
 
 }  // namespace
 
-bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& min, uint32_t& max,
-            RegexId& tail) {
-  const RegexNode* n = &regexes.node(r);
-  tail = RegexArena::epsilon();
-  if (n->kind == RegexKind::kCat) {
-    tail = RegexId{n->b};
-    n = &regexes.node(RegexId{n->a});
-  }
-  if (n->kind != RegexKind::kRepeat) return false;
-  element = RegexId{n->a};
-  min = n->min;
-  max = n->max;
-  return true;
-}
-
 RunClass* Slices::run(RegexId element) {
   Held& held = runs_[element.v];
   if (!held.run) held.run = vocabulary_.runs().of(regexes_, element);
@@ -142,7 +127,7 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
     RegexId r, b;
   };
   std::vector<Frame> todo{{0, regex, base}};
-  // Ranges of nodes below which the regex does not end though the base does.
+  // Ranges of nodes at which the base may end and the regex may not.
   std::vector<std::pair<uint32_t, uint32_t>> cut;
   std::vector<TokenId> lost;
   uint32_t visited = 0;
@@ -239,14 +224,13 @@ bool Slices::less_literals(const RegexNode& n, std::span<const RegexId> kept, co
 
 // If the regex is E* closed by one byte that E does not contain, its mask is the run's.
 bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
-  RegexId element, tail;
-  uint32_t min, max;
-  if (!as_run(regexes_, regex, element, min, max, tail) || min != 0 || max != kUnbounded) return false;
-  const RegexNode& t = regexes_.node(tail);
+  const RegexArena::Counter c = regexes_.counter(regex);
+  if (!c.star()) return false;
+  const RegexNode& t = regexes_.node(c.tail);
   if (t.kind != RegexKind::kBytes || regexes_.byte_set(t.a).count() != 1) return false;
   const uint8_t close = static_cast<uint8_t>(regexes_.byte_set(t.a).first());
-  if (regexes_.live(element).has(close)) return false;
-  RunClass* run = this->run(element);
+  if (regexes_.live(c.element).has(close)) return false;
+  RunClass* run = this->run(c.element);
   if (!run) return false;
   const RunExits& exits = run->exits(close);
   out.base = &exits.unbounded;

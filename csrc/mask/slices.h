@@ -60,7 +60,7 @@ struct TableMask {
   struct Done {
     // The trie node right after the closing quote.
     uint32_t node;
-    // The string that is complete there.
+    // The index of the string that the closing quote completes.
     uint32_t index;
   };
   std::vector<Inside> inside;
@@ -151,9 +151,5 @@ class Slices {
   std::size_t bytes_ = 0;
   std::size_t terminal_bytes_ = 0;
 };
-
-// Reads r as E{min,max} tail with a counted or starred E; false where it has another form.
-bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& min, uint32_t& max,
-            RegexId& tail);
 
 }  // namespace structgen

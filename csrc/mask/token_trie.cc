@@ -96,7 +96,7 @@ bool TokenTrie::sound(uint32_t vocabulary, uint32_t longest) const {
   for (uint32_t i = 0; i < count; ++i) {
     const Node& n = nodes_[i];
     if (n.end <= i || n.end > count || n.kids >= kids_.size() || n.depth > longest) return false;
-    // Some token lies below every node, so that path() finds one.
+    // Every node has a token below it: path() reads a node's bytes off one.
     if (n.rank > nodes_[i + 1].rank || nodes_[n.end].rank <= n.rank) return false;
     if (i > 0 && n.depth != nodes_[i - 1].depth + 1 && (n.depth == 0 || n.depth > nodes_[i - 1].depth))
       return false;

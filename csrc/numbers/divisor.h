@@ -33,19 +33,32 @@ struct NumberLanguage::Divisor {
   explicit Divisor(const Decimal& d);
 };
 
+// Plain unsigned decimals whose value is M / 10^s, where c divides M and first <= M <= last. Both ends are
+// multiples of c. Of the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is 150, 225 or 300.
+struct Multiples {
+  uint64_t c;
+  uint32_t s = 0;
+  Wide first = 0, last = 0;
+  // False: there is no last.
+  bool ends = false;
+  // If there is no last: the most digits before the point, or kUnlimited.
+  uint32_t most_whole = NumberLanguage::kUnlimited;
+  // A fraction of at most so many digits may end in zeros.
+  uint32_t zeros_until = 0;
+  // False: there is no fraction.
+  bool point = true;
+  // True: the point stands behind the first digit, which is not 0, and a fraction follows.
+  bool mantissa = false;
+};
+
 // An automaton over digits and a point, unfolded as they are read. A State is a value; State{} is the
 // first one.
 template <class State>
 class DigitAutomaton : public LazyLanguage {
  public:
-  // The node of the first state, or empty() if there is none.
-  static RegexId make(RegexArena& arena, std::unique_ptr<DigitAutomaton> language) {
-    DigitAutomaton& made = *language;
-    made.definition_ = arena.define(std::move(language));
-    return made.node(arena, State{});
-  }
+  // The node of the first state.
+  RegexId start(RegexArena& arena) { return node(arena, State{}); }
   RegexId unfold(RegexArena& arena, uint32_t index) override {
-    if (index < unfolded_.size() && unfolded_[index] != kUnknown) return unfolded_[index];
     constexpr std::string_view kBytes = "0123456789.";
     charge(kUnfolding);
     const State state = states_[index];
@@ -63,9 +76,7 @@ class DigitAutomaton : public LazyLanguage {
       parts.push_back(arena.cat(arena.bytes(bytes), nodes[i]));
     }
     if (accepts(state)) parts.push_back(RegexArena::epsilon());
-    const RegexId out = arena.alt(parts);
-    if (unfolded_.size() < states_.size()) unfolded_.resize(states_.size(), kUnknown);
-    return unfolded_[index] = out;
+    return arena.alt(parts);
   }
   bool shortest(uint32_t index, std::string& text) const override {
     text.clear();
@@ -85,7 +96,6 @@ class DigitAutomaton : public LazyLanguage {
   virtual uint64_t hash(const State& state) const = 0;
 
  private:
-  static constexpr RegexId kUnknown{0xFFFFFFFFu};
   // Units of work to unfold one state, beside those of its nodes.
   static constexpr int64_t kUnfolding = 600;
   RegexId node(RegexArena& arena, const State& state) {
@@ -96,13 +106,10 @@ class DigitAutomaton : public LazyLanguage {
           states_.push_back(state);
           return static_cast<uint32_t>(states_.size() - 1);
         });
-    return arena.lazy(definition_, n, accepts(state), false);
+    return arena.lazy(definition, n, accepts(state), false);
   }
-  uint32_t definition_ = 0;
   std::vector<State> states_;
   InternTable index_;
-  // Indexed by state.
-  std::vector<RegexId> unfolded_;
 };
 
 // A way to complete a decimal number: `whole` digits, then `fraction` digits behind a point. The point

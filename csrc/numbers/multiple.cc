@@ -1,4 +1,5 @@
-// multipleOf as automata over digits (see number.h).
+// multipleOf without bounds (see number.h); its automaton is that of multiple_between.cc, with one bound or
+// none.
 //
 // The problem. Which texts are multiples of 0.75? The value of `3.75` is known only behind its last
 // digit, and a mask must not allow a digit behind which no multiple can be completed.
@@ -40,30 +41,6 @@ constexpr uint32_t kMaxScale = 40;
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
 }
 
-// r * 10^n mod c
-uint64_t shifted(uint64_t r, uint32_t n, uint64_t c) {
-  Wide v = r % c;
-  for (uint32_t i = 0; i < n; ++i) v = v * 10 % c;
-  return static_cast<uint64_t>(v);
-}
-
-// y < 10^m
-bool below_power(Wide y, uint32_t m) {
-  for (; m > 0 && y > 0; --m) y /= 10;
-  return y == 0;
-}
-
-// True if some y of m digits has r * 10^m + y = 0 mod c; with `nonzero_end`, one whose last digit is
-// not 0.
-bool completes(uint64_t r, uint32_t m, uint64_t c, bool nonzero_end) {
-  if (m == 0) return !nonzero_end && r % c == 0;
-  Wide y = (c - shifted(r, m, c)) % c;
-  for (int tries = 0; tries < 10 && below_power(y, m); ++tries, y += c)
-    // The last digits repeat after ten steps.
-    if (!nonzero_end || y % 10 != 0) return true;
-  return false;
-}
-
 // c / gcd(c, 10^t): the divisor of a number that t zeros follow.
 uint64_t reduced(uint64_t c, int64_t t) {
   for (; t > 0; --t) {
@@ -74,162 +51,69 @@ uint64_t reduced(uint64_t c, int64_t t) {
   return c;
 }
 
-struct DigitPhases {
-  // kZeroFraction: behind "0.", with no digit but zeros yet, if zero itself is excluded.
-  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction, kZeroFraction };
-};
-struct Digits {
-  DigitPhases::Phase phase = DigitPhases::kBegin;
+// The digits of a mantissa that were read.
+struct Mantissa {
+  enum Phase : uint8_t { kBegin, kWhole, kFraction } phase = kBegin;
   // Digits read behind the point.
   uint32_t digits = 0;
   // The remainder.
   uint64_t r = 0;
-  // The last digit was not 0.
+  // The last digit was not 0; unless the automaton is exact, any digit.
   bool nonzero = false;
-  friend bool operator==(const Digits&, const Digits&) = default;
-};
-
-class DigitLanguage : public DigitAutomaton<Digits>, protected DigitPhases {
- protected:
-  using State = Digits;
-  bool same(const State& x, const State& y) const override { return x == y; }
-  uint64_t hash(const State& q) const override { return mix(mix(q.phase * 2u + q.nonzero, q.digits), q.r); }
-};
-
-// Unsigned plain decimals that are multiples of c / 10^s. A fraction of at most `zeros_until` digits
-// may end in zeros; kNoPoint: there is no fraction.
-class PlainMultiples : public DigitLanguage {
- public:
-  static constexpr uint32_t kNoPoint = kUnbounded - 1;
-  // `most_whole`: the most digits before the point, or kUnlimited.
-  PlainMultiples(uint64_t c, uint32_t s, uint32_t most_whole, uint32_t zeros_until, bool with_zero)
-      : c_(c),
-        s_(s),
-        most_whole_(most_whole),
-        zeros_until_(zeros_until),
-        most_digits_(std::max(s + 1, zeros_until == kUnbounded ? 0 : zeros_until)),
-        with_zero_(with_zero) {}
-
- private:
-  static bool fraction(const State& q) { return q.phase == kFraction || q.phase == kZeroFraction; }
-  bool may_end(const State& q) const { return q.digits > 0 && (q.nonzero || q.digits <= zeros_until_); }
-
-  bool step(State& q, char c) const override {
-    if (c == '.') {
-      if ((q.phase != kZero && q.phase != kWhole) || zeros_until_ == kNoPoint) return false;
-      q.phase = q.phase == kZero && !with_zero_ ? kZeroFraction : kFraction;
-      q.digits = 0;
-      return true;
-    }
-    const auto d = static_cast<uint32_t>(c - '0');
-    if (q.phase == kZero) return false;
-    if (q.phase == kBegin) q.phase = d == 0 ? kZero : kWhole;
-    if (q.phase == kWhole && most_whole_ != NumberLanguage::kUnlimited && q.digits++ == most_whole_)
-      return false;
-    const bool beyond = fraction(q) && q.digits >= s_;
-    if (beyond && (d != 0 || q.digits >= zeros_until_)) return false;
-    if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
-    q.nonzero = d != 0;
-    // s + 1 means that a zero was read beyond the scale: the point needs a digit even if s is 0.
-    if (fraction(q)) q.digits = std::min(q.digits + 1, most_digits_);
-    if (q.phase == kZeroFraction && d != 0) q.phase = kFraction;
-    return true;
-  }
-
-  bool accepts(const State& q) const override {
-    switch (q.phase) {
-      case kBegin:
-      case kZeroFraction: return false;
-      case kZero: return with_zero_;
-      case kWhole: return shifted(q.r, s_, c_) == 0;
-      case kFraction: break;
-    }
-    return may_end(q) && shifted(q.r, s_ - std::min(q.digits, s_), c_) == 0;
-  }
-
-  bool alive(const State& q) const override {
-    if (q.phase == kBegin || accepts(q)) return true;
-    if (q.phase == kWhole) {
-      std::string text;
-      return most_whole_ - q.digits >= kEnough || completed(q, text);
-    }
-    const uint32_t digits = fraction(q) ? q.digits : 0;
-    const uint32_t left = s_ - std::min(digits, s_);
-    if (zeros_until_ == kUnbounded) return completes(q.r, left, c_, false);
-    // Behind the point itself a zero may follow; further on the text could have ended instead.
-    if (q.phase == kFraction && digits == 0 && zeros_until_ > 0 && shifted(q.r, left, c_) == 0) return true;
-    for (uint32_t m = 1; m <= left; ++m)
-      if (completes(q.r, m, reduced(c_, left - m), true)) return true;
-    return false;
-  }
-
-  // The shortest digits that complete the number, from arithmetic; so a search for a text asks no
-  // automaton.
-  bool completed(const State& q, std::string& text) const override {
-    if (q.phase == kBegin) return false;
-    const uint32_t read = fraction(q) ? q.digits : 0;
-    const bool not_zero = q.phase == kZeroFraction || (q.phase == kZero && !with_zero_);
-    return complete(q.phase == kWhole, fraction(q), [&](const Completing& way) {
-      Wide y = 0;
-      const uint32_t places = read + way.fraction;
-      if (places > s_ || (q.phase == kWhole && way.whole > most_whole_ - q.digits)) return false;
-      const bool nonzero = way.fraction > 0 && (not_zero || places > zeros_until_);
-      if (!least_digits(q.r, way.digits(), s_ - places, c_, nonzero, y)) return false;
-      text = way.text(y);
-      return true;
-    });
-  }
-
-  // So many digits complete any multiple.
-  static constexpr uint32_t kEnough = 20;
-  const uint64_t c_;
-  const uint32_t s_, most_whole_, zeros_until_;
-  // So many digits of a fraction are counted.
-  const uint32_t most_digits_;
-  const bool with_zero_;
+  friend bool operator==(const Mantissa&, const Mantissa&) = default;
 };
 
 // d.ddd whose digits are 0 mod c. The last digit before the zeros stands at place `last`: at most, or
 // exactly if `exact`. (At most is only used if c is prime to 10; then zeros on the right change
 // nothing.)
-class MantissaMultiples : public DigitLanguage {
+class MantissaMultiples : public DigitAutomaton<Mantissa> {
  public:
   MantissaMultiples(uint64_t c, uint32_t last, bool exact) : c_(c), last_(last), exact_(exact) {}
 
  private:
+  using State = Mantissa;
+  bool same(const State& x, const State& y) const override { return x == y; }
+  uint64_t hash(const State& q) const override { return mix(mix(q.phase * 2u + q.nonzero, q.digits), q.r); }
+
   bool step(State& q, char c) const override {
     if (c == '.') {
-      if (q.phase != kWhole) return false;
-      q.phase = kFraction;
+      if (q.phase != State::kWhole) return false;
+      q.phase = State::kFraction;
       return true;
     }
     const auto d = static_cast<uint32_t>(c - '0');
-    if (q.phase == kWhole || (q.phase == kBegin && d == 0)) return false;
-    const bool beyond = q.phase == kFraction && q.digits == last_;
+    if (q.phase == State::kWhole || (q.phase == State::kBegin && d == 0)) return false;
+    const bool beyond = q.phase == State::kFraction && q.digits == last_;
     if (beyond && d != 0) return false;
     if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
-    if (q.phase == kFraction && !beyond) {
+    if (q.phase == State::kFraction && !beyond) {
       ++q.digits;
       // Exact: the last digit; else: any digit.
       q.nonzero = d != 0 || (!exact_ && q.nonzero);
     }
-    if (q.phase == kBegin) q.phase = kWhole;
+    if (q.phase == State::kBegin) q.phase = State::kWhole;
     return true;
   }
 
   bool accepts(const State& q) const override {
-    return q.phase == kFraction && q.nonzero && q.r == 0 && (!exact_ || q.digits == last_);
+    return q.phase == State::kFraction && q.nonzero && q.r == 0 && (!exact_ || q.digits == last_);
   }
 
   bool alive(const State& q) const override {
     if (accepts(q)) return true;
-    if (q.phase == kBegin) return true;
+    if (q.phase == State::kBegin) return true;
     const uint32_t left = last_ - q.digits;
-    if (exact_ || left == 0) return completes(q.r, left, c_, true);
+    if (exact_ || left == 0) return completes(q, left);
     // The digits to come are not all zero, or an earlier one was not.
     for (uint32_t m = 1; m <= left; ++m)
-      if (completes(q.r, m, c_, true)) return true;
+      if (completes(q, m)) return true;
     return false;
+  }
+
+  // True if m more digits, the last of which is not 0, make a multiple.
+  bool completes(const State& q, uint32_t m) const {
+    Wide y = 0;
+    return least_digits(q.r, m, 0, c_, true, y);
   }
 
   const uint64_t c_;
@@ -260,8 +144,7 @@ RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
         most_digits_ == kUnlimited ? kUnlimited : most_digits_ - std::min(most_digits_, zeros);
     RegexId front = RegexArena::empty();
     if (d.c != 1)
-      front = DigitLanguage::make(
-          arena_, std::make_unique<PlainMultiples>(d.c, 0, most, PlainMultiples::kNoPoint, false));
+      front = decimals({.c = d.c, .first = d.c, .most_whole = most, .point = false});
     else if (most > 0)
       front = arena_.cat(digit(1, 9), digits(0, most == kUnlimited ? kUnbounded : most - 1));
     const RegexId parts[] = {front, arena_.repeat(digit(0, 0), zeros, zeros), zero_fraction_};
@@ -271,8 +154,11 @@ RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
   const auto s = static_cast<uint32_t>(d.s);
   if (d.c != 1)
-    return DigitLanguage::make(
-        arena_, std::make_unique<PlainMultiples>(d.c, s, most_digits_, zeros_until_, with_zero));
+    return decimals({.c = d.c,
+                     .s = s,
+                     .first = with_zero ? 0 : d.c,
+                     .most_whole = most_digits_,
+                     .zeros_until = zeros_until_});
   const RegexId whole = arena_.alt(digit(0, 0), positive);
   if (s == 0) return arena_.cat(with_zero ? whole : positive, zero_fraction_);
   const RegexId to_nonzero = arena_.cat(digits(0, s - 1), digit(1, 9));
@@ -304,7 +190,7 @@ RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
 
 // d.ddd whose last digit before the zeros stands at place `last`, and which is 0 mod c.
 RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
-  if (c != 1) return DigitLanguage::make(arena_, std::make_unique<MantissaMultiples>(c, last, exact));
+  if (c != 1) return arena_.define<MantissaMultiples>(c, last, exact).start(arena_);
   const RegexId parts[] = {digit(1, 9), point_, digits(exact ? last - 1 : 0, last - 1), digit(1, 9),
                            arena_.star(digit(0, 0))};
   return arena_.cat(parts);

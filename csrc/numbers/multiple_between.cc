@@ -31,7 +31,9 @@ namespace {
 constexpr int64_t kMaxDigits = 30;
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 
-Wide power(uint32_t n) { return power_of_ten(n); }
+// 10^n, or 10^37 where that is more than a Wide holds. Beyond 10^30 a power is only compared with divisors
+// and bounds, which are less than 10^30 there.
+Wide power(uint32_t n) { return power_of_ten(std::min(n, 37u)); }
 
 uint32_t digits_of(Wide x) {
   uint32_t n = 1;
@@ -58,36 +60,27 @@ struct DigitsBetween {
 
 class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
  public:
-  // Plain unsigned decimals with first <= M <= last and c | M. Both ends are multiples. If `endless`,
-  // there is no last, and at most `most_whole` digits stand before the point (or kUnlimited). A
-  // fraction of at most `zeros_until` digits may end in zeros. `mantissa`: written with a point behind
-  // the first digit, which is not 0.
-  MultiplesBetween(uint64_t c, uint32_t s, Wide first, Wide last, bool endless, uint32_t most_whole,
-                   uint32_t zeros_until, bool mantissa)
-      : c_(c),
-        s_(s),
-        first_(first),
-        last_(last),
-        endless_(endless),
-        most_whole_(endless ? most_whole : NumberLanguage::kUnlimited),
-        zeros_until_(zeros_until),
-        most_digits_(std::max(s + 1, zeros_until == kUnbounded ? 0 : zeros_until)),
-        mantissa_(mantissa),
-        first_digits_(digits_of(first / power(s))),
-        last_digits_(digits_of(last / power(s))) {}
+  explicit MultiplesBetween(const Multiples& of)
+      : of_(of),
+        c_(of.c),
+        s_(of.s),
+        counts_(!of.ends && of.most_whole != NumberLanguage::kUnlimited),
+        most_digits_(std::max(s_ + 1, of.zeros_until == kUnbounded ? 0 : of.zeros_until)),
+        first_digits_(digits_of(of.first / power(s_))),
+        last_digits_(digits_of(of.last / power(s_))) {}
 
  private:
   using State = DigitsBetween;
 
   // Finds a shortest text of digits that completes the number begun.
   bool completed(const State& q, std::string& text) const override {
-    if (q.phase == kBegin || mantissa_) return false;
+    if (q.phase == kBegin || of_.mantissa) return false;
     const uint32_t read = q.phase == kFraction ? q.n : 0;
     return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
       Wide y = 0;
       const uint32_t places = read + way.fraction;
-      if (places > s_ || (q.phase == kWhole && counts() && way.whole > most_whole_ - q.n)) return false;
-      const bool nonzero = way.fraction > 0 && places > zeros_until_;
+      if (places > s_ || (q.phase == kWhole && counts_ && way.whole > of_.most_whole - q.n)) return false;
+      const bool nonzero = way.fraction > 0 && places > of_.zeros_until;
       if (q.free ? !least_digits(q.r, way.digits(), s_ - places, c_, nonzero, y)
                  : !least_inside(q.p, way.digits(), s_ - places, nonzero, y))
         return false;
@@ -95,8 +88,6 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
       return true;
     });
   }
-
-  bool counts() const { return most_whole_ != NumberLanguage::kUnlimited; }
 
   // Compares the digits read so far with as many leading digits of `bound`: -1 below, 0 equal, 1 above.
   // `digits`: those of the bound's whole part.
@@ -110,8 +101,8 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
   // the same number of digits to come, all that it may become lies on one side of the bound.
   std::pair<int, int> sides(const State& q) const {
     const bool inside = !q.free && q.phase >= kWhole;
-    return {inside ? side(q, first_, first_digits_) : 0,
-            inside && !endless_ ? side(q, last_, last_digits_) : 0};
+    return {inside ? side(q, of_.first, first_digits_) : 0,
+            inside && of_.ends ? side(q, of_.last, last_digits_) : 0};
   }
   bool same(const State& x, const State& y) const override {
     return x.phase == y.phase && x.free == y.free && x.nonzero == y.nonzero && x.n == y.n && x.r == y.r &&
@@ -123,32 +114,33 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
 
   bool step(State& q, char c) const override {
     if (c == '.') {
-      if (q.phase != kZero && q.phase != kWhole) return false;
+      if ((q.phase != kZero && q.phase != kWhole) || !of_.point) return false;
       q.phase = kFraction;
       q.n = 0;
       q.nonzero = false;
       return true;
     }
     const auto d = static_cast<uint32_t>(c - '0');
-    if (q.phase == kZero || (mantissa_ && (q.phase == kWhole || (q.phase == kBegin && d == 0)))) return false;
+    if (q.phase == kZero || (of_.mantissa && (q.phase == kWhole || (q.phase == kBegin && d == 0))))
+      return false;
     if (q.phase == kBegin) q.phase = d == 0 ? kZero : kWhole;
     const bool beyond = q.phase == kFraction && q.n >= s_;
-    if (beyond && (d != 0 || q.n >= zeros_until_)) return false;
+    if (beyond && (d != 0 || q.n >= of_.zeros_until)) return false;
     if (!beyond) {
       q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
       if (!q.free) q.p = q.p * 10 + d;
     }
-    q.nonzero = zeros_until_ != kUnbounded && q.phase == kFraction && d != 0;
+    q.nonzero = of_.zeros_until != kUnbounded && q.phase == kFraction && d != 0;
     if (q.phase == kFraction)
       q.n = std::min(q.n + 1, most_digits_);
-    else if (q.phase == kWhole && (!q.free || counts()) && q.n++ == most_whole_)
+    else if (q.phase == kWhole && (!q.free || counts_) && q.n++ == of_.most_whole && counts_)
       return false;
-    if (endless_ && !q.free && q.phase != kZero) {
+    if (!of_.ends && !q.free && q.phase != kZero) {
       const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
-      if (q.p * power(zeros) >= first_) {
+      if (q.p * power(zeros) >= of_.first) {
         q.free = true;
         q.p = 0;
-        if (q.phase == kWhole && !counts()) q.n = 0;
+        if (q.phase == kWhole && !counts_) q.n = 0;
       }
     }
     return true;
@@ -156,8 +148,8 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
 
   // True if some multiple of c lies in [from, to] and within the bounds.
   bool any(Wide from, Wide to) const {
-    from = std::max(from, first_);
-    if (!endless_) to = std::min(to, last_);
+    from = std::max(from, of_.first);
+    if (of_.ends) to = std::min(to, of_.last);
     return from <= to && (from + c_ - 1) / c_ * c_ <= to;
   }
 
@@ -168,8 +160,8 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     const Wide unit = power(zeros), size = power(digits), common = std::gcd(c_, static_cast<uint64_t>(unit));
     if (unit > kMaxDivisor || size > kMost / unit / (p + 1)) return false;
     const Wide step = c_ / common * unit, from = p * size * unit, to = from + size * unit - 1;
-    const Wide last = endless_ ? to : std::min(to, last_);
-    Wide m = (std::max(from, first_) + step - 1) / step * step;
+    const Wide last = of_.ends ? std::min(to, of_.last) : to;
+    Wide m = (std::max(from, of_.first) + step - 1) / step * step;
     for (int tries = 0; tries < 10 && m <= last; ++tries, m += step)
       if (!nonzero || m / unit % 10 != 0) {
         y = m / unit % size;
@@ -179,27 +171,28 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
   }
 
   bool accepts(const State& q) const override {
-    if (q.phase == kBegin || (mantissa_ && q.phase == kWhole)) return false;
+    if (q.phase == kBegin || (of_.mantissa && q.phase == kWhole)) return false;
     const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
-    if (q.phase == kFraction && (q.n == 0 || !(q.nonzero || q.n <= zeros_until_))) return false;
+    if (q.phase == kFraction && (q.n == 0 || !(q.nonzero || q.n <= of_.zeros_until))) return false;
     if (q.free) return times_power(q.r, zeros) == 0;
     return any(q.p * power(zeros), q.p * power(zeros));
   }
 
   bool alive(const State& q) const override {
     if (q.phase == kBegin || accepts(q)) return true;
-    if (q.phase == kWhole && !mantissa_) {
-      if (endless_) {
+    if (q.phase == kWhole && !of_.mantissa) {
+      if (!of_.ends) {
         std::string text;
-        return !counts() || !q.free || most_whole_ - q.n >= kEnough || completed(q, text);
+        return !counts_ || of_.most_whole - q.n >= (q.free ? kEnough : 2 * kEnough + kMaxDigits) ||
+               completed(q, text);
       }
-      for (Wide unit = power(s_); q.p * unit <= last_; unit *= 10)
+      for (Wide unit = power(s_); q.p * unit <= of_.last; unit *= 10)
         if (any(q.p * unit, q.p * unit + unit - 1)) return true;
       return false;
     }
     const uint32_t n = q.phase == kFraction ? q.n : 0, zeros = s_ - std::min(n, s_);
     // 1: zeros may not follow to the end. (Behind the point itself one zero must.)
-    const Wide unit = power(zeros), from = q.nonzero || std::max(n, 1u) <= zeros_until_ ? 0 : 1;
+    const Wide unit = power(zeros), from = q.nonzero || std::max(n, 1u) <= of_.zeros_until ? 0 : 1;
     if (from >= unit) return false;
     if (!q.free) return any(q.p * unit + from, q.p * unit + unit - 1);
     const Wide start = static_cast<Wide>(times_power(q.r, zeros)) + from;
@@ -212,21 +205,24 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return static_cast<uint64_t>(v);
   }
 
-  const uint64_t c_;
-  const uint32_t s_;
-  const Wide first_, last_;
-  const bool endless_;
   // So many digits complete any multiple.
   static constexpr uint32_t kEnough = 20;
-  const uint32_t most_whole_;
-  // most_digits_: digits of a fraction that are counted.
-  const uint32_t zeros_until_, most_digits_;
-  const bool mantissa_;
+  const Multiples of_;
+  const uint64_t c_;
+  const uint32_t s_;
+  // True if the digits before the point have a limit.
+  const bool counts_;
+  // So many digits of a fraction are counted.
+  const uint32_t most_digits_;
   // Digits of the whole parts of the bounds.
   const uint32_t first_digits_, last_digits_;
 };
 
 }  // namespace
+
+RegexId NumberLanguage::decimals(const Multiples& of) {
+  return arena_.define<MultiplesBetween>(of).start(arena_);
+}
 
 // Unsigned multiples between two magnitudes; without `high`, from `low` on. False: the bounds have too
 // many digits.
@@ -249,8 +245,10 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     last = last / d.c * d.c;
     if (first > last) return true;
   }
-  out = MultiplesBetween::make(arena_, std::make_unique<MultiplesBetween>(d.c, s, first, last, !high,
-                                                                          most_digits_, zeros_until_, false));
+  Multiples of{.c = d.c, .s = s, .first = first, .last = last, .ends = high != nullptr};
+  of.most_whole = most_digits_;
+  of.zeros_until = zeros_until_;
+  out = decimals(of);
   if (!exponents_) return true;
   // Scientific lexemes. Those with a fraction are at least 10^16 or below 10^-4 (narrow universe),
   // where bounds are rare.
@@ -273,11 +271,14 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     if (zeros > kMaxDivisor || c > kMaxDivisor) return false;
     const Wide from_here = (first + c - 1) / c * c, to_here = last / c * c;
     if (from_here > to_here) continue;
-    const RegexId parts[] = {
-        MultiplesBetween::make(
-            arena_, std::make_unique<MultiplesBetween>(static_cast<uint64_t>(c), places, from_here, to_here,
-                                                       false, kUnlimited, kUnbounded, true)),
-        e_, long_exponent(x, x)};
+    const RegexId parts[] = {decimals({.c = static_cast<uint64_t>(c),
+                                       .s = places,
+                                       .first = from_here,
+                                       .last = to_here,
+                                       .ends = true,
+                                       .zeros_until = kUnbounded,
+                                       .mantissa = true}),
+                             e_, long_exponent(x, x)};
     out = arena_.alt(out, arena_.cat(parts));
   }
   if (compare_magnitude(low.value, tiny) < 0)

@@ -95,20 +95,29 @@ RegexId NumberLanguage::either_sign(RegexId magnitudes) {
   return arena_.cat(arena_.optional(arena_.byte('-')), magnitudes);
 }
 
+// Texts beside a bound, digit by digit from place `at` on, as the manual shows: at the first place j where a
+// digit differs it is above the bound's (or below it), and rest(j) follows. Where no digit differs, `equal`
+// follows.
+template <class Rest>
+RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool above, RegexId equal,
+                               Rest&& rest) {
+  for (std::size_t j = bound.size(); j-- > at;) {
+    const int b = digit_at(bound, j);
+    const RegexId other = above ? digit(b + 1, 9) : digit(j == 0 ? 1 : 0, b - 1);
+    equal = arena_.alt(arena_.cat(other, rest(j)), arena_.cat(digit(b, b), equal));
+  }
+  return equal;
+}
+
 // ---- exponents ----
 
-// Each of these compares with a bound digit by digit, as the manual shows; leading zeros are skipped
-// first.
+// Leading zeros are skipped first.
 RegexId NumberLanguage::count_at_least(int64_t n) {
   if (n <= 0) return some_digits_;
   const std::string bound = std::to_string(n);
   const auto size = static_cast<uint32_t>(bound.size());
-  RegexId same = RegexArena::epsilon();
-  for (uint32_t j = size; j-- > 0;) {
-    const int b = digit_at(bound, j);
-    same = arena_.alt(arena_.cat(digit(b + 1, 9), digits(size - j - 1, size - j - 1)),
-                      arena_.cat(digit(b, b), same));
-  }
+  const RegexId same =
+      beside(bound, 0, true, RegexArena::epsilon(), [&](std::size_t j) { return behind(size, j); });
   const RegexId longer = arena_.cat(digit(1, 9), digits(size, kUnbounded));
   return arena_.cat(arena_.star(digit(0, 0)), arena_.alt(longer, same));
 }
@@ -119,12 +128,8 @@ RegexId NumberLanguage::count_at_most(int64_t n) {
   if (n == 0) return zero;
   const std::string bound = std::to_string(n);
   const auto size = static_cast<uint32_t>(bound.size());
-  RegexId same = RegexArena::epsilon();
-  for (uint32_t j = size; j-- > 0;) {
-    const int b = digit_at(bound, j);
-    same = arena_.alt(arena_.cat(digit(j == 0 ? 1 : 0, b - 1), digits(size - j - 1, size - j - 1)),
-                      arena_.cat(digit(b, b), same));
-  }
+  RegexId same =
+      beside(bound, 0, false, RegexArena::epsilon(), [&](std::size_t j) { return behind(size, j); });
   if (size > 1) same = arena_.alt(same, arena_.cat(digit(1, 9), digits(0, size - 2)));
   return arena_.alt(zero, arena_.cat(arena_.star(digit(0, 0)), same));
 }
@@ -205,12 +210,8 @@ RegexId NumberLanguage::zeros(std::size_t read) {
 }
 
 RegexId NumberLanguage::digits_above(std::string_view fraction, std::size_t at, bool strict) {
-  RegexId out = strict ? nonzero(fraction.size()) : tail(fraction.size());
-  for (std::size_t j = fraction.size(); j-- > at;) {
-    const int b = digit_at(fraction, j);
-    out = arena_.alt(arena_.cat(digit(b + 1, 9), tail(j + 1)), arena_.cat(digit(b, b), out));
-  }
-  return out;
+  const RegexId equal = strict ? nonzero(fraction.size()) : tail(fraction.size());
+  return beside(fraction, at, true, equal, [&](std::size_t j) { return tail(j + 1); });
 }
 
 // Behind a beginning of the bound the fraction may also end, if it may end in its last digit: then it
@@ -246,12 +247,8 @@ RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, b
 RegexId NumberLanguage::plain_above(const Decimal& bound, bool strict) {
   const std::string whole = bound.int_part();
   const auto size = static_cast<uint32_t>(whole.size());
-  RegexId same = fraction_above(bound.frac_part(), strict);
-  for (uint32_t j = size; j-- > 0;) {
-    const int b = digit_at(whole, j);
-    const RegexId parts[] = {digit(b + 1, 9), digits(size - j - 1, size - j - 1), any_fraction_};
-    same = arena_.alt(arena_.cat(parts), arena_.cat(digit(b, b), same));
-  }
+  const RegexId same = beside(whole, 0, true, fraction_above(bound.frac_part(), strict),
+                              [&](std::size_t j) { return arena_.cat(behind(size, j), any_fraction_); });
   const RegexId longer[] = {digit(1, 9), digits(size, kUnbounded), any_fraction_};
   return arena_.alt(arena_.cat(longer), same);
 }
@@ -259,12 +256,9 @@ RegexId NumberLanguage::plain_above(const Decimal& bound, bool strict) {
 RegexId NumberLanguage::plain_below(const Decimal& bound, bool strict, bool with_zero) {
   const std::string whole = bound.int_part();
   const auto size = static_cast<uint32_t>(whole.size());
-  RegexId same = fraction_below(bound.frac_part(), strict, with_zero || whole != "0");
-  for (uint32_t j = size; j-- > 0;) {
-    const int b = digit_at(whole, j);
-    const RegexId parts[] = {digit(j == 0 ? 1 : 0, b - 1), digits(size - j - 1, size - j - 1), any_fraction_};
-    same = arena_.alt(arena_.cat(parts), arena_.cat(digit(b, b), same));
-  }
+  const RegexId equal = fraction_below(bound.frac_part(), strict, with_zero || whole != "0");
+  const RegexId same = beside(whole, 0, false, equal,
+                              [&](std::size_t j) { return arena_.cat(behind(size, j), any_fraction_); });
   if (whole == "0") return same;
   const RegexId below_one = arena_.cat(digit(0, 0), with_zero ? any_fraction_ : some_fraction_);
   const RegexId shorter[] = {digit(1, 9), digits(0, size < 2 ? 0 : size - 2), any_fraction_};

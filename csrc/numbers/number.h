@@ -25,7 +25,8 @@
 //
 // Cost: bounds and equality take a few calls of the arena per digit; integers() takes about 40;
 // multipleOf is plain for divisors 10^k, else it is an automaton that is unfolded as digits are read
-// (multiple.cc; with bounds multiple_between.cc). Keep one NumberLanguage per arena, because it caches.
+// (multiple_between.cc, with bounds or none; multiple.cc has the forms with an exponent). Keep one
+// NumberLanguage per arena, because it caches.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@
 namespace structgen {
 
 class RegexArena;
+struct Multiples;
 
 // Every lexeme of RFC 8259.
 RegexId json_number(RegexArena& arena);
@@ -122,6 +124,12 @@ class NumberLanguage {
   RegexId digits_below(std::string_view fraction, std::size_t at, bool strict);
   RegexId fraction_above(std::string_view fraction, bool strict);
   RegexId fraction_below(std::string_view fraction, bool strict, bool bare);
+  template <class Rest>
+  RegexId beside(std::string_view bound, std::size_t at, bool above, RegexId equal, Rest&& rest);
+  // The digits behind place j of n.
+  RegexId behind(uint32_t n, std::size_t j) {
+    return digits(n - static_cast<uint32_t>(j) - 1, n - static_cast<uint32_t>(j) - 1);
+  }
   RegexId digit(int lo, int hi);
   RegexId digits(uint32_t min, uint32_t max);
 
@@ -142,6 +150,7 @@ class NumberLanguage {
 
   // ---- multipleOf (multiple.cc, multiple_between.cc) ----
   struct Divisor;
+  RegexId decimals(const Multiples& of);
   RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
   // Narrow universe: mantissas with large exponents, with small ones.

@@ -129,19 +129,17 @@ void Alive::settle() {
     alternatives.symbols.clear();
     alternatives.ends.clear();
     productions_.expand(r, Reading{}, alternatives);
-    uint32_t begin = 0;
     found_.clear();
-    for (uint32_t end : alternatives.ends) {
+    for (const std::span<const Symbol> symbols : alternatives.each()) {
       now_.clear();
       now_.add(from);
-      for (uint32_t k = begin; k < end && !now_.list.empty(); ++k) {
+      for (std::size_t k = 0; k < symbols.size() && !now_.list.empty(); ++k) {
         charge();
         next_.clear();
-        for (Pending p : now_.list) out(alternatives.symbols[k], p, next_);
+        for (Pending p : now_.list) out(symbols[k], p, next_);
         std::swap(now_, next_);
       }
       for (Pending p : now_.list) found_.add(p);
-      begin = end;
     }
     Rule& rule = rules_[at_];
     if (found_.list.size() == rule.out.size()) continue;

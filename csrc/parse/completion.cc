@@ -102,17 +102,13 @@ const std::string& Completion::shortest(RegexId r) {
   bool found = false;
   try {
     const RegexNode& node = parser_.regexes().node(r);
-    const RegexNode& run = node.kind == RegexKind::kCat ? parser_.regexes().node(RegexId{node.a}) : node;
-    if (run.kind == RegexKind::kRepeat && run.min > 1 && !node.boolean && !node.lazy && !node.labelled &&
-        !parser_.marked()) {
+    const RegexArena::Counter run = parser_.regexes().counter(r);
+    if (run.counted && run.min > 1 && !node.boolean && !node.lazy && !node.labelled && !parser_.marked()) {
       check_depth();
       charge(1 + run.min / 64);
-      const uint32_t min = run.min;
-      const RegexId element{run.a},
-          tail = node.kind == RegexKind::kCat ? RegexId{node.b} : RegexArena::epsilon();
-      const std::string& one = shortest(element);
-      for (uint32_t i = 0; i < min; ++i) text += one;
-      text += shortest(tail);
+      const std::string& one = shortest(run.element);
+      for (uint32_t i = 0; i < run.min; ++i) text += one;
+      text += shortest(run.tail);
       found = true;
     } else {
       found = parser_.regexes().witness(r, text);
@@ -168,11 +164,7 @@ uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
   Alternatives alts;
   productions_.expand_shortest(r, reading, alts);
   uint32_t out = alts.ends.empty() ? 0 : kMaxText;
-  uint32_t begin = 0;
-  for (uint32_t end : alts.ends) {
-    out = std::min(out, floor({alts.symbols.data() + begin, end - begin}, depth));
-    begin = end;
-  }
+  for (const std::span<const Symbol> symbols : alts.each()) out = std::min(out, floor(symbols, depth));
   // Deeper calls see fewer rules, so their bounds are lower. Only the bound of depth 0 is kept.
   if (depth == 0) floors_.emplace(key, out);
   return out;
@@ -315,6 +307,17 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
   return now;
 }
 
+// A lower bound of the bytes of the symbols that are no rules.
+uint64_t Completion::own_text(std::span<const Symbol> symbols) {
+  uint64_t least = 0;
+  for (Symbol s : symbols)
+    if (s.kind() == Symbol::kTerminal)
+      least += floor(s.regex());
+    else if (s.kind() == Symbol::kLexeme || s.kind() == Symbol::kReader)
+      ++least;
+  return least;
+}
+
 // The ways of a rule: those that are known, else those that a search finds. The search keeps track of
 // open rules.
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
@@ -348,25 +351,10 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   if (memo) open_.emplace(key, mine);
   Alternatives alts;
   productions_.expand_shortest(r, reading, alts);
-  // Short alternatives first: closing an object is found before another member is tried.
-  std::vector<std::pair<uint64_t, std::span<const Symbol>>> order;
-  uint32_t begin = 0;
-  for (uint32_t end : alts.ends) {
-    uint64_t least = 0;
-    const std::span<const Symbol> symbols(alts.symbols.data() + begin, end - begin);
-    for (Symbol s : symbols)
-      if (s.kind() == Symbol::kTerminal)
-        least += floor(s.regex());
-      else if (s.kind() == Symbol::kLexeme || s.kind() == Symbol::kReader)
-        ++least;
-    order.emplace_back(least, symbols);
-    begin = end;
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
   Ways best;
   const bool one = !parser_.alive().plain(r);
-  for (const auto& [least, symbols] : order) {
+  // Short alternatives first: closing an object is found before another member is tried.
+  for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
     // Beyond the limit of steps the first way is good enough.
     if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
     if (best.empty() || !one) {
@@ -520,12 +508,8 @@ void Completion::settle() {
     productions_.expand(RuleId{static_cast<uint32_t>(key.rule >> 32)}, Reading{}, alts);
     const Ways before = settled_[key].ways;
     Ways best = before;
-    uint32_t begin = 0;
-    for (uint32_t end : alts.ends) {
-      for (Way& w : sequence({alts.symbols.data() + begin, end - begin}, key.from, {}))
-        keep(best, w.to, std::move(w.text), {});
-      begin = end;
-    }
+    for (const std::span<const Symbol> symbols : alts.each())
+      for (Way& w : sequence(symbols, key.from, {})) keep(best, w.to, std::move(w.text), {});
     at_ = nullptr;
     const auto same = [](const Way& x, const Way& y) { return x.to == y.to && x.text == y.text; };
     if (std::equal(best.begin(), best.end(), before.begin(), before.end(), same)) continue;

@@ -72,6 +72,7 @@ class Completion {
   const std::string& shortest(RegexId r);
   uint32_t floor(RegexId r);
   uint32_t floor(std::span<const Symbol> symbols, uint32_t depth);
+  uint64_t own_text(std::span<const Symbol> symbols);
   uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
   // The bytes of a text that is remembered. Texts may be long, and a mask under a budget asks for one for

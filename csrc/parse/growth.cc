@@ -135,12 +135,8 @@ Growth::Part Growth::rule(Symbol s) {
   if (!out.endless() && s.kind() == Symbol::kRule) {
     Alternatives alts;
     productions_.expand(r, Reading{}, alts);
-    uint32_t begin = 0;
-    for (const uint32_t end : alts.ends) {
-      if (const Stretch some = sequence({alts.symbols.data() + begin, end - begin}).some; some.better(out))
-        out = some;
-      begin = end;
-    }
+    for (const std::span<const Symbol> symbols : alts.each())
+      if (const Stretch some = sequence(symbols).some; some.better(out)) out = some;
   }
   forget.keep();
   rules_[r.v] = out;

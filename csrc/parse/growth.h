@@ -1,8 +1,8 @@
-// A stretch of lengths of which a state has a text each.
+// Stretches of lengths: a state has a completion of each length in one.
 //
-// In: a state without captured text. Out: numbers (from, span) such that for some n <= from the state is
-// completed by a text of each length from n to n + span, whatever text was captured; kFar as a span: of
-// each length from n on. Cost: a look-up for what is known; else one addition for each symbol, as for the
+// In: a state without captured text. Out: two numbers, `from` and `span`. There is an n <= from such that the
+// state has a completion of each length from n to n + span, whatever text was captured. A span of kFar means
+// every length from n on. Cost: a look-up for what is known; else one addition for each symbol, as for the
 // bounds of parse/lengths.h.
 //
 // A text grows by single bytes where a part of it repeats and one round may be one byte: blanks between

@@ -4,9 +4,9 @@
 // shortest completion tells that, but takes a search for each state. Most tokens are far from the
 // limit: for them a bound that is a little too large is as good, if it costs one look-up.
 //
-// The idea. The bytes of all parts that must be written are added up. Of several alternatives the
-// cheapest is taken whose cost is plain to see. Behind `{"name":"Ada",`, in an object that still
-// requires `"age"`, a whole number:
+// The idea. The bytes of all parts that must be written are added up. A rule with several alternatives
+// counts as the cheapest of those whose cost needs no search. Behind `{"name":"Ada",`, in an object that
+// still requires `"age"`, a whole number:
 //
 //     regex(`"age":`)      6 bytes, a literal
 //     regex(number)        1 byte: an alternative of one digit
@@ -150,11 +150,9 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
   // A character that was begun needs its rest.
   uint32_t out = 0;
-  RegexNode at = regexes.node(run);
-  for (; at.kind == RegexKind::kCat && regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat;
-       at = regexes.node(RegexId{at.b}))
-    out = sum(out, begun ? this->begun(RegexId{at.a}) : regex(RegexId{at.a}));
-  const RegexNode repeat = at.kind == RegexKind::kCat ? regexes.node(RegexId{at.a}) : at;
+  RegexArena::Counter repeat = regexes.counter(run);
+  for (; !repeat.counted; repeat = regexes.counter(repeat.tail))
+    out = sum(out, begun ? this->begun(repeat.element) : regex(repeat.element));
   if (endless && (pattern != RegexArena::empty() || repeat.max != kUnbounded)) return kFar;
   if (pattern != RegexArena::empty()) {
     const uint32_t bytes = begun ? this->begun(pattern) : regex(pattern);
@@ -163,29 +161,24 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   }
   const uint32_t count = std::max(repeat.min, denied + 1);
   if (count > repeat.max) return kFar;
-  if (at.kind == RegexKind::kCat) out = sum(out, begun ? this->begun(RegexId{at.b}) : regex(RegexId{at.b}));
-  if (begun) out = sum(out, this->begun(RegexId{repeat.a}));
-  return sum(out, times(regex(RegexId{repeat.a}), count));
+  out = sum(out, begun ? this->begun(repeat.tail) : regex(repeat.tail));
+  if (begun) out = sum(out, this->begun(repeat.element));
+  return sum(out, times(regex(repeat.element), count));
 }
 
 // True for "so many characters of any kind, then the end of the text".
 bool Lengths::is_length(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
-  const RegexNode& at = regexes.node(r);
-  if (at.kind != RegexKind::kCat || regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat) return false;
-  return regexes.node(RegexId{at.a}).a == regexes.any_character().v && at.b == regexes.end().v &&
-         regexes.end() != RegexArena::empty();
+  const RegexArena::Counter c = regexes.counter(r);
+  return c.counted && c.element == regexes.any_character() && c.tail == regexes.end();
 }
 
 // True for parts of a character, then a counter of characters, then anything.
 bool Lengths::is_run(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
-  RegexNode at = regexes.node(r);
-  while (at.kind == RegexKind::kCat && regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat)
-    at = regexes.node(RegexId{at.b});
-  const RegexId repeat = at.kind == RegexKind::kCat ? RegexId{at.a} : r;
-  const RegexNode& n = at.kind == RegexKind::kCat ? regexes.node(repeat) : at;
-  return n.kind == RegexKind::kRepeat && regexes.is_character(RegexId{n.a});
+  RegexArena::Counter c = regexes.counter(r);
+  for (; !c.counted && regexes.node(r).kind == RegexKind::kCat; c = regexes.counter(r)) r = c.tail;
+  return c.counted && regexes.is_character(c.element);
 }
 
 // A bound from a search. The search takes a part of the work at hand only, because a bound is there to save
@@ -334,7 +327,7 @@ uint32_t Lengths::characters(RegexId r) {
   const RegexId count = is_length(a) ? a : b, pattern = is_length(a) ? b : a;
   const RegexNode p = regexes.node(pattern);
   if (!is_length(count) || !p.body() || p.boolean || p.lazy || p.labelled) return kFar;
-  const RegexNode repeat = regexes.node(RegexId{regexes.node(count).a});
+  const RegexArena::Counter repeat = regexes.counter(count);
   const uint32_t bytes = left(pattern);
   return bytes < kFar && repeat.min == 0 && repeat.max >= sum(bytes, reach_) ? bytes : kFar;
 }
@@ -368,11 +361,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
     return kFar;
   }
   charge(5);
-  struct Deeper {
-    uint32_t& depth;
-    explicit Deeper(uint32_t& d) : depth(d) { ++depth; }
-    ~Deeper() { --depth; }
-  } const deeper(depth_);
+  ++depth_;
+  const Undo up([&] { --depth_; });
   rules_.emplace(r.v, kOpen);
   const uint32_t before = met_open_;
   met_open_ = 0;
@@ -410,22 +400,16 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
 uint32_t Lengths::search(RuleId r, bool& hard) {
   Alternatives alts;
   productions_.expand_shortest(r, Reading{}, alts);
-  // Sorted by the cost that is plain to see.
-  std::vector<std::pair<uint32_t, std::span<const Symbol>>> order;
-  uint32_t out = kFar, begin = 0;
-  for (const uint32_t end : alts.ends) {
+  uint32_t out = kFar;
+  const auto plain_cost = [&](std::span<const Symbol> symbols) {
     uint32_t least = 0;
-    const std::span<const Symbol> symbols(alts.symbols.data() + begin, end - begin);
     for (Symbol s : symbols) {
       if (s.kind() == Symbol::kReader || s.kind() == Symbol::kCapture) hard = true;
       least = sum(least, s.kind() == Symbol::kTerminal ? regex(s.regex()) : s.kind() == Symbol::kRule);
     }
-    order.emplace_back(least, symbols);
-    begin = end;
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
-  for (const auto& [least, symbols] : order) {
+    return least;
+  };
+  for (const auto& [least, symbols] : by_cost(alts, plain_cost)) {
     if (least >= out) break;
     uint32_t bytes = 0;
     for (Symbol s : symbols) bytes = bytes < out ? sum(bytes, symbol(s)) : bytes;

@@ -6,9 +6,13 @@
 // no parse state is a dead end. Rules must not be left-recursive.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+#include <ranges>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -77,15 +81,31 @@ struct Alternatives {
   std::vector<uint32_t> ends;
   // Of a reader that was told kFresh: the numbers of alternatives that hold for some texts only.
   std::vector<uint32_t> assumed;
-  void add(std::initializer_list<Symbol> sequence) {
-    symbols.insert(symbols.end(), sequence);
-    ends.push_back(static_cast<uint32_t>(symbols.size()));
-  }
-  void add(const std::vector<Symbol>& sequence) {
+  void add(std::span<const Symbol> sequence) {
     symbols.insert(symbols.end(), sequence.begin(), sequence.end());
     ends.push_back(static_cast<uint32_t>(symbols.size()));
   }
+  void add(std::initializer_list<Symbol> sequence) { add({sequence.begin(), sequence.size()}); }
+  std::span<const Symbol> operator[](std::size_t i) const {
+    const uint32_t begin = i == 0 ? 0 : ends[i - 1];
+    return {symbols.data() + begin, ends[i] - begin};
+  }
+  // All of them, one after the other.
+  auto each() const {
+    return std::views::iota(std::size_t{0}, ends.size()) |
+           std::views::transform([this](std::size_t i) { return (*this)[i]; });
+  }
 };
+
+// The alternatives with their costs, by cost; of equal costs in their own order.
+template <class Cost>
+auto by_cost(const Alternatives& all, Cost&& cost) {
+  using Priced = std::pair<decltype(cost(all[0])), std::span<const Symbol>>;
+  std::vector<Priced> out;
+  for (const std::span<const Symbol> symbols : all.each()) out.emplace_back(cost(symbols), symbols);
+  std::ranges::stable_sort(out, {}, &Priced::first);
+  return out;
+}
 
 // What a reader is told about the text in front of it.
 struct Reading {

@@ -305,19 +305,17 @@ class Search {
   }
 
   void expand(uint32_t n, const Alternatives& alternatives, StackId rest, const Key& key, const Key& below) {
-    uint32_t begin = 0;
-    for (uint32_t end : alternatives.ends) {
-      if (begin == end) {
+    for (const std::span<const Symbol> symbols : alternatives.each()) {
+      if (symbols.empty()) {
         edge(n, Edge::kSame, below);
       } else {
-        const std::span<const Symbol> tail(alternatives.symbols.data() + begin + 1, end - begin - 1);
+        const std::span<const Symbol> tail = symbols.subspan(1);
         Key to = key;
         to.label = kNone;
-        to.top = alternatives.symbols[begin].v;
+        to.top = symbols[0].v;
         to.stack = stacks_.push(tail, rest).v;
         edge(n, Edge::kExpand, to, tail);
       }
-      begin = end;
     }
   }
 

@@ -67,25 +67,7 @@ constexpr std::size_t kManyLexemes = 500;
 constexpr uint32_t kMaxItems = 5'000;
 // The most edges in a row that have no byte of text between them.
 constexpr uint32_t kMaxEdges = 64;
-}  // namespace
-
-namespace {
-// Counts the depth of nullable and unit rules, and takes it back on the way out.
-class DepthGuard {
- public:
-  explicit DepthGuard(uint32_t& depth) : depth_(depth) {
-    if (++depth_ > kMaxClosureDepth) {
-      depth_ = 0;
-      throw Error(ErrorKind::kBudgetExceeded, "rules nest too deeply before the first character");
-    }
-  }
-  ~DepthGuard() { depth_ -= depth_ > 0; }
-  DepthGuard(const DepthGuard&) = delete;
-  DepthGuard& operator=(const DepthGuard&) = delete;
-
- private:
-  uint32_t& depth_;
-};
+constexpr const char* kTooDeep = "rules nest too deeply before the first character";
 }  // namespace
 
 Parser::Parser(RegexArena& regexes, Productions& productions)
@@ -179,17 +161,12 @@ void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier&
 
 // Follows each alternative: its first symbol is the new top, the others are pushed.
 void Parser::follow_alternatives(const Alternatives& alts, StackId rest, CaptureId capture, Frontier& out) {
-  uint32_t begin = 0;
   charge(static_cast<int64_t>(alts.symbols.size()));
-  for (uint32_t end : alts.ends) {
-    if (begin == end) {
+  for (const std::span<const Symbol> symbols : alts.each())
+    if (symbols.empty())
       close(rest, capture, Reading{}, out);
-    } else {
-      const std::span<const Symbol> tail(alts.symbols.data() + begin + 1, end - begin - 1);
-      follow(alts.symbols[begin], stacks_.push(tail, rest), capture, Reading{}, out);
-    }
-    begin = end;
-  }
+    else
+      follow(symbols[0], stacks_.push(symbols.subspan(1), rest), capture, Reading{}, out);
 }
 
 // Adds the items of the symbol `top` above `rest`. `reading` is the message to a reader.
@@ -209,7 +186,7 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
       // The rule was above the same rest before: on another way, or in a loop of rules that match the
       // empty text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
-      const DepthGuard guard(depth_);
+      const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
       // A reference: the entry stays where it is while others are added.
       const Alternatives& alts = expand(top.rule_id());
       follow_alternatives(alts, rest, capture, out);
@@ -253,7 +230,7 @@ void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Fro
       return;
     }
   }
-  const DepthGuard guard(depth_);
+  const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
   charge(4);
   look_at_size();
   if (stacks_.has_end(stack)) out.accepting = true;
@@ -356,7 +333,7 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
   todo.push_back(stack);
   if (++nested_ > kMaxNested) {
     nested_ = 0;
-    throw Error(ErrorKind::kBudgetExceeded, "rules nest too deeply before the first character");
+    throw Error(ErrorKind::kBudgetExceeded, kTooDeep);
   }
   try {
     while (!todo.empty()) {

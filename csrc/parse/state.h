@@ -97,8 +97,8 @@ class Parser {
   }
   // The successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
-  // The same where step() leads nowhere, perhaps because something was omitted. LookAgain asks again what
-  // was undecided; Trust is for a byte that a mask allows.
+  // The same for a byte by which step() leads nowhere: the way may have been omitted, and is looked for
+  // again. LookAgain asks again what was undecided; Trust is for a byte that a mask allows.
   template <class Effort>
   StateId step_with(StateId s, uint8_t byte);
   // The bytes that may follow.

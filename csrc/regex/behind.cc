@@ -29,7 +29,7 @@ class Outside {
     check_depth();
     const PatternNode n = p_.nodes[node];
     if (!n.asserts) return node;
-    const Depth depth(depth_);
+    const Deeper level = deeper();
     switch (n.kind) {
       case PatternKind::kCat:
       case PatternKind::kAlt: {
@@ -58,13 +58,7 @@ class Outside {
     uint32_t body;
     std::vector<uint32_t> outside;
   };
-  struct Depth {
-    explicit Depth(uint32_t& d) : depth(d) {
-      if (++depth > kMaxDepth) throw Error(ErrorKind::kGrammar, "the pattern nests too deeply");
-    }
-    ~Depth() { --depth; }
-    uint32_t& depth;
-  };
+  Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the pattern nests too deeply"); }
 
   // A look-behind as one alternative for each ending: `(?<=a$|b)` is `(?<=a)$|(?<=b)`. A negated one
   // becomes a negated look-ahead of these, which is also decided at this place.
@@ -86,7 +80,7 @@ class Outside {
   // How many characters, counted from its beginning, a node may look at.
   uint32_t reach(uint32_t node) {
     check_depth();
-    const Depth depth(depth_);
+    const Deeper level = deeper();
     const PatternNode& n = p_.nodes[node];
     switch (n.kind) {
       case PatternKind::kEnd:
@@ -118,7 +112,7 @@ class Outside {
     const PatternNode n = p_.nodes[node];
     if (!n.asserts || n.kind == PatternKind::kLookbehind || n.kind == PatternKind::kStart)
       return {{node, {}}};
-    const Depth depth(depth_);
+    const Deeper level = deeper();
     switch (n.kind) {
       case PatternKind::kAlt: {
         std::vector<Ending> out;

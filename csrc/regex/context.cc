@@ -43,6 +43,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/components.h"
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/undo.h"
@@ -133,16 +134,13 @@ LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern,
   if (boundary) refine(word_);
   Left first;
   for (uint32_t look : lookbehinds) {
-    std::vector<uint32_t> todo{pattern.nodes[look].a};
-    while (!todo.empty()) {
-      const uint32_t node = todo.back();
-      todo.pop_back();
+    reached(pattern.nodes.size(), {pattern.nodes[look].a}, [&](uint32_t node, auto&& go) {
       const PatternNode& n = pattern.nodes[node];
       if (n.kind == PatternKind::kBoundary) refine(word_);
       if (n.kind == PatternKind::kChar) refine(CodepointSet::one(n.a));
       if (n.kind == PatternKind::kClass) refine(pattern.sets[n.a]);
-      for (uint32_t k : children(pattern, node)) todo.push_back(k);
-    }
+      for (uint32_t k : children(pattern, node)) go(k);
+    });
     first.behind.push_back(lower_behind(arena, pattern, pattern.nodes[look].a));
   }
   intern(std::move(first));
@@ -227,8 +225,7 @@ class ContextLanguage : public LazyLanguage {
         lookbehinds_(std::move(lookbehinds)),
         left_(arena, pattern_, lookbehinds_, boundary) {}
 
-  RegexId run(uint32_t definition) {
-    definition_ = definition;
+  RegexId run() {
     return language(add({Rest::kNode, false, pattern_.root, 0, 0, add({})}), left_.start(), 0);
   }
 
@@ -260,7 +257,6 @@ class ContextLanguage : public LazyLanguage {
   const Spelling& spelling_;
   const std::vector<uint32_t> lookbehinds_;
   LeftContexts left_;
-  uint32_t definition_ = 0;
   std::vector<Rest> rests_;
   std::map<Rest, uint32_t> rest_index_;
   // By rest: true if it ends the text, and is not part of a look-ahead.
@@ -271,7 +267,6 @@ class ContextLanguage : public LazyLanguage {
   std::map<Point, RegexId> language_;
   std::map<Point, bool> nullable_;
   std::unordered_map<uint32_t, bool> dead_later_;
-  std::unordered_map<uint32_t, RegexId> unfolded_;
 };
 
 uint32_t ContextLanguage::add(const Rest& rest) {
@@ -312,23 +307,17 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   const uint32_t number = numbered(point_index_, points_, {rest, context}, Point(rest, context));
   if (points_.size() > kMaxPoints) assertions_too_complex("too many states");
   const bool body = ends_[rest] && &spelling_ == &arena_.spelling();
-  return arena_.lazy(definition_, number, nullable(rest, context), true, body);
+  return arena_.lazy(definition, number, nullable(rest, context), true, body);
 }
 
 // The language of a point. A loop is one more iteration or, if its minimum is met, the rest behind it.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
-  if (auto it = unfolded_.find(state); it != unfolded_.end()) return it->second;
   const auto [id, context] = points_[state];
   const Rest r = rests_[id];
-  RegexId out;
-  if (r.kind == Rest::kLoop) {
-    const uint32_t again = add({Rest::kAgain, true, r.node, r.min, r.max, r.next});
-    out = language(add({Rest::kNode, false, r.node, 0, 0, again}), context, 1);
-    if (r.min == 0) out = arena_.alt(out, language(r.next, context, 1));
-  } else {
-    out = node_language(r, context, 1);
-  }
-  return unfolded_[state] = out;
+  if (r.kind != Rest::kLoop) return node_language(r, context, 1);
+  const uint32_t again = add({Rest::kAgain, true, r.node, r.min, r.max, r.next});
+  const RegexId more = language(add({Rest::kNode, false, r.node, 0, 0, again}), context, 1);
+  return r.min == 0 ? arena_.alt(more, language(r.next, context, 1)) : more;
 }
 
 // True if the node can match at the start of the text only.
@@ -521,25 +510,19 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match matc
     const uint32_t parts[] = {any, whole.root, any};
     whole.root = whole.add_cat(parts);
   }
-  std::vector<uint32_t> lookbehinds, todo{whole.root};
+  std::vector<uint32_t> lookbehinds;
   bool boundary = false;
-  while (!todo.empty()) {
-    const uint32_t node = todo.back();
-    todo.pop_back();
+  reached(whole.nodes.size(), {whole.root}, [&](uint32_t node, auto&& go) {
     const PatternNode& n = whole.nodes[node];
-    if (!n.asserts) continue;
     boundary = boundary || n.kind == PatternKind::kBoundary;
-    if (n.kind == PatternKind::kLookbehind) {
-      // Look-behinds inside of its body are part of its own automaton.
+    // Look-behinds inside of the body of another one are part of its automaton.
+    if (n.kind == PatternKind::kLookbehind)
       lookbehinds.push_back(node);
-      continue;
-    }
-    for (uint32_t k : children(whole, node)) todo.push_back(k);
-  }
-  auto language =
-      std::make_unique<ContextLanguage>(arena, std::move(whole), spelling, std::move(lookbehinds), boundary);
-  ContextLanguage& made = *language;
-  return made.run(arena.define(std::move(language)));
+    else if (n.asserts)
+      for (uint32_t k : children(whole, node)) go(k);
+  });
+  return arena.define<ContextLanguage>(arena, std::move(whole), spelling, std::move(lookbehinds), boundary)
+      .run();
 }
 
 }  // namespace structgen

@@ -60,39 +60,30 @@ uint32_t Pattern::add_class(CodepointSet set) {
   return push(*this, n);
 }
 
-uint32_t Pattern::add_cat(std::span<const uint32_t> parts) {
-  if (parts.empty()) return add_empty();
+// A sequence is as long as its parts together, an alternation as its shortest and as its longest part.
+uint32_t Pattern::add_list(PatternKind kind, std::span<const uint32_t> parts) {
   if (parts.size() == 1) return parts[0];
+  const bool cat = kind == PatternKind::kCat;
   PatternNode n;
-  n.kind = PatternKind::kCat;
+  n.kind = kind;
   n.a = static_cast<uint32_t>(kids.size());
   n.n = static_cast<uint32_t>(parts.size());
+  n.shortest = cat ? 0 : kNoLimit;
   for (uint32_t k : parts) {
     const PatternNode& kid = nodes[k];
     n.asserts = n.asserts || kid.asserts;
-    n.shortest = saturating_add(n.shortest, kid.shortest);
-    n.longest = saturating_add(n.longest, kid.longest);
+    n.shortest = cat ? saturating_add(n.shortest, kid.shortest) : std::min(n.shortest, kid.shortest);
+    n.longest = cat ? saturating_add(n.longest, kid.longest) : std::max(n.longest, kid.longest);
   }
   kids.insert(kids.end(), parts.begin(), parts.end());
   return push(*this, n);
 }
 
-uint32_t Pattern::add_alt(std::span<const uint32_t> parts) {
-  if (parts.size() == 1) return parts[0];
-  PatternNode n;
-  n.kind = PatternKind::kAlt;
-  n.a = static_cast<uint32_t>(kids.size());
-  n.n = static_cast<uint32_t>(parts.size());
-  n.shortest = kNoLimit;
-  for (uint32_t k : parts) {
-    const PatternNode& kid = nodes[k];
-    n.asserts = n.asserts || kid.asserts;
-    n.shortest = std::min(n.shortest, kid.shortest);
-    n.longest = std::max(n.longest, kid.longest);
-  }
-  kids.insert(kids.end(), parts.begin(), parts.end());
-  return push(*this, n);
+uint32_t Pattern::add_cat(std::span<const uint32_t> parts) {
+  return parts.empty() ? add_empty() : add_list(PatternKind::kCat, parts);
 }
+
+uint32_t Pattern::add_alt(std::span<const uint32_t> parts) { return add_list(PatternKind::kAlt, parts); }
 
 uint32_t Pattern::add_repeat(uint32_t child, uint32_t min, uint32_t max) {
   if (min == 1 && max == 1) return child;
@@ -108,13 +99,7 @@ uint32_t Pattern::add_repeat(uint32_t child, uint32_t min, uint32_t max) {
   return push(*this, n);
 }
 
-uint32_t Pattern::add_anchor(PatternKind kind, bool negated) {
-  PatternNode n;
-  n.kind = kind;
-  n.negated = negated;
-  n.asserts = true;
-  return push(*this, n);
-}
+uint32_t Pattern::add_anchor(PatternKind kind, bool negated) { return add_look(kind, 0, negated); }
 
 uint32_t Pattern::add_look(PatternKind kind, uint32_t child, bool negated) {
   PatternNode n;

@@ -106,7 +106,7 @@ std::size_t RegexArena::byte_size() const {
   return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + sets_.byte_size() +
          sets_of_literals_.byte_size() + tables_.byte_size() + class_maps_.byte_size() +
          least_lengths_.byte_size() + set_index_.byte_size() + literals_index_.byte_size() +
-         escapes_.byte_size() + limited_.size() * 48 + lazies_.size() * 64 + cached;
+         escapes_.byte_size() + unfolded_.byte_size() + limited_.size() * 48 + lazies_.size() * 64 + cached;
 }
 
 // Looks a node up, and adds it if it is new.
@@ -357,11 +357,6 @@ RegexId RegexArena::done(uint32_t label) {
   return add(n, {}, {});
 }
 
-uint32_t RegexArena::define(std::unique_ptr<LazyLanguage> language) {
-  lazies_.push_back(std::move(language));
-  return static_cast<uint32_t>(lazies_.size() - 1);
-}
-
 RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body,
                          bool labelled) {
   RegexNode n;
@@ -404,18 +399,16 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
     return b;
   }
   // x{m,n} x{p,q} t is x{m+p,n+q} t. So the derivative of x{2,5} x* stays one counter.
-  uint32_t e1, m1, n1, t1, e2, m2, n2, t2;
-  if (split_repeat(a.v, e1, m1, n1, t1) && t1 == epsilon().v && split_repeat(b.v, e2, m2, n2, t2) &&
-      e1 == e2 &&
-      (x.kind == RegexKind::kRepeat || nodes_[b.v].kind == RegexKind::kRepeat ||
-       (nodes_[b.v].kind == RegexKind::kCat && nodes_[nodes_[b.v].a].kind == RegexKind::kRepeat)))
-    return cat(repeat(RegexId{e1}, add_counts(m1, m2), add_counts(n1, n2)), RegexId{t2});
+  const Counter front = counter(a), back = counter(b);
+  if (front.element == back.element && (front.counted || back.counted))
+    return cat(repeat(front.element, add_counts(front.min, back.min), add_counts(front.max, back.max)),
+               back.tail);
   if (a == anything() && b == anything()) return a;
   // c{m,n} any* t is c{m} any* t for characters c: whatever c{m,n} reads beyond m is also read by any*.
   // Patterns that may match anywhere in a text have many such parts.
-  if (x.kind == RegexKind::kRepeat && x.max > x.min && nodes_[x.a].character &&
-      split_repeat(b.v, e2, m2, n2, t2) && m2 == 0 && n2 == kUnbounded && e2 == any_character_.v)
-    return cat(repeat(RegexId{x.a}, x.min, x.min), b);
+  if (front.max > front.min && nodes_[front.element.v].character && back.star() &&
+      back.element == any_character_)
+    return cat(repeat(front.element, front.min, front.min), b);
   const RegexNode& y = nodes_[b.v];
   RegexNode n;
   n.kind = RegexKind::kCat;
@@ -436,59 +429,48 @@ RegexId RegexArena::cat(std::span<const RegexId> parts) {
   return out;
 }
 
-// Reads a node as element{min,max} tail; a plain x is x{1,1} with an empty tail.
-bool RegexArena::split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max,
-                              uint32_t& tail) const {
-  const RegexNode* n = &nodes_[id];
-  tail = epsilon().v;
+RegexArena::Counter RegexArena::counter(RegexId r) const {
+  Counter out;
+  const RegexNode* n = &nodes_[r.v];
   if (n->kind == RegexKind::kCat) {
-    tail = n->b;
-    id = n->a;
-    n = &nodes_[id];
+    out.tail = RegexId{n->b};
+    r = RegexId{n->a};
+    n = &nodes_[r.v];
   }
-  element = id;
-  min = max = 1;
-  if (n->kind == RegexKind::kRepeat) {
-    element = n->a;
-    min = n->min;
-    max = n->max;
-  }
-  return true;
+  out.element = r;
+  out.counted = n->kind == RegexKind::kRepeat;
+  if (!out.counted) return out;
+  out.element = RegexId{n->a};
+  out.min = n->min;
+  out.max = n->max;
+  return out;
 }
 
 // Joins counters with adjacent or overlapping ranges: x{1,3}t | x{2,9}t is x{1,9}t. Without it the
 // union of the derivatives of x{0,9}x{0,9} would grow with every character.
 bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
   struct Part {
-    uint32_t element, tail, min, max, id;
+    Counter of;
+    uint32_t id;
+    bool joins(const Part& o) const { return of.element == o.of.element && of.tail == o.of.tail; }
   };
   std::vector<Part> parts;
-  for (uint32_t id : kids) {
-    Part p{};
-    const RegexNode& n = nodes_[id];
-    const bool counted =
-        n.kind == RegexKind::kRepeat || (n.kind == RegexKind::kCat && nodes_[n.a].kind == RegexKind::kRepeat);
-    if (!counted) continue;
-    split_repeat(id, p.element, p.min, p.max, p.tail);
-    p.id = id;
-    parts.push_back(p);
-  }
+  for (uint32_t id : kids)
+    if (const Counter c = counter(RegexId{id}); c.counted) parts.push_back({c, id});
   if (parts.size() < 2) return false;
   charge(1 + static_cast<int64_t>(parts.size()));
   std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
-    return std::tie(x.element, x.tail, x.min) < std::tie(y.element, y.tail, y.min);
+    return std::tie(x.of.element, x.of.tail, x.of.min) < std::tie(y.of.element, y.of.tail, y.of.min);
   });
   std::vector<uint32_t> gone, made;
   for (std::size_t i = 0; i < parts.size();) {
-    Part joined = parts[i];
+    Counter joined = parts[i].of;
     std::size_t j = i + 1;
-    for (; j < parts.size() && parts[j].element == joined.element && parts[j].tail == joined.tail &&
-           parts[j].min <= add_counts(joined.max, 1);
-         ++j)
-      joined.max = std::max(joined.max, parts[j].max);
+    for (; j < parts.size() && parts[j].joins(parts[i]) && parts[j].of.min <= add_counts(joined.max, 1); ++j)
+      joined.max = std::max(joined.max, parts[j].of.max);
     if (j > i + 1) {
       for (std::size_t k = i; k < j; ++k) gone.push_back(parts[k].id);
-      made.push_back(cat(repeat(RegexId{joined.element}, joined.min, joined.max), RegexId{joined.tail}).v);
+      made.push_back(cat(repeat(joined.element, joined.min, joined.max), joined.tail).v);
     }
     i = j;
   }
@@ -505,28 +487,26 @@ RegexId RegexArena::alt(RegexId a, RegexId b) {
   return alt(std::span<const RegexId>(parts));
 }
 
-// The union. Kids are flattened and sorted, sets of bytes are united, and a kid is dropped if the rules
-// below show that another kid contains it.
-RegexId RegexArena::alt(std::span<const RegexId> parts) {
-  check_depth();
+// The kids of a union or an intersection of `parts`, sorted: parts of the same kind are replaced by their
+// kids, and all sets of bytes by one.
+std::vector<uint32_t> RegexArena::flattened(RegexKind kind, std::span<const RegexId> parts) {
+  const bool either = kind == RegexKind::kAlt;
   std::vector<uint32_t> kids;
-  ByteSet set;
-  bool has_set = false, characters = true, nullable = false;
+  ByteSet set = either ? ByteSet{} : ByteSet::all();
+  bool has_set = false, characters = true;
   const auto take = [&](uint32_t id) {
     const RegexNode& n = nodes_[id];
     if (n.kind == RegexKind::kBytes) {
-      set |= sets_[n.a];
+      set = either ? set | sets_[n.a] : set & sets_[n.a];
       has_set = true;
       characters = characters && n.character;
-    } else if (n.kind != RegexKind::kEmpty) {
+    } else if (n.kind != (either ? RegexKind::kEmpty : RegexKind::kAnything)) {
       kids.push_back(id);
-      nullable = nullable || (n.nullable && n.kind != RegexKind::kEpsilon);
     }
   };
   for (RegexId p : parts) {
     const RegexNode& n = nodes_[p.v];
-    if (p == anything()) return p;
-    if (n.kind == RegexKind::kAlt && !n.character)
+    if (n.kind == kind && !(either && n.character))
       for (uint32_t i = 0; i < n.n; ++i) take(n.kids[i]);
     else
       take(p.v);
@@ -534,7 +514,16 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   if (has_set) kids.push_back(bytes(set, characters).v);
   charge(1 + static_cast<int64_t>(kids.size() / 2));  // sorted, looked at, hashed
   sort_unique(kids);
-  if (nullable) std::erase(kids, epsilon().v);
+  return kids;
+}
+
+// The union. A kid is dropped if the rules below show that another kid contains it.
+RegexId RegexArena::alt(std::span<const RegexId> parts) {
+  check_depth();
+  if (std::ranges::find(parts, anything()) != parts.end()) return anything();
+  std::vector<uint32_t> kids = flattened(RegexKind::kAlt, parts);
+  const auto nullable = [&](uint32_t k) { return nodes_[k].nullable && k != epsilon().v; };
+  if (std::ranges::any_of(kids, nullable)) std::erase(kids, epsilon().v);
   // If one kid is every text, kids that are some of the texts add nothing. Labelled kids stay, because
   // a label is more than its text.
   if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); });
@@ -581,33 +570,8 @@ RegexId RegexArena::both(RegexId a, RegexId b) {
 // The intersection. It is empty() without a search if the rules show that; everything else is left to
 // is_empty().
 RegexId RegexArena::both(std::span<const RegexId> parts) {
-  std::vector<uint32_t> kids;
-  ByteSet set = ByteSet::all();
-  bool has_set = false, characters = true;
-  const auto take = [&](uint32_t id) {
-    const RegexNode& n = nodes_[id];
-    if (n.kind == RegexKind::kBytes) {
-      set &= sets_[n.a];
-      has_set = true;
-      characters = characters && n.character;
-    } else if (n.kind != RegexKind::kAnything) {
-      kids.push_back(id);
-    }
-  };
-  for (RegexId p : parts) {
-    const RegexNode& n = nodes_[p.v];
-    if (p == empty()) return p;
-    if (n.kind == RegexKind::kAnd)
-      for (uint32_t i = 0; i < n.n; ++i) take(n.kids[i]);
-    else
-      take(p.v);
-  }
-  if (has_set) {
-    if (set.none()) return empty();
-    kids.push_back(bytes(set, characters).v);
-  }
-  charge(1 + static_cast<int64_t>(kids.size() / 2));
-  sort_unique(kids);
+  if (std::ranges::find(parts, empty()) != parts.end()) return empty();
+  std::vector<uint32_t> kids = flattened(RegexKind::kAnd, parts);
   for (uint32_t k : kids) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
@@ -630,43 +594,31 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
 }
 
 bool RegexArena::all_bodies(RegexId r) const {
-  const RegexNode& n = nodes_[r.v];
-  if (n.kind != RegexKind::kCat || end_ == empty() || n.b != end_.v) return false;
-  const RegexNode& inside = nodes_[n.a];
-  return inside.kind == RegexKind::kRepeat && inside.a == any_character_.v && inside.min == 0 &&
-         inside.max == kUnbounded;
+  const Counter c = counter(r);
+  return c.star() && c.element == any_character_ && end_ != empty() && c.tail == end_;
 }
 
 // Joins runs of characters: c{m,n} end & any{p,q} end is c{max(m,p),min(n,q)} end. Masks answer a run
 // from a shared row (mask/runs.h). Returns false if no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (end_ == empty() || kids.size() < 2) return true;
-  struct Run {
-    uint32_t element, min, max, tail;
-  };
-  const auto read = [&](uint32_t kid, Run& out) {
-    const RegexNode& n = nodes_[kid];
-    if (n.kind != RegexKind::kCat || nodes_[n.a].kind != RegexKind::kRepeat || n.b != end_.v) return false;
-    return split_repeat(kid, out.element, out.min, out.max, out.tail) && nodes_[out.element].character;
-  };
   // Only if all kids are runs. Beside anything else the length stays a part of its own, because many
   // intersections share it.
-  Run out{};
+  Counter out;
   for (std::size_t i = 0; i < kids.size(); ++i) {
-    Run r{};
-    if (!read(kids[i], r)) return true;
+    const Counter r = counter(RegexId{kids[i]});
+    if (!r.counted || r.tail != end_ || !nodes_[r.element.v].character) return true;
     if (i == 0) {
       out = r;
       continue;
     }
-    if (r.element != out.element && r.element != any_character_.v && out.element != any_character_.v)
-      return true;
-    if (out.element == any_character_.v) out.element = r.element;
+    if (r.element != out.element && r.element != any_character_ && out.element != any_character_) return true;
+    if (out.element == any_character_) out.element = r.element;
     out.min = std::max(out.min, r.min);
     out.max = std::min(out.max, r.max);
   }
   if (out.min > out.max) return false;
-  kids = {cat(repeat(RegexId{out.element}, out.min, out.max), end_).v};
+  kids = {cat(repeat(out.element, out.min, out.max), end_).v};
   return true;
 }
 
@@ -773,7 +725,7 @@ const ClassMap* RegexArena::compute_classes(RegexId r) {
     case RegexKind::kBytes: return class_maps_.of_set(sets_[n.a]);
     case RegexKind::kLiteral: return class_maps_.of_byte(static_cast<uint8_t>(n.text[0]));
     case RegexKind::kLiteralSet: return class_maps_.each(first_bytes(r));
-    case RegexKind::kLazy: return &classes(lazies_[n.a]->unfold(*this, n.min));
+    case RegexKind::kLazy: return &classes(unfolded(r));
     case RegexKind::kNot:
     case RegexKind::kRepeat: return &classes(RegexId{n.a});
     case RegexKind::kCat: {
@@ -798,6 +750,15 @@ const ClassMap& RegexArena::classes(RegexId r) {
   return *nodes_[r.v].classes;
 }
 
+// The language of a lazy node.
+RegexId RegexArena::unfolded(RegexId r) {
+  if (const RegexId* known = unfolded_.find(r.v)) return *known;
+  const RegexNode& n = nodes_[r.v];
+  const RegexId out = lazies_[n.a]->unfold(*this, n.min);
+  unfolded_.emplace(r.v, out);
+  return out;
+}
+
 // The derivative by structure, without a search for emptiness. Not remembered: next() does that.
 RegexId RegexArena::derive(RegexId r, uint8_t b) {
   check_depth();
@@ -816,7 +777,7 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
       return add(RegexNode{.kind = RegexKind::kLiteral, .finite = true}, {}, {n.text + 1, n.n - 1});
     }
     case RegexKind::kLiteralSet: return derive_literal_set(r, b);
-    case RegexKind::kLazy: return next(lazies_[n.a]->unfold(*this, n.min), b);
+    case RegexKind::kLazy: return next(unfolded(r), b);
     case RegexKind::kNot: return negate(next(RegexId{n.a}, b));
     case RegexKind::kRepeat: {
       const RegexId d = next(RegexId{n.a}, b);

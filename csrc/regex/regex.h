@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -124,14 +125,16 @@ class LazyLanguage {
  public:
   virtual ~LazyLanguage() = default;
   // The language of a state. It may contain kLazy nodes of the same definition, but only where at least
-  // one byte has been read before (guarded); this keeps derivatives finite. It is called again and
-  // again, so it should remember its results.
+  // one byte has been read before (guarded); this keeps derivatives finite. The arena asks once for each
+  // state and remembers the answer.
   virtual RegexId unfold(RegexArena& arena, uint32_t state) = 0;
   // A shortest text of a state, if the definition knows one without a search. False: look for one.
   virtual bool shortest(uint32_t state, std::string& text) const {
     (void)state, (void)text;
     return false;
   }
+  // Its number in the arena, for RegexArena::lazy(); define() sets it.
+  uint32_t definition = 0;
 };
 
 // Owns all regexes of a world and answers questions about them. All ids belong to one arena.
@@ -185,7 +188,14 @@ class RegexArena {
   // Lazy nodes. The arena keeps the definition alive. `nullable` says whether the state may end.
   // `maybe_empty` false promises that no state has an empty language, which saves searches. `body` promises
   // that RegexNode::body() is 1. `labelled`: its texts end in labels.
-  uint32_t define(std::unique_ptr<LazyLanguage> language);
+  template <class T, class... Args>
+  T& define(Args&&... args) {
+    auto made = std::make_unique<T>(std::forward<Args>(args)...);
+    T& out = *made;
+    out.definition = static_cast<uint32_t>(lazies_.size());
+    lazies_.push_back(std::move(made));
+    return out;
+  }
   RegexId lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body = false,
                bool labelled = false);
   const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
@@ -215,6 +225,14 @@ class RegexArena {
   RegexId limited(RegexId r, uint32_t characters, uint32_t others, bool lift);
 
   // ---- questions ----
+  // A regex as element{min,max} and a tail behind it. Of any other regex x: x{1,1}, not `counted`.
+  struct Counter {
+    RegexId element, tail = epsilon();
+    uint32_t min = 1, max = 1;
+    bool counted = false;
+    bool star() const { return counted && min == 0 && max == kUnbounded; }
+  };
+  Counter counter(RegexId r) const;
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
   // The derivative: the texts that may follow the byte b in r. It is empty() exactly if no text may
@@ -280,10 +298,11 @@ class RegexArena {
   RegexId distributed(const std::vector<uint32_t>& kids);
   bool join_runs(std::vector<uint32_t>& kids);
   void absorb(RegexKind kind, std::vector<uint32_t>& kids);
+  std::vector<uint32_t> flattened(RegexKind kind, std::span<const RegexId> parts);
   RegexId nary(RegexKind kind, std::vector<uint32_t>& kids);
   bool merge_repeats(std::vector<uint32_t>& kids);
-  bool split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max, uint32_t& tail) const;
   RegexId derive(RegexId r, uint8_t b);
+  RegexId unfolded(RegexId r);
   RegexId literal_set_node(const LiteralSet& set);
   RegexId derive_literal_set(RegexId r, uint8_t b);
   RegexId bytes(const ByteSet& set, bool character);
@@ -297,6 +316,7 @@ class RegexArena {
   bool has_known_text(RegexId r) const;
   bool has_lazy_text(RegexId r);
   bool settled_empty(RegexId r);
+  std::optional<uint64_t> count_levels(RegexId start, uint32_t nodes, bool& exact);
   bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
@@ -323,6 +343,7 @@ class RegexArena {
   Effort effort_;
   LiteralTables tables_;
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;
+  FlatMap<uint32_t, RegexId> unfolded_;
   ClassMaps class_maps_;
   std::array<RegexId, 256> byte_{};
   RegexId any_character_{}, end_{};

@@ -29,7 +29,8 @@
 // - An undecided question is never stored as an answer (base/effort.h).
 //
 // Rejected. Depth-first search: it would count a counter down to its end. Breadth-first search: it would try
-// every escape of every character. Determinising and minimising: exponential, where one string is an answer.
+// every escape of every character. Determinising and minimising: the automaton may be exponential, and one
+// string is enough to answer.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -42,6 +43,7 @@
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/told.h"
+#include "base/undo.h"
 #include "base/work.h"
 #include "regex/regex.h"
 
@@ -56,6 +58,8 @@ constexpr uint32_t kWitnessBudget = 4'000;
 constexpr uint32_t kParts = 500;
 // The same as kEmptinessBudget for searches that meet lazy nodes, which cost more.
 constexpr uint32_t kLazyBudget = 10'000;
+// What count() says of kEnoughStrings or more.
+constexpr uint64_t kManyStrings = ~0ull, kEnoughStrings = 1ull << 40;
 constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
 }  // namespace
@@ -354,11 +358,8 @@ bool RegexArena::needs_escape(RegexId r) {
 // empty; in a body, every node at the beginning of a character is.
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
-  struct Nested {
-    uint32_t& depth;
-    explicit Nested(uint32_t& searches) : depth(searches) { ++depth; }
-    ~Nested() { --depth; }
-  } const nested(searches_);
+  ++searches_;
+  const Undo done([&] { --searches_; });
   struct Visit {
     uint32_t id, parent, depth;
     uint8_t spelled;
@@ -514,15 +515,10 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
-// Two ways. Level by level first, which tells soon that there are too many strings to count. Else
-// depth-first over live bytes as in enumerate(), with the count of each node remembered.
-uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
-  constexpr uint64_t kMany = ~0ull, kEnough = 1ull << 40;
+// Counts level by level: distinct beginnings of one length begin distinct strings. Nothing if a few levels do
+// not tell.
+std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, bool& exact) {
   constexpr int kLevels = 48;
-  exact = true;
-  if (is_empty(start)) return 0;
-  // Distinct live beginnings of one length begin distinct strings. So a few levels show that there are
-  // 2^40.
   std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
   uint64_t shorter = 0;
   // The bytes of each class, by partition: the states of one regex have few partitions.
@@ -555,16 +551,25 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
           paths += n * of_class[i];
         }
     }
-    if (shorter + paths >= kEnough) return kMany;
+    if (shorter + paths >= kEnoughStrings) return kManyStrings;
     if (longer.empty()) return shorter;
     level = std::move(longer);
   }
+  return {};
+}
+
+// Level by level first, which tells soon that there are too many strings to count. Else depth-first over live
+// bytes as in enumerate(), with the count of each node remembered.
+uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
+  exact = true;
+  if (is_empty(start)) return 0;
+  if (const std::optional<uint64_t> out = count_levels(start, nodes, exact)) return *out;
   struct Frame {
     uint32_t id;
     int byte;
     uint64_t sum;
   };
-  const auto add = [](uint64_t& sum, uint64_t more) { sum = sum + more < sum ? kMany : sum + more; };
+  const auto add = [](uint64_t& sum, uint64_t more) { sum = sum + more < sum ? kManyStrings : sum + more; };
   std::unordered_map<uint32_t, uint64_t> known;
   std::unordered_set<uint32_t> on_path{start.v};
   std::vector<Frame> path{{start.v, -1, nullable(start)}};
@@ -590,7 +595,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
       continue;
     }
     if (d == empty()) continue;
-    if (on_path.count(d.v)) return kMany;
+    if (on_path.count(d.v)) return kManyStrings;
     if (const auto it = known.find(d.v); it != known.end()) {
       add(f.sum, it->second);
       continue;

@@ -91,6 +91,9 @@ struct Pattern {
   uint32_t add_repeat(uint32_t child, uint32_t min, uint32_t max);
   uint32_t add_anchor(PatternKind kind, bool negated = false);  // kStart, kEnd, kBoundary
   uint32_t add_look(PatternKind kind, uint32_t child, bool negated);
+
+ private:
+  uint32_t add_list(PatternKind kind, std::span<const uint32_t> parts);
 };
 
 // Parses a pattern. With `ascii`, \d, \w, \s and \b of a Python pattern are those of ASCII until (?u)

@@ -20,14 +20,6 @@ struct Piece {
   RegexId rest;
 };
 
-// Results, shared by all grammars of an arena.
-struct Shared : RegexCache {
-  bool defined = false;
-  uint32_t definition = 0;
-  FlatMap<uint32_t, RegexId> known, unfolded;
-  std::size_t byte_size() const override { return sizeof(Shared) + known.byte_size() + unfolded.byte_size(); }
-};
-
 // The spelled texts of a regex; the state is the number of the regex.
 class Inside : public LazyLanguage {
  public:
@@ -44,12 +36,14 @@ class Inside : public LazyLanguage {
   RegexArena& arena_;
 };
 
-Shared& shared(RegexArena& arena) {
-  Shared& out = arena.cache<Shared>();
-  if (!out.defined) out.definition = arena.define(std::make_unique<Inside>(arena));
-  out.defined = true;
-  return out;
-}
+// Results, shared by all grammars of an arena.
+struct Shared : RegexCache {
+  explicit Shared(RegexArena& arena) : definition(arena.define<Inside>(arena).definition) {}
+  const uint32_t definition;
+  FlatMap<uint32_t, RegexId> known;
+  std::size_t byte_size() const override { return sizeof(Shared) + known.byte_size(); }
+};
+Shared& shared(RegexArena& arena) { return arena.cache<Shared>(arena); }
 
 // What the last `bytes` bytes of one character lead to, as pieces in the order of the bits that they
 // hold.
@@ -88,8 +82,6 @@ std::vector<Piece> first_characters(RegexArena& arena, RegexId r) {
 
 // One part for each rest: the characters that lead to it, spelled, then the rest, spelled.
 RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
-  Shared& memo = shared(arena);
-  if (const RegexId* known = memo.unfolded.find(state)) return *known;
   const RegexId r{state};
   std::vector<Piece> found = first_characters(arena, r);
   std::ranges::stable_sort(found, {}, [](const Piece& p) { return p.rest.v; });
@@ -102,9 +94,7 @@ RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
     const RegexId one = arena.spelling().characters(arena, CodepointSet(std::move(ranges)));
     parts.push_back(arena.cat(one, inside_json(arena, rest)));
   }
-  const RegexId out = arena.alt(std::span<const RegexId>(parts));
-  memo.unfolded.emplace(state, out);
-  return out;
+  return arena.alt(std::span<const RegexId>(parts));
 }
 
 // True if every text of r begins with a whole character. Then the text in front of r ends with a whole

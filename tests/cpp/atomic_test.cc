@@ -63,7 +63,7 @@ struct Engine {
   std::shared_ptr<const Vocabulary> vocabulary;
   std::unique_ptr<Compiler> compiler;
   std::vector<std::shared_ptr<Grammar>> grammars;
-  std::vector<std::unique_ptr<Matcher>> matchers;
+  std::vector<std::unique_ptr<Sole<Matcher>>> matchers;
 };
 
 struct Step {
@@ -100,14 +100,14 @@ struct Script {
   }
   void matcher(std::size_t grammar, Request request = {}) {
     steps.push_back({"matcher", [=](Engine& e) {
-                       auto m = std::make_unique<Matcher>(e.grammars[grammar], request);
+                       auto m = std::make_unique<Sole<Matcher>>(e.grammars[grammar], request);
                        e.matchers.push_back(std::move(m));
                        return std::string();
                      }});
   }
   void fork(std::size_t m) {
     steps.push_back({"fork", [=](Engine& e) {
-                       auto copy = std::make_unique<Matcher>(*e.matchers[m]);
+                       auto copy = std::make_unique<Sole<Matcher>>(*e.matchers[m]);
                        e.matchers.push_back(std::move(copy));
                        return std::string();
                      }});
@@ -182,7 +182,7 @@ struct Script {
                        const uint32_t words = e.vocabulary->words();
                        std::vector<std::vector<uint32_t>> rows(e.matchers.size(),
                                                                std::vector<uint32_t>(words));
-                       std::vector<Matcher*> all;
+                       std::vector<Sole<Matcher>*> all;
                        std::vector<uint32_t*> targets;
                        for (std::size_t i = 0; i < rows.size(); ++i) {
                          all.push_back(e.matchers[i].get());

@@ -87,10 +87,10 @@ TEST_CASE("threads: compiles, masks and batches at once do what one thread does"
             const std::size_t k = (i + 5 * index) % all.size();
             if (trail(shared, all[k], k) != expected[k]) ++wrong;
             if (i % 6 == 5) {
-              std::vector<Matcher> own;
+              std::vector<Sole<Matcher>> own;
               for (std::size_t j = 0; j < 5; ++j)
                 own.emplace_back(shared.json_schema(all[(k + j) % all.size()], {}, JsonOptions()));
-              std::vector<Matcher*> pointers;
+              std::vector<Sole<Matcher>*> pointers;
               std::vector<std::vector<uint32_t>> rows(own.size(), std::vector<uint32_t>(words->words()));
               std::vector<uint32_t*> targets;
               for (std::size_t j = 0; j < own.size(); ++j) {

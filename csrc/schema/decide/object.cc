@@ -127,16 +127,9 @@ bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   charge(10);  // as measured against the other units: a step of this search makes nodes and looks them up
   const Situation key = situation(plan_id, p, gone);
   if (const auto it = productive_.find(key); it != productive_.end()) return it->second == 2;
-  if (depth_ >= kMaxSearchDepth)
-    throw Error(ErrorKind::kSchemaTooComplex,
-                "too many members depend on each other to decide whether any object exists");
+  const Deeper level(depth_, kMaxSearchDepth, ErrorKind::kSchemaTooComplex,
+                     "too many members depend on each other to decide whether any object exists");
   const bool clean_before = !solver_.tainted();
-  struct Deeper {
-    // An exception must restore the depth as well.
-    uint32_t& depth;
-    explicit Deeper(uint32_t& d) : depth(d) { ++depth; }
-    ~Deeper() { --depth; }
-  } deeper(depth_);
   const bool result = decide(plan_id, p, gone);
   if (result || (clean_before && !solver_.tainted())) productive_.emplace(key, result ? 2 : 1);
   return result;

@@ -833,8 +833,8 @@ bool Unique::productive(TypedId p) {
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = outside_of(p); o.set.v != 0 || o.rest != p) {
-    // Two equal items may be asked for as well. Then an item is told for two reasons, which readers do
-    // not tell apart, so the arrays are spelled out.
+    // The formula may also ask for two equal items. Then a reader would be told an item for two reasons,
+    // which it cannot tell apart, so such arrays are spelled out item by item.
     for (TypedId b : branches(o.rest))
       if (parts(b).mode == kRepeat) {
         FlatMap<uint32_t, TypedId> memo;

@@ -238,8 +238,8 @@ bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   }
 }
 
-// A list with other conditions is filtered text by text. Lists meet in every if/then and oneOf over a
-// discriminator, and automata for their differences would be far larger.
+// A list of texts beside other conditions is filtered text by text. Every if/then and oneOf over a
+// discriminator intersects such lists, and automata of their differences would be far larger.
 RegexId Texts::conjunction(TypedId p) {
   std::vector<std::string> kept;
   if (constants(p, kept)) return any_of(std::move(kept));

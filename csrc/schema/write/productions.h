@@ -140,7 +140,8 @@ class JsonProductions : public Productions {
   // Calls f(). An error without a place gets that of the innermost schema at work.
   template <class F>
   auto placed(F&& f);
-  // The number of a rule; `r` gets the depth, and the current number of strings around it.
+  // The number of a rule. `r.depth` is set to `depth`, and `r.inside` to the number of JSON strings around
+  // the text that is being expanded.
   RuleId rule(Rule r, uint32_t depth);
   // A symbol that calls the rule; for a reader it is a Symbol::reader, which gets the text or label
   // that was read.
