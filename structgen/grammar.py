@@ -487,6 +487,7 @@ class CompiledGrammar:
             text, asked = self._options
             registry = asked.registry
             documents = {uri: getattr(registry[uri], "contents", registry[uri]) for uri in registry or ()}
+            # A field that changes texts stands in the text, in core(), or here by name.
             given = (json.loads(text), asked.core(), asked.draft, documents, options.get("extra_keys"))
             options = {"on_limit": options["on_limit"]}
 

@@ -739,8 +739,8 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   return {nullptr, 0, suffice < kTooMany};
 }
 
-// Leaves the tokens of a mask after which enough of the budget is left; nothing: there are none. True: the
-// row is a function of the state and the budget.
+// Leaves the tokens of a mask after which enough of the budget is left. Returns nothing where there are none.
+// Else true if the row may be kept for (state, budget), and false if it depends on the text as well.
 //
 // Where no token of a large mask is to spare and a string may end at once, only those are judged that write a
 // piece of the shortest text: a look at a hundred thousand tokens would find few others.

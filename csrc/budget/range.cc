@@ -23,9 +23,9 @@
 // The answers for a state change with u only where one of these sums meets a bound. So a row is kept with
 // the numbers of bytes for which it is the same (holds()): far from both bounds one row serves.
 //
-// Exactness. A refusal for `most` is a proof where the shortest completion is known. A refusal for `least`
-// is one where the longest completion is known. Else reaches() decides, and where it has too many states to
-// look at, the row is not exact.
+// Exactness. That a token leads beyond `most` is proved where its shortest completion is known. That a token
+// stays below `least` is proved where its longest completion is known. Else reaches() decides. Where it has
+// too many states to look at, the row is not exact.
 //
 // Invariants. Behind each token of a row completable() is true. The beginning of a shortest completion
 // leaves its rest, so a text within `most` can always go on. With a budget of tokens, both sums are those of

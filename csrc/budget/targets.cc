@@ -17,8 +17,8 @@ TokenId Targets::first(const Words& row) {
   return static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(row[w])));
 }
 
-// Whether all items of s read the same run without a bound, each followed by a quote. This is so
-// behind `"`, if the value has two alternatives and both are strings.
+// Whether all items of s read the same run without a bound, each followed by a quote. So it is behind `"`
+// where the value is a string of any text, also where several alternatives allow that.
 bool Targets::endless(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   if (s == Parser::dead() || parser_.state(s).accepting) return false;

@@ -38,8 +38,8 @@ class Lenient {
   bool full(std::size_t bytes) const { return distinct_.text().size() + bytes >= kMostText; }
   // What becomes of the text if it goes on with these bytes, and the state behind them.
   Fate read(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
-  // Puts the bytes of the text into the account of its world, where they grew by 64 kB. Throws
-  // out_of_memory() where the account is too large.
+  // Reports the bytes of the text to its world each time they have grown by 64 kB. Throws out_of_memory()
+  // where the world is too large.
   void count(World& world);
   // Takes the step that read() told of; without text, a step to s. Throws nothing where places has room.
   void push(StateId s, bool text);

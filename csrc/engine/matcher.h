@@ -119,7 +119,7 @@ class Matcher {
   StateId current() const { return sequence_.current(); }
   Epoch& epoch() const { return *sequence_.epoch(); }
   void ended_row(uint32_t* row) const;
-  // accept_token(), for the tokens of fill_row() alone.
+  // accept_token(), and false for a token behind which the budget no longer completes the text.
   bool accept_in_time(TokenId t);
   StateId walk_text(StateId s, std::string_view bytes);
   template <class F>

@@ -39,8 +39,8 @@ class RowSource {
   // Throws kBudgetExceeded where no row is found within the limits.
   virtual void fill(Sequence& s, Row& row) const = 0;
   // Allows only tokens after which `budget` tokens complete the text, the next token and the end token
-  // included. False: it is proved that there are none. Throws kBudgetExceeded where none is found and
-  // nothing is proved.
+  // included. False: it is proved that there is no such token. Throws kBudgetExceeded where no such token is
+  // found and nothing is proved.
   virtual bool within(Sequence& s, Row& row, std::size_t budget) const = 0;
   // The state behind a token with bytes; dead where the token is not allowed.
   virtual StateId read(Sequence& s, TokenId t) const = 0;

@@ -499,7 +499,7 @@ class LimitedRow final : public RowSource {
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // Answers that were found before the limit are kept.
+    // A second attempt, with more work: answers that were found before the limit are kept.
     limited(s.grammar().ending_work());
   }
 

@@ -174,8 +174,9 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
 
 // ---- alternatives ----
 
-// The places behind the texts of a head. In a large grammar the last symbol of an alternative, which leads to
-// `to`, has the first place that fits, if there is one; then more may lead there behind an unknown text.
+// The places behind the texts of a head. In a large grammar the search for the last symbol of an alternative
+// stops at the first place from which `walk.to` is reached. Then nothing tells whether an unknown text could
+// lead to more, so unsure_ says that it could.
 std::vector<Product::At> Product::exits_of(Facts::Head h, At from, bool last, const Walk& walk) {
   if (!last || !large_) {
     const Facts::Found found = facts_->ask(h, from);

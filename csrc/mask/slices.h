@@ -140,9 +140,8 @@ class Slices {
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Opened>>> opened_in_;
   // Keyed by (regex, element).
   std::unordered_map<uint64_t, uint32_t> completes_;
-  std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>>
-      // By (lower, upper); null where their masks differ.
-      counted_;
+  // Keyed by (lower, upper); null where their masks differ.
+  std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>> counted_;
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
   std::unordered_map<uint8_t, std::vector<uint32_t>> led_by_;
   // Keyed by upper: how often it was asked for without being computed.

@@ -31,8 +31,8 @@
 //   text_matters() tells the caller.
 //
 // Costs. Work is charged: 10 units per rule, and those of the witnesses of regexes. A rule is expanded
-// once for each pending. Ways from where stacks join are kept; a straight stack is walked anew, with a
-// search of its own for each symbol.
+// once for each restriction on the next byte (a Pending, parse/alive.h) that stands before it. Ways from
+// where stacks join are kept; a straight stack is walked anew, with a search of its own for each symbol.
 //
 // Rejected.
 // - Dijkstra over rules: the alternatives of all rules would have to be known before the first answer.

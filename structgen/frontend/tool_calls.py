@@ -84,7 +84,7 @@ Item = str | Call | Begun | Part
 
 
 # A mark in a chat template, and the style that its model writes. The first mark that occurs counts.
-# Recipe, tool style 3: a mark of its chat templates, in front of marks that occur in it.
+# Recipe, tool style 3: a text that only its chat templates have, above each mark that occurs in it.
 _TEMPLATES = (
     ("func_name1(params_name1", "pythonic"),
     ("<｜DSML｜ calls>", "deepseek-v4.1"),

@@ -14,8 +14,7 @@
 //
 // Invariants.
 // - A formula says of every JSON value what the keywords say in their draft.
-// - A schema that is only a reference is its target. A reference that leads nowhere is an atom whose
-// location
+// - A schema that is only a reference is its target. A reference that leads nowhere is an atom whose location
 //   is broken(): neither it nor its negation has a value. A schema that works without it stays usable.
 // - A condition that is plainly false forbids its kind and not every value (FormulaSpace::literal).
 //
@@ -320,7 +319,7 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
   // Draft 4 has `"exclusiveMinimum": true` beside `minimum`; later drafts have a number of its own.
   const bool old = o.draft == Draft::k4;
-  // Recipe, keyword 3: its formula.
+  // Recipe, keyword 3: its formula, in the lower_... of its kind.
   if (o.number(Word::kMinimum))
     put(formulas_.atom(Op::kAtLeast, text(Word::kMinimum), old && yes(Word::kExclusiveMinimum)));
   if (o.number(Word::kMaximum))

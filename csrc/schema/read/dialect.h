@@ -79,7 +79,7 @@ enum class Form : uint8_t {
   kBoolean,
   kNumber,
   kLimit,  // a number; in draft 4 a boolean
-  kCount,  // a number, read as a whole number of 0 or more
+  kCount,  // a number, read as a whole one of 0 or more: `min...` rounds up, any other name down
   kTypes,  // a string or an array
   kArray,
   kNames,  // an array of strings

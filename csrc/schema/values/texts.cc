@@ -132,7 +132,7 @@ RegexId Texts::combine(TypedId p) {
 
 // A pattern is searched for, not matched in full, as JSON Schema says: hence Match::kSearch.
 RegexId Texts::atom(const Formula& f) {
-  // Recipe, keyword 6, of strings with an atom of its own: its case.
+  // Recipe, keyword 6, of strings with an atom of its own: its case; also in conjunction() if it is a length.
   switch (f.op) {
     case Op::kPattern: {
       const std::pair key(&spelling_, std::string(formulas_.text(f.text())));

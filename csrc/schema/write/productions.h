@@ -129,7 +129,7 @@ class JsonProductions : public Productions {
     RuleKind kind;
     // The subject of the rule; the functions above give the type.
     uint32_t a, b = 0;
-    // The depth of nesting. Pretty layout alone uses it.
+    // Levels of indentation; 0 in all layouts but pretty. A condition on values belongs into the formula.
     uint32_t depth = 0;
     // The number of strings around it. Each of them holds the JSON text of the next.
     uint32_t inside = 0;
