@@ -135,9 +135,9 @@ BUGS = (
     ),
     Bug(
         "items beside the states: a number that can only get zeros is taken to become new",
-        "csrc/engine/sequence.cc",
-        "return one_value(s, nonzero, exponent) ? kDies : kLives;",
-        "return kLives;",
+        "csrc/engine/lenient.cc",
+        "if (!one_value(parser, s, nonzero, exponent)) return Fate::kLives;",
+        "return Fate::kLives;",
     ),
     Bug(
         "items beside the states: an escape weighs what its bytes do",
@@ -291,7 +291,7 @@ BUGS = (
     Bug(
         "an item in a hole may be what the suffix has",
         "csrc/holes/quotient.cc",
-        "    bad.push_back(text);\n",
+        "  sort_told(reader, rule.rule_id(), some, from, to, nullptr, &bad);\n",
         "",
     ),
     Bug(

@@ -128,6 +128,20 @@ def test_a_conditioned_grammar_is_one_like_any_other():
 # ---- as an argument of calls ----
 
 
+def test_a_range_that_no_text_has_inside_other_conditions() -> None:
+    """A range whose least is above its most, under an operator, was met by texts of exactly `most` bytes."""
+    none = sg.min_bytes(3) & sg.max_bytes(1)
+    plain = COMPILER.regex("[ab]{0,2}")
+    assert harness.verdict(plain & ~none, b"a")
+    both = plain & (sg.min_bytes(2) | none)
+    assert [t for t in (b"", b"a", b"ab") if harness.verdict(both, t)] == [b"ab"]
+    for grammar in (plain, sg.Compiler(sg.Vocabulary.from_bytes([b"a", b"b", b""], [2])).regex("[ab]{0,2}")):
+        with pytest.raises(sg.UnsatisfiableCondition):
+            grammar & none
+        with pytest.raises(sg.UnsatisfiableCondition):
+            grammar & (sg.min_bytes(2) & (sg.max_bytes(1) & sg.containing("a")))
+
+
 def test_a_condition_beside_a_constraint() -> None:
     schema = {
         "type": "object",

@@ -280,6 +280,7 @@ struct Wanted {
   ByteRange bytes;
   // Both as one regex.
   RegexId whole(RegexArena& r) const {
+    if (bytes.least > bytes.most) return RegexArena::empty();
     const RegexId all =
         r.repeat(r.bytes(ByteSet::all()), count(bytes.least, kUnbounded - 1), count(bytes.most, kUnbounded));
     return regex ? r.both(*regex, all) : all;

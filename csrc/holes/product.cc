@@ -37,6 +37,7 @@
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/flat_map.h"
+#include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
 #include "holes/leading.h"
@@ -46,8 +47,6 @@ namespace structgen {
 namespace {
 // A regex whose walk with the path meets more pairs counts as one that the path restricts.
 constexpr std::size_t kMostPairs = 1u << 17;
-// So many steps more are taken of a grammar that has a text. They take 30 to 60 ms.
-constexpr uint32_t kLookAhead = 30'000;
 // The most memory of the parser that reads witnesses, in bytes. Beyond it a new one is made.
 constexpr std::size_t kReaderBytes = 16u << 20;
 
@@ -107,10 +106,17 @@ bool Product::possible(bool& unsure) {
   unsure = false;
   const bool any = facts_->any_exit(facts_->head(root_), facts_->at(path_->first(), Alive::kClear), unsure,
                                     [&](At e) { return done(e, kEnd); });
-  // A comparison that cannot be decided is refused here, and not in the middle of a text.
-  uint32_t n = 0;
-  while (any && n < kLookAhead && facts_->run_once()) ++n;
-  large_ = n == kLookAhead;
+  // Masks and completions find all facts known, and a comparison that cannot be decided is refused here, not
+  // in the middle of a text. Where that takes too much work, facts are looked for when they are asked for.
+  if (any) {
+    const WorkScope part(Task::kHoles, meter.left() / 10 * 9);
+    Told<bool> all = told([&] {
+      while (facts_->run_once()) continue;
+    });
+    if (!all && !meter.exhausted()) std::move(all).value();
+    large_ = !all;
+  }
+  if (large_) begin_anew();
   return any;
 }
 
