@@ -3,9 +3,10 @@
 Enters: keyword arguments of `Compiler.json_schema`, of `sg.generate` and its siblings, of a command, of a
 request. Leaves: one frozen `JsonOptions`. Cost: two microseconds.
 
-A new option is a field here, with the same name in the `TypedDict` above it. It is a parameter of the core, or
-a rewriting of the schema, as `extra_keys` and `digits` are (frontend/closing.py). The methods of `Compiler`, the settings of a call, `structgen`'s flags and the field "structgen" of a request have
-their names, types and values from these fields; `explain`, pickles and saved compilers read them by name.
+A new option is a field here, with the same name in the `TypedDict` above it. It is a parameter of the core,
+or a rewriting of the schema, as `extra_keys` and `digits` are (frontend/closing.py). The methods of
+`Compiler`, the settings of a call, `structgen`'s flags and the field "structgen" of a request have their
+names, types and values from these fields; `explain`, pickles and saved compilers read them by name.
 """
 
 from __future__ import annotations

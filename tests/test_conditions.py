@@ -205,11 +205,8 @@ def test_completions_of_random_schemas_meet_the_condition(seed: int) -> None:
     unasked = (sg.Compiler(COMPILER.vocabulary).json_schema(schema) & condition).matcher()
     row, same = sg.allocate_bitmask(1, len(TOKENS)), sg.allocate_bitmask(1, len(TOKENS))
     for _ in range(10):
-        try:
-            whole = text + matcher.shortest_completion()
-            assert harness.verdict(grammar, whole) and meets(whole)
-        except sg.BudgetExceeded:  # seed 16: a key "ab" is required, and no text may contain it
-            return
+        whole = text + matcher.shortest_completion()
+        assert harness.verdict(grammar, whole) and meets(whole)
         matcher.fill_bitmask(row)
         unasked.fill_bitmask(same)
         assert (row == same).all(), "a mask depends on the completions that were asked for"
@@ -649,25 +646,6 @@ def test_a_range_of_bytes_in_an_open_object() -> None:
     assert held.can_complete(["aa", sg.Gap(), "bc"]).verdict is False
     assert held.canvas(2).text(held.canvas(2).complete()) == b"c"
     assert harness.verdict(pickle.loads(pickle.dumps(grammar)), text)
-
-
-@pytest.mark.parametrize("condition", [sg.without("lamps"), sg.containing("zebra")])
-def test_an_object_of_many_keys_in_any_order_needs_no_table_of_all_orders(condition) -> None:
-    """Each set of keys that are left has rules of its own. The facts of all of them were looked for."""
-    names = [f"key{i}" for i in range(40)]
-    schema = {
-        "type": "object",
-        "properties": {name: {"type": "string"} for name in names},
-        "required": names[:20],
-    }
-    grammar = bytes_compiler().json_schema(schema, property_order="any") & condition
-    text = b'{"zebra": 1'
-    matcher = grammar.matcher()
-    assert matcher.accept_bytes(text)
-    end = matcher.shortest_completion()
-    assert harness.verdict(grammar, text + end) and all(f'"{name}"'.encode() in end for name in names[:20])
-    matcher = grammar.matcher()
-    assert not matcher.accept_bytes('{"key1": "lamps') or b"zebra" in matcher.shortest_completion()
 
 
 def test_a_pattern_of_many_states_is_left_with_the_last_of_its_exits() -> None:

@@ -78,10 +78,10 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   if (blind == s && any) {
     const std::span<const Item> items = parser().items(s);
     const bool open = std::ranges::any_of(items, [](Item i) { return i.capture == CaptureArena::unknown(); });
-    return {best, open || !parser().unproven(), open && parser().unproven()};
+    return {best, true, open && parser().unproven()};
   }
   if (any && parser().unproven() && !completes(s, all_.completion.of(blind))) best = Lengths::kFar;
-  if (blind != s && look(s)) return {best, !parser().unproven() || !all_.completion.text_matters(s)};
+  if (blind != s && look(s)) return {best, true};
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false};
 }
 

@@ -382,12 +382,7 @@ std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRan
   };
   Told<std::size_t> least = told(shortest);
   if (!least) return nullptr;
-  if (bytes.least > bytes.most) refuse_condition();
-  if (*least > bytes.most) {
-    // Of a large product the completion is one of several.
-    if (epoch.parser.unproven() && epoch.completion.text_matters(start)) return nullptr;
-    refuse_condition();
-  }
+  if (*least > bytes.most || bytes.least > bytes.most) refuse_condition();
   // Every text has so many bytes.
   if (bytes.least <= *least) bytes.least = 0;
   if (bytes.least == 0 && bytes.most == ByteRange::kAny) return grammar;

@@ -30,8 +30,8 @@
 // items of uniqueItems are.
 //
 // Invariants.
-// - Once no fact that it needs has a step to take, a fact has all its exits, unless it is `unsure`: poison
-//   stood in its way. An unsure fact makes every fact unsure that waits for it (doubt()).
+// - Once run() has emptied the list, a fact has all its exits, unless it is `unsure`: poison stood in
+//   its way. An unsure fact makes every fact unsure that waits for it (doubt()).
 // - Heads and alternatives stay where they are. A place is pushed before its key, so every key leads to
 //   a place.
 //
@@ -124,7 +124,7 @@ Facts::Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& 
 
 std::size_t Facts::byte_size() const {
   return places_.capacity() * sizeof(Place) + place_index_.byte_size() + heads_.size() * 200 +
-         head_index_.byte_size() + facts_.capacity() * sizeof(Fact) + facts_.size() * 80 +
+         head_index_.byte_size() + facts_.capacity() * sizeof(Fact) + facts_.size() * 48 +
          fact_index_.byte_size() + left_.byte_size() + steps_.capacity() * sizeof(Step) +
          step_index_.byte_size() + ways_.capacity() * sizeof(Way) + read_index_.byte_size() +
          exits_.capacity() * sizeof(Exit) + shortest_bytes_ + path_.byte_size();
@@ -593,8 +593,7 @@ void Facts::push(const Step& s) {
     if (!short_ || length(steps_[id].way) <= length(s.way)) return;
     steps_[id].way = s.way;
   }
-  Fact& f = facts_[s.fact];
-  (f.asked == question_ ? todo_ : f.todo).push_back(id);
+  todo_.push_back(id);
 }
 
 // Steps behind a rule or reader. A reader that was told a label reads no capture, so the open captures
@@ -668,10 +667,8 @@ void Facts::call(Head h, uint32_t step) {
   const uint32_t f = fact(h, plain(steps_[step].at));
   if (waits_.emplace(key(f, step), true).second) {
     facts_[f].waiting.push_back(step);
-    facts_[steps_[step].fact].calls.push_back(f);
     if (facts_[f].unsure) doubt(steps_[step].fact);
   }
-  include(f);
   for (std::size_t i = 0; i < facts_[f].exits.size(); ++i) tell(step, facts_[f].exits[i], facts_[f].ways[i]);
 }
 
@@ -766,46 +763,17 @@ void Facts::proceed(uint32_t id) {
   for (const Reading& told : readings(s.captures, s.at, text)) call(reader(rule, told), id);
 }
 
-// Begins a question. Of the facts that it does not need no step is taken, although exits that are found for
-// it may give them some.
-uint32_t Facts::begin(Head h, At from) {
-  const uint32_t f = fact(h, from);
-  for (const uint32_t id : todo_) facts_[steps_[id].fact].todo.push_back(id);
-  todo_.clear();
-  needed_.clear();
-  ++question_;
-  include(f);
-  return f;
-}
-
-// The question needs the fact, and the facts that it calls.
-void Facts::include(uint32_t fact) {
-  for (std::vector<uint32_t> todo{fact}; !todo.empty();) {
-    const uint32_t id = todo.back();
-    todo.pop_back();
-    Fact& f = facts_[id];
-    if (f.whole || f.asked == question_) continue;
-    f.asked = question_;
-    needed_.push_back(id);
-    todo_.insert(todo_.end(), f.todo.begin(), f.todo.end());
-    f.todo.clear();
-    todo.insert(todo.end(), f.calls.begin(), f.calls.end());
+void Facts::run() {
+  while (!todo_.empty()) {
+    const uint32_t id = todo_.back();
+    todo_.pop_back();
+    proceed(id);
   }
 }
 
-// Takes the step that was found last. So a search follows one way to its end before it begins another.
-bool Facts::run_once() {
-  if (todo_.empty()) return false;
-  const uint32_t id = todo_.back();
-  todo_.pop_back();
-  proceed(id);
-  return true;
-}
-
 Facts::Found Facts::ask(Head h, At from) {
-  const uint32_t f = begin(h, from);
-  while (run_once()) continue;
-  for (const uint32_t id : needed_) facts_[id].whole = true;
+  const uint32_t f = fact(h, from);
+  run();
   return {facts_[f].exits, facts_[f].unsure};
 }
 

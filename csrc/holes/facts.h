@@ -97,22 +97,6 @@ class Facts {
     bool unsure;
   };
   Found ask(Head h, At from);
-  // Whether some text that is read from `from` ends at a place for which wanted(place) is true. The search
-  // ends with the first: an object of n keys in any order has 2^n rules, and one way through n of them shows
-  // that it can be closed. `unsure` is set where the answer false is no proof.
-  template <class F>
-  bool any_exit(Head h, At from, bool& unsure, F&& wanted) {
-    const uint32_t f = begin(h, from);
-    for (std::size_t seen = 0;;) {
-      for (; seen < facts_[f].exits.size(); ++seen)
-        if (wanted(facts_[f].exits[seen])) return true;
-      if (!run_once()) break;
-    }
-    unsure = unsure || facts_[f].unsure;
-    return false;
-  }
-  // Takes one more step for the last question. False: all its exits are known.
-  bool run_once();
   // The same for the texts of a regex, of one byte or more. `label`: 1 + the label in which they end, or 0.
   // `length`: the bytes of a shortest of them; inside a hole a lower bound.
   struct Exit {
@@ -210,14 +194,8 @@ class Facts {
     std::vector<At> exits;
     // Indexed by exit.
     std::vector<uint32_t> ways;
-    // Numbers of steps: those of other facts that wait for this one, and its own that no question takes.
-    std::vector<uint32_t> waiting, todo;
-    // The facts for which its own steps wait.
-    std::vector<uint32_t> calls;
-    // The last question that asked for it.
-    uint32_t asked = 0;
-    // It and all facts that it calls have all their exits.
-    bool whole = false;
+    // Numbers of steps.
+    std::vector<uint32_t> waiting;
   };
   bool ends(RegexId r, Spot here, Spot to, uint32_t label) const {
     const RegexNode& n = regexes_.node(r);
@@ -226,8 +204,7 @@ class Facts {
   const std::string& shortest(const Way& leaf);
   std::optional<std::vector<Reading>> few(RegexId r, Spot from, Spot to);
   uint32_t fact(Head h, At from);
-  uint32_t begin(Head h, At from);
-  void include(uint32_t fact);
+  void run();
   void proceed(uint32_t step);
   void push(const Step& s);
   void go_on(Step& s) const;
@@ -267,9 +244,7 @@ class Facts {
   FlatMap<uint64_t, bool> waits_;
   std::vector<Step> steps_;
   InternTable step_index_;
-  // The number of the question that is being answered, the facts that it needs, and their steps to take.
-  uint32_t question_ = 0;
-  std::vector<uint32_t> needed_, todo_;
+  std::vector<uint32_t> todo_;
   std::vector<Way> ways_;
   FlatMap<uint64_t, uint32_t> read_index_;
   // Begin and end in exits_.

@@ -37,7 +37,6 @@
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/flat_map.h"
-#include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
 #include "holes/leading.h"
@@ -91,33 +90,16 @@ void Product::begin_anew() {
   if (facts_)
     for (At a = 0; a < facts_->places(); ++a) places.emplace_back(facts_->spot(a), facts_->pending(a));
   tried_ = tried_ || (facts_ && facts_->tried());
-  facts_ = made();
+  facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
+  facts_->refuse_repeats();
+  facts_->prefer_short();
   for (const auto& [spot, pending] : places) facts_->at(spot, pending);
 }
 
-std::unique_ptr<Facts> Product::made() {
-  auto facts = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
-  facts->refuse_repeats();
-  facts->prefer_short();
-  return facts;
-}
-
 bool Product::possible(bool& unsure) {
-  unsure = false;
-  const bool any = facts_->any_exit(facts_->head(root_), facts_->at(path_->first(), Alive::kClear), unsure,
-                                    [&](At e) { return done(e, kEnd); });
-  // Masks and completions find all facts known, and a comparison that cannot be decided is refused here, not
-  // in the middle of a text. Where that takes too much work, facts are looked for when they are asked for.
-  if (any) {
-    const WorkScope part(Task::kHoles, meter.left() / 10 * 9);
-    Told<bool> all = told([&] {
-      while (facts_->run_once()) continue;
-    });
-    if (!all && !meter.exhausted()) std::move(all).value();
-    large_ = !all;
-  }
-  if (large_) begin_anew();
-  return any;
+  const Facts::Found found = facts_->ask(facts_->head(root_), facts_->at(path_->first(), Alive::kClear));
+  unsure = found.unsure;
+  return std::any_of(found.exits.begin(), found.exits.end(), [&](At e) { return done(e, kEnd); });
 }
 
 Symbol Product::own(const Own& o) {
@@ -179,24 +161,6 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
 }
 
 // ---- alternatives ----
-
-// The places behind the texts of a head. In a large grammar the search for the last symbol of an alternative
-// stops at the first place from which `walk.to` is reached. Then nothing tells whether an unknown text could
-// lead to more, so unsure_ says that it could.
-std::vector<Product::At> Product::exits_of(Facts::Head h, At from, bool last, const Walk& walk) {
-  if (!last || !large_) {
-    const Facts::Found found = facts_->ask(h, from);
-    unsure_ = unsure_ || found.unsure;
-    return {found.exits.begin(), found.exits.end()};
-  }
-  unsure_ = unsure_ || walk.unknown;
-  std::vector<At> out;
-  facts_->any_exit(h, from, unsure_, [&](At e) {
-    if (done(e, walk.to)) out.push_back(e);
-    return !out.empty();
-  });
-  return out;
-}
 
 // Appends a rule or reader, once for each exit, and goes on behind it. The last symbol of an
 // alternative leads where the alternative leads.
@@ -331,20 +295,22 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::map<uint32_t, std::vector<Facts::Spot>> spots;  // by label
   for (const Facts::Exit& e : all.exits)
     if (e.label != 0) spots[e.label - 1].push_back(e.spot);
-  const bool last = s + 2 == walk.end;
-  const auto behind = [&](uint32_t label, Facts::Spot spot) {
+  const auto exits_of = [&](uint32_t label, Facts::Spot spot) {
     Reading told;
     told.kind = Reading::kLabel;
     told.label = label;
-    return exits_of(facts_->reader(s[1].rule_id(), told), facts_->at(spot, Alive::kClear), last, walk);
+    const Facts::Found found =
+        facts_->ask(facts_->reader(s[1].rule_id(), told), facts_->at(spot, Alive::kClear));
+    unsure_ = unsure_ || found.unsure;
+    return std::vector<At>(found.exits.begin(), found.exits.end());
   };
   std::map<std::pair<Facts::Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
     // All spellings of this literal lead to one spot.
     if (all.whole && at_spots.size() == 1) {
-      std::vector<At> exits = behind(label, at_spots[0]);
+      std::vector<At> exits = exits_of(label, at_spots[0]);
       std::sort(exits.begin(), exits.end());
-      if (last) {
+      if (s + 2 == walk.end) {
         const bool ends = std::any_of(exits.begin(), exits.end(), [&](At e) { return done(e, walk.to); });
         exits.assign(ends ? 1 : 0, walk.to);
       }
@@ -352,7 +318,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
       continue;
     }
     for (Facts::Spot spot : at_spots) {
-      const std::vector<At> exits = behind(label, spot);
+      const std::vector<At> exits = exits_of(label, spot);
       const RegexId one = regexes_.restricted_set(set, bits({label}), false);
       walk.made.push_back(
           Symbol::terminal(regexes_.both(one, leads(regexes_, path_->state(from), path_->state(spot)))));
@@ -364,7 +330,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   for (const auto& [key, labels] : together) {
     walk.made.push_back(Symbol::terminal(regexes_.restricted_set(set, bits(labels), true)));
     const Own reader{Own::kReader, s[1].rule_id().v, facts_->at(key.first, Alive::kClear), 0};
-    if (last) {
+    if (s + 2 == walk.end) {
       Own o = reader;
       o.to = walk.to;
       walk.made.push_back(own(o));
@@ -395,22 +361,30 @@ void Product::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
 }
 
 void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
-  const bool last = s + 1 == walk.end;
-  if (s->kind() == Symbol::kRule)
-    return put_rule(s, at, exits_of(facts_->head(walk.asked(s)), at, last, walk), captures, walk);
+  std::vector<At> exits;
+  const auto ask = [&](Facts::Head head) {
+    const Facts::Found found = facts_->ask(head, at);
+    unsure_ = unsure_ || found.unsure;
+    for (At e : found.exits)
+      if (std::find(exits.begin(), exits.end(), e) == exits.end()) exits.push_back(e);
+  };
+  if (s->kind() == Symbol::kRule) {
+    ask(facts_->head(walk.asked(s)));
+    return put_rule(s, at, exits, captures, walk);
+  }
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
   const Own reader{Own::kReader, s->rule_id().v, at, 0, few};
-  std::vector<At> exits;
   // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
-  for (const Reading& told : readings)
-    for (At e : exits_of(facts_->reader(walk.asked(s), told), at, last, walk)) {
-      if (std::find(exits.begin(), exits.end(), e) == exits.end()) exits.push_back(e);
-      if (told.kind == Reading::kText) by[e].push_back(regexes_.literal(told.text));
-    }
+  for (const Reading& told : readings) {
+    ask(facts_->reader(walk.asked(s), told));
+    if (told.kind != Reading::kText) continue;
+    const Facts::Found found = facts_->ask(facts_->reader(walk.asked(s), told), at);
+    for (At e : found.exits) by[e].push_back(regexes_.literal(told.text));
+  }
   if (text.regex == RegexArena::poison() || readings.size() < 2 || walk.made.empty())
     return put(s, reader, exits, open, walk);
   // Only some of the captured texts lead on, so those take the place of the captured terminal.
@@ -423,14 +397,14 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
 }
 
-Facts::Head Product::head(Facts& facts, const Own& o, const Reading& reading) {
-  if (o.kind == Own::kRule) return facts.head(RuleId{o.a});
+Facts::Head Product::head(const Own& o, const Reading& reading) {
+  if (o.kind == Own::kRule) return facts_->head(RuleId{o.a});
   Reading told = reading;
   if (o.kind == Own::kTold) {
     told.kind = Reading::kLabel;
     told.label = o.label;
   }
-  return facts.reader(RuleId{o.a}, told);
+  return facts_->reader(RuleId{o.a}, told);
 }
 
 // Each text that a reader is told makes rules of its own: those of an object without the key. If more than a
@@ -456,48 +430,35 @@ void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives&
   Reading told = reading;
   if (fresh || reading.kind == Reading::kUnknown) told.kind = Reading::kFresh;
   if (reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
-  bool unsure = false;
-  std::optional<std::string> text;
-  const bool any = nearest(o, told, fresh ? &of_text : nullptr, unsure, text);
+  const Facts::Head h = head(o, told);
+  const Facts::Found found = facts_->ask(h, o.from);
+  if (found.unsure && reading.kind != Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
+  const At to = nearest(o, h);
   anew.keep();
-  // There may be a shorter one.
-  unsure = unsure || large_;
-  if (unsure && reading.kind != Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
-  if (!any) return;
-  if (text) return out.add({Symbol::terminal(regexes_.literal(*text))});
+  if (to == kEnd) return;
+  if (const auto text = written(o, h, to, fresh ? of_text : facts_->alternatives(h)))
+    return out.add({Symbol::terminal(regexes_.literal(*text))});
   expand(rule, reading, out);
 }
 
-// Finds a shortest text that leads from `from` to `to`, if the base reads it as one of the alternatives.
-// False: no text leads there. In a large grammar not all ways are looked at, so the text is that of the first
-// one, found by facts of its own: it does not depend on what was asked before.
-bool Product::nearest(const Own& o, const Reading& told, const Alternatives* of_text, bool& unsure,
-                      std::optional<std::string>& text) {
-  const std::unique_ptr<Facts> own = large_ ? made() : nullptr;
-  Facts& facts = own ? *own : *facts_;
-  const auto there = [&](At a) { return own ? own->at(facts_->spot(a), facts_->pending(a)) : a; };
-  const Facts::Head h = head(facts, o, told);
-  const At from = there(o.from), to = o.to == kEnd ? kEnd : there(o.to);
-  const auto fits = [&](At e) { return to == kEnd ? path_->ends(facts.spot(e)) : e == to; };
+// The exit that the shortest text leads to; kEnd: there is none.
+Product::At Product::nearest(const Own& o, Facts::Head h) {
   At best = kEnd;
-  if (own) {
-    facts.any_exit(h, from, unsure, [&](At e) { return fits(e) && ((best = e), true); });
-  } else {
-    const Facts::Found found = facts.ask(h, from);
-    unsure = unsure || found.unsure;
-    for (At e : found.exits)
-      if (fits(e) && (best == kEnd || facts.length(h, from, e) < facts.length(h, from, best))) best = e;
-  }
-  if (best == kEnd) return false;
+  for (At e : facts_->ask(h, o.from).exits)
+    if (done(e, o.to) && (best == kEnd || facts_->length(h, o.from, e) < facts_->length(h, o.from, best)))
+      best = e;
+  return best;
+}
+
+// A shortest text that leads there, if the base reads it as one of the alternatives.
+std::optional<std::string> Product::written(const Own& o, Facts::Head h, At to, const Alternatives& all) {
   if (!reader_ || reader_->byte_size() > kReaderBytes) reader_ = std::make_unique<Parser>(regexes_, base_);
   for (const bool vary : {false, true}) {
-    std::string some;
-    if (!facts.witness(h, from, best, vary, some)) break;
-    if (!reads_one(*reader_, of_text ? *of_text : facts.alternatives(h), some)) continue;
-    text = std::move(some);
-    break;
+    std::string text;
+    if (!facts_->witness(h, o.from, to, vary, text)) break;
+    if (reads_one(*reader_, all, text)) return text;
   }
-  return true;
+  return std::nullopt;
 }
 
 // Behind an unknown text the base reads only what may follow every text.
@@ -507,9 +468,9 @@ bool Product::bound(RuleId rule, Bound& out) {
   const Own o = own_[rule.v];
   Reading told;
   if (o.kind == Own::kReader) told.kind = Reading::kUnknown;
-  bool unsure = false;
-  std::optional<std::string> text;
-  nearest(o, told, nullptr, unsure, text);
+  const Facts::Head h = head(o, told);
+  const At to = nearest(o, h);
+  const auto text = to == kEnd ? std::nullopt : written(o, h, to, facts_->alternatives(h));
   anew.keep();
   out.bytes = text ? text->size() : 0;
   return text.has_value();
@@ -521,17 +482,11 @@ void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Own o = own_[rule.v];
   Alternatives of_text;
   const Alternatives* const fresh = alike(o, reading, of_text);
-  const Alternatives& all = fresh ? of_text : facts_->alternatives(head(*facts_, o, reading));
+  const Alternatives& all = fresh ? of_text : facts_->alternatives(head(o, reading));
   unsure_ = false;
   for (std::size_t i = 0; i < all.ends.size(); ++i) {
     const Symbol* const first = all[i].data();
-    Walk walk{first,
-              first + all[i].size(),
-              o.to,
-              {},
-              out,
-              fresh ? (*fresh)[i].data() : nullptr,
-              reading.kind == Reading::kUnknown};
+    Walk walk{first, first + all[i].size(), o.to, {}, out, fresh ? (*fresh)[i].data() : nullptr};
     go(first, o.from, 0, walk);
   }
   if (unsure_ && reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});

@@ -38,9 +38,8 @@ class Product : public Productions {
   bool possible(bool& unsure);
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  // One text of the rule: a search through rules has no end where each key that was read makes rules of its
-  // own. It is a shortest that the facts know, and of a large grammar the first that is found. A captured
-  // text that is not known is one that differs from others.
+  // One text of the rule, a shortest that the facts know: a search through rules has no end where each key
+  // that was read makes rules of its own. A captured text that is not known is one that differs from others.
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
@@ -84,17 +83,13 @@ class Product : public Productions {
     Alternatives& out;
     // The symbols of which facts are asked, as many as from begin to end. Null: those themselves.
     const Symbol* alike = nullptr;
-    // The alternatives are those behind an unknown text.
-    bool unknown = false;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
   };
   Symbol own(const Own& o);
-  Facts::Head head(Facts& facts, const Own& o, const Reading& reading);
-  std::unique_ptr<Facts> made();
+  Facts::Head head(const Own& o, const Reading& reading);
   const Alternatives* alike(const Own& o, const Reading& reading, Alternatives& of_text);
-  bool nearest(const Own& o, const Reading& told, const Alternatives* of_text, bool& unsure,
-               std::optional<std::string>& text);
-  std::vector<At> exits_of(Facts::Head h, At from, bool last, const Walk& walk);
+  At nearest(const Own& o, Facts::Head h);
+  std::optional<std::string> written(const Own& o, Facts::Head h, At to, const Alternatives& all);
   void begin_anew();
   bool done(At at, At to) const { return to == kEnd ? path_->ends(facts_->spot(at)) : at == to; }
   At clear(At at) { return facts_->at(facts_->spot(at), alive_->without_follow(facts_->pending(at))); }
@@ -118,8 +113,6 @@ class Product : public Productions {
   std::unique_ptr<Alive> alive_;
   std::unique_ptr<Path> path_;
   std::unique_ptr<Facts> facts_;
-  // possible() did not find all that the first rule needs.
-  bool large_ = false;
   std::unique_ptr<Parser> reader_;  // of the base
   bool unsure_ = false;
   // Facts that are no longer kept told a reader one of few texts.
