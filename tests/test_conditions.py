@@ -142,6 +142,18 @@ def test_a_range_that_no_text_has_inside_other_conditions() -> None:
             grammar & (sg.min_bytes(2) & (sg.max_bytes(1) & sg.containing("a")))
 
 
+@pytest.mark.parametrize("pattern", ['.+[ab"]', ".+", '(?s:.)+"', '[^\n]+"', ".{1,9}b"])
+def test_a_complement_beside_a_run_that_has_quotes(pattern: str) -> None:
+    """The mask of the intersection was that of a string body, without quotes and control characters."""
+    grammar = COMPILER.regex(pattern) & ~~sg.containing("a")
+    for text in (b"a", b'"', b'a"', b'"a'):
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(text)
+        row = oracle.mask_of(matcher, END + 1)
+        for token in range(END):
+            assert bool(row[token]) is matcher.fork().accept_token(token), (pattern, text, TOKENS[token])
+
+
 def test_a_condition_beside_a_constraint() -> None:
     schema = {
         "type": "object",

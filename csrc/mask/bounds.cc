@@ -150,7 +150,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   RegexId rest = regex;
   if (n.kind == RegexKind::kAnd) {
     std::vector<RegexId> others;
-    bool plain = true;
+    bool plain = true, body = false;
     for (uint32_t i = 0; i < n.n; ++i) {
       plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
       // A part of the form E{from,to}" only counts; their bounds are intersected. Every other part goes
@@ -159,6 +159,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
         min = std::max(min, c.min);
         max = std::min(max, c.max);
+        body = true;
       } else {
         others.push_back(RegexId{n.kids[i]});
       }
@@ -169,8 +170,8 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     for (RegexId r : others)
       if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
         return false;
-    // If every part was a complement, `rest` must still be a language of string bodies.
-    if (!plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
+    // Without the parts that count, complements are no language of string bodies any more.
+    if (body && !plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
     rest = regexes_.both(std::span<const RegexId>(others));
   }
   if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts_groups(rest)) return false;
