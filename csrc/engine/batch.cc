@@ -88,7 +88,7 @@ class Workers {
 constinit PerProcess<Workers> workers;
 
 constexpr std::size_t kKnownAlone =
-    // One thread copies so many known masks in the time that waking another takes.
+    // In the time that it takes to wake another thread, this thread copies 128 known masks.
     128;
 
 // Calls f(0) .. f(count - 1); each thread takes the next chunk when it has finished one. f throws

@@ -17,9 +17,8 @@ namespace {
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 
-// The clouds of the grammar: the kept ones, or new ones where the kept ones have grown too large. If
-// another thread was inside while the process forked, the child leaks them (grammar.cc does the same
-// with productions).
+// The clouds that the grammar keeps, or new clouds if these have grown too large. If another thread used the
+// clouds while the process forked, the child does not free them (grammar.cc does the same with productions).
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
   if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
@@ -92,8 +91,8 @@ void GrammarCanvas::checked_token(TokenId t) const {
                                        std::to_string(grammar_->vocabulary().size()) + " ids");
 }
 
-// Runs f() within the limits. If it takes more, the verdict is "not known". A no that was proved for a
-// partial grammar is "not known" as well, because the whole grammar may allow more.
+// Calls f() within the limits. If f() exceeds them, the verdict is "not known". A no about a partial grammar
+// is "not known" as well, because the whole grammar may allow more.
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
   std::lock_guard hold(grammar_->world().lock);
@@ -115,7 +114,7 @@ Verdict GrammarCanvas::allows(int64_t slot, TokenId t) {
   return out;
 }
 
-// A forced token is put even against the verdict: the model may have written it already.
+// With `force` the token is set whatever the verdict is, because the model may have written it already.
 Verdict GrammarCanvas::set(int64_t slot, TokenId t, bool force) {
   const std::size_t i = checked(slot);
   checked_token(t);

@@ -25,8 +25,8 @@ std::vector<Span> Captures::spans(Epoch* epoch) const {
   return out;
 }
 
-// The text fills a hole between a prefix and a suffix. Finds the captures of the whole text, and keeps
-// those that lie inside the hole, with offsets from its beginning.
+// For a text that fills a hole between a prefix and a suffix: the captures of the whole text that lie inside
+// the hole, with offsets from the beginning of the hole.
 std::vector<Span> Captures::around(const Grammar::Around& around) const {
   const std::string whole = around.prefix + std::string(text_) + (complete_ ? around.suffix : std::string());
   std::vector<Span> all, out;

@@ -63,8 +63,7 @@ Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
   auto& [open, turn] = current_[2 * subset + plain_strings];
   const auto another = [&] { return World::make(vocabulary_, policy_.bytes, cache_, plain_strings, subset); };
   for (std::shared_ptr<World>& w : open) {
-    // A world that is too large is replaced: the next grammars get a new one, and it goes with its last
-    // grammar.
+    // A world that is too large takes no more grammars: a new world does. It is freed with its last grammar.
     std::size_t worlds = 0;
     for (const Worlds& all : current_) worlds += all.open.size();
     if (w->lock.lost()) w = another();
@@ -81,7 +80,7 @@ Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
     w = open.emplace_back(another());
   } else {
     w = open[turn++ % open.size()];
-    // To enter it may take a while, and other threads may find another world free.
+    // This thread may have to wait for the world, and other threads may find another world free.
     hold.unlock();
   }
   std::unique_lock inside(w->lock);

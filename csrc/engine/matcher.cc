@@ -48,14 +48,14 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
       goes_on_after_end_(request.goes_on_after_end) {
   if (!request.ends.empty())
     own_ends_ = std::make_shared<const Ends>(grammar_->vocabulary(), std::move(request.ends));
-  // A budget is about the states.
+  // A budget asks for the completions of a state, and the lenient states have longer ones.
   if (has_budget()) sequence_.leave();
 }
 
 // ---- reading ----
 
-// The text's tokens are not known, so each byte may be the border of two tokens. Where the world omits,
-// a text that is too much work is read again with more, because a text that was begun must not stop.
+// The text's tokens are not known, so each byte may be the border of two tokens. In a world that omits, a
+// text that takes too much work is read again with more work, because a text that was begun must not stop.
 StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   const auto locked = [&](Allowance limit) {
     const LockedWork work(sequence_, Task::kAccept, limit);
@@ -92,8 +92,8 @@ bool Matcher::known(std::string_view bytes) const {
   return !rows_->mortal() && !epoch().parser.edged() && sequence_.walks(s, bytes);
 }
 
-// Takes the step that `push` takes, with its text. The room is made first, so that an error changes
-// nothing.
+// Calls push(), which takes a step, and keeps the step's text. Memory for both is reserved first, so that
+// an error changes nothing.
 template <class F>
 bool Matcher::take(std::string_view text, const F& push) {
   const bool keeps = !grammar_->captures().empty();
@@ -131,8 +131,8 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
-  // A token that was rolled back leads where it led before, even if the work left now would not
-  // suffice.
+  // A token that was rolled back leads to the state to which it led before, even if the work that is left
+  // now would not suffice to find this state.
   if (take(bytes, [&] { return sequence_.redo(t); })) return true;
   const StateId s = rows_->read(sequence_, t);
   if (s == Parser::dead()) return false;
@@ -180,8 +180,8 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   return true;
 }
 
-// A draft that leaves the budget is cut where the mask forbids it. Where fits() cannot tell, the mask is
-// made.
+// A draft is cut in front of the first token that the mask within the budget forbids. If fits() cannot
+// tell, the mask is made.
 bool Matcher::accept_in_time(TokenId t) {
   if (!has_budget() || is_terminated() || (!grammar_->limited() && loose_within(sequence_, left())))
     return accept_token(t);
@@ -318,7 +318,7 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   sequence_.leave();
   Replay out;
   out.of.reserve(tokens.size());
-  // Where nothing but the state decides the mask, the state's row is found again without a mask.
+  // If the state alone decides the mask, a state that comes again has its row here, and no mask is made.
   std::unordered_map<uint32_t, int32_t> rows_of_states;
   std::shared_ptr<Epoch> since = sequence_.epoch();
   std::unordered_multimap<std::size_t, int32_t> rows_by_hash;
@@ -358,7 +358,7 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
       // A row that is made here may have moved the sequence to another epoch.
       if (known && by_state()) rows_of_states.emplace(current().v, at);
     }
-    // A mask and a step are held to agree: a token that the mask lacks is refused, whatever reads it.
+    // A token that the mask lacks is refused, even if the parser reads it.
     if (t < 0 || static_cast<std::size_t>(t) / 32 >= words ||
         !(out.rows[static_cast<std::size_t>(at) * words + static_cast<std::size_t>(t) / 32] >> (t % 32) &
           1) ||
@@ -499,8 +499,8 @@ std::string Matcher::shortest_completion() {
   if (!epoch().budgets.limits) {
     Told<std::string> text = told([&] { return epoch().completion.of(current()); });
     if (text || meter.exhausted()) return std::move(text).value();
-    // This call was made for a completion alone, so a deeper search is worth its time. Its results are not
-    // kept: a mask under a budget must not depend on what was asked before.
+    // The caller asked for a completion and nothing else, so a deeper search is worth its time. Its results
+    // are not kept, because a mask under a budget must not depend on earlier questions.
     Completion deeper(epoch().parser, epoch().budgets.productions, kDeepRecursion);
     Told<std::string> found = told([&] { return deeper.of(current()); });
     return found ? std::move(found).value() : std::move(text).value();

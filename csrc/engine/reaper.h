@@ -1,9 +1,9 @@
 // Frees large objects on a thread of its own, so that no compile and no mask waits for it.
 //
 // In: grammars and epochs that are no longer used. Out: their memory. Cost for the caller: a lock and a
-// push. A cache that has outgrown its budget drops hundreds of grammars at once, which takes some 50 ms
-// to free; an epoch of hostile texts takes 150 ms. To drop a few grammars at each compile instead would
-// add their cost to the median compile time.
+// push. A cache that has outgrown its budget drops hundreds of grammars at once; to free them takes some
+// 50 ms, and an epoch of hostile texts 150 ms. Rejected: to drop a few grammars at each compile, because
+// every compile would then pay for it.
 //
 // There is one thread a process. In a forked child a new one begins; what the parent had not freed yet
 // stays in the child's memory, untouched.
@@ -20,7 +20,7 @@ namespace structgen {
 
 class Reaper {
  public:
-  // The last reference to an object, if nobody else holds one.
+  // A reference to an object. The object is freed with its last reference.
   using Object = std::shared_ptr<const void>;
   // The reaper of this process.
   static Reaper& get();

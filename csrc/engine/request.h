@@ -4,9 +4,9 @@
 // In: ids and numbers of a host's request. Out: a mask that was made for the vocabulary's end tokens,
 // changed in place. Cost: two passes over the request's end tokens and the vocabulary's.
 //
-// Rejected: a vocabulary for each set of end tokens. A host gives a set with every request, and each
-// set would have a trie, automata and masks of its own. So masks are made and kept with the
-// vocabulary's end tokens, and a row is relabelled when it is handed out.
+// Masks are made and kept with the vocabulary's end tokens, and a row is relabelled when it is handed out.
+// Rejected: a vocabulary for each set of end tokens. A host gives a set with every request, and each set
+// would have its own trie, automata and masks.
 #pragma once
 
 #include <algorithm>

@@ -44,8 +44,8 @@ class RowSource {
   virtual bool within(Sequence& s, Row& row, std::size_t budget) const = 0;
   // The state behind a token with bytes; dead where the token is not allowed.
   virtual StateId read(Sequence& s, TokenId t) const = 0;
-  // Whether the text can be completed from `to`, so many bytes behind the sequence. Only some sources may
-  // have states without a completion (mortal()).
+  // Whether the text can be completed from the state `to`, which stands `bytes` behind the sequence. Only
+  // some sources have states without a completion (mortal()).
   virtual bool completable(Sequence& /*s*/, StateId /*to*/, std::size_t /*bytes*/) const { return true; }
   virtual bool mortal() const { return false; }
 };

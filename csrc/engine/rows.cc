@@ -50,14 +50,14 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
   return found;
 }
 
-// The certain token alone; a sure answer needs no scope of work.
+// Leaves the first token of the plan alone in the row. The plan is known, so no scope of work is needed.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
   return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });
 }
 
-// The tokens that a bound in bytes allows. A text that reached this state by bounds alone can go on by
-// them.
+// Leaves the tokens behind which a bound in bytes shows a completion. If such bounds allowed every token up
+// to this state, they allow some token here.
 bool bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
              Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
@@ -101,15 +101,15 @@ class PlainRow : public RowSource {
     const Mask* m = s.epoch()->masks.peek(s.current());
     if (!m) return false;
     write_row(*m, s.vocabulary(), row.words);
-    return !unproven(s) || !empty(s, row);  // make() says why nothing is left
+    return !unproven(s) || !empty(s, row);  // make() throws the reason if the row is empty
   }
 
   void fill(Sequence& s, Row& row) const override {
     if (!known(s, row)) make(s, row, s.grammar().mask_work(), false);
   }
 
-  // A token that is not judged in time is refused. If nothing is left, cheaper answers are tried in
-  // turn.
+  // A token that is not judged within the work is refused. If no token is left, cheaper answers are tried
+  // in turn.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     Told<bool> made = told([&] { mask(s, row); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
@@ -124,8 +124,8 @@ class PlainRow : public RowSource {
   StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
 
  protected:
-  // The mask. With `measured`, masks that are made from here on come with a bound of what their tokens
-  // need.
+  // Writes the mask. With `measured`, each mask that is made from here on has a bound of the tokens that
+  // its tokens need (State::loose).
   void make(Sequence& s, Row& row, Allowance limit, bool measured) const {
     const LockedWork work(s, Task::kMask, limit);
     s.refresh();
@@ -142,8 +142,8 @@ class PlainRow : public RowSource {
     work.note();
     judge(s, row);
   }
-  // Takes the tokens that do not lead on out of a new mask, or throws. It runs within the work of
-  // making the mask.
+  // Takes the tokens out of a new mask behind which no text is left. Throws if no token is left. The work
+  // counts for the mask.
   virtual void judge(const Sequence& s, Row& row) const {
     if (!unproven(s)) return;
     if (by_text(s)) keep_read(s, row);
@@ -152,9 +152,9 @@ class PlainRow : public RowSource {
           ErrorKind::kBudgetExceeded,
           "no text is left that ends from here: the condition leaves too few keys or items that differ");
   }
-  // Whether the mask has to be looked at token by token. Something that is omitted for a captured text,
-  // or that a condition leaves out of it, is missing only where that text is read; a mask is made for
-  // all texts.
+  // Whether each token of the mask has to be read with its text. A mask is made for all captured texts at
+  // once. What is omitted for one captured text, or excluded by a condition, shows only when this text is
+  // read.
   static bool by_text(const Sequence& s) {
     return (s.grammar().partial() || s.epoch()->parser.tries_texts()) &&
            s.epoch()->parser.state(s.current()).capturing;
@@ -164,8 +164,8 @@ class PlainRow : public RowSource {
     return std::all_of(row.words, row.words + s.vocabulary().words(),
                        [](uint32_t word) { return word == 0; });
   }
-  // Takes out the tokens that lead nowhere behind a captured text. If the question takes too much work
-  // for a token, a row that may be a part of the mask loses the token; for other rows it is an error.
+  // Takes out the tokens that lead nowhere behind a captured text. If a token takes too much work to judge,
+  // a row that may be a part of the mask loses the token; any other row ends with an error.
   static void keep_read(const Sequence& s, Row& row) {
     const Vocabulary& v = s.vocabulary();
     const auto reads = [&](TokenId t) {
@@ -267,20 +267,20 @@ class RangedRow final : public PlainRow {
 
  private:
   static constexpr std::size_t kAll = ByteRange::kAny;
-  // Tokens of at most so many bytes certainly leave a text of the range; kAll: all tokens of the mask do.
-  // Takes no lock.
+  // A number of bytes such that behind every token of at most these bytes some text of the range is left;
+  // kAll: behind every token of the mask. Takes no lock.
   static std::size_t free(const Sequence& s) {
     const ByteCount now = s.written();
     if (now.bytes < now.whole.least) return 0;
     if (now.whole.most == ByteRange::kAny) return kAll;
-    // A bound of the bytes behind the worst token, and two.
+    // Two more than a bound of the bytes that complete the text behind the worst token.
     const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
     const std::size_t room = now.whole.most - now.bytes;
     if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || room + 2 <= loose) return 0;
     return room + 2 - loose >= s.vocabulary().longest() ? kAll : room + 2 - loose;
   }
-  // Takes out the tokens behind which no text of the range is left. Tokens that are not judged within the
-  // work of a mask are refused; more work is there for the certain token.
+  // Takes out the tokens behind which no text of the range is left. A token that is not judged within the
+  // work of a mask is refused. If no token is left, the plan's token is looked for with more work.
   static void range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
@@ -291,7 +291,7 @@ class RangedRow final : public PlainRow {
   }
 };
 
-// The source where the world omits. It gives a part of the mask rather than an error.
+// The source in a world that omits. If a mask takes too much work, the row is a part of the mask.
 class PartRow : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -327,7 +327,7 @@ class PartRow : public PlainRow {
       return true;
     }
     std::copy(plain.begin(), plain.end(), row.words);
-    // With one way out known, the rest of the row takes a share again.
+    // One way out is known now, so the rest of the row gets another share of work.
     if (told([&] { seek(s); }))
       if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
     return narrow(s, row, budget, s.grammar().ending_work(), whole);
@@ -337,7 +337,8 @@ class PartRow : public PlainRow {
     const StateId to = read_on(s, t);
     if (to != Parser::dead() || !s.grammar().partial()) return to;
     if (vouches(s, t)) return read_with<Trust>(s, t);
-    // Perhaps the caches of the matcher that chose the token knew more, as before a preemption.
+    // The token may come from a matcher whose caches knew more, as after a preemption. So undecided
+    // questions are asked again.
     return told([&] { return read_with<LookAgain>(s, t); }).value_or(Parser::dead());
   }
 
@@ -349,8 +350,8 @@ class PartRow : public PlainRow {
                   "this mask takes more work than its limit; raise Limits(mask=...)");
   }
 
-  // Takes out the tokens that are not among `words`, because a plan from before this state may go
-  // another way. Returns whether any token is left.
+  // Takes out the tokens that are not in `words`: a plan that was made earlier in the text may take a token
+  // that this mask lacks. Returns whether any token is left.
   static bool keep(Row& row, std::span<const uint32_t> words) {
     uint32_t any = 0;
     for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
@@ -373,8 +374,8 @@ class PartRow : public PlainRow {
     s.epoch()->masks.some(s.current(), row.words);
   }
 
-  // If the steps of all ways together take too much work, reads by one way; if that fails, with more
-  // work, because a text that was begun does not stop.
+  // Reads a token. If the step of all ways together takes too much work, one way is taken; if that fails,
+  // the step gets more work, because a text that was begun does not stop.
   virtual StateId read_on(Sequence& s, TokenId t) const {
     const std::string_view bytes = s.vocabulary().bytes(t);
     if (Told<StateId> to = told([&] { return s.walk(s.current(), bytes); })) return *to;
@@ -397,7 +398,7 @@ class PartRow : public PlainRow {
   }
 
  private:
-  // Looks for the shortest way out, with more work than a mask may take.
+  // Looks for a shortest completion, with more work than a mask may take.
   static void seek(Sequence& s) {
     const LockedWork ending(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
@@ -414,12 +415,12 @@ class PartRow : public PlainRow {
     s.epoch()->masks.some(at, row.words);
   }
 
-  // Whether nothing is left of a row from which something was omitted. That is no answer, because
-  // some() finds a token.
+  // Whether a row is empty from which something was omitted. Such a row is no answer: some() then looks for
+  // a token.
   static bool starved(const Sequence& s, const Row& row) { return s.grammar().partial() && empty(s, row); }
 
-  // Whether the mask has a token that the parser does not read. The mask was put together from parts of
-  // regexes, of which more was known than of the regex that the token leaves.
+  // Whether the mask has a token that the parser does not read. Such a mask was put together from parts of
+  // a regex that were known to have a text, and the regex behind the token is undecided.
   static bool vouches(const Sequence& s, TokenId t) {
     if (by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
@@ -427,7 +428,7 @@ class PartRow : public PlainRow {
   }
 
   // Reads a token that no step reads. The steps may have omitted its way, so they are taken again with this
-  // effort.
+  // effort (base/effort.h).
   template <class Effort>
   static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
@@ -438,7 +439,7 @@ class PartRow : public PlainRow {
   }
 };
 
-// The source for a vocabulary without all bytes. Rows within a budget are made from its masks, as with
+// The source for a vocabulary that lacks some bytes. Rows within a budget are made from its masks, as with
 // other vocabularies.
 class SpelledRow final : public PartRow {
  public:
@@ -535,8 +536,8 @@ class LimitedRow final : public RowSource {
     return source;
   }
 
-  // Whether the world omits and no limit is left to count. Then PartRow gives a part of the mask that is
-  // never empty, and vouches for tokens that the parser does not read.
+  // Whether the world omits and no limit is left to count. Then PartRow makes the row: a part of the mask,
+  // never empty, perhaps with tokens that only it can read.
   static bool parted(Sequence& s) {
     if (!s.grammar().omits()) return false;
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
@@ -544,8 +545,8 @@ class LimitedRow final : public RowSource {
     return !s.epoch()->parser.may_limit(s.current());
   }
 
-  // The state whose mask serves where no limit refuses a token: in thoughts with many tokens left, and
-  // behind them, where an answer is read as by itself. dead(): a limit may count.
+  // The state whose mask is the row if no limit refuses a token: inside thoughts that have many tokens
+  // left, and in the answer behind them. dead(): a limit may refuse a token.
   static StateId free(const Sequence& s) {
     Epoch& epoch = *s.epoch();
     const bool whole = !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() &&

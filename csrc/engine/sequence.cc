@@ -15,7 +15,7 @@
 namespace structgen {
 
 namespace {
-// A call frees an epoch of at most so many bytes by itself, in less than a millisecond.
+// A call frees a smaller epoch by itself, in less than a millisecond. A larger one goes to the reaper.
 constexpr std::size_t kFreedHere = 256 << 10;
 }  // namespace
 
@@ -26,14 +26,14 @@ Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
   if (grammar_->lenient_start() != Parser::dead()) lenient_.places.push_back({grammar_->lenient_start()});
 }
 
-// Moves all states into the grammar's current epoch, with the way out that was promised from the last
-// of them. If that fails, nothing is moved.
+// Moves all states into the grammar's current epoch. The way out that was promised from the last state
+// moves with them. If an error stops the move, nothing is moved.
 void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
-  // The new epoch takes over the way out that the old one found for the last state. It shows that the
-  // text can be completed.
+  // The new epoch takes over the way out that the old epoch found for the last state. This way shows that
+  // the text can be completed.
   if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
   if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
@@ -58,7 +58,7 @@ void Sequence::migrate() {
   states_.swap(states);
   lenient_.places.swap(places);
   undone_.swap(undone);
-  // A promise is taken along, or nothing is.
+  // If the promise cannot be moved, no state is moved.
   Undo back([&] {
     epoch_ = before;
     states_.swap(states);
@@ -84,8 +84,8 @@ void Sequence::refresh() {
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
-  // Each level of a limited rule makes states of its own, so a deep text is stopped with a message of
-  // its own.
+  // Each level of a limited rule makes its own states, so a deep text can use up the memory. The message
+  // names the depth.
   if (epoch_->budgets.limits && epoch_->published.bytes() > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
@@ -111,7 +111,7 @@ void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
 
 void Sequence::pop(std::size_t n, std::size_t ends) {
   if (grammar_->omits()) {
-    // A rollback never fails, because it is used to end calls that did.
+    // A rollback never fails, because it undoes calls that failed.
     try {
       for (std::size_t i = ends; i < n; ++i) {
         const std::size_t at = size() - 1 - i;
@@ -138,7 +138,7 @@ StateId Sequence::step(StateId s, uint8_t byte) {
   if (s == Parser::dead()) return s;
   const StateId known = epoch_->parser.peek(s, byte);
   if (known != Parser::unknown()) return known;
-  // Each new step has a lock and a limit of work of its own.
+  // Each new step takes the lock and a limit of work for itself.
   const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
   return epoch_->parser.step(s, byte);
 }
@@ -169,7 +169,7 @@ StateId Sequence::steps(StateId s, std::string_view bytes) {
 // ---- lenient texts ----
 
 void Sequence::settle() {
-  // Old states may be dropped after so many steps.
+  // The number of steps between two looks at whether old states can be dropped.
   constexpr std::size_t kRefresh = 256;
   while (lenient() && states_.size() < lenient_.places.size()) {
     const std::size_t at = states_.size();

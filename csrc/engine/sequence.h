@@ -38,13 +38,14 @@ class Sequence {
   // behind the text, and top() has the state.
   bool lenient() const { return lenient_.on(); }
   StateId top() const { return lenient() ? lenient_.places.back().state : current(); }
-  // Makes states() what it is for the whole text; takes the lock. leave(): from here on the states alone
-  // read.
+  // settle() brings states() up to the end of the text; it takes the lock. leave() does the same, and from
+  // then on the text is read by the states alone.
   void settle();
   void leave();
   // The lenient state behind the bytes; dead where they are not read. Takes the lock where a step is new.
   StateId read(std::string_view bytes);
-  // Takes out of the row of top() what Lenient::keep() says. Any other fate than kLives: nothing is known.
+  // Takes the tokens out of the row of top() that Lenient::keep() refuses. With any other fate than kLives
+  // the row is not finished.
   Lenient::Fate keep_distinct(uint32_t* row, bool locked) const {
     return lenient_.keep(*grammar_, *epoch_, row, locked);
   }
@@ -56,24 +57,23 @@ class Sequence {
 
   // The bytes of the text; 0 where the grammar allows any number of them.
   std::size_t bytes() const { return bytes_.empty() ? 0 : bytes_.back(); }
-  // The same with the range that the whole text must keep.
+  // The bytes of the text, with the range in which the whole text must end.
   ByteCount written() const { return {grammar_->bytes(), bytes()}; }
 
   // Takes a step of so many bytes. Room for it is made first, so that push() changes everything or
   // nothing.
   void push(StateId s, TokenId t, std::size_t bytes);
-  // Takes the last n steps back; the last `ends` of them read no text.
+  // Takes the last n steps back. The last `ends` of these steps read no text.
   void pop(std::size_t n, std::size_t ends);
-  // Takes a step again that was taken back; it leads where it led. Where languages are partial, a new
-  // step could lead elsewhere, because the states that may follow depend on the work that was left.
-  // False: the step taken back last had another token.
+  // Takes the step again that was taken back last, to the state to which it led before. In a partial
+  // language a new step could lead elsewhere, because its state depends on the work that is left. False:
+  // that step had another token.
   bool redo(TokenId t);
   void forget_undone() { undone_.clear(); }
 
-  // The state behind the bytes; each step that is not known takes the lock by itself. Dead: the bytes
-  // are not read.
+  // The state behind the bytes; dead if the bytes are not read. Each new step takes the lock by itself.
   StateId walk(StateId s, std::string_view bytes);
-  // Walks by known steps alone, without the lock. False: one step is not known.
+  // Walks by known steps alone, without the lock. False: a step is new.
   bool walks(StateId& s, std::string_view bytes) const;
   // Walks with the lock held; the caller's scope is charged.
   StateId steps(StateId s, std::string_view bytes);
@@ -82,14 +82,14 @@ class Sequence {
   void refresh();
 
   // Several ways to read on from here, one state each; needs the lock. An ambiguous grammar can have so
-  // many ways that no step of them all is within a limit. Under a budget the ways that end soonest by
-  // their bounds come first, because the way that is taken must end in time, too.
+  // many ways that a step of all ways together exceeds the limit of work. Under a budget the ways with the
+  // smallest bounds of their ends come first, because the chosen way must end in time.
   std::vector<StateId> ways();
-  // Takes the first way for which f(state) is true, and no other from here on. The grammar is partial
-  // then.
+  // Takes the first way for which f(state) is true, and drops the other ways. From then on the grammar is
+  // partial.
   bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
-  // Makes the sequence stand on all ways again, as before take_way(): after a rollback, other tokens of
-  // the mask may go other ways.
+  // Undoes take_way(): the sequence stands on all ways again. After a rollback other tokens of the mask may
+  // take other ways.
   void take_all_ways(StateId all) { states_.back() = all; }
   void note_budget() { budgeted_ = true; }
 
@@ -101,7 +101,7 @@ class Sequence {
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> states_;
   std::vector<TokenId> tokens_;
-  // Questions about what may follow read on, and take it back.
+  // `mutable`: a question about what may follow reads bytes and takes them back.
   mutable Lenient lenient_;
   // The bytes of the text after each step; kept only where the grammar has a range of them.
   std::vector<std::size_t> bytes_;
@@ -111,7 +111,7 @@ class Sequence {
   };
   // The steps that were taken back. redo() takes the last one first.
   std::vector<Undone> undone_;
-  // States are held by number, so they must not be moved to another epoch meanwhile.
+  // True while a caller holds numbers of states. The states then stay in their epoch.
   bool stays_ = false;
   // True if a budget was asked for; see ways().
   bool budgeted_ = false;

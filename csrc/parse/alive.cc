@@ -12,7 +12,7 @@ namespace structgen {
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
 constexpr uint32_t kMaxAskedDepth =
-    // Stacks this deep below a new one were asked about while they grew.
+    // A stack is asked about while it grows, so at this depth the stacks below are known.
     2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -104,8 +104,8 @@ Alive::Rule& Alive::rule(RuleId r, Pending from) {
   return out;
 }
 
-// Least fixpoint: a rule is looked at again when a rule that it asked for has grown. The newest come
-// first, so that a rule is mostly known before the rules that asked for it are looked at again.
+// Least fixpoint: a rule is looked at again when the solution of a rule that it uses has grown. The newest
+// rule comes first, so that most rules are solved before their users are looked at again.
 void Alive::solve() {
   settle();
   for (uint64_t at : open_) {

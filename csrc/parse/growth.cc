@@ -25,7 +25,7 @@ uint32_t together(uint32_t a, uint32_t b) {
 }
 }  // namespace
 
-// One of the two grows, beside a shortest text of the other, or both do.
+// The parts stand one behind the other. Either one grows while the other has a shortest text, or both grow.
 Growth::Part Growth::then(const Part& a, const Part& b) {
   Part out{Lengths::sum(a.least, b.least), {}};
   for (const Stretch& s :
@@ -36,7 +36,7 @@ Growth::Part Growth::then(const Part& a, const Part& b) {
   return out;
 }
 
-// Whether the regex has a text of one byte, as is plain to see.
+// Whether the form of the regex shows that it has a text of one byte.
 bool Growth::unit(RegexId r) const {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -106,7 +106,8 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
   return out;
 }
 
-// A rule in progress does not grow; an answer that this made worse holds all the same.
+// A rule that is being looked at counts as one that does not grow. This can make an answer smaller, and a
+// smaller answer still holds.
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
@@ -121,7 +122,8 @@ Growth::Part Growth::rule(Symbol s) {
   const Undo up([&] { --depth_; });
   Bound b;
   if (productions_.bound(r, b)) {
-    // Which symbol of `any` comes is not known, so each of them has to grow, or a symbol of `all`.
+    // One symbol of `any` comes, and it is not known which, so the part grows only if each of them grows or a
+    // symbol of `all` does.
     Part any{0, {0, b.any.empty() ? 0 : kFar}};
     for (const Symbol a : b.any) {
       const Part p = symbol(a);
@@ -252,7 +254,7 @@ uint32_t Growth::longest(StateId s) {
       open(to);
   }
   if (stop == 0) return *longest_.find(s.v);
-  // Of "not known" only the first state is sure; all states on the path have texts beyond any length.
+  // kUnknown is kept for the first state alone; kFar holds for every state on the path.
   for (const Open& o : path) {
     if (stop == kFar)
       longest_[o.state.v] = kFar;

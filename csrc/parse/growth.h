@@ -37,7 +37,7 @@ class Growth {
   struct Stretch {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
-    // Whether it serves more lengths, as far as bounds tell.
+    // Whether this stretch has more lengths than the other, or as many and begins earlier.
     bool better(const Stretch& o) const { return span != o.span ? span > o.span : from < o.from; }
   };
   Stretch of(StateId s);

@@ -90,7 +90,7 @@ std::size_t Parser::byte_size() const {
 }
 
 void Parser::look_at_size() {
-  // The size is looked at each time that so many states and sets of stacks are new.
+  // The number of new states and sets of stacks between two looks at the size.
   constexpr uint32_t kLook = 512;
   if (states_.size() + stacks_.size() < next_look_) return;
   if (byte_size() > regexes_.most()) out_of_memory(regexes_.most());
@@ -108,7 +108,7 @@ const Alternatives& Parser::expand(RuleId rule) {
   return expansions_.emplace(rule.v, std::move(alts)).first->second;
 }
 
-// In a world that omits, a rule whose alternatives are too much to tell has none for now.
+// In a world that omits, a rule has no alternatives for now if it takes too much work to tell them.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Effort& effort = regexes_.effort();
   if (!effort.omits()) return productions_.expand(rule, reading, out);
@@ -121,9 +121,9 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   out = {};
 }
 
-// A state behind which nothing is known to follow, because that was too much to tell, must not be
-// remembered: it was promised that the text can be completed. It is made again with most of the work
-// that is left, and questions that were given up before are asked again.
+// make() gives no state if everything that may follow was omitted. The text was promised a completion, so
+// this answer is not remembered: make() is called again with most of the work that is left, and questions
+// that were given up are asked again.
 template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
@@ -220,8 +220,8 @@ bool Parser::first_visit(StackId s) {
   return true;
 }
 
-// Adds the items of a stack whose top may be read. Without a capture its frontier is merged in; while
-// the frontier of base_ is being built, it is only noted.
+// Adds the items of a stack whose top may be read. Without a capture, the stack's frontier is merged in. If
+// the stack is base_, whose frontier is being built, reached_ notes it and build_frontier() does the rest.
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
   if (capture.v == 0 && reading.kind == Reading::kNone) {
     if (base_ == StackArena::none()) return merge(frontier(stack), out);
@@ -268,10 +268,9 @@ void Parser::merge_in_context(const Frontier& from, uint32_t context, Frontier& 
     }
 }
 
-// The items of a set of stacks: for each top those of the top and, if the top may read nothing, those
-// of the stacks below it. The stacks below are deeper, so this ends; and they are remembered, so a
-// stack that grows by one symbol costs one symbol. Returns false if the frontier of `missing` has to be
-// built first.
+// The items of a set of stacks: for each entry the items of its top and, if the top may read nothing, the
+// items of the stacks below. Frontiers are kept, so a stack that grows by one symbol costs one symbol.
+// Returns false if the frontier of `missing` has to be built first.
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   out.accepting = stacks_.has_end(stack);
   for (const StackEntry& e : stacks_.entries(stack)) {
@@ -316,9 +315,9 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
   check_depth();
   const auto it = frontiers_.find(stack.v);
   if (it != frontiers_.end()) return it->second;
-  // Stacks may be deep, so the frontiers below are built first, from a list and without recursion. A
-  // frontier may be asked for while another one is built (bytes that may not follow, inside of a rule),
-  // so the members that describe the one at hand are saved and restored.
+  // Stacks may be deep, so the frontiers below are built first, from a list and without recursion. The
+  // bytes that may not follow a lexeme can ask for a frontier while another frontier is built, so the
+  // members that describe the frontier at hand are saved and restored.
   const StackId base = base_;
   const bool reached = reached_;
   const uint32_t visit = visit_, depth = depth_;
@@ -402,9 +401,9 @@ void Parser::normalise(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
-// If there are many, equal lexemes get one set of stacks: an ambiguous grammar adds some for every
-// place that was read. Else each keeps its own stack, so that those can be left out that cannot be read
-// to their end.
+// A long list gets one set of stacks for each lexeme, because an ambiguous grammar adds entries at every
+// place of the text. In a short list each entry keeps its own stack, so that a stack that cannot be read to
+// its end is left out by itself.
 void Parser::normalise(std::vector<Pending>& lexemes) {
   sort_unique(lexemes);
   if (lexemes.size() < kManyLexemes) return;
@@ -586,7 +585,7 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      // Blanks do not count if the stack behind them offers nothing.
+      // An item whose stack was omitted reads blanks and then nothing, so it does not count.
       std::ranges::all_of(
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
@@ -596,8 +595,8 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   return out;
 }
 
-// Not made together with the state: in a walk every second state is one where a token ends, and is
-// never stepped.
+// Makes the table of successors with the first step of a state. In a walk, every second state stands behind
+// the last byte of a token and is never stepped.
 std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();

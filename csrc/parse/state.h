@@ -97,18 +97,18 @@ class Parser {
   }
   // The successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
-  // The same for a byte by which step() leads nowhere: the way may have been omitted, and is looked for
-  // again. LookAgain asks again what was undecided; Trust is for a byte that a mask allows.
+  // The same, and if step() leads nowhere it is taken again, because its way may have been omitted.
+  // LookAgain asks undecided questions again; Trust is for a byte that a mask allows.
   template <class Effort>
   StateId step_with(StateId s, uint8_t byte);
   // The bytes that may follow.
   const ByteSet& live(StateId s);
 
-  // The state of exactly these items; items behind nullable terminals are added.
+  // The state of these items, and of the items behind their nullable terminals.
   StateId make(std::span<const Item> items, bool accepting);
   // The state of one item. It is remembered if the item captures no text, or an unknown one.
   StateId make(const Item& item);
-  // The state of these items as they are. They come from a state, so nothing has to be added.
+  // The state of exactly these items, which come from a state: no item is added behind nullable terminals.
   StateId of_items(std::vector<Item> items, bool accepting);
   // One way to read on: one item of s, above one stack of its set. `choose(stack)` names the entry to
   // follow at each level. The result allows a part of what s allows; it is used where s has too many
@@ -117,11 +117,10 @@ class Parser {
   // The state behind a terminal that has just ended above `stack`.
   StateId continuation(StackId stack, CaptureId capture);
 
-  // Limits on tokens (parse/limits.h). begin_token: the state after a token has begun; it is accepting
-  // if s is. without_limits: the state without the marks that it has now. least_limit: the smallest of
-  // the marks.
+  // Limits on tokens (parse/limits.h). begin_token() gives the state after a token has begun; it is accepting
+  // if s is. without_limits() takes the marks out of s. least_limit() tells the smallest mark.
   StateId begin_token(StateId s) { return limited(at_edge(s), true); }
-  // The state where a token may begin: edges (kEdge) may be read or not.
+  // s with the items behind edges (kEdge) beside its own, for a place where a token may begin.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
   // True for the regex that stands where a text may end and reads no byte of it
