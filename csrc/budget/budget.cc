@@ -16,34 +16,37 @@
 //     needed(s)     the shortest completion is `0,"b":true}`: say 4 tokens, and the end token makes 5. More
 //                   than 4, so no text is known that ends in time
 //     with 5 left   `1` leads to a state that needs 4: `,"b":true}` in 3 tokens, and the end. It is kept
-//     judged()      `12` and `13` lead to one state, which is looked at once
+//     judged()      `12` and `13` lead to one state, which is judged once
 //     plan(s)       the tokens that needed() counted; the first of them is in every mask
-//     planned()     the next state may have another completion, equally short, that takes more tokens. Then
-//                   the plan that the text has followed so far is followed on
+//     planned()     the shortest completion of the next state may be cut into more tokens than are left. Then
+//                   the plan of an earlier state, which the text has followed so far, is followed on
 //
 // The count is an upper bound: another text may be longer and take fewer tokens. So a mask is a part of
 // what a search over all texts would allow. An example: behind a token, `ab` is the shortest rest and takes
 // two tokens; the rest `xyz` takes one. With 3 tokens left the token is refused (itself, `a`, `b`, the end:
 // 4), though `xyz` would fit. A search (budget/reach.h) looks for fewer tokens only where no token is known
 // to fit, and where the vocabulary cannot spell the shortest text. The bytes that complete a state
-// (parse/lengths.h), at one token a byte, spare most counts.
+// (parse/lengths.h) are a bound as well, at one token a byte, and most states need no other count.
 //
-// The same answer for the same text. needed() and plan() are functions of a state, planned() is a
-// function of the text and the budget: it looks back to the last place where needed() was no more than
-// what was left there, and follows that plan, or the plan that a search finds where the text left it.
-// Searches have limits of work, and would find more where an earlier mask had searched. So the entries
-// that an epoch keeps (Budgets) are functions of a state and carry the cost that they have in a new
-// epoch; a search pays that cost again and remembers only within its call (budget/reach.h). So a second
+// The same answer for the same text. needed() and plan() are functions of a state. planned() is a function
+// of the text and the budget: it looks back to the last place where needed() was no more than the tokens
+// left there, and follows the plan of this place, or the plan that a search finds where the text left it.
+// Searches have limits of work, and a search that took over what earlier searches found would find more. So
+// an entry that an epoch keeps (Budgets) is a function of a state and carries the work that it takes in a new
+// epoch. A search pays this work again, and remembers only within its call (budget/reach.h). So a second
 // matcher, a draft that was rolled back and a replay get the same mask, exact or not.
 //
-// What a mask gives up. Three kinds of tokens cost the most and say the least near the end:
+// What a mask gives up. Near the end of a budget, three kinds of tokens take most of the work and are
+// nearly always refused:
 //
 //     none to spare    with needed(s) tokens left in a string, 127,000 tokens that stay there do not fit.
 //                      Only pieces of the shortest text are judged: `"`, `",`, `","`
-//     a pattern        the same, while a bound for the tokens that stay in it is more than the budget
-//     half characters  such a token is counted by the bytes of the rest; no text is looked for
+//     a pattern        in a string with a pattern, too, only pieces are judged, as long as the bound for the
+//                      tokens that stay inside it is more than the budget
+//     half characters  behind a token that ends within a character the bytes of the rest are counted; no text
+//                      is looked for
 //
-// Each is a function of the state and the budget, and mask_exact is False.
+// Each of these rules is a function of the state and the budget. mask_exact is False where one applies.
 //
 // budget/trial.h decides which tokens of a mask fit; it also tries tokens with their own text.
 //
@@ -51,10 +54,10 @@
 // the budget suffices. The mask is not empty where needed() was at most the budget, because the plan's
 // token is always in it.
 //
-// Rejected. A shortest path in tokens for each state: exact, but a search over the vocabulary at each
-// step; reach.h does it where it decides something. Promises kept in the epoch (each state along a
-// completion learns that it can be finished), and searches that take what earlier ones found: both made
-// a mask depend on the texts that were asked about earlier.
+// Rejected. A shortest path in tokens for each state: exact, but it takes a search over the vocabulary at
+// each step; reach.h searches where the answer decides a mask. Promises kept in the epoch (each state along a
+// completion learns that it can be finished), and searches that take over what earlier searches found: both
+// made a mask depend on earlier texts.
 #include "budget/budget.h"
 
 #include <algorithm>
@@ -75,7 +78,7 @@ namespace structgen {
 namespace {
 // The work that a search may take if the user asked for it: about a tenth of a second.
 constexpr uint64_t kAskedReach = 20'000'000;
-// The work that the same search may take where captured text decides.
+// The work that such a search may take with captured text.
 constexpr uint64_t kTextReach = 100'000;
 // The work that the search for one state may take, if its shortest text cannot be spelled.
 constexpr uint64_t kSpellReach = 200'000;
@@ -89,7 +92,7 @@ void set_ends(const Vocabulary& v, uint32_t* row) {
   for (TokenId t : v.eos()) set_bit(row, t);
 }
 
-// Whether a row has more tokens than n.
+// Whether a row has more than n tokens.
 bool more_than(std::span<const uint32_t> row, std::size_t n) {
   std::size_t found = 0;
   for (std::size_t w = 0; w < row.size() && found <= n; ++w)
@@ -97,7 +100,7 @@ bool more_than(std::span<const uint32_t> row, std::size_t n) {
   return found > n;
 }
 
-// Whether a search found a way; throws where it found none and ruled none out.
+// Whether a search found a way. Throws if it found no way and ruled none out.
 bool certain(Reach::Answer found, std::size_t budget) {
   if (found != Reach::Answer::kUnknown) return found == Reach::Answer::kYes;
   throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
@@ -127,8 +130,8 @@ bool Budget::any_text(StateId s) {
   return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
-// The tokens of the shortest completion of s, or of the state without its captured text if that text
-// completes s, too. The latter is tried first, because all keys that a user may write share it.
+// The tokens of a shortest completion of s. The completion of the state without captured text is tried first,
+// because all keys that a user may write share it; it counts if it completes s as well.
 Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
@@ -145,10 +148,9 @@ Finish Budget::spelled(StateId s) {
   }
   Told<bool> own = told([&] {
     const std::string& text = all_.completion.of(s);
-    // A part that was omitted for one text need not be the part omitted for another, so the completion
-    // is checked.
+    // What was omitted differs from captured text to captured text, so the completion is checked.
     if (omits() && !completes(s, text)) return;
-    // A text that has to keep a range of bytes takes the fewest bytes.
+    // If the whole text has a range of bytes, the completion with the fewest bytes counts.
     if (const Finish found = cut(text, Finish::kOwn);
         found.tokens < best.tokens || written_.whole.most < kEndless)
       best = found;
@@ -157,8 +159,8 @@ Finish Budget::spelled(StateId s) {
   return best;
 }
 
-// The tokens that suffice from s without a search: those of its shortest text, else a bound of its
-// bytes. Throws where finding a text took too much work and no bound is known.
+// The tokens that suffice from s, found without a search: the tokens of its shortest text, else a bound of
+// its bytes. Throws if the text takes too much work to find and no bound is known.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
   if (const auto it = all_.shortest.find(s.v); it != all_.shortest.end()) return it->second;
@@ -171,7 +173,7 @@ Finish Budget::by_text(StateId s) {
   return all_.shortest.emplace(s.v, best).first->second;
 }
 
-// The same for searches; they go on where by_text() would throw.
+// by_text() for searches: kTooMany where by_text() throws, so that a search goes on.
 std::size_t Budget::shortest(StateId s) {
   if (all_.limits) return kTooMany;
   Told<Finish> text = told([&] { return by_text(s); });
@@ -179,7 +181,7 @@ std::size_t Budget::shortest(StateId s) {
   return text ? text->tokens : kTooMany;
 }
 
-// Whether it is already known that the budget suffices. This only looks at what is known.
+// Whether a kept answer says that the budget suffices. Nothing is computed.
 bool Budget::sure(StateId s, std::size_t budget) const {
   if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
     return true;
@@ -188,9 +190,9 @@ bool Budget::sure(StateId s, std::size_t budget) const {
          found->second.tokens.size() < budget;
 }
 
-// The tokens that suffice from s; a search finds them where no text can be spelled. The search is paid
-// from spelling_, at the price that it has in a new epoch: so an answer that is kept is used only if
-// the call could have found it.
+// The tokens that suffice from s. If no text can be spelled, a search finds them. A search is paid from
+// spelling_ with the work that it takes in a new epoch, so a kept answer is used only if this call could have
+// found it.
 Finish Budget::finish(StateId s) {
   const Finish none{kTooMany, Finish::kNone};
   Told<Finish> text = told([&] { return by_text(s); });
@@ -235,7 +237,7 @@ std::size_t Budget::needed(StateId s) {
   return finish(s).tokens;
 }
 
-// The tokens that needed() counted, without the end token; none where it counted bytes.
+// The tokens that needed() counted, without the end token. The list is empty if needed() counted bytes.
 std::vector<TokenId> Budget::plan(StateId s) {
   std::vector<TokenId> out;
   if (parser().state(s).accepting) return out;
@@ -262,7 +264,7 @@ bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
   return s != Parser::dead() && parser().state(s).accepting;
 }
 
-// A search that ends at states whose shortest text fits.
+// A search for a state whose shortest text fits the rest of the budget.
 Reach Budget::search(TokenGraph& graph) {
   return Reach(graph, [this](StateId s) { return shortest(s); });
 }
@@ -316,7 +318,7 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   return out;
 }
 
-// The same question with more work, as a user's call may spend it.
+// within() for a user's call, which may take more work than a mask.
 Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
   uint64_t work = kAskedReach, exact_work = kTextReach;
   if (!all_.limits) {
@@ -329,12 +331,12 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
   const Reach::Answer found = search.reach.within(at, budget, work);
   if (found != Reach::Answer::kYes) return found;
   all_.limits->keep(s, search.reach.way(at));
-  // The captured text forbids the tokens that were found.
+  // The search without captured text found tokens, and the captured text forbids them.
   return needed(s) > budget ? Reach::Answer::kUnknown : found;
 }
 
-// The same question with still more work. A search for few tokens may end where a search for many does
-// not, so smaller numbers are tried as well.
+// asked_within() with still more work. A search for fewer tokens takes less work, so smaller budgets are
+// tried as well: their answer is a yes for this budget.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
   const bool keeps = !all_.limits && budget <= kLongWay && !omits();
   const uint64_t key = uint64_t{256} * s.v + budget;
@@ -386,16 +388,17 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   return out;
 }
 
-// A bound of the bytes that complete the text behind a token; kFar where the token leads nowhere else.
+// A bound of the bytes that complete the text behind a token; kFar if the token leads to the state itself or
+// nowhere.
 uint32_t Budget::bytes_behind(TokenId t) {
   StateId s = here();
   for (char b : vocabulary().bytes(t)) s = all_.parser.step(s, static_cast<uint8_t>(b));
   return s == Parser::dead() || s == here() ? Lengths::kFar : all_.lengths.of(all_.masks.blind(s));
 }
 
-// Of a mask with few tokens, the token that leaves the fewest bytes by their bound; -1 if the mask has
-// many. A plain comparison with the state's own bound would not do: with a name begun, the bound counts
-// the dearest value that any name allows, so it may rise after a token.
+// Of a mask with few tokens, the token behind which the bound of the bytes is smallest; -1 if the mask has
+// many tokens. The bound may rise behind a token (inside a name it counts the longest value that any name
+// allows), so tokens are compared with each other and not with the state.
 TokenId Budget::nearest() {
   const Vocabulary& v = vocabulary();
   std::vector<uint32_t> row(v.words());
@@ -412,9 +415,9 @@ TokenId Budget::nearest() {
   return out;
 }
 
-// Finds the token that keeps the text completable in `budget` tokens where needed() is more; the
-// opening explains how. It goes back to a place where the plan fits, then forward along the plan, and
-// searches anew where the text left it.
+// Finds a token behind which the text can be completed within `budget` tokens, where needed() is more than
+// the budget. It goes back to a place where the plan fits, then forward along the plan, and searches anew
+// where the text left the plan. The opening of this file explains why.
 Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
@@ -452,11 +455,12 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   }
 }
 
-// Without `search` only the count of needed() and the trivial lower bound are given. With it, numbers
-// from the lower bound up are tried until one suffices or is undecided.
+// Without `search`: the count of needed() and a trivial lower bound. With `search`, numbers from the lower
+// bound up are tried until a number suffices or is undecided.
 Budget::Bounds Budget::bounds(bool search) {
   const StateId s = here();
-  // The text with the fewest tokens may have more bytes than the shortest text.
+  // A search is made only if the text has no range of bytes: the text with the fewest tokens may have more
+  // bytes than the shortest text.
   if (!written_.any())
     return {parser().state(s).accepting && written_.whole.has(written_.bytes) ? std::size_t{1} : 2,
             ranged_finish().tokens};
@@ -489,8 +493,8 @@ Budget::Bounds Budget::bounds(bool search) {
   return out;
 }
 
-// Whether the mask before this state would have had the token that leads here, without making that
-// mask; nothing where only the mask knows.
+// Whether the mask of the state before would have held the token that leads here. The mask is not made; no
+// value: only the mask could tell.
 std::optional<bool> Budget::fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
@@ -499,14 +503,15 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     StateId s = past_[n - 1];
     const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
     if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
-    // A mask tries only a few tokens of those alike whose text is captured, so this function cannot
-    // tell.
+    // Of tokens that lead to one state with different captured texts, a mask tries only a few, so this
+    // function cannot tell.
     bool captured = all_.masks.blind(s) != s;
     for (char b : vocabulary().bytes(tokens_[n - 1])) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       captured = captured || all_.masks.blind(s) != s;
     }
-    // Nor does it know the tokens that a large mask does not look at (judge(), Trial::judge_begun()).
+    // A large mask does not look at all of its tokens (judge(), Trial::judge_begun()), and this function does
+    // not know at which.
     if (captured || needed(here()) <= budget) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
@@ -521,7 +526,7 @@ void Budget::set_only(uint32_t* row, TokenId t) const {
 }
 
 // Leaves only the token that needed() counted, for a call in which the other tokens take too much work.
-// False: nothing is known, or it does not fit the budget.
+// False: no token is known, or its count is more than the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
@@ -545,8 +550,8 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
 }
 
 // Leaves the tokens after which a bound in bytes shows that the budget suffices. The bound needs no search,
-// but it refuses tokens that a search would allow. A text that reached this state by bounds alone can go on
-// in this way. False: no token is left.
+// but it refuses tokens that a search would allow. If bounds allowed every token up to this state, they allow
+// some token here. False: no token is left.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();
@@ -578,8 +583,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     exact_ = all_.limits->fill(here(), row, static_cast<uint32_t>(room)) && exact_;
-    // A token that is refused for the budget may have another way, longer in bytes and shorter in
-    // tokens; so the row counts as exact only if nothing was refused.
+    // A refused token may have another completion, longer in bytes and shorter in tokens. So the row counts
+    // as exact only if no token was refused.
     std::vector<uint32_t> any(v.words());
     all_.limits->fill(here(), any.data());
     if (!std::equal(any.begin(), any.end(), row)) exact_ = false;
@@ -587,8 +592,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   return true;
 }
 
-// Notes that no token of the current row needs more than `most`. If other captured texts lead to the
-// same blind state and allow no other tokens, the same holds for them.
+// Notes that no token of the current row needs more than `most` tokens. If the blind state allows the same
+// tokens, the note holds for all captured texts that lead to it.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
   // For a range of bytes State::loose stays a bound in bytes.
   if (written_.whole.most < kEndless) return;
@@ -602,10 +607,10 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     all_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
-// For a state inside one string, between two characters: how many tokens suffice after any token of
-// whole characters that stays in the string, this token included. kTooMany: the state is another one,
-// or it is not known. The count writes the string byte by byte and goes on with the completion from its
-// quote.
+// For a state inside a string, between two characters: the number of tokens that suffices if the next token
+// consists of whole characters of the string, this token included. The count takes one token for each byte up
+// to the quote, and then the completion behind the quote. kTooMany: the state is no such state, or no number
+// is known.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -619,16 +624,16 @@ std::size_t Budget::staying(StateId s) {
   return std::min(kTooMany, needed(quote) + bytes);
 }
 
-// Whether what is being written may end after one character: a string without a length of its own. Where many
-// bytes must come, the tokens to look for are the long ones, whatever they say.
+// Whether the string that is being written may end after one more character. If many bytes must come before
+// its end, long tokens are looked for, whatever text they hold.
 bool Budget::ends_soon(StateId s) {
   return std::ranges::any_of(all_.parser.items(s), [&](const Item& i) {
     return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) <= 2;
   });
 }
 
-// The tokens that write a piece of the text that needed() counted and leave enough for the rest of it. False:
-// it counted no text.
+// The tokens that write a beginning of the text that needed() counted, if enough tokens are left for the rest
+// of this text. False: needed() counted no text.
 bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   const Finish::From from = finish(here()).from;
   if (from != Finish::kOwn && from != Finish::kBlind) return false;
@@ -637,9 +642,9 @@ bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   return true;
 }
 
-// Takes out the tokens whose real text leaves too little. If something was omitted from the grammar for
-// a captured text, a completion of the blind state need not complete the real one. Where nothing is
-// being captured, only tokens that begin to capture are looked at.
+// Takes out the tokens that leave too little if their captured text counts. Where something was omitted from
+// the grammar for a captured text, a completion of the blind state may not complete the state with that text.
+// If no text is being captured, only tokens that begin to capture are tried.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
   const bool capturing = all_.masks.blind(here()) != here();
@@ -661,7 +666,7 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   for (uint32_t w = 0; w < v.words(); ++w) exact_ = exact_ && (asked[w] & ~row[w]) == 0;
 }
 
-// The place of the row of this state and budget.
+// The entry of this state and budget in Budgets::kept.
 Budgets::Kept* Budget::kept(std::size_t budget) {
   if (all_.kept_bytes > all_.world.policy.rows()) {
     all_.kept.clear();
@@ -672,15 +677,14 @@ Budgets::Kept* Budget::kept(std::size_t budget) {
   return &at->second;
 }
 
-// Whether the budget is more than any token of the mask can make necessary. The mask is measured if it was
-// not before.
+// Whether the budget suffices after every token of the mask. A mask that was not measured yet is measured.
 bool Budget::binds_nothing(std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
   if (all_.fast && loose.load(std::memory_order_relaxed) == 0) {
     all_.masks.measure_with(&all_.lengths);
     const WorkScope part(Task::kBudget, share_of_work());
-    // The measure took too much work: the tokens are looked at one by one.
+    // To measure the mask takes too much work, so its tokens are judged one by one.
     if (!told([&] { all_.masks.measure(from); }))
       all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
   }
@@ -723,14 +727,14 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   return binds_nothing(budget) || judge(row, budget).has_value();
 }
 
-// The tokens of a mask that stay inside a string and certainly leave enough. With tokens to spare they need
-// no look: they leave the rest as it is, whatever was captured, and a character that is begun takes at most
-// kSpareBytes more bytes.
+// The tokens of a mask that stay inside a string and leave enough. With tokens to spare they are not judged
+// one by one: behind such a token the rest of the text is as before, whatever was captured, and a character
+// that is begun takes at most kSpareBytes more bytes.
 Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   if (!m || !m->dense) return {};
   if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
     return {m->dense, needed(from) + kSpareBytes + 1};
-  // In a pattern they do not leave the rest as it is, but a bound holds for all of them.
+  // In a string with a pattern the rest changes behind such a token, but one bound holds for all of them.
   RunClass* const characters = all_.masks.characters();
   const std::size_t suffice = characters ? staying(from) : kTooMany;
   if (suffice + kSpareBytes <= budget)
@@ -739,15 +743,15 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   return {nullptr, 0, suffice < kTooMany};
 }
 
-// Leaves the tokens of a mask after which enough of the budget is left. Returns nothing where there are none.
-// Else true if the row may be kept for (state, budget), and false if it depends on the text as well.
+// Leaves the tokens of a mask after which enough of the budget is left. No value: no token is left. True: the
+// row is a function of the state and the budget, and may be kept. False: the row depends on the text as well.
 //
-// Where no token of a large mask is to spare and a string may end at once, only those are judged that write a
-// piece of the shortest text: a look at a hundred thousand tokens would find few others.
+// Where the mask is large, no token is to spare and a string may end at once, only the tokens that write a
+// beginning of the shortest text are judged: to judge a hundred thousand tokens would find few others.
 std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
   const StateId from = all_.masks.blind(here());
-  // A token that certainly leaves enough.
+  // The token of the plan, which leaves enough.
   TokenId next = -1;
   const bool enough = needed(here()) <= budget;
   if (enough) {
@@ -767,7 +771,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   if (listed && !pieces) {
     tokens.assign(m->added, m->added + m->n_added);
     tokens.insert(tokens.end(), m->shared, m->shared + m->n_shared);
-    // Facts learnt from one token help the next, so the order is always the same.
+    // What is learnt from one token helps to judge the next, so the tokens are always judged in one order.
     sort_unique(tokens);
   } else if (!listed) {
     open.assign(row, row + v.words());
@@ -819,7 +823,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
     if (finish(here()).from == Finish::kBytes) next = nearest();
     if (next < 0 && !certain(planned(budget, next), budget)) return std::nullopt;
   }
-  // The certain token is set, whatever part of the row was judged.
+  // The plan's token is set, whatever part of the row was judged.
   if (next >= 0) set_bit(row, next);
   return enough && judged && !trial.tired && !unproved_ && trial.by_state();
 }

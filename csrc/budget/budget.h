@@ -46,7 +46,7 @@ struct TokenBounds {
   std::size_t least, enough;
 };
 
-// How many tokens are known to finish a text, the end token included, and how they were counted.
+// A number of tokens that finishes a text, the end token included, and where the number comes from.
 struct Finish {
   enum From : uint8_t {
     kOwn,  // the state's shortest completion
@@ -82,7 +82,7 @@ struct ByteCount {
 // What an epoch keeps for all budgets. Every entry is a function of a state, or of a state and a number
 // of tokens. So the entries make later answers quicker and never change one.
 struct Budgets {
-  // `fast`: the mask of a state is the row of its matcher: masks are cached, the grammar limits no
+  // `fast`: a matcher's row is the mask of its state, because masks are cached, the grammar limits no
   // tokens, and every byte is a token.
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
           Lengths& bounds_in_bytes, Growth& growing, bool limited, bool fast_rows)
@@ -116,8 +116,8 @@ struct Budgets {
     std::vector<TokenId> tokens;
   };
 
-  // A row of narrow_mask(). The words are kept when they are made for the second time: the texts of a batch
-  // stand in the same states, and most rows of a single text are asked for once.
+  // A row of narrow_mask(). Its words are kept when the row is made for the second time, as by the texts of a
+  // batch. Most rows of a single text are asked for once.
   struct Kept {
     std::vector<uint32_t> words;
     bool seen = false, exact = true;
@@ -132,13 +132,13 @@ struct Budgets {
   Growth& growth;
   const bool fast;
   Cutter cutter;
-  // Keyed by state: what finish counts by a text or by bytes.
+  // Keyed by state: the answers of by_text().
   std::unordered_map<uint32_t, Finish> shortest;
-  // Keyed by state: any tokens that complete it, where no shortest text can be spelled.
+  // Keyed by state: tokens that complete the state. Kept only where its shortest text cannot be spelled.
   std::unordered_map<uint32_t, Search> found;
-  // Keyed by 256 * state + tokens: whether so many tokens suffice.
+  // Keyed by 256 * state + tokens: whether this number of tokens suffices.
   std::unordered_map<uint64_t, Search> sought;
-  // Keyed by state: the bounds that were asked for.
+  // Keyed by state: the answers of bounds(true).
   std::unordered_map<uint32_t, TokenBounds> bounds;
   // A row within a range of bytes, and the numbers of bytes so far for which it is the same.
   struct Ranged {
@@ -146,14 +146,14 @@ struct Budgets {
     bool exact;
     std::vector<uint32_t> row;
   };
-  // Keyed by state; and the bytes of the rows.
+  // Keyed by state. ranged_bytes counts the bytes of all rows.
   std::unordered_map<uint32_t, std::vector<Ranged>> ranged;
   std::size_t ranged_bytes = 0;
-  // Keyed by 2^32 * state + tokens. All are forgotten where they take more than their share.
+  // Keyed by 2^32 * state + tokens. If the rows take more than their share of memory, all are dropped.
   std::unordered_map<uint64_t, Kept> kept;
   std::size_t kept_bytes = 0;
   Targets targets;
-  // The second graph keeps captured text.
+  // The steps of tokens between states: without captured text, and with it.
   TokenGraph graph, exact_graph;
   // Null where the grammar limits no tokens.
   std::unique_ptr<Limits> limits;
@@ -166,9 +166,9 @@ class Budget {
  public:
   static constexpr std::size_t kFar = Reach::kFar;
   using Bounds = TokenBounds;
-  // `partial`: something was omitted from the grammar (base/effort.h). `past`: the states of the text;
-  // the last of them is asked about. `tokens`: the tokens between them, -1 where a step was bytes.
-  // `written`: of a grammar that counts bytes.
+  // `partial`: something was omitted from the grammar (base/effort.h). `past`: the states of the text; the
+  // questions are about the last state. `tokens`: the tokens between these states, -1 for a step of bytes.
+  // `written`: the bytes of the text, if the grammar counts bytes.
   Budget(Budgets& of, bool partial, std::span<const StateId> past, std::span<const TokenId> tokens,
          const ByteCount& written = {})
       : all_(of), partial_(partial), past_(past), tokens_(tokens), written_(written) {
@@ -178,35 +178,37 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // An upper bound of the tokens that complete s, the end token included; kFar if none is known. It is
-  // a function of s as long as spelling_ (work) suffices.
+  // An upper bound of the tokens that complete s, the end token included; kFar if no bound is known. The
+  // bound is a function of s as long as the work in spelling_ suffices.
   std::size_t needed(StateId s);
   // See Matcher::tokens_needed() and fits().
   Bounds bounds(bool search);
   std::optional<bool> fits(std::size_t budget);
 
-  // Each of these returns false where nothing is left within `budget` tokens. It throws kBudgetExceeded
-  // where nothing was found and nothing was ruled out. Rows hold the vocabulary's end tokens as well.
+  // narrow_mask(), narrow(), fill_limited(), keep_promise() and bound() return false where no token of the
+  // row leads to an end within `budget` tokens. They throw kBudgetExceeded where no such token was found and
+  // none was ruled out. Rows hold the vocabulary's end tokens as well.
   //
-  // Takes the tokens that leave too little out of the mask of the state, or out of another row.
+  // narrow_mask() takes the tokens that leave too little out of the mask of the state, narrow() out of
+  // another row.
   bool narrow_mask(uint32_t* row, std::size_t budget);
   bool narrow(uint32_t* row, std::size_t budget);
-  // The same where the grammar limits tokens.
+  // The row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
-  // For a call in which the work of narrow() ran out: keep_promise leaves only the token that needed()
-  // counted, and bound leaves those that a bound in bytes allows.
+  // For a call in which the work of narrow() ran out. keep_promise() leaves only the token that needed()
+  // counted. bound() leaves the tokens for which a bound in bytes shows that the budget suffices.
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
-  // Whether the text can be completed from s, which is `bytes` bytes behind the last state, within the
-  // range of bytes and at most so many tokens, the end token included. False: it cannot, or that was
-  // not found (exact()).
+  // Whether the text can be completed from s within its range of bytes and within `tokens` tokens, the end
+  // token included. s stands `bytes` bytes behind the last state. False: there is no completion, or none was
+  // found; exact() tells which.
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
-  // Takes out of a row the tokens behind which completable() is false. `free`: tokens of at most so many
-  // bytes certainly stay. A row that is empty afterwards has no token that is known to lead to an end.
-  // `work`: of judging them; tokens that are not judged within it are taken out.
+  // Takes the tokens out of a row behind which completable() is false. Tokens of at most `free` bytes stay
+  // without a look. `work` is the limit of judging the others; a token that is not judged within it is taken
+  // out. If the row is empty afterwards, no token is known to lead to an end.
   void keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens = kEndless);
-  // A text that completes the last state within the range; a shortest one where `least` is reached by
-  // any text, else one that is found byte by byte. Throws kBudgetExceeded where none is found.
+  // A text that completes the last state within the range of bytes. If a shortest text has enough bytes, it
+  // is that text; else bytes are added one by one. Throws kBudgetExceeded where no text is found.
   std::string ranged_text();
   static constexpr std::size_t kEndless = static_cast<std::size_t>(-1);
   // False if tokens may be missing from the rows made here, because it took too much work to judge some
@@ -216,7 +218,7 @@ class Budget {
  private:
   struct Trial;
   static constexpr std::size_t kTooMany = Reach::kFar;
-  // The searches of one question that may take long: without and with captured text.
+  // The searches of a question that may take long: without captured text, and with it.
   struct Asked {
     Reach reach, exact_reach;
   };
@@ -250,8 +252,8 @@ class Budget {
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
   std::size_t staying(StateId s);
-  // A row of tokens that need no look, and the tokens that the worst of them needs. `too_near`: a bound for
-  // all of them is known, and it is more than the budget.
+  // A row of tokens that stay inside a string, and the number of tokens that the worst of them needs.
+  // `too_near`: a bound for all these tokens is known, and the bound is more than the budget.
   struct Staying {
     const uint32_t* row = nullptr;
     std::size_t most = 0;
@@ -265,18 +267,20 @@ class Budget {
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
-  // `proved`: no shorter text completes the state. kFar: none is known. `some_texts`: it fits some of the
-  // captured texts, which the state does not hold, and not others.
+  // The bytes of a shortest completion; kFar if no completion is known. `proved`: no shorter text completes
+  // the state. `some_texts`: the state does not hold its captured text, and the completion fits some captured
+  // texts and not others.
   struct Shortest {
     std::size_t bytes;
     bool proved;
     bool some_texts = false;
   };
   Shortest shortest_bytes(StateId s);
-  // The tokens of ranged_text(); its errors.
+  // The tokens of ranged_text(). Throws the errors of ranged_text().
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
-  // Whether some text that completes s has from `least` to `most` bytes; nothing: too many states to tell.
+  // Whether some text that completes s has from `least` to `most` bytes. No value: the question takes too
+  // many states.
   std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most);
 
   Budgets& all_;
@@ -286,9 +290,10 @@ class Budget {
   const ByteCount written_;
   // The numbers of bytes so far for which every answer of completable() is the same.
   std::size_t from_ = 0, to_ = kEndless;
-  // What reaches() said; keyed by state and numbers of bytes.
+  // The answers of reaches(), keyed by state, least and most.
   std::map<std::tuple<uint32_t, std::size_t, std::size_t>, std::optional<bool>> reached_;
-  // Work left for states whose shortest text cannot be spelled, and the states already paid from it.
+  // The work that is left for states whose shortest text cannot be spelled, and the states whose searches
+  // were paid from it.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;
   bool exact_ = true;

@@ -13,28 +13,26 @@
 //     token `ab`      leaves a mark of 2; without marks its way takes 1 token, and 1 <= 2: allowed
 //     mark 1          only tokens that end the rule have a way: `;` is allowed and `a` is not
 //
-// States that differ only in their marks have the same completions. So each token is looked at once
-// from the state without marks (base()), and a mask under marks compares numbers. Only tokens whose way
-// takes more than the smallest mark are looked at again, with their own marks (narrow()).
+// States that differ in their marks alone have the same completions. So each token is judged once from the
+// state without marks (base()), and a mask under marks compares numbers. A token whose way takes more than
+// the smallest mark is judged again with its own marks (narrow()).
 //
 // Invariants.
-// - Whether a way exists depends on the state alone: accept() and fill() agree, and so do matchers that
-//   came on other paths.
-// - After the first token of a way there is a way again, so a mask is never empty where the one before
-//   was not.
-// - ways_ holds {kNever, -1} for states on the path of a running search; these entries are taken back
-//   if it throws.
+// - Whether a way exists depends on the state alone. So accept() and fill() agree, whatever text led to the
+//   state.
+// - After the first token of a way there is a way again, so no mask is empty behind a token of a mask.
+// - ways_ holds {kNever, -1} for states on the path of a running search. If the search throws, these entries
+//   are taken back.
+// - A mark may stand right behind a terminal that can be ended within a bounded number of bytes, as behind
+//   thoughts. If as many tokens are left, a shortest completion passes the mark in time (unlimited()). Then
+//   the plain mask serves, and no way is searched for.
 //
-// - Where a mark stands right behind a terminal that any text ends within so many bytes, as behind
-//   thoughts, a shortest completion passes the mark in time, whatever was read before (unlimited()).
-//   Then the plain mask serves, and no way is searched for.
-//
-// Costs. Where many tokens are left, a mask is a copy of the plain one, after one walk for the state
-// without marks. Where few are left, up to kTrials tokens are stepped with their own text, which takes
+// Costs. If many tokens are left, a mask is a copy of the plain mask, after one walk for the state without
+// marks. If few are left, up to kTrials tokens are stepped with their captured text, which takes
 // milliseconds. A search ends after kSearchedStates states with "no way known".
 //
-// Rejected. The fewest tokens to the end of the rule (a search over the vocabulary) instead of
-// beginnings of one shortest text costs more for each state. So a text that is longer in bytes and
+// Rejected. A search over the vocabulary for the fewest tokens to the end of the rule: it costs more for each
+// state than the beginnings of one shortest text. The price is that a text that is longer in bytes and
 // shorter in tokens is refused.
 #include "budget/limits.h"
 
@@ -52,13 +50,13 @@
 namespace structgen {
 
 namespace {
-// The search for one way looks at no more states than this.
+// The most states that the search for one way looks at.
 constexpr uint32_t kSearchedStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
 }  // namespace
 
-// The state after the bytes; with `blind` the captured text is dropped after each of them.
+// The state after the bytes; with `blind` the captured text is dropped after each byte.
 StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
   for (char b : bytes) {
     if (s == Parser::dead()) break;
@@ -70,8 +68,8 @@ StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
 
 // ---- ways ----
 
-// The tokens that a shortest completion of s begins with, and the states they lead to. For `a;` these
-// are `a` and, if it is a token, `a;`.
+// The tokens that are beginnings of a shortest completion of s, and the states to which they lead. Of the
+// completion `a;` these are `a` and, if it is a token, `a;`.
 Limits::Frame Limits::frame(StateId s, bool blind) {
   Frame out{s, {}};
   StateId at = parser_.begin_token(s);
@@ -93,21 +91,21 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
   return out;
 }
 
-// The way of s as far as it is known; null where it has to be searched.
+// The way of s if it is known; null if it has to be searched.
 const Limits::Way* Limits::known(StateId s, bool blind) {
   check_depth();
   if (parser_.state(s).accepting) return &kEnd;
   if (const auto it = ways_.find(s.v); it != ways_.end()) return &it->second;
   if (blind) return nullptr;
-  // A completion that fits every captured text fits this one.
+  // A completion of the blind state that fits every captured text fits the text of s.
   const StateId any = masks_.blind(s);
   if (any == s) return nullptr;
   if (found(any, true).tokens == kNever || !follow(s, tokens(any, true))) return nullptr;
   return &ways_.find(s.v)->second;
 }
 
-// Depth first, the longest token first, so that a way with few tokens is found first. A state on the
-// path counts as having no way by itself, so the search cannot go round in circles.
+// Searches depth first, the longest token first, so that a way with few tokens is found first. A state on the
+// path of the search counts as a state without a way, so the search ends.
 void Limits::search(StateId s, bool blind) {
   check_depth();
   std::vector<Frame> path;
@@ -116,7 +114,7 @@ void Limits::search(StateId s, bool blind) {
     ways_[at.v] = {kNever, -1};
     path.back() = frame(at, blind);
   };
-  // If the search throws, nothing is known of the states on its path.
+  // If the search throws, the entries of the states on its path are taken back.
   Undo forget([&] {
     for (const Frame& f : path) ways_.erase(f.state.v);
   });
@@ -149,15 +147,15 @@ void Limits::search(StateId s, bool blind) {
   forget.keep();
 }
 
-// The way of s by its own completion.
+// The way of s that search() finds along the completion of s.
 Limits::Way Limits::found(StateId s, bool blind) {
   if (const Way* way = known(s, blind)) return *way;
   search(s, blind);
   return *known(s, blind);
 }
 
-// Takes the tokens as a way of s, and their ends as ways of the states on it, if they complete s. A
-// shorter way replaces a longer one.
+// If the tokens complete s, notes them as a way of s, and each end of the list as a way of the state in front
+// of it. A shorter way replaces a longer way.
 bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -182,7 +180,7 @@ Limits::Way Limits::way(StateId s) {
   if (s == Parser::dead()) return {kNever, -1};
   const Way own = found(s, false);
   if (own.tokens == 0) return own;
-  // The completion that is found from here may be another text of the same length, with more tokens.
+  // The shortest completion of s may be another text than the promised way, with more tokens.
   const auto hint = hints_.find(s.v);
   if (hint == hints_.end()) return own;
   // The hint is used once.
@@ -195,7 +193,8 @@ Limits::Way Limits::way(StateId s) {
   return better;
 }
 
-// The number of tokens of a way; one that holds for every captured text, if there is one.
+// The number of tokens of a way of s. A way of the blind state is preferred, which holds for every captured
+// text.
 uint32_t Limits::takes(StateId s) {
   const StateId any = masks_.blind(s);
   if (any != s) {
@@ -220,8 +219,8 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 
 // ---- tokens ----
 
-// Each item has no mark, or one that stands right behind its terminal and has as many tokens left as the
-// terminal needs bytes; and no other mark follows.
+// This is certain if each item has no mark, or a single mark right behind its terminal that has at least as
+// many tokens left as the terminal needs bytes.
 StateId Limits::unlimited(StateId s) {
   if (const uint32_t* known = unlimited_.find(s.v)) return StateId{*known};
   const StateId plain = looked_at(s);
@@ -254,13 +253,13 @@ uint32_t Limits::loose(StateId plain) {
   return found == 0 ? Lengths::kFar : found;
 }
 
-// The number of tokens that certainly run into no mark of `from`.
+// A number of tokens after which no mark of `from` has run out.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, kNever - 1});
 }
 
-// `v` and `plain`: the states a token leads to, with the marks and without. The first `sure` tokens
-// after it run into no mark.
+// Whether a token is allowed that leads to `v`, which is `plain` without its marks. The first `sure` tokens
+// behind it reach no mark that has run out.
 bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   const uint32_t n = takes(plain);
   if (n == kNever) return false;
@@ -269,10 +268,10 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(tokens, v, plain) for the tokens asked for, in groups that lead to the same states once
-// captured text is dropped. If look() says no and the text matters, the tokens are asked about once
-// more, each with its own text. With `open_to` those tokens are put there instead. False: there were
-// more than kTrials of them, and look() was not asked about the others.
+// Calls look(tokens, v, plain) for the tokens in question, in groups that lead to one pair of blind states.
+// If look() says no and the captured text matters, look() is called again for each token with its text; with
+// `open_to` such tokens are listed there instead. False: more than kTrials tokens had to be looked at with
+// their text, and the others were not.
 template <class F>
 bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
@@ -290,7 +289,7 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
     to.blind = at.blind || to.plain != plain;
     return to;
   };
-  // Whether the state's text decides everything that follows.
+  // Whether the captured text of s decides everything that follows.
   const auto open = [&](StateId s) {
     const State& st = parser_.state(s);
     return st.poisoned && st.n == 1 && !st.accepting;
@@ -322,7 +321,7 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   } else {
     std::vector<At> at(vocabulary().longest() + 2);
     at[0] = first;
-    // Number of tokens asked for, in depth-first order.
+    // The number of tokens in question in front of each place of the depth-first order.
     std::vector<uint32_t> before{0};
     for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(asked.data(), t));
     for (uint32_t i = 1; i < trie.size();) {
@@ -362,18 +361,17 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   return unsure.size() <= kTrials;
 }
 
-// The row of tokens that need no look, or null. A token that stays inside one run of characters leaves
-// the rest as it is, and the rest of a character takes few more bytes; so the row is given where that
-// certainly fits.
+// The row of the tokens that stay inside one run of characters, if all of them are allowed; else null. Behind
+// such a token the rest of the text is as before, and the rest of a begun character takes at most kSpareBytes
+// bytes.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   if (!mask.inside_run) return nullptr;
   const uint32_t rest = takes(plain);
   return rest < kUnsure / 4 && sure >= 2 * rest + kSpareBytes ? mask.dense : nullptr;
 }
 
-// The numbers for a state without marks; one entry serves all captured texts.
+// The numbers of a state without marks. One entry serves all captured texts.
 const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t* run) {
-  // One entry serves all captured texts.
   const StateId key = masks_.blind(plain);
   std::unique_ptr<Base>& slot = bases_[(static_cast<uint64_t>(key.v) << 1) | (run != nullptr)];
   if (slot) return *slot;
@@ -404,8 +402,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     by[kUnsure].push_back(t);
     clear_bit(refused.data(), t);
   }
-  // Nearly all tokens need the same number, so only those that need more are listed: behind `{"name":
-  // "` each token of letters needs 1 more for `"}`.
+  // Nearly all tokens need the same number, so only tokens that need more are listed: behind `{"name": "`
+  // each token of letters needs 1 more for `"}`.
   std::size_t most = 0;
   for (const auto& [n, tokens] : by)
     if (tokens.size() >= most && n < kUnsure) {
@@ -421,8 +419,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   return *slot;
 }
 
-// Takes the tokens that leave too little out of a row, which is the row of the state without its marks.
-// False: a token may be refused that nobody tried.
+// Takes the tokens that leave too little out of `row`, the row of the state without its marks. False: a token
+// may have been refused without a trial.
 bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   const uint32_t sure = sure_of(from, room);
@@ -455,8 +453,8 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
     return true;
   };
   whole = each(asked, from, plain, nullptr, keep) && whole;
-  // The next token of a way that is known is in the mask, because accept() promised it. Where nothing
-  // else is left, the way is searched for.
+  // accept() promised a way, so the first token of a known way is in the mask. If the mask is empty, the way
+  // is searched for.
   const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
   if (room != kNever || none || ways_.contains(s.v))
     if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1))
@@ -464,8 +462,8 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
   return whole;
 }
 
-// Three cases: no mark is near, so the plain mask serves; a room is given, so the row is made for this
-// call; else the row is made once for the state.
+// Three cases. If no mark is near, the plain mask serves. With a `room`, the row is made for this call. Else
+// the row is made once for the state.
 bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   if (!world_.cache) {
@@ -520,8 +518,8 @@ void Limits::check(StateId fresh, const std::string& name, uint32_t tokens, int6
   if (way(fresh).tokens != kNever) return;
   const uint32_t takes = way(parser_.without_limits(fresh)).tokens;
   if (takes == kNever || takes <= tokens)
-    // The least number is not known, or another limit inside the rule decides; its own states will
-    // tell.
+    // The least number of tokens is not known, or another limit inside the rule decides. The states of the
+    // text tell in time.
     return;
   throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) +
                                        " tokens and may take " + std::to_string(tokens))

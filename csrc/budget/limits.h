@@ -1,19 +1,18 @@
 // Limits on tokens: the tokens that keep a way out of the limited rules, and the way.
 //
-// In: a state of a grammar with marks (parse/limits.h), at the beginning of a token. Out: its mask less
-// the tokens after which no way to the end is known, and that way. Cost: where many tokens are left
-// only a copy of the mask, after one walk over the tokens of a state without its marks; where few are
-// left, milliseconds at 131k tokens.
+// In: a state of a grammar with marks (parse/limits.h), at the beginning of a token. Out: a way, which is a
+// list of tokens to the end of the text that keeps all limits; and the mask less the tokens after which no
+// way is known. Cost: if many tokens are left, a copy of the mask, after one walk over the tokens of the
+// state without its marks; if few are left, milliseconds at 131k tokens.
 //
-// A way is looked for along a shortest completion (parse/completion.h): its tokens are beginnings of
-// that text, and after each token the shortest completion is asked for anew. So whether a way exists
-// depends on the state alone, however the state was reached, and after the first token of a way there
-// is again a way. The price: a text that is longer in bytes and shorter in tokens may be refused.
+// A way is looked for along a shortest completion (parse/completion.h): its next token is a beginning of
+// this text, and behind the token the shortest completion is asked for anew. So whether a way exists depends
+// on the state alone, and behind the first token of a way there is again a way. The price: a text that is
+// longer in bytes and shorter in tokens may be refused.
 //
-// All states that differ only in their marks have the same completions. So a token is looked at once,
-// in the state without marks: if its way takes no more tokens than the smallest mark has left, the
-// token is allowed. Where a bound in bytes tells that for every text of a limited rule, no token is
-// looked at (unlimited()).
+// States that differ in their marks alone have the same completions. So a token is judged once, in the state
+// without marks: if its way takes no more tokens than the smallest mark has left, the token is allowed. If a
+// bound in bytes shows this for every text of a limited rule, no token is judged (unlimited()).
 #pragma once
 
 #include <cstdint>
@@ -32,19 +31,19 @@
 
 namespace structgen {
 
-// The three constants serve budgets as well (budget/budget.cc).
-// A mask of at most so many tokens is walked token by token, a larger one down the trie.
+// budget/budget.cc uses these three constants as well.
+//
+// The most tokens of a mask that is walked token by token. A larger mask is walked down the trie.
 constexpr std::size_t kWalkedSingly = 4'000;
-// So many bytes suffice for the rest of a begun character and for what follows it.
+// A bound of the bytes that end a begun character, with a second escape that must follow it.
 constexpr std::size_t kSpareBytes = 16;
-// No more tokens of one mask than this are stepped with their own text.
+// The most tokens of one mask that are stepped with their captured text.
 constexpr std::size_t kTrials = 2'000;
 
 class Limits {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // The number of tokens to the end of the text, without the end token, and the first of them. kNever:
-  // no way is known.
+  // The number of tokens of a way, without the end token, and its first token. kNever: no way is known.
   struct Way {
     uint32_t tokens;
     TokenId next;
@@ -56,8 +55,8 @@ class Limits {
   Way way(StateId s);
   // The tokens of the way.
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }
-  // The way from s, for the next epoch to keep (keep()). A long way is not handed over: the next epoch
-  // finds it again, unless a search for a completion runs out of work.
+  // The way from s, which keep() hands to the next epoch. A long way is not handed over, because the next
+  // epoch finds it again, unless a search for a completion runs out of work.
   std::vector<TokenId> known_way(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
@@ -65,18 +64,17 @@ class Limits {
   void keep(StateId s, const std::vector<TokenId>& tokens) { follow(s, tokens); }
   // The state after the token; dead where the token is not allowed.
   StateId accept(StateId s, TokenId t);
-  // Writes words() words. `room`: at most so many tokens may come after the next one; kNever: any
-  // number. False: the text decides about more than kTrials tokens, and some of them were refused
-  // untried.
+  // Writes words() words. At most `room` tokens may come after the next token; kNever: any number. False: the
+  // captured text decides about more than kTrials tokens, and some of these were refused without a trial.
   bool fill(StateId s, uint32_t* row, uint32_t room = kNever);
-  // The state whose mask is the mask of s, where no mark can run out behind any token: s without its
-  // marks. dead(): that is not certain. The vocabulary must have every byte.
+  // s without its marks, if no mark can run out behind any token; its mask is the mask of s. dead(): this is
+  // not certain. The vocabulary must have every byte.
   StateId unlimited(StateId s);
-  // Of a state without marks: so many tokens suffice for any token of its mask and a way to the end
+  // For a state without marks: a number of tokens that suffices for any token of its mask and a way behind it
   // (State::loose).
   uint32_t loose(StateId plain);
-  // Throws kGrammar where the rule that ends in this limit cannot be read from its beginning, as a rule
-  // of `"abc" "def"` with a limit of 1 where no token holds all six letters.
+  // Throws kGrammar if no text of the limited rule keeps its limit, as a rule `"abc" "def"` with a limit of 1
+  // if no token holds all six letters. `fresh` is the state at the beginning of the rule.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
   std::size_t byte_size() const {
     return bytes_ + (ways_.size() + hints_.size()) * 48 + unlimited_.byte_size();
@@ -84,13 +82,13 @@ class Limits {
 
  private:
   static constexpr uint32_t kRemembered = 64;
-  // Stands for the number of a token for which the captured text decides.
+  // Stands for the number of tokens where the captured text decides.
   static constexpr uint32_t kUnsure = kNever - 1;
-  // For a state without marks: how many tokens the ways behind its tokens take.
+  // For a state without marks: the numbers of tokens that the ways behind its tokens take.
   struct Base {
     // The largest number behind all tokens but those in `dear`.
     uint32_t common = 0;
-    // False: some token counts as one without a way because nobody tried it.
+    // False: some token counts as a token without a way, because it was not tried.
     bool whole = true;
     // The tokens whose ways take more, sorted by that number.
     std::vector<std::pair<uint32_t, TokenId>> dear;
@@ -131,14 +129,14 @@ class Limits {
   Completion& completion_;
   Lengths& lengths_;
   std::unordered_map<uint32_t, Way> ways_;
-  // What unlimited() says, by state.
+  // The answers of unlimited(), by state.
   FlatMap<uint32_t, uint32_t> unlimited_;
-  // From a state to one with fewer marks whose way it can go.
+  // Keyed by state: a state with fewer marks, whose way is tried first.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
       // Keyed by state, and by whether tokens inside a run are left out.
       bases_;
-  // Keyed by state: its mask, where few tokens are left.
+  // Keyed by state: the row that fill() made.
   std::unordered_map<uint32_t, Kept> rows_;
   std::size_t bytes_ = 0;
 };

@@ -16,24 +16,25 @@
 //                   least <= u + longest(s) <= most, or reaches(s, least - u, most - u): some text of
 //                   those lengths, by the states that n bytes lead to
 //
-// With at most 12 bytes, behind `{"a":` (5 bytes) in an object that requires "b", a digit: the token `12`
-// leads to u = 7, and `,"b":1}` has 7 bytes: 14 > 12, refused. `1` ends 13 > 12 as well; so `{"a":` itself
-// was refused before.
+// Example: at most 13 bytes, the text `{"a":` (5 bytes) of an object that requires "b", and two tokens. The
+// token `12` leads to u = 7, and the rest `,"b":1}` has 7 bytes: 14 > 13, refused. The token `1` leads to
+// u = 6, and 6 + 7 = 13: allowed.
 //
 // The answers for a state change with u only where one of these sums meets a bound. So a row is kept with
 // the numbers of bytes for which it is the same (holds()): far from both bounds one row serves.
 //
-// Exactness. That a token leads beyond `most` is proved where its shortest completion is known. That a token
-// stays below `least` is proved where its longest completion is known. Else reaches() decides. Where it has
-// too many states to look at, the row is not exact.
+// Exactness. A token is refused for `most` with proof if its shortest completion is known, and for `least` if
+// its longest completion is known. Else reaches() decides. If reaches() would look at too many states, the
+// row is not exact.
 //
-// Invariants. Behind each token of a row completable() is true. The beginning of a shortest completion
-// leaves its rest, so a text within `most` can always go on. With a budget of tokens, both sums are those of
-// one text: the shortest completion cut into tokens, a text of one byte a token, or that of ranged_text().
+// Invariants. Behind each token of a row completable() is true. Behind a beginning of a shortest completion
+// the rest of this completion is left, so a text within `most` can always go on. With a budget of tokens, one
+// text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a token, or the
+// text of ranged_text().
 //
-// Rejected. The product (holes/product.h): exact for every condition, and a rule for each byte; it serves
-// where growth(s) is not known at the start. Pairs of a state and a number of bytes as states: a mask of
-// each.
+// Rejected. The product (holes/product.h) for every grammar: it is exact, and has a rule for each byte of the
+// bound; it serves where growth(s) is not known at the start. States that are pairs of a state and a number
+// of bytes: each pair would have its own mask.
 #include <algorithm>
 #include <optional>
 
@@ -48,21 +49,21 @@ namespace structgen {
 namespace {
 // The bytes of rows that one grammar keeps.
 constexpr std::size_t kRangedBytes = 16 << 20;
-// reaches() takes at most so many steps.
+// The most steps of reaches().
 constexpr std::size_t kReachSteps = 4'000;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
 
-// Notes that the last answer is the same for `from` to `to` bytes so far.
+// Notes that the last answer holds for every text of `from` to `to` bytes that leads to this state.
 void Budget::holds(std::size_t from, std::size_t to) {
   from_ = std::max(from_, std::min(from, written_.bytes));
   to_ = std::min(to_, std::max(to, written_.bytes));
 }
 
-// The bytes of a shortest completion; one that fits every captured text comes first, because all keys share
-// it. Where no text is found in time, a bound. Behind unproven productions, a completion that met poison fits
-// some captured texts and not others.
+// The bytes of a shortest completion. The completion of the blind state comes first, because all keys share
+// it. If no text is found in time, the answer is a bound. Behind unproven productions, a completion that met
+// poison fits some captured texts and not others.
 Budget::Shortest Budget::shortest_bytes(StateId s) {
   if (parser().state(s).accepting) return {0, true};
   const StateId blind = all_.masks.blind(s);
@@ -85,8 +86,8 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false};
 }
 
-// The states that n bytes lead to, for each n. Of finite languages and of rounds of several bytes, as in
-// (aa)*b, there are few.
+// Steps from s byte by byte and keeps the states behind n bytes, for each n. A finite language has few such
+// states, and so has a round of several bytes, as in (aa)*b.
 std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most) {
   const auto [known, fresh] = reached_.try_emplace({s.v, least, most});
   if (!fresh) return known->second;
@@ -122,7 +123,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     return false;
   }
   const std::size_t room = whole.most - now, missing = less(whole.least, now);
-  // Up to so many bytes so far, n bytes more stay within `most`.
+  // The largest number of bytes so far with which n bytes more stay within `most`.
   const auto last = [&](std::size_t n) {
     return whole.most == ByteRange::kAny ? kEndless : whole.most - bytes - n;
   };
@@ -174,7 +175,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(written_.bytes, 0);
     return false;
   }
-  // A token a byte.
+  // Each byte counts as one token.
   const std::size_t most = std::min(room, less(tokens, 1));
   const std::optional<bool> some = reaches(s, missing, most);
   holds(written_.bytes, 0);

@@ -9,18 +9,19 @@
 namespace structgen {
 
 namespace {
-// At most so many states are met by one search in breadth.
+// The most states that one search in breadth meets.
 constexpr std::size_t kMet = 20'000;
-// The work of looking at one state that a token leads to.
+// The work of a look at one edge.
 constexpr uint64_t kPerEdge = 200;
 }  // namespace
 
-// The edges of a state, paid once a call; null, with no work left, if they cost more than there is.
+// The edges of a state, whose work is paid once a call. Null if they take more than `work`, of which nothing
+// is left then.
 const TokenGraph::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (paid_.contains(s.v)) return graph_.edges(s, ~uint64_t{0});
   const TokenGraph::Edges* e = graph_.edges(s, work);
   if (!e) {
-    // In a new graph the walk would have used it up, so all work counts as spent.
+    // In a new graph the walk would have used up all work, so all work counts as spent.
     work = 0;
     return nullptr;
   }
@@ -52,8 +53,8 @@ void Reach::take(StateId s, StateId to, TokenId token) {
   if (tokens < known(s)) found_[s.v] = {tokens, token};
 }
 
-// Each step leaves one token less, so the loop ends, at a state of which no better way is known than its
-// own shortest text.
+// Follows the best tokens up to a state whose best known way is its shortest text. Each step leaves one token
+// less, so the loop ends.
 std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
   for (auto found = found_.find(s.v); found != found_.end() && found->second.tokens < shortest_(s);
@@ -64,8 +65,8 @@ std::vector<TokenId> Reach::way(StateId& s) {
   return out;
 }
 
-// Iterates over depth by recursion: at most k levels. Facts come first, from the cheapest to the
-// dearest: bounds that are known, an earlier search that told nothing, and then the edges.
+// A recursion of at most k levels. Known bounds come first, then earlier searches without an answer, and last
+// the edges.
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (least(s) > k) return Answer::kNo;
@@ -123,8 +124,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
         by = token;
         left = after;
       }
-    // The bounds say of every token that as many bytes are left behind it. This happens between two values,
-    // where the bounds of two rules are compared.
+    // No token leaves fewer bytes by the bounds. This happens between two values, where the bounds of two
+    // rules are compared.
     if (by < 0) {
       by = next(s);
       if (by < 0) return Answer::kUnknown;

@@ -1,5 +1,5 @@
-// Least numbers of tokens: whether any tokens, and not only those of the text that is shortest in
-// bytes, end a text in time.
+// Least numbers of tokens: whether the tokens of any text end in time. The text with the fewest bytes may
+// take more tokens than another text.
 //
 // In: a state, a number of tokens, a limit on work. Out: yes, with the tokens; no, proved; or unknown.
 // Cost: one pass over the states that one token leads to (budget/token_graph.h), once for each number
@@ -8,19 +8,19 @@
 // Example: behind `{"a":` with `a` a string, the shortest completion is `""}`, which may take 3 tokens,
 // while the longer text `"x"}` may be one token. A search for 2 tokens (with the end token) finds it.
 //
-// The problem. Few tokens lead to different states, so the search runs on a graph of states. `within`
-// goes down it to a depth and remembers for each state the number of tokens that is proved to be too
-// few, so that no pair of state and depth is searched twice. `find` goes through it in breadth, for
-// states whose shortest text the vocabulary cannot spell.
+// The idea. Many tokens lead to one state, so the search runs on a graph of states. `within` goes down the
+// graph to a depth and remembers for each state a number of tokens that is proved to be too few, so that no
+// pair of state and depth is searched twice. `find` goes through the graph in breadth, for states whose
+// shortest text the vocabulary cannot spell.
 //
-// The same answer for the same call. A search with a limit of work answers by what it finds within that
-// work. If it took what an earlier search has found, the answer would depend on earlier questions. So a
-// Reach belongs to one call: it remembers within the call, and pays for every state as if the graph
-// were new. What the graph keeps makes a second call quicker and leaves its answer the same.
+// The same answer for the same call. A search with a limit of work answers by what it finds within this
+// work. If it took over what an earlier search found, the answer would depend on earlier questions. So a
+// Reach belongs to one call: it remembers within the call, and pays for every state as if the graph were
+// new. The edges that the graph keeps make a second call quicker and do not change its answer.
 //
-// Captured text is left out (mask/fill.h). A way that is found without it holds whatever the text is.
-// That there is no way is not proved where the text would have mattered. An exact graph keeps the text;
-// there every text has states of its own, and they stay in memory.
+// Captured text is left out (mask/fill.h). A way that is found without the text holds for every text. That
+// there is no way is unproved where the text matters. An exact graph keeps the text; every text then has its
+// own states, which stay in memory.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@
 
 namespace structgen {
 
-// A search for fewer tokens looks at no longer ways than this.
+// The most tokens of a way that a search for fewer tokens looks at.
 constexpr std::size_t kLongWay = 64;
 
 class Reach {
@@ -52,20 +52,19 @@ class Reach {
   // Whether k tokens, the end token included, can complete s. `work` is what may be spent (nodes of the
   // trie and edges), and afterwards what is left of it.
   Answer within(StateId s, std::size_t k, uint64_t& work);
-  // After a yes of within(): the tokens up to a state whose shortest text fits the rest. s becomes that
-  // state.
+  // After a yes of within(): the tokens up to a state whose shortest text fits the rest of the budget. s
+  // becomes this state.
   std::vector<TokenId> way(StateId& s);
-  // Whether any number of tokens can. After a yes `out` leads from s to a state for which `ends` is
-  // true, and s becomes that state: the nearest, and among equally near ones the first in the order of
-  // edges.
+  // Whether any number of tokens can complete s. After a yes `out` leads from s to the nearest state for
+  // which `ends` is true, and s becomes this state. Of equally near states the first in the order of edges is
+  // taken.
   Answer find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
               uint64_t& work);
-  // Whether `most` tokens complete s, trying one way: at each state the token that leaves the fewest
-  // bytes by `bytes` (an upper bound of the bytes that complete a state). Where no token leaves fewer,
-  // it takes `next`, the first token of the shortest text (-1: there is none). It stops when `rest`
-  // says that the tokens left suffice. The answer is yes or unknown. It serves long values, where
-  // within() would have to look at every length. `out` takes the tokens, and s becomes the state that
-  // they lead to.
+  // Whether `most` tokens complete s along one way. At each state the way takes the token that leaves the
+  // fewest bytes by `bytes`, an upper bound of the bytes that complete a state. If no token leaves fewer
+  // bytes than before, it takes `next`, the first token of the shortest text (-1: none). It stops when `rest`
+  // says that the tokens left suffice. The answer is yes or unknown. descend() serves long values, for which
+  // within() would look at every length. `out` takes the tokens, and s becomes the state to which they lead.
   Answer descend(StateId& s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
                  const std::function<std::size_t(StateId)>& rest, const std::function<TokenId(StateId)>& next,
                  std::vector<TokenId>& out, uint64_t& work);
@@ -89,7 +88,8 @@ class Reach {
   std::unordered_map<uint32_t, Step> found_;
   // Keyed by state: a proved lower bound.
   std::unordered_map<uint32_t, std::size_t> least_;
-  // A search that told nothing: a search for no more tokens with no more work would not tell more.
+  // A search without an answer. A search for as many tokens or fewer, with as much work or less, has no
+  // answer either.
   struct Tried {
     std::size_t tokens = 0;
     uint64_t work = 0;

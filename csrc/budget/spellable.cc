@@ -51,17 +51,17 @@
 namespace structgen {
 
 namespace {
-// The search around one state looks at no more places than this.
+// The most places that the search around one state looks at.
 constexpr std::size_t kMaxPlaces = 3'000;
-// Of those places so many are asked for their shortest completion.
+// The most of these places whose shortest completion is asked for.
 constexpr std::size_t kMaxAsked = 8;
-// The summaries of one state may take so many steps: about a tenth of a second.
+// The most steps that the summaries of one state may take: about a tenth of a second.
 constexpr uint64_t kStateWork = 300'000;
-// All summaries of one mask may take so many steps.
+// The most steps that all summaries of one mask may take.
 constexpr uint64_t kMaskWork = 1'000'000;
 // The work that the search from one state may take (budget/reach.h).
 constexpr uint64_t kReach = 200'000;
-// No more tokens of one mask than this are stepped with their own text.
+// The most tokens of one mask that are stepped with their captured text.
 constexpr std::size_t kMaxStepped = 2'000;
 // A label that stands for captured text that is not known.
 constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
@@ -73,16 +73,16 @@ constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 
 }  // namespace
 
-// Dynamic programming from the end of the text: best_[n] has the fewest tokens that write its last n
-// bytes. They do not depend on what stands before, so the entries of an end that the last text shares are
-// kept. The tokens at a byte are those on the path of the trie. Cost: the other bytes times the longest
-// token. Of equal choices the longest first token wins.
+// Dynamic programming from the end of the text: best_[n] has the fewest tokens that write the last n bytes.
+// An entry does not depend on the bytes in front, so the entries of the end that this text shares with the
+// last text are kept. The tokens that begin at a byte lie on one path of the trie. Cost: the new bytes times
+// the longest token. Of equal choices the longest first token wins.
 Cutter::Cut Cutter::cut(std::string_view text) {
   const std::size_t n = text.size();
   const auto differ = std::mismatch(text.rbegin(), text.rend(), text_.rbegin(), text_.rend());
   const std::size_t same = static_cast<std::size_t>(differ.first - text.rbegin());
   if (same < n) {
-    // Both are grown before either changes, so that they belong together if memory runs out.
+    // Both lists get their memory before either changes, so that they fit each other if memory runs out.
     if (best_.capacity() <= n) best_.reserve(2 * n + 1);
     text_.reserve(n);
     text_.assign(text);
@@ -206,8 +206,8 @@ const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   return slot->second;
 }
 
-// The summary of a rule as far as it is known. The rule that asks is noted, and looked at again when
-// the summary grows.
+// The summary of a rule as far as it is known. The rule that is being looked at becomes a user of the
+// summary, and is looked at again when the summary grows.
 const Spellable::Rule& Spellable::rule(RuleId r, Place from) {
   const auto [it, fresh] = rules_.try_emplace(Key{r.v, from});
   if (fresh) {
@@ -228,8 +228,8 @@ void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
     if (!rules && from.label == 0) from.label = kUnknownLabel;
     if (rules) from.label = 0;
     if (!rules || !parser_.alive().plain(s.rule_id())) {
-      // A grammar of another kind has no notion of bytes that may not follow, so a pending restriction
-      // cannot be handed on to it.
+      // A rule of a grammar without lexemes takes no restriction of its first byte, so a pending restriction
+      // cannot be passed on.
       if (from.pending != Alive::kClear && parser_.alive().follow(from.pending) != RegexArena::empty())
         open_ = true;
       from.pending = Alive::kClear;
@@ -307,8 +307,8 @@ void Spellable::forget() {
   for (const auto& [state, row] : rows_) bytes_ += 64 + row.size() * 4;
 }
 
-// Walks down all stacks at once, with the places that each terminal and rule leaves behind. It ends
-// with a yes where a stack may end between two tokens.
+// Walks down all stacks at once, with the places behind each terminal and rule. The answer is yes if a stack
+// may end between two tokens.
 Reach::Answer Spellable::summarised(StateId s) {
   work_ = std::min(kStateWork, mask_work_);
   const uint64_t before = work_;
@@ -350,7 +350,7 @@ Reach::Answer Spellable::summarised(StateId s) {
     back.keep();
   else if (meter.exhausted())
     std::move(done).value();
-  // Summaries that are kept may contain an open place.
+  // A kept summary may come from a search that met captured text.
   open_ = open_ || was_open;
   mask_work_ -= std::min(mask_work_, before - work_);
   return answer;
@@ -358,7 +358,7 @@ Reach::Answer Spellable::summarised(StateId s) {
 
 // ---- one state ----
 
-// Notes a yes for each state on a way.
+// Notes a yes for each state to which the tokens lead.
 void Spellable::keep(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -396,8 +396,8 @@ bool Spellable::spelled(StateId s) {
   return meter.exhausted() ? std::move(done).value() : std::move(done).value_or(false);
 }
 
-// The search goes in breadth through the bytes that tokens can write, because most states that are not
-// spelled at once stand inside a character, which some bytes end or none do.
+// Searches in breadth through the bytes that tokens can write. Most states whose completion cannot be spelled
+// stand inside a character, which few bytes can end.
 Reach::Answer Spellable::near(StateId s) {
   struct At {
     StateId state;
@@ -463,7 +463,7 @@ Reach::Answer Spellable::searched(StateId s) {
     mask_work_ -= std::min(mask_work_, 4 * (before - work));
     if (found == Reach::Answer::kYes) {
       keep(s, tokens);
-      // The state's text forbids the tokens.
+      // The captured text of s forbids the tokens.
       if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;
     }
     if (found != Reach::Answer::kUnknown) break;
@@ -477,7 +477,7 @@ Reach::Answer Spellable::judge(StateId s) {
   const auto known = known_.find(s.v);
   if (known != known_.end()) return known->second;
   if (mask_work_ == 0) mask_work_ = kMaskWork;
-  // A completion that fits every captured text fits this one.
+  // A completion of the blind state that fits every captured text fits the text of s.
   const StateId any = masks_.blind(s);
   Reach::Answer answer = Reach::Answer::kUnknown;
   if (any != s && judge(any) == Reach::Answer::kYes) answer = Reach::Answer::kYes;
@@ -491,8 +491,8 @@ Reach::Answer Spellable::judge(StateId s) {
 
 // ---- masks ----
 
-// Kept by state: `before` counts the tokens of the mask in depth-first order, so that subtrees without
-// any are skipped.
+// Writes the row of s. `before` counts the tokens of the mask in depth-first order, so that subtrees without
+// tokens of the mask are skipped.
 void Spellable::fill(StateId s, uint32_t* row) {
   const Vocabulary& vocabulary = *world_.vocabulary;
   if (const auto it = rows_.find(s.v); it != rows_.end()) {
@@ -516,10 +516,10 @@ void Spellable::fill(StateId s, uint32_t* row) {
   std::vector<At> at(vocabulary.longest() + 2);
   at[0].state = masks_.blind(s);
   at[0].blind = at[0].state != s;
-  // Number of tokens of the mask, in depth-first order.
+  // The number of tokens of the mask in front of each place of the depth-first order.
   std::vector<uint32_t> before{0};
   for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
-  // Tokens for which their own text decides.
+  // Tokens whose captured text decides.
   std::vector<TokenId> alone;
   for (uint32_t i = 1; i < trie.size();) {
     charge();

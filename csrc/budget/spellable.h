@@ -1,21 +1,20 @@
-// Whether tokens can finish a text, where the vocabulary does not hold every byte as a token of its
-// own.
+// Whether tokens can finish a text if the vocabulary lacks tokens of single bytes.
 //
-// In: a state, and the masks of the grammar. Out: whether some sequence of tokens ends the text from
-// there, and the mask less the tokens after which none does. Cost: nothing where the vocabulary is
+// In: a state, and the masks of the grammar. Out: whether some sequence of tokens ends the text from the
+// state, and the mask less the tokens after which no sequence does. Cost: nothing if the vocabulary is
 // complete (mask/vocabulary.h), because then every byte can be written and every state of the parser
-// can be finished. Else a completion for every state that a token leads to, and a walk over the tokens
+// can be finished. Else a completion for every state to which a token leads, and a walk over the tokens
 // of every new mask: about a millisecond at 30,000 tokens.
 //
-// Four ways decide, the cheapest first. The shortest completion, cut into tokens, proves a yes. A
-// completion that is spelled a few tokens further on proves a yes, and if tokens lead to few places in
-// all, a no. Summaries of rules (what was pending and the trie's node before the rule: the same behind
-// it) decide the intersection of a context-free language with the texts that tokens spell: a yes or a
-// no, also where there are infinitely many states. Where captured text decides, the states that tokens
-// lead to are searched (budget/reach.h). A question that is still open after its share of work counts
-// as a no: so a mask may be smaller than it could be, and it never leads into a dead end. Source:
-// summaries of pushdown systems (Reps, Horwitz, Sagiv 1995), with the trie as the regular side of the
-// product (Bar-Hillel, Perles, Shamir 1961).
+// Four ways decide, the cheapest first. If the shortest completion can be cut into tokens, the answer is yes.
+// If a completion can be cut into tokens a few tokens further on, the answer is yes; if the tokens lead to
+// few places in all and none has such a completion, it is no. Summaries of rules decide whether a
+// context-free language and the texts that tokens spell have a text in common: yes or no, even with
+// infinitely many states. (A summary leads from what is pending and the node of the trie before a rule to the
+// same behind it.) Where captured text decides, the states to which tokens lead are searched
+// (budget/reach.h). A question that is open after its share of work counts as a no: a mask may then lack
+// tokens, and never leads into a dead end. Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995),
+// with the trie as the regular side of the product (Bar-Hillel, Perles, Shamir 1961).
 #pragma once
 
 #include <compare>
@@ -36,14 +35,14 @@
 
 namespace structgen {
 
-// A piece of a text that one token writes; `end` is the offset behind it.
+// A piece of a text that one token writes.
 struct Piece {
   // The offset in the text behind the token.
   std::size_t end;
   TokenId token;
 };
-// Cuts texts into the fewest tokens. Completions of states near each other end alike, and so do their
-// cuts: the cut of the last text is kept from its end on.
+// Cuts texts into the fewest tokens. Completions of neighbouring states have a common end, so the cut of the
+// last text is kept, and a new text is cut down to the end that both share.
 class Cutter {
  public:
   explicit Cutter(const TokenTrie& trie) : trie_(trie) {}
@@ -57,19 +56,19 @@ class Cutter {
   Cut cut(std::string_view text);
   // The tokens that begin the text and leave at most `most` tokens for its rest.
   void begins(std::string_view text, std::size_t most, std::vector<TokenId>& out);
-  // False there.
+  // Cuts the text into pieces; false if the vocabulary cannot spell it.
   bool spell(std::string_view text, std::vector<Piece>& out);
   std::size_t byte_size() const { return text_.capacity() + best_.capacity() * sizeof(Best); }
 
  private:
-  // The fewest tokens of an end of the text, and the first of them with its number of bytes.
+  // The fewest tokens that spell an end of the text, and the first of these tokens with its number of bytes.
   struct Best {
     uint32_t tokens, bytes;
     TokenId token;
   };
   const TokenTrie& trie_;
   std::string text_;
-  // Indexed by the bytes of the end.
+  // Indexed by the number of bytes of the end.
   std::vector<Best> best_{{0, 0, -1}};
 };
 
@@ -116,9 +115,9 @@ class Spellable {
   // The summary of a rule: the places behind it, as far as they are known.
   struct Rule {
     std::set<Place> out;
-    // Rules that asked for it; they are looked at again when `out` grows.
+    // The rules that use this summary; they are looked at again when `out` grows.
     std::vector<Key> users;
-    // It is in todo_.
+    // True: the rule is in todo_.
     bool waiting = true;
   };
   void spend(uint64_t n = 1);
@@ -151,7 +150,7 @@ class Spellable {
   std::vector<Key> todo_;
   // The rule that is being looked at.
   const Key* at_ = nullptr;
-  // True: the search has met captured text, so it cannot prove any more that no text exists.
+  // True: the search has met captured text, and can no longer prove a no.
   bool open_ = false;
   // Work left for one state.
   uint64_t work_ = 0;

@@ -1,14 +1,14 @@
-// The states that one token leads to from a state inside a run of characters (a JSON string, `[a-z ]{400}`),
-// or from one that a token can take into a string.
+// The states to which single tokens lead from a state inside a run of characters (a JSON string,
+// `[a-z ]{400}`), or from a state in front of a string.
 //
-// In: a state and a visitor. Out: every state that one token leads to, each with its tokens. Cost: a
-// look at each way out of the run, some hundred steps, and a walk over the tokens that reach the
+// In: a state and a visitor. Out: every state to which some token leads, with the tokens that lead there.
+// Cost: some hundred steps for the ways out of the run, and a walk over the tokens that begin in front of the
 // string. A walk over the whole trie would meet each of a hundred thousand tokens.
 //
-// Example: inside `"name": "..` a token of characters alone leads back to the same state. Only tokens
-// that end within a character (an escape begun, a part of UTF-8) or behind the closing quote lead
-// elsewhere, and those are known for every run of characters of the vocabulary (mask/runs.h). Where a run
-// counts, each number of characters leads to one state: all counts of a run share the run's lists of tokens.
+// Example: inside `"name": "..` a token of whole characters leads back to the same state. Only tokens that
+// end within a character (an escape begun, a part of UTF-8) or behind the closing quote lead elsewhere, and
+// mask/runs.h lists them for every run of the vocabulary. If a run counts its characters, the tokens of n
+// characters lead to one state, and all counts share the lists of tokens.
 //
 // The tokens handed out are those of the run, allowed or not, because the visitor knows the mask.
 #pragma once
@@ -31,8 +31,8 @@ class Targets {
   Targets(Parser& parser, MaskBuilder& masks, Slices& slices, const Vocabulary& vocabulary)
       : parser_(parser), masks_(masks), slices_(slices), vocabulary_(vocabulary) {}
 
-  // False: no run of characters is at hand, and nothing was visited. `strings`: only runs that a quote ends
-  // are looked for. States have no captured text (MaskBuilder::blind). The visitor has these functions:
+  // Visits the states behind `from`. False: `from` is no such state, and nothing was visited. `strings`: only
+  // runs that a quote ends are looked for. States are blind (MaskBuilder::blind). The visitor's functions:
   //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
   //   bool whole(StateId to, const Words& tokens);               the same for many tokens, as a row; true:
   //                                                              the tokens go to take()
@@ -62,25 +62,25 @@ class Targets {
 
  private:
   StateId step(StateId s, uint8_t b) { return masks_.blind(parser_.step(s, b)); }
-  // A run of characters at hand.
+  // The run of characters in which a state stands.
   struct Run {
     RunClass* of = nullptr;
     RegexId element;
-    // The state in the run, from which it goes on for ever.
+    // The state inside the run. Without a bound of the run, each element leads back to it.
     StateId inside;
     // The bytes that may follow the run, each with the state behind it: a quote closes a string.
     std::vector<std::pair<uint8_t, StateId>> left;
     // The number of elements that may come before such a byte.
     uint32_t min = 0, max = kUnbounded;
   };
-  // Whether a run without an end is at hand, here or after one more character.
+  // Whether a run without a bound begins at the state, or behind one more character.
   bool run_behind(StateId from, Run& out);
   bool endless(StateId s, Run& out);
   // Whether s is inside a run that counts its elements.
   bool counts(StateId s, bool strings, Run& out);
 
-  // A run without a bound: tokens of whole characters lead back to its state, and those that end within
-  // a character lead to one state for each begun character.
+  // Visits the tokens of a run without a bound. Tokens of whole characters lead back to its state; tokens
+  // that end within a character lead to one state for each begun character.
   template <class Visitor>
   void inside_endless(const Run& run, Visitor& visitor) {
     const RunCuts& cuts = run.of->cuts();
@@ -93,15 +93,15 @@ class Targets {
     }
   }
 
-  // A run with a bound: the state after n elements is the same after every token of n elements, so the text
-  // of one element is read again and again.
+  // Visits the tokens of a run with a bound. All tokens of n elements lead to one state, which is found by
+  // reading one element n times.
   template <class Visitor>
   void inside_counted(StateId from, const Run& run, Visitor& visitor) {
     const RunCounts& counts = run.of->counts();
     std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
     after[0] = from;
     std::string_view one;
-    // The counts so far that are to be taken: if those are all, one row has their tokens.
+    // The number of counts whose tokens the visitor takes. If it takes all counts, one row has all tokens.
     std::size_t taken = 0;
     for (std::size_t i = 0; i < counts.wholes.size(); ++i) {
       const RunCounts::Whole& w = counts.wholes[i];
@@ -150,9 +150,9 @@ class Targets {
   }
   static TokenId first(const Words& row);
 
-  // A token may begin before the run: with a name that is excluded from the run, or with its first
-  // character. Once it reaches the state that the run itself has after the same bytes, the rest of it
-  // behaves as a token of the run and is left to the other functions.
+  // Visits the tokens that begin in front of the run, as with the first character of a name that the run
+  // excludes. If such a token reaches the state that the run has after the same bytes, its rest is like that
+  // of a token of the run, and the other functions visit it.
   template <class Visitor>
   void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
     const TokenTrie& trie = vocabulary_.trie();
@@ -191,8 +191,8 @@ class Targets {
     visitor.done(std::move(done));
   }
 
-  // The tokens that leave the run by a byte, in the order of the bytes after it, with the state of each
-  // depth at hand.
+  // Visits the tokens that leave the run by a byte, in the order of their bytes behind this byte; the state
+  // of each depth is kept.
   template <class Visitor>
   void leave(const Run& run, uint8_t byte, StateId left, Visitor& visitor) {
     const RunExits& exits = run.of->exits(byte);

@@ -6,9 +6,9 @@
 namespace structgen {
 
 namespace {
-// A state keeps no more edges than this; if it has more, `all` is false.
+// The most edges that are kept of a state; if it has more, `all` is false.
 constexpr std::size_t kAlike = 4'096;
-// The fixed cost of the edges out of a run of characters; kEdgeOfRun is the cost of each.
+// The work of the edges out of a run of characters: kOutOfRun for all, and kEdgeOfRun for each.
 constexpr uint64_t kOutOfRun = 1'000;
 constexpr uint64_t kEdgeOfRun = 8;
 }  // namespace
@@ -27,8 +27,8 @@ StateId TokenGraph::step(StateId s, TokenId t) {
   return s;
 }
 
-// The edges of a state in a string, without a walk over its tokens. The mask tells which of the run's
-// tokens are allowed. Other runs are walked: a search takes the edges in the order of the trie there.
+// Makes the edges of a state in a string without a walk over its tokens; the mask tells which tokens of the
+// run are allowed. False for any other run, whose edges a search takes in the order of the trie.
 bool TokenGraph::of_run(StateId s, Edges& out) {
   if (limited_ || exact_) return false;
   struct Add {
@@ -75,7 +75,7 @@ bool TokenGraph::of_run(StateId s, Edges& out) {
   return true;
 }
 
-// Whether the captured text of a state decides everything that follows. If it decides anything,
+// Whether the captured text of a state decides everything that follows. If the text decides a part,
 // `out.all` is cleared.
 bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
   const State& st = parser_.state(s);
@@ -111,8 +111,7 @@ bool TokenGraph::by_walk(StateId s, Edges& out, uint64_t work) {
                           });
 }
 
-// The cost that is kept is compared with `work` even if the edges are known, so that the answer is the
-// one of a new graph.
+// The work of known edges is compared with `work` as well, so that the answer is that of a new graph.
 const TokenGraph::Edges* TokenGraph::edges(StateId s, uint64_t work) {
   if (work < SearchCost::kLeast) return nullptr;
   if (const auto it = edges_.find(s.v); it != edges_.end())

@@ -1,12 +1,12 @@
-// The states that one token leads to: the graph on which searches for few tokens run.
+// The states to which one token leads: the graph on which searches for few tokens run.
 //
-// In: a state, work that may be spent. Out: its edges, one for each distinct state, with the first
-// token that leads there; or nothing, if they take more than that work. Cost: one walk over the trie
-// for each state (a millisecond at 131k tokens where any token may stand, microseconds where few may);
-// the edges are kept.
+// In: a state, and work that may be spent. Out: the edges of the state, one for each state to which a token
+// leads, with the first such token; or nothing, if the edges take more work. Cost: one walk over the trie for
+// each state (a millisecond at 131k tokens if every token is allowed, microseconds if few are); the edges
+// are kept.
 //
-// The cost of edges is a number of the state and the vocabulary, and does not depend on what is known
-// already. So a search that pays for every state once goes as far in a known graph as in a new one
+// The work that counts for the edges depends on the state and the vocabulary alone, even if they are kept
+// already. So a search that pays for every state once goes as far in a known graph as in a new graph
 // (budget/reach.h).
 #pragma once
 
@@ -27,15 +27,15 @@ namespace structgen {
 
 // The unit of work of searches over the vocabulary is a node of the trie.
 struct SearchCost {
-  // A look at a state takes at least this much.
+  // The least work of a look at a state.
   static constexpr uint64_t kLeast = 1'000;
-  // A state that a walk meets for the first time counts this much.
+  // The work of a state that a walk meets for the first time.
   static constexpr uint64_t kState = 32;
 
-  // Walks down the trie in depth-first order wherever the bytes may stand. `arrive(node, before,
-  // after)` returns the state with which the walk goes on, or dead() if it does not go below the node.
-  // False: the walk takes more than `work`. `spent` grows by an amount that depends only on the state,
-  // the trie and `arrive`.
+  // Walks down the trie in depth-first order along bytes that the parser reads. `arrive(node, before, after)`
+  // returns the state with which the walk goes on below the node; dead(): it does not go below. False: the
+  // walk takes more than `work`. `spent` grows by an amount that depends on the state, the trie and `arrive`
+  // alone.
   template <class Arrive>
   static bool walk(Parser& parser, const TokenTrie& trie, StateId from, uint64_t work, uint64_t& spent,
                    Arrive&& arrive) {
@@ -98,7 +98,7 @@ class TokenGraph {
 
   // The state of the graph that stands for s.
   StateId begin(StateId s) const { return exact_ ? s : masks_.blind(s); }
-  // Null: the edges cost more than `work`. They stay until trim().
+  // The edges of a state, which stay until trim(); null if they take more than `work`.
   const Edges* edges(StateId s, uint64_t work);
   // The state after a token, from a state of the graph.
   StateId step(StateId s, TokenId t);
@@ -120,7 +120,7 @@ class TokenGraph {
   const bool limited_, exact_;
   const std::size_t most_;
   std::unordered_map<uint32_t, Edges> edges_;
-  // Keyed by state: work that was not enough for its edges.
+  // Keyed by state: an amount of work that did not suffice for its edges.
   FlatMap<uint32_t, uint64_t> too_dear_;
   std::size_t bytes_ = 0;
 };

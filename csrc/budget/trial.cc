@@ -9,9 +9,9 @@
 namespace structgen {
 
 namespace {
-// At most so many states are looked at for one mask.
+// The most states that are looked at for one mask.
 constexpr std::size_t kMaskStates = 20'000;
-// So many tokens of one group are tried to find one that fits.
+// The most tokens of one group that are tried until one fits.
 constexpr std::size_t kAttempts = 3;
 
 // Whether the string of which a token writes a piece certainly differs from every string in the text.
@@ -31,7 +31,7 @@ bool differs(std::string_view token, std::string_view text) {
 }
 }  // namespace
 
-// The tokens that a token into s needs, itself included. The last state is remembered apart, because
+// The number of tokens that a token into s needs, that token included. The last answer is kept apart, because
 // neighbours in the trie often lead to the same state.
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
@@ -50,8 +50,8 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// An upper bound of the tokens that are needed behind a token that leads to s. What is known is looked at
-// first, the cheapest bound before the dearer ones.
+// An upper bound of the tokens that are needed behind a token that leads to s. Kept answers come first, then
+// the bounds, the cheapest first.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;
@@ -67,14 +67,14 @@ bool Budget::Trial::fits(StateId s, TokenId t) {
   return of.completable(s, of.vocabulary().bytes(t).size(), budget == kEndless ? budget : budget - 1);
 }
 
-// Whether fewer tokens may suffice once the text is known. With 2 tokens left only the end may follow,
-// so the text matters only if it decides what comes next.
+// Whether fewer tokens may suffice for some captured text. With 2 tokens left only the end may follow, so the
+// text matters only if it decides whether the text may end.
 bool Budget::Trial::matters(StateId s) const {
   if (budget == 2 && !ranged) return of.all_.parser.state(s).poisoned;
   return of.all_.completion.text_matters(s);
 }
 
-// Judges tokens that lead to s. `blind`: s is without the text that was captured on the way.
+// Judges tokens that lead to s. `blind`: s is a blind state, without the captured text of the tokens.
 void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
   for (TokenId t : tokens) {
     if (!asks(t)) continue;
@@ -87,7 +87,8 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
   }
 }
 
-// Whether the text of s decides everything that follows. If so, these tokens are tried with their text.
+// Whether the captured text of s decides everything that follows. If so, the tokens below are put on the list
+// of those that are tried with their text.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   const State& st = of.all_.parser.state(s);
   if (!st.poisoned || st.n > 1 || st.accepting) return false;
@@ -96,9 +97,9 @@ bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   return true;
 }
 
-// Down the trie in depth-first order, with the state of each depth at hand. The states that are met get
-// numbers in this walk: a step that was taken before is one load, and so is the verdict on a state's
-// tokens once it is certain.
+// Walks down the trie in depth-first order and keeps the state of each depth. The walk numbers the states
+// that it meets, and keeps their steps and their verdicts in tables: a known step is one load, a known
+// verdict too.
 void Budget::Trial::judge_all(StateId from) {
   enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
   struct Met {
@@ -161,7 +162,7 @@ void Budget::Trial::judge_all(StateId from) {
   }
 }
 
-// The same for one token, byte by byte.
+// Judges one token, whose bytes are stepped one by one.
 void Budget::Trial::judge_one(TokenId t, StateId from) {
   bool blind = from != of.here();
   StateId s = from;
@@ -174,9 +175,10 @@ void Budget::Trial::judge_one(TokenId t, StateId from) {
   judge({&t, 1}, s, blind);
 }
 
-// Judges tokens that end within a character by the bytes that lead from there to the state `to`, one token
-// each. So each of the hundred begun characters needs no text of its own. With the rest of the budget used
-// up, a token that could end such a character and more in one is not looked for.
+// Judges tokens that end within a character. `rest` reads the missing bytes and leads to the state `to`. Each
+// missing byte counts as one token, so no completion is made for each of the hundred begun characters. If the
+// budget is too small for this count, one token might still write the missing bytes and more; no such token
+// is looked for.
 bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
   if (ranged || !of.all_.fast || of.partial_) return false;
   const uint32_t bytes = of.all_.lengths.regex(rest);
@@ -190,8 +192,8 @@ bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenI
   return true;
 }
 
-// For a state in a string: nearly all tokens end inside the string, and all that end with a whole
-// character lead to one state; the others lead to a few dozen states (Targets).
+// Judges the tokens of a state in a string. Nearly all tokens end inside the string: those that end with a
+// whole character lead to one state, the others to a few dozen states (Targets).
 bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
     Trial& trial;
@@ -231,8 +233,8 @@ bool Budget::Trial::judge_strings(StateId from) {
   return of.all_.targets.visit(from, false, judge);
 }
 
-// Tokens of a run that lead back into it differ in their length only: one question for each length, and
-// one pass over the row for lengths with one answer.
+// Judges the tokens of a run that lead back into the run. Within a range of bytes their verdicts differ by
+// length alone: one question is asked for each length, and lengths in a row with one answer take one pass.
 void Budget::Trial::whole_run(StateId inside, const Words& row) {
   const std::size_t longest = of.vocabulary().longest(), left = budget == kEndless ? budget : budget - 1;
   for (std::size_t n = 1, end; n <= longest; n = end) {
@@ -253,11 +255,11 @@ void Budget::Trial::whole_run(StateId inside, const Words& row) {
   }
 }
 
-// Tries the tokens whose text decides: each as it is, within kTrials, or by a completion that worked
-// for another token of its group.
+// Tries the tokens whose captured text decides. A token is stepped with its text, up to kTrials tokens, or
+// takes the completion that worked for another token of its group.
 void Budget::Trial::judge_texts() {
-  // The regexes that a text makes stay as long as the grammar's world, so they are counted, and texts
-  // that nobody wrote cannot fill the world.
+  // A tried text makes regexes that stay as long as the grammar's world. They are counted, so that texts that
+  // nobody wrote cannot fill the world.
   struct Tried {
     World& world;
     const std::size_t before = world.regexes.byte_size();
@@ -265,7 +267,7 @@ void Budget::Trial::judge_texts() {
   } tried{of.all_.world};
   const bool alike_asked = of.all_.productions.asks_alike();
   std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
-  // The completion of the text after the token that fits() looked at last.
+  // The completion behind the token that fits() judged last.
   std::vector<TokenId> way;
   std::size_t bytes = 0;
   const auto fits = [&](TokenId t) {
@@ -288,7 +290,7 @@ void Budget::Trial::judge_texts() {
     way = of.plan(s);
     return true;
   };
-  // In the order of tokens, because the numbers of states depend on the order in which they were met.
+  // The groups are tried in the order of their tokens: the numbers of states depend on earlier masks.
   std::vector<const std::vector<TokenId>*> groups;
   for (const auto& [state, tokens] : alike) groups.push_back(&tokens);
   std::ranges::sort(groups, {}, [](const std::vector<TokenId>* tokens) { return tokens->front(); });

@@ -1,22 +1,22 @@
 // The tokens of one mask that are in doubt: which of them leave enough of the budget.
 //
-// In: a state, and the tokens that its mask allows. Out: those after which the text can be completed in
+// In: a state, and the tokens that its mask allows. Out: the tokens after which the text can be completed in
 // time (keep, taken), and the largest number of tokens that one of them needs. Cost: a completion for
-// each state that the tokens lead to, at most kMaskStates; and a walk over the trie. Tokens inside a
-// run of characters cost nothing each.
+// each state that the tokens lead to, at most kMaskStates; and a walk over the trie. Tokens that stay inside
+// a run of characters are judged together.
 //
-// Tokens that lead to one state are looked at once (judged). Tokens that end within a character are counted
-// by the bytes that are missing (judge_begun). judge_strings() does so for tokens that stay inside a string,
-// judge_one() for few tokens, judge_all() for the trie.
+// Tokens that lead to one state are judged once (judged()). judge_one() walks a single token, judge_all() the
+// trie, judge_strings() the ways out of a string. Behind a token that ends within a character the missing
+// bytes are counted (judge_begun()).
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the
-// text matters, a few tokens are tried with their own text. A completion that worked for one token
-// serves every other token that writes nothing that the completion holds, because texts matter only by
-// being equal to a later one: after `{"a": 1, "`, the completion `":2}` that worked for the token `b`
-// serves the token `c` as well. (Where a text may have to equal an earlier one, each token is tried by
-// itself.) Tokens that are still undecided after kTrials are refused, and the mask is inexact. The same
-// holds for all such tokens once trials have filled their share of the world (mask/cache_policy.h).
+// text matters, a few tokens are tried with their own text. A captured text matters only if a later text
+// equals it. So a completion that worked for one token serves every other token whose text does not occur in
+// the completion: after `{"a": 1, "`, the completion `":2}` that worked for the token `b` serves the token
+// `c` as well. (Where a text may have to equal an earlier text, each token is tried by itself.) Tokens that
+// are undecided after kTrials trials are refused, and the mask is inexact. Once trials have filled their
+// share of the world (mask/cache_policy.h), all such tokens are refused.
 #pragma once
 
 #include <unordered_map>
@@ -26,7 +26,7 @@
 
 namespace structgen {
 
-// The tokens of one mask that are looked at, and the verdicts.
+// The tokens of one mask that are judged, and the verdicts.
 struct Budget::Trial {
   Budget& of;
   // `ranged`: the text has a range of bytes, so two tokens that lead to one state may have different
@@ -35,26 +35,26 @@ struct Budget::Trial {
       : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;
   const bool ranged;
-  // A row of the tokens that are asked for; null: all tokens that are shown.
+  // A row of the tokens to judge; null: every token that a function is called with.
   const uint32_t* open = nullptr;
   // A row of the tokens that fit; used with `open`.
   std::vector<uint32_t> keep;
-  // A list of the tokens that fit, where tokens are shown one by one.
+  // A list of the tokens that fit; used without `open`.
   std::vector<TokenId> taken;
-  // The number of tokens that the worst of them needs, itself included.
+  // The largest number of tokens that one of the fitting tokens needs, that token included.
   std::size_t most = 0;
-  // More states were met than one mask looks at.
+  // True: kMaskStates states were met, and no further state is looked at.
   bool tired = false;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
-  // Keyed by state: the tokens that a token into it needs.
+  // Keyed by state: the number of tokens that a token into the state needs, that token included.
   std::unordered_map<uint32_t, std::size_t> met;
   std::unordered_map<uint32_t, std::vector<TokenId>>
-      // Tokens whose text matters, by the state they lead to without it.
+      // Tokens whose captured text matters, by the blind state to which they lead.
       alike;
-  // Tokens whose text decides everything that follows.
+  // Tokens whose captured text decides everything that follows.
   std::vector<TokenId> alone;
-  // A row of tokens that were judged apart; empty: none.
+  // A row of tokens that have a verdict already; empty: none.
   std::vector<uint32_t> done;
   bool asks(TokenId t) const { return !open || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
