@@ -111,9 +111,7 @@ std::vector<TypedId> Unique::branches(TypedId p) {
   polarity(p, true, positive, negative, seen);
   std::vector<TypedId> out;
   const auto add = [&](TypedId condition, TypedId f) {
-    std::vector<TypedId> kids{f};
-    if (formulas_[f].op == Op::kOr) kids.assign(formulas_.kids(f).begin(), formulas_.kids(f).end());
-    for (TypedId k : kids)
+    for (TypedId k : formulas_.disjuncts(f))
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
   // If the atom occurs with one sign only, the case of the other sign implies this one's formula, so
@@ -449,8 +447,12 @@ bool Unique::some_outside(ValueId value, CapturedId list, const Values& more) {
   const Domain& d = domain(value, captured_.size(list) + static_cast<uint32_t>(more.size()) + 1);
   if (d.abundant) return true;
   for (const std::string& v : d.values)
-    if (!captured_.contains(list, v) && std::find(more.begin(), more.end(), v) == more.end()) return true;
+    if (!held(list, more, v)) return true;
   return false;
+}
+
+bool Unique::held(CapturedId list, const Values& more, const std::string& value) const {
+  return captured_.contains(list, value) || std::ranges::find(more, value) != more.end();
 }
 
 // ---- unique(C) ----
@@ -515,7 +517,7 @@ bool Unique::match(CapturedId list, const std::vector<std::pair<ValueId, uint32_
     if (d.abundant) continue;
     Group g{count, {}};
     for (const std::string& v : d.values) {
-      if (captured_.contains(list, v) || std::find(more.begin(), more.end(), v) != more.end()) continue;
+      if (held(list, more, v)) continue;
       const auto [it, fresh] = index.emplace(v, static_cast<uint32_t>(values.size()));
       if (fresh) values.push_back(v);
       g.values.push_back(it->second);
@@ -648,7 +650,7 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
     }
     for (const std::string& v : d.values) {
       solver_.spend(5);
-      if (captured_.contains(list, v) || std::find(used.begin(), used.end(), v) != used.end()) continue;
+      if (held(list, used, v)) continue;
       used.push_back(v);
       if (search(c.rest, list, bound, used, path)) return true;
       used.pop_back();
@@ -676,107 +678,6 @@ bool Unique::spoilers(CapturedId list, TypedId rest, ValueId value, Values& out)
   return true;
 }
 
-// ---- lasting arrays ----
-
-// An array within its own items is not told to last.
-bool Unique::lasting(TypedId p) {
-  if (!(formulas_[p].has & kHasUnique) || formulas_[p].has & (kHasOutside | kHasContent)) return false;
-  if (const bool* known = lasting_.find(p.v)) return *known;
-  lasting_.emplace(p.v, false);
-  bool out = false;
-  try {
-    out = lasts(p);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
-    solver_.refill();
-  }
-  return lasting_[p.v] = out;
-}
-
-bool Unique::lasts(TypedId p) {
-  const std::vector<TypedId> all = branches(p);
-  if (all.size() != 1 || all[0] != p) return false;
-  const Parts s = parts(all[0]);
-  if (s.mode != kUnique || s.list.v != 0) return false;
-  const std::vector<TypedId> states = reachable(s.rest);
-  return std::ranges::all_of(states, [&](TypedId q) {
-    const std::vector<Cell> cells = plain_cells(q);
-    return std::ranges::all_of(cells, [&](const Cell& c) { return endless(c.value); });
-  });
-}
-
-// Whether behind every beginning of a value there are infinitely many values, but for the beginnings that
-// lasting() names. An object can get one more key wherever a text stands in it, an array one more item.
-bool Unique::endless(ValueId value) {
-  check_depth();
-  if (value == FormulaSpace::yes()) return true;
-  const auto bounded_below = [&](TypedId k, bool whole) {
-    const Formula& f = formulas_[k];
-    if (f.op != Op::kAtLeast) return false;
-    const Decimal& bound = formulas_.decimal(f.text());
-    return bound.zero() || (whole && !bound.negative);
-  };
-  const TypedId number = solver_.restrict(value, Kind::kNumber);
-  if (formulas_[number].op == Op::kAnd) {
-    const auto kids = formulas_.kids(number);
-    if (kids.size() != 2) return false;
-    const auto whole = [&](TypedId k) { return formulas_[k].op == Op::kInteger; };
-    if (!(whole(kids[0]) && bounded_below(kids[1], true)) &&
-        !(whole(kids[1]) && bounded_below(kids[0], true)))
-      return false;
-  } else if (number != FormulaSpace::yes() && number != FormulaSpace::no() &&
-             formulas_[number].op != Op::kInteger && !bounded_below(number, false)) {
-    return false;
-  }
-  const TypedId string = solver_.restrict(value, Kind::kString);
-  if (string != FormulaSpace::yes() && string != FormulaSpace::no() &&
-      (formulas_[string].op != Op::kLength || formulas_[string].b != kUnbounded) && !endless_texts(value))
-    return false;
-  const TypedId array = solver_.restrict(value, Kind::kArray);
-  if (!endless_array(array)) return false;
-  const TypedId object = solver_.restrict(value, Kind::kObject);
-  if (object == FormulaSpace::yes()) return true;
-  if (object == FormulaSpace::no())
-    return number != FormulaSpace::no() || string != FormulaSpace::no() || array != FormulaSpace::no();
-  Objects& objects = solver_.objects();
-  if (formulas_[object].has & (kHasUnique | kHasOutside) || !objects.productive(object)) return false;
-  const ObjectId start = objects.start(object);
-  return objects.state(start).rest == FormulaSpace::yes() &&
-         std::ranges::any_of(objects.offers(start).classes,
-                             [&](KeyClassId c) { return objects.free_keys(start, c) == kEndless; });
-}
-
-// The same of the strings: from each state of their automaton but the last one a byte leads to such a state,
-// so it can reach a loop. A value has finitely many spellings, so a loop spells infinitely many values.
-bool Unique::endless_texts(ValueId value) {
-  constexpr std::size_t kMostStates = 256;
-  std::vector<std::string> constants;
-  if (solver_.texts().constants(solver_.restrict(value, Kind::kString), constants)) return false;
-  RegexArena& regexes = solver_.regexes();
-  std::vector<RegexId> states{solver_.strings(value)};
-  std::unordered_set<RegexId> seen(states.begin(), states.end());
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    solver_.spend(20);
-    bool goes_on = false;
-    const ClassMap& classes = regexes.classes(states[i]);
-    for (uint16_t c = 0; c < classes.n; ++c) {
-      const RegexId next = regexes.step(states[i], classes.rep[c]);
-      if (next == RegexArena::empty() || regexes.live(next).none()) continue;
-      goes_on = true;
-      if (seen.insert(next).second) states.push_back(next);
-    }
-    if (!goes_on || states.size() > kMostStates) return false;
-  }
-  return true;
-}
-
-bool Unique::endless_array(TypedId p) {
-  if (p == FormulaSpace::yes() || p == FormulaSpace::no()) return true;
-  if (formulas_[p].has & kHasOutside || (formulas_[p].has & kHasUnique && !lasting(p))) return false;
-  const std::vector<TypedId> states = reachable(behind_fresh(p, true));
-  return std::ranges::none_of(states, [&](TypedId q) { return plain_cells(q).empty(); });
-}
-
 // ---- not unique(C) ----
 
 // The values of all items that can still come: at one of them a captured value may be repeated.
@@ -784,11 +685,10 @@ ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
   std::vector<ValueId> values;
-  const std::vector<TypedId> states = reachable(q);
-  for (TypedId s : states) {
-    const std::vector<Cell> cells = plain_cells(s);
-    for (const Cell& c : cells) values.push_back(c.value);
-  }
+  all_cells(q, [&](const Cell& c) {
+    values.push_back(c.value);
+    return true;
+  });
   const ValueId out = formulas_.any_of(values);
   if (!solver_.tainted()) repeats_.emplace(q.v, out);
   return out;
@@ -799,15 +699,10 @@ ValueId Unique::repeats(TypedId q) {
 bool Unique::repeat_productive(CapturedId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
   const ValueId captured = captured_.member(list);
-  const std::vector<TypedId> states = reachable(q);
-  for (TypedId s : states) {
-    const std::vector<Cell> cells = plain_cells(s);
-    for (const Cell& c : cells) {
-      if (solver_.nonempty(formulas_.both(c.value, captured))) return true;
-      if (solver_.nonempty(formulas_.both(c.value, repeats(c.rest)))) return true;
-    }
-  }
-  return false;
+  return !all_cells(q, [&](const Cell& c) {
+    return !solver_.nonempty(formulas_.both(c.value, captured)) &&
+           !solver_.nonempty(formulas_.both(c.value, repeats(c.rest)));
+  });
 }
 
 // ---- both ----
@@ -864,10 +759,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
         continue;
       }
       const ValueId fresh = formulas_.both(c.value, formulas_.deny(captured));
-      std::vector<TypedId> rests{c.rest};
-      if (formulas_[c.rest].op == Op::kOr)
-        rests.assign(formulas_.kids(c.rest).begin(), formulas_.kids(c.rest).end());
-      for (TypedId rest : rests) {
+      for (TypedId rest : formulas_.disjuncts(c.rest)) {
         if (!solver_.array_productive(rest)) continue;
         if (s.mode == kUnique) {
           Values bad;

@@ -16,6 +16,7 @@
 // a text is read without the atom, and its items are compared beside the states (lasting()).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -127,6 +128,8 @@ class Unique {
   const Domain& left(ObjectId state, uint32_t cap);
   ValueId only(Kind kind, TypedId p);
   bool some_outside(ValueId value, CapturedId list, const Values& more);
+  // True if the value is in the list or in `more`.
+  bool held(CapturedId list, const Values& more, const std::string& value) const;
 
   // ---- unique(C) ----
   bool distinct(CapturedId list, TypedId q, const Values& more, Values& used);
@@ -136,11 +139,21 @@ class Unique {
   bool search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path);
   bool spoilers(CapturedId list, TypedId rest, ValueId value, Values& out);
   const std::vector<TypedId>& reachable(TypedId q);
-  const std::vector<struct Cell>& plain_cells(TypedId q);
+  const std::vector<Cell>& plain_cells(TypedId q);
+  // True if f holds for every cell of every rest of an array of q.
+  template <class F>
+  bool all_cells(TypedId q, F&& f) {
+    const std::vector<TypedId> states = reachable(q);
+    return std::ranges::all_of(states, [&](TypedId s) {
+      const std::vector<Cell> cells = plain_cells(s);
+      return std::ranges::all_of(cells, f);
+    });
+  }
 
-  // ---- lasting arrays ----
+  // ---- lasting.cc ----
   bool lasts(TypedId p);
   bool endless(ValueId value);
+  bool endless_numbers(TypedId p);
   bool endless_texts(ValueId value);
   bool endless_array(TypedId p);
 
@@ -154,7 +167,7 @@ class Unique {
   std::unordered_map<ValueId, Domain> domains_;
   std::unordered_map<ObjectId, Domain> left_;
   FlatMap<uint32_t, bool> open_domains_;
-  std::unordered_map<TypedId, std::vector<struct Cell>> plain_cells_;
+  std::unordered_map<TypedId, std::vector<Cell>> plain_cells_;
   std::unordered_map<TypedId, std::vector<TypedId>> reachable_;
   FlatMap<uint32_t, ValueId> repeats_;
   // The answers of lasting().

@@ -120,13 +120,18 @@ class FormulaSpace {
   F one_of(std::vector<F> kids);
   const Formula& operator[](FormulaType auto f) const { return nodes_[f.v]; }
   auto kids(FormulaType auto f) const { return as<decltype(f)>({nodes_[f.v].kids, nodes_[f.v].n}); }
-  // The kids of a conjunction; of any other formula the formula itself alone. The result points to `f`,
-  // so `f` must outlive it; a temporary is refused by the overload below.
+  // The kids of a conjunction, and those of a union; of any other formula the formula itself alone. The
+  // result points to `f`, so `f` must outlive the result. The deleted overloads refuse a temporary.
   template <FormulaType F>
   auto conjuncts(const F& f) const {
-    return nodes_[f.v].op == Op::kAnd ? kids(f) : as<F>({&f.v, 1});
+    return operands(Op::kAnd, f);
+  }
+  template <FormulaType F>
+  auto disjuncts(const F& f) const {
+    return operands(Op::kOr, f);
   }
   void conjuncts(FormulaType auto&&) const = delete;
+  void disjuncts(FormulaType auto&&) const = delete;
   const OpRow& row(FormulaType auto f) const { return structgen::row(nodes_[f.v].op); }
   // True for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). Its negation stays one Not
   // over the Or. With `uniqueItems` such an Or is a chunk of the items so far, and every further item
@@ -233,6 +238,10 @@ class FormulaSpace {
   template <FormulaType F>
   static auto as(std::span<const uint32_t> nodes) {
     return std::views::transform(nodes, [](uint32_t node) { return F{node}; });
+  }
+  template <FormulaType F>
+  auto operands(Op op, const F& f) const {
+    return nodes_[f.v].op == op ? kids(f) : as<F>({&f.v, 1});
   }
   uint32_t add(Formula f, std::span<const uint32_t> kids);
   uint32_t atom_node(Op op, uint32_t a, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0);
