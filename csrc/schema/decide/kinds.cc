@@ -1,10 +1,10 @@
-// The solver's questions about one kind: whether a string, number, array or object satisfies a formula,
-// and what the next item of an array may be. object.cc decides objects and unique.cc items that must differ;
-// solve.cc depends on neither.
+// The solver's questions about one kind: whether a string, number, array or object satisfies a formula, and
+// what the next item of an array may be. object.cc decides objects, and unique.cc decides arrays whose items
+// must differ. solve.cc depends on neither of the two files.
 //
-// In: a formula restricted to a kind. Out: yes or no, cells of the next item. Cost: remembered. A
-// conjunction of "every item of a range" and "at least n items" is decided range by range, any other
-// array by derivatives.
+// In: a formula restricted to a kind. Out: yes or no, and the cells of the next item. Cost: answers are
+// remembered. A conjunction of "every item of a range" and "at least n items" is decided range by range, any
+// other array by derivatives.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -38,7 +38,7 @@ std::size_t Solver::byte_size() const {
          array_productive_.byte_size() + unknown_.byte_size();
 }
 
-// True if some value of kind k satisfies v. Witnesses that are plain come first (values/witness.h):
+// True if some value of kind k satisfies v. plainly_nonempty() (values/witness.h) is asked first, because
 // most strings and numbers need no automaton.
 bool Solver::kind_nonempty(ValueId v, Kind k) {
   const TypedId p = restrict(v, k);
@@ -70,14 +70,14 @@ ValueId Solver::apart(CapturedId set, std::string_view key, ObjectId next) {
 
 // ---- arrays ----
 
-// The derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for the
-// value of this item. `items 2..` becomes `items 1..`, and "at least 2 from 0" the choice of
-// FormulaSpace::counted.
+// The derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for the value
+// of this item. `items 2..` becomes `items 1..`, and "at least 2 items from index 0" becomes the choice that
+// FormulaSpace::counted makes.
 TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const OpRow& row = formulas_.row(p);
-  // kUnique stays as it is; unique.cc takes care of it.
+  // kUnique stays as it is; Unique::extend changes the atom.
   if (row.family == Family::kConstant || row.family == Family::kUnique) return p;
   if (row.family == Family::kItems) {
     const ValueId v = f.value();
@@ -123,7 +123,8 @@ bool Solver::simple_array(TypedId p, bool& result) {
       bounds.push_back(l.a);
       bounds.push_back(l.d);
     } else if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1) {
-      // Item l.a must exist and satisfy l.b: same as need > l.a and an item_all on that index.
+      // Item l.a must exist and satisfy l.b. So l.a + 1 items must exist, and l.b counts for the range of
+      // this one index.
       need = std::max(need, l.d);
       bounds.push_back(l.a);
       bounds.push_back(l.d);
