@@ -1,9 +1,9 @@
 // Objects: the states between two members, and whether any object satisfies a formula.
 //
-// In: formulas of objects. Out: states (what is left to satisfy, which names are used, which free keys
-// were written), interned; the cells of a state for one name or one class of keys. Cost: a plan without
-// a rest (schema/decide/plan.h; nearly every real schema) is answered from bitsets. In other plans a
-// name costs the conjuncts that speak of it.
+// In: formulas of objects. Out: interned states (what is left to satisfy, which names are used, which free
+// keys were written), and the cells of a state for one name or one class of keys. Cost: a plan without a rest
+// (schema/decide/plan.h; nearly every real schema) is answered from bitsets. In other plans a name costs a
+// step for each conjunct that mentions the name.
 #pragma once
 
 #include <algorithm>
@@ -36,13 +36,14 @@ struct ObjectState {
   TypedId rest;
   // Names that were written, or passed over by the order of keys.
   BitsId used;
-  // How many keys of each class were written; kept only if some class is limited.
+  // The number of written keys of each class; kept only if some class has finitely many keys.
   BitsId taken;
   // The free keys that were written and whose texts the state has.
   WrittenId written;
-  // True: a free key was written, and this state does not have its text (a mask walks blindly, mask/fill.h).
+  // True: a free key was written whose text this state does not have. A mask walks through keys without their
+  // texts (mask/fill.h).
   bool unknown_key = false;
-  // The captured values that the object must not equal, each without what was written
+  // The captured values that the object must not equal, each without the members that were written
   // (schema/decide/captured.h).
   CapturedId outside;
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
@@ -60,13 +61,13 @@ struct Offers {
   }
 };
 
-// The conditions that are still to be met by an object, in one plan, with these keys gone. It is the
-// key of the memos, and is compared in full: a memo keyed by a hash alone once gave one plan the answer
-// of another.
+// The key of the memos about objects: a plan, a formula that is still to be met, and the keys that can no
+// longer be written. Keys are compared in full: a memo keyed by a hash alone once gave one plan the answer of
+// another.
 struct Situation {
   PlanId plan;
   TypedId rest;
-  // The same as in ObjectState.
+  // As in ObjectState.
   BitsId used, taken;
   friend bool operator==(const Situation&, const Situation&) = default;
 };
@@ -102,29 +103,29 @@ class Objects {
   // Some of the offers that bring the object one member nearer to its end, among them one on a shortest
   // way.
   Offers useful(ObjectId s);
-  // Ways to write the name next, or a key of the class: the formula of its value, and the state behind
-  // it.
+  // One way to write a name, or a key of a class: the formula of the value, and the state behind the member.
   struct Step {
     ValueId value;
     ObjectId next;
-    // True: the parser keeps the value's text, because the text decides what may follow. It is captured and
-    // given to read().
+    // True: the text of the value decides what may follow. So the parser captures the text and passes it to
+    // read().
     bool capture = false;
   };
-  // The state behind a member whose value was captured; `value` is its canonical text.
+  // The state behind a member whose value was captured; `value` is the canonical text of the value.
   ObjectId read(ObjectId s, std::string_view name, const std::string& value);
-  // The values of the name in the captured values that are left out.
+  // The values of the member `name` in the captured values that the object must not equal.
   CapturedId values_of(ObjectId s, std::string_view name);
-  // The state without left-out values: the captured value differs from all others.
+  // The state behind a member whose value no captured value has: the object differs from all captured values.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
-  // `text` is null if the key is not known. `fresh`: it is not known, but differs from every other key.
+  // `text` is null if the key is not known. `fresh`: the text is not known, but the key differs from every
+  // other key.
   std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);
   // The keys of a class that may still be written: without the names of the plan and the written keys.
   RegexId free_language(ObjectId s, KeyClassId cls);
-  // The same keys as plain texts, without a closing quote.
+  // The keys of free_language() as plain texts, without a closing quote.
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
-  // A lower bound of the number of these keys, or kEndless.
+  // A lower bound of the number of keys in free_language(), or kEndless.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 

@@ -4,10 +4,10 @@
 // be the only value that a later item can have. The negation (two items are equal) has to be decided as
 // well.
 //
-// The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of
-// unique(C) must be outside of C, and joins it when its text is known (extend). Values that would leave
-// nothing for later items are found by matching the later items with their values. Two items, the first
-// of 1 or 2, the second 1:
+// The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of unique(C)
+// must be outside of C, and joins C when the text of the item is known (extend). Values that would leave
+// nothing for later items are found by matching the later items with their values. Two items, the first of 1
+// or 2, the second 1:
 //
 //     cells: the first item is in {1, 2}; what is left is one item of {1}
 //     match: the second item takes 1, and no other value can stand in for it: 1 is needed (spoilers)
@@ -15,18 +15,21 @@
 //     extend(rest, "2"): unique({2}) and an item of {1}
 //     cells: {1} without {2}, which is 1
 //
-// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"),
-// captured values, the values of a formula (domain), unique(C), not unique(C).
+// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"), captured
+// values, the values of a formula (domain), unique(C), not unique(C), both. Which arrays need no set C is
+// decided in lasting.cc.
 //
 // Invariants.
 // - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
-// - A formula says "none of the captured values" only as a conjunct of its own (outside_of); elsewhere
-//   it is spelled out. decide/captured.h says what becomes of it when a part is written.
-// - plain_cells() and reachable() may return scratch space if the answer must not be stored. Callers copy it.
+// - A formula says "none of the captured values" only as a conjunct of its own (outside_of). In any other
+//   place the condition is spelled out, value by value. decide/captured.h says how the condition changes when
+//   a part of a value is written.
+// - plain_cells() and reachable() may return scratch space if the answer must not be stored. Callers copy the
+//   answer.
 //
 // Costs. Captured values: schema/decide/captured.h. Matching (greedy, then augmenting paths) only looks at
 // items whose values can be listed; an item with more values than the array can use (`abundant`) always finds
-// one and is left out.
+// a value and is left out.
 //
 // Rejected.
 // - One atom for each value read: each new formula had n parts, so n items took n^2 memory.
@@ -49,9 +52,10 @@
 namespace structgen {
 
 namespace {
-// At least so many values of a domain are enumerated, so that a longer array seldom needs a new enumeration.
+// The least number of values up to which a domain is enumerated, so that a longer array seldom needs a new
+// enumeration.
 constexpr uint32_t kMinCap = 64;
-// A question is too complex if an array has more states than this, or a domain more values.
+// The most states of an array, and the most values of a domain. Beyond them a question is too complex.
 constexpr std::size_t kMaxReachable = 5'000;
 constexpr uint32_t kMaxValues = 1u << 20;
 }  // namespace
@@ -83,7 +87,8 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   return out;
 }
 
-// Whether the atom occurs positively and negatively; `sign` is that of x. Under exactly-one it is both.
+// Finds out whether the atom kUnique occurs positively and whether it occurs negatively; `sign` is the sign
+// of x. Under an exactly-one the atom occurs in both ways.
 void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
   check_depth();
@@ -114,8 +119,9 @@ std::vector<TypedId> Unique::branches(TypedId p) {
     for (TypedId k : formulas_.disjuncts(f))
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
-  // If the atom occurs with one sign only, the case of the other sign implies this one's formula, so
-  // that this case needs no condition. With it dropped, the state does not have to capture anything.
+  // If the atom occurs only positively, `without` implies `with`, so `without` needs no condition on the
+  // atom; if it occurs only negatively, `with` needs none. A state without the condition does not have to
+  // capture anything.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
   add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
   return out;
@@ -153,7 +159,7 @@ TypedId Unique::join(Mode mode, CapturedId list, TypedId rest) {
 
 // ---- captured values ----
 
-// Replaces "outside of the captured values" by the constants that it means.
+// Replaces every atom "outside of the captured values" by the negation of these values as constants.
 TypedId Unique::spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   check_depth();
   const Formula f = formulas_[p];
@@ -201,8 +207,8 @@ TypedId Unique::extend(TypedId rest, std::string_view text) {
 
 // ---- values of a formula ----
 
-// Values, or the fact that there are at least `cap`, as `enumerate` finds them; remembered under a key.
-// `cap` is rounded up to a power of two, so that the domains of growing arrays are made log n times.
+// The values that `enumerate` finds, or the fact that there are at least `cap` values; remembered under a
+// key. `cap` is rounded up to a power of two, so that the domains of growing arrays are made log n times.
 template <class Index, class F>
 const Unique::Domain& Unique::listed(Index& index, typename Index::key_type key, uint32_t cap,
                                      F&& enumerate) {
@@ -226,7 +232,7 @@ const Unique::Domain& Unique::listed(Index& index, typename Index::key_type key,
 const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   static const Domain endless{true, kUnbounded, {}};
   if (value == FormulaSpace::yes()) return endless;
-  // The value contains values of its own formula (a tree in a tree), so there is no largest one.
+  // The value contains values of its own formula (a tree in a tree), so there is no largest value.
   if (open_domains_.find(value.v)) return endless;
   return listed(domains_, value, cap, [&](uint32_t most, Domain& d) {
     open_domains_.emplace(value.v, true);
@@ -259,7 +265,7 @@ bool Unique::few(ValueId value, uint32_t most, std::vector<std::string>& out) {
   return true;
 }
 
-// Appends all values of a formula, kind by kind, until there are `cap`.
+// Appends all values of a formula, kind by kind, until there are `cap` values.
 void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   check_depth();
   constexpr std::pair<Kind, const char*> kWords[] = {
@@ -287,7 +293,7 @@ void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   } else {
     texts(solver_.strings(value), solver_.texts().canonical_body(), "\"");
   }
-  // Numbers in plain form have one lexeme per value (and -0, which canonical() makes 0 again).
+  // A number in plain form has one lexeme. Zero has two, of which canonical() makes one.
   if (plain_numbers_ == RegexArena::empty()) {
     const RegexId digit = regexes.range('0', '9'), first = regexes.range('1', '9');
     const RegexId whole = regexes.alt(regexes.byte('0'), regexes.cat(first, regexes.star(digit)));
@@ -342,8 +348,8 @@ void Unique::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   }
 }
 
-// Appends all objects, depth-first through the object states. A class with `cap` free keys is abundant
-// at once.
+// Appends all objects, depth-first through the object states. If a class has `cap` free keys, the object is
+// abundant at once.
 void Unique::enumerate_object(ObjectId start, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
   using Members = std::map<std::string, std::string>;
@@ -408,7 +414,7 @@ bool Unique::some_outside(Kind kind, TypedId p, CapturedId set) {
   return set.v == 0 || some_outside(only(kind, p), set, {});
 }
 
-// `next` leaves no captured value out. With "a" written, {"b": 1} and {"b": 2} may still come behind: a value
+// `next` is a state without excluded values. If {"b": 1} and {"b": 2} may come behind the member "a", a value
 // v of "a" is refused if both {"a": v, "b": 1} and {"a": v, "b": 2} are in the set.
 ValueId Unique::apart(CapturedId set, std::string_view key, ObjectId next) {
   const Domain& rests = left(next, captured_.size(set) + 1);
@@ -457,7 +463,7 @@ bool Unique::held(CapturedId list, const Values& more, const std::string& value)
 
 // ---- unique(C) ----
 
-// The cells of an array formula without the atom; remembered if the answer is final.
+// The cells of a formula of arrays without the atom kUnique; remembered if the answer is final.
 const std::vector<Cell>& Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
@@ -500,9 +506,9 @@ bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, ui
   return true;
 }
 
-// Matches the items that must exist with different values, outside of the list and of `more`: greedily,
-// then along augmenting paths (Kuhn). Returns false if there is no matching. `used` gets the values
-// that it takes; `needed` those that every matching takes.
+// Matches the items that must exist with different values, outside of the list and of `more`: greedily, then
+// along augmenting paths (Kuhn). Returns false if there is no matching. `used` gets the values that the
+// matching takes; `needed` gets the values that every matching takes.
 //
 // Items with formula {1, 2} and {1}: greedy gives 1 to the first; the second asks for 1, and the path
 // moves the first to 2. Both values are needed, because there are as many items as values.
@@ -570,8 +576,8 @@ bool Unique::match(CapturedId list, const std::vector<std::pair<ValueId, uint32_
   for (uint32_t v = 0; v < values.size(); ++v)
     if (owner[v] != kFree) used.push_back(values[v]);
   if (!needed) return true;
-  // A value can be spared if an alternating path leads to it from a value that nobody took. The loop
-  // spreads this from group to group until nothing changes.
+  // A value can be spared if an alternating path leads to it from a value that nobody took. The loop spreads
+  // `spare` from group to group until nothing changes.
   std::vector<bool> spare(values.size());
   for (uint32_t v = 0; v < values.size(); ++v) spare[v] = owner[v] == kFree;
   std::vector<bool> reached(groups.size(), false);
@@ -632,9 +638,9 @@ bool Unique::distinct(CapturedId list, TypedId q, const Values& more, Values& us
   return true;
 }
 
-// Depth-first search for such an array. An item with more values than the array can use is left
-// anonymous: at the end there is still a value for it. A rest that is on the path already would be a
-// detour.
+// Depth-first search for an array of distinct items. An item with more values than the array can use gets no
+// value here, because at the end some value is still left for it. A rest that is already on the path would be
+// a detour.
 bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -660,9 +666,9 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
   return false;
 }
 
-// Values whose capture would leave no way to complete the array. False: there is none even now. For a
-// formula that is not simple(), one array of distinct items is found first; only the values that it
-// uses can be needed, and each of them is tested by searching for an array without it.
+// Finds the values whose capture would leave no way to complete the array. False: the array cannot be
+// completed even now. For a formula that is not simple(), one array of distinct items is found first. Only
+// the values in this array can be needed, and each of them is tested by a search for an array without it.
 bool Unique::spoilers(CapturedId list, TypedId rest, ValueId value, Values& out) {
   if (solver_.closes(rest)) return true;
   uint32_t need;
@@ -680,7 +686,8 @@ bool Unique::spoilers(CapturedId list, TypedId rest, ValueId value, Values& out)
 
 // ---- not unique(C) ----
 
-// The values of all items that can still come: at one of them a captured value may be repeated.
+// The formula of the values of all items that can still come. A captured value that satisfies it may be
+// repeated.
 ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
@@ -722,14 +729,14 @@ bool Unique::productive(TypedId p) {
   return false;
 }
 
-// The ways to write the next item. For unique(C): any value of the cell outside of C that spoils
-// nothing. For not unique(C): a value in C settles the condition; any other is captured, if a
-// repetition is possible later.
+// The ways to write the next item. For unique(C): any value of the cell that is outside of C and no spoiler
+// (spoilers()). For not unique(C): a value in C settles the condition; any other is captured, if a repetition
+// is possible later.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = outside_of(p); o.set.v != 0 || o.rest != p) {
-    // The formula may also ask for two equal items. Then a reader would be told an item for two reasons,
-    // which it cannot tell apart, so such arrays are spelled out item by item.
+    // The formula may also ask for two equal items. Then a reader (parse/productions.h) would get the text of
+    // an item for either of two conditions and could not tell which, so the captured values are spelled out.
     for (TypedId b : branches(o.rest))
       if (parts(b).mode == kRepeat) {
         FlatMap<uint32_t, TypedId> memo;
@@ -783,8 +790,8 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
   return out;
 }
 
-// True if for some cell the array may close behind it, and the item has more values than could be
-// captured.
+// True if the array may close behind some cell whose item has more values than the captured values could
+// exclude.
 bool Unique::surely_more(TypedId rest) {
   if (formulas_[rest].has & kHasOutside) return false;
   const Parts s = parts(rest);

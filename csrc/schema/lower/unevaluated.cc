@@ -11,30 +11,29 @@
 namespace structgen {
 
 namespace {
-// The most groups of keys, or of items, of one object. Each group is a conjunct of the formula.
+// The most groups of keys, or of items, of one schema object. Each group is a conjunct of the formula.
 constexpr std::size_t kMaxGroups = 4'096;
-// The greatest depth of subschemas in place.
+// The greatest depth of subschemas that apply to one value.
 constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 
-// Collects a subschema that applies where `condition` holds. In `anyOf` and `oneOf` (`conditional`) it
-// must also hold itself: a branch that fails evaluates nothing. In `allOf` the formula as a whole
-// already asks for it.
+// Collects a subschema that applies where `condition` holds. A subschema of `anyOf` or `oneOf`
+// (`conditional`) must also hold itself, because a branch that fails evaluates nothing. A subschema of
+// `allOf` holds anyway where the formula as a whole does.
 void Unevaluated::collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional) {
   if (conditional) condition = lowering_.formulas().both(condition, lowering_.sub(at, node));
   if (condition == FormulaSpace::no()) return;
   collect(lowering_.schemas().child(at, node), condition, false);
 }
 
-// Collects the members or items that the schema and those that apply in place evaluate. `top` is the
-// object with the unevaluated keyword: its own keyword must not count, while one in a subschema
-// evaluates everything.
+// Collects the members or items that are evaluated by a schema and by the subschemas that apply to the same
+// value. `top`: the schema is the one with the unevaluated keyword. This keyword must not count, while an
+// unevaluated keyword of a subschema evaluates everything.
 void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
-  // Such a loop is found elsewhere and is an error there: by the scan, or by the solver for dynamic
-  // references.
+  // A loop of references ends here. The scan reports it, or the solver does for dynamic references.
   if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
   if (path_.size() > kMaxPath)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
@@ -74,8 +73,8 @@ void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   path_.pop_back();
 }
 
-// Keys that the keywords of this object evaluate. `additionalProperties` evaluates every key: those
-// that it does not reach are named by the keywords beside it.
+// Keys that the keywords of this object evaluate. `additionalProperties` evaluates every key, because the
+// keywords beside it evaluate the keys that it does not reach.
 void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition, bool top) {
   FormulaSpace& formulas = lowering_.formulas();
   const Json& j = o.json;
@@ -116,15 +115,14 @@ ValueId Unevaluated::any_condition(const std::vector<bool>& in) const {
   return lowering_.formulas().any_of(parts);
 }
 
-// Three steps: keys that are always evaluated leave; the others are sorted by the set of conditions
-// that evaluate them; each group becomes a conjunct.
+// Three steps: keys that are always evaluated are dropped; all other keys are grouped by the set of
+// conditions that evaluate them; each group becomes a conjunct.
 ValueId Unevaluated::properties(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
   collect(at_, FormulaSpace::yes(), true);
-  // Keys that are evaluated without a condition need no group. Names leave the regions below, patterns
-  // are cut out by their complement.
-  // Complements of patterns without a condition.
+  // Keys that are evaluated without a condition need no group. `always`: such names. `open`: the complements
+  // of such patterns.
   std::vector<RegionId> open;
   std::vector<NameId> always;
   for (const Keys& k : keys_) {
@@ -147,8 +145,8 @@ ValueId Unevaluated::properties(ValueId rest) {
     conditions_.push_back(c);
     return conditions_.size() - 1;
   };
-  // Conditions that evaluate every key (`additionalProperties` in a branch). They belong to every
-  // group.
+  // Conditions that evaluate every key (`additionalProperties` in a branch). Every group contains these
+  // conditions.
   std::vector<bool> everything(keys_.size());
   for (const Keys& k : keys_) {
     if (k.condition == FormulaSpace::yes()) continue;
@@ -183,8 +181,8 @@ ValueId Unevaluated::properties(ValueId rest) {
                 "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
   std::vector<ValueId> out;
-  // A key may be in several patterns. So there is one group for each subset of the pattern sets: keys
-  // inside of the chosen ones and outside of the others.
+  // A key may be in several patterns. So there is one group for each subset of the sets of patterns: the keys
+  // inside of the chosen sets and outside of all others.
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
     std::vector<RegionId> inside = open;
     std::vector<bool> by_pattern = everything;
@@ -196,8 +194,8 @@ ValueId Unevaluated::properties(ValueId rest) {
       if (hit)
         for (std::size_t i = 0; i < in.size(); ++i) by_pattern[i] = by_pattern[i] || in[i];
     }
-    // A group: the keys `keys` inside of the chosen patterns; `more` are conditions that evaluate them
-    // beside those of the patterns.
+    // Adds a group: those of `keys` that are inside of the chosen patterns. `more`: the conditions that
+    // evaluate these keys beside the conditions of the patterns.
     const auto add = [&](RegionId keys, const std::vector<bool>* more) {
       std::vector<RegionId> where = inside;
       where.push_back(keys);
@@ -214,8 +212,8 @@ ValueId Unevaluated::properties(ValueId rest) {
   return formulas.all_of(out);
 }
 
-// As for keys, with ranges of indices in place of names: `ends` cuts the array where another prefix
-// ends. Conditions of `contains` are of another form, because which items they evaluate depends on the
+// As properties(), with ranges of indices in place of names: `ends` cuts the array where another prefix ends.
+// The conditions of `contains` have another form, because which items a `contains` evaluates depends on the
 // items.
 ValueId Unevaluated::items(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
@@ -244,9 +242,10 @@ ValueId Unevaluated::items(ValueId rest) {
         .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
   std::vector<ValueId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
-    // The formula asks: each item satisfies U, or a C_i whose c_i holds. It is a conjunction over all
-    // sets M of conditions: some condition in M holds, or each item satisfies U or a C_i with i not in
-    // M. With M = the conditions that are false only the second half is left, with the C_i that count.
+    // The formula asks that each item satisfies U, or a C_i whose c_i holds. The same as a conjunction over
+    // all sets M of conditions: some condition in M holds, or each item satisfies U or a C_i with i not in M.
+    // If M is the set of the false conditions, the second half remains, and its C_i are those whose c_i
+    // holds.
     ValueId value = rest, escape = FormulaSpace::no();
     for (std::size_t c = 0; c < conditional.size(); ++c) {
       if ((mask >> c) & 1) {

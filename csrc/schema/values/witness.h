@@ -15,7 +15,8 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p);
 // True for `integer` and for constants that are all whole. In the plain spelling such numbers have no
 // point.
 bool asks_whole(FormulaSpace& formulas, TypedId p);
-// True for constants of which one has a fraction. With `"enum": [0.5, 1]` also 1 may be written 1.0.
+// True for constants of which at least one has a fraction. With `"enum": [0.5, 1]` the number 1 may also be
+// written 1.0.
 bool names_fractions(FormulaSpace& formulas, TypedId p);
 
 }  // namespace structgen

@@ -51,8 +51,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
       const JsonRef property = j.find(o[Word::kProperties], j.text(name));
       if (property != kNoJson) inner.push_back(schemas.child(at, property));
     }
-  // Items that must exist because of `minItems`: those of the prefix, and one of the others if it
-  // reaches them.
+  // Items that must exist because of `minItems`: items of the prefix, and one item behind the prefix if
+  // `minItems` is larger than the prefix.
   const auto count = [&](Word w, uint32_t otherwise) {
     return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
   };
@@ -79,8 +79,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
 void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver) {
   Loc at = schemas.root();
   constexpr int kMaxSteps = 200;
-  // A part alone can be harder than the whole, whose other keywords bound it: too hard counts as "has
-  // instances".
+  // A part alone can be harder to decide than the whole, where other keywords bound the part. A part that is
+  // too hard counts as one that has instances.
   const auto none = [&](const Loc& part) {
     solver.refill();
     return told([&] { return !solver.nonempty(lowering.reference(part)); }).value_or(false);
@@ -98,7 +98,7 @@ void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver)
   throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas.pointer(at));
 }
 
-// Several hard keywords in one schema leave the cause open, so none of them is named.
+// If a schema has several hard keywords, the cause is open, so no keyword is named.
 void place(Error& e, const SchemaSet& schemas, const Lowering& lowering) {
   if (!e.schema()) return;
   const Loc& at = lowering.location(*e.schema());
