@@ -6,10 +6,10 @@
 // were read in the same order have one number. Cost: a set of n values has log n chunks, and a value is
 // merged into a larger chunk log n times.
 //
-// The problem. The next item must equal no captured one. For strings and numbers that is a formula over
-// constants. Objects and arrays are written part by part. Their formula would have a branch for each captured
-// value, and the number of cells (schema/decide/solve.h) of a member would grow with the square of the number
-// of captured values.
+// The problem. The next item must equal no captured item. For strings and numbers this condition is a formula
+// over constants. Objects and arrays are written part by part. Their formula would have a branch for each
+// captured value, and the number of cells (schema/decide/solve.h) of a member would grow with the square of
+// the number of captured values.
 //
 // The idea. A captured value that differs from some written member no longer matters. So the state of an
 // object holds only the captured values that agree with all written members, each without these members
@@ -106,7 +106,7 @@ class Captured {
   };
   struct List {
     std::vector<ChunkId> chunks;
-    // This set is the set `before` with the value `last`.
+    // The set `before`, with the value `last` added, is this set.
     CapturedId before;
     ValueNumber last;
   };

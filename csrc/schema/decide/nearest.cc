@@ -43,8 +43,8 @@ uint32_t Objects::least_members(TypedId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-// True if some n further members meet p. `not_within` and `within` remember the bounds that are known;
-// a search that ended because of kMaxSteps is not remembered.
+// True if some n further members meet p. The bounds that a search proves are stored in `not_within` and
+// `within`; a search that ends at kMaxSteps stores nothing.
 bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -136,7 +136,7 @@ void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<R
   if (f.op == Op::kAll || f.op == Op::kMost) return;
   for (TypedId k : formulas_.kids(p)) {
     // Under an exactly-one a kid may have to be false, so the counts of the kid's negation are collected,
-    // too. The negation of exactly-one (none, or two) asks for the same counts.
+    // too. The negation of an exactly-one (no kid, or two kids) asks for these counts as well.
     if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
     wanted(k, seen, out);
   }

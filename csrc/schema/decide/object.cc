@@ -26,9 +26,9 @@
 // - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted (solve.cc).
 // - Judges::possible pretends that no key is written. Written keys only take possibilities away, so a no of
 //   that question is right.
-// - A state knows the texts of the free keys that were written (`written`), or it knows that one text is not
-//   known (`unknown_key`). In the second case the next free key may be a duplicate, and the mask tries its
-//   text (mask/fill.h).
+// - A state has the texts of all free keys that were written (`written`), or records that one text is missing
+//   (`unknown_key`). In the second case the next free key may be a duplicate, so the mask tries the text of
+//   the key (mask/fill.h).
 // - A state whose object must differ from captured values has the set of the captured values that agree with
 //   the written members (`outside`). The plan and the search ignore the set. apart() refuses a member if
 //   every object that can still follow is in the set.
@@ -212,7 +212,7 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
 // Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. To write such a
 // key never does harm, so no other choice needs to be tried. An endless class always has enough such keys;
 // keys of other classes are counted. Returns false if nothing was taken. `dead`: the object has too few
-// members, and no other key could help.
+// members, and no further key could help.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -251,8 +251,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
       continue;
     }
     bool repeats = alike;
-    // A key that may be written in a way that leaves everything else as it is can be written again and
-    // again.
+    // A key that may be written without a change to the rest can be written any number of times.
     if (!alike) {
       std::vector<Cell> cells;
       const TypedId d = formulas_.both(plans_.derive(plan, p, kNoName, c), formulas_.val(value));
@@ -267,7 +266,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
     }
     more = true;
   }
-  // Names that no list in p contains are alike, too, if the regions in p ask nothing new after them.
+  // Names that no list in p contains are alike, too, if no other region in p changes by their derivative.
   const std::shared_ptr<const Parts> parts = plans_.parts(plan_id, others);
   for (PlanNameId i; i.v < plan.names.size() && supply < l.c; ++i.v) {
     if (has_bit(gone.names, i) || !plans_.hits(plan, region, i, {})) continue;

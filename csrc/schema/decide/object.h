@@ -134,8 +134,8 @@ class Objects {
   struct Gone {
     Bits names, taken;
   };
-  // The start of a search after a key was written: the conjuncts that the key did not touch (all of
-  // `parts` but `touched`), and the derivatives of the others.
+  // The start of a search after a key was written: the conjuncts that the key did not touch (all of `parts`
+  // but `touched`), and the derivatives of the touched conjuncts.
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted

@@ -1,4 +1,5 @@
-// Plans of objects: the keys that a formula tells apart, and its condition on each.
+// Plans of objects: the keys that a formula of objects tells apart, and the condition on the value of each
+// key.
 //
 // The problem. After every key the parser asks which keys may come next and which conditions their
 // values must satisfy. A schema may name a thousand keys, tell others apart by patterns, count members,
@@ -428,8 +429,8 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   return forget(plan, p, gone, memo);
 }
 
-// A count over names becomes a count over those names that are not gone. This may decide the count: "at least
-// 2 of {a, b}" is false once `a` was passed over.
+// A count over names becomes a count over those names that are not gone. The change may decide the count: "at
+// least 2 of {a, b}" is false once `a` was passed over.
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
   charge();

@@ -1,9 +1,9 @@
 // The next member or item that a value may have, and whether any value exists.
 //
-// The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some
-// members of an object the parser asks for the next one: which values may it have, and which conditions
-// are then left for the others? The answer must contain nothing that cannot be completed, whatever
-// allOf, oneOf and not stand around it.
+// The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some members of
+// an object the parser asks about the next member: which values may it have, and which conditions are then
+// left for the members behind it? The answer must contain nothing that cannot be completed, whatever allOf,
+// oneOf and not stand around it.
 //
 // The idea, in three steps. restrict() fixes the kind of the value, so atoms of other kinds become true. The
 // derivative by one member replaces each atom by two parts: its condition on this member's value, val(v), and
@@ -17,13 +17,13 @@
 //       "y" false     a cell: the value is "x" and not "y", the rest is some(n), so n must come
 //     "x" false       a cell: the value is "y" and not "x", the rest is true, so the object may end
 //
-// Whether a value exists (nonempty) is a least fixpoint: a formula that is being decided counts as
-// empty, because a finite value cannot contain itself. So {"required": ["next"]} with `next` of the
-// same schema has no value.
+// Whether a value exists (nonempty) is a least fixpoint: a formula that is being decided counts as empty,
+// because a finite value cannot contain itself. So {"required": ["next"]}, where the schema of `next` is the
+// whole schema again, has no value.
 //
 // Invariants.
-// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns "too much" into "no", and only in a
-//   world that omits (base/effort.h).
+// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns this error into "no", and only in a
+//   world that omits parts of a schema (base/effort.h).
 // - A yes is stored. A no is stored only if no open formula was asked on the way (low_). A formula is open
 //   while it is being decided; it may yet turn out to have a value, and then the no would be wrong.
 // - Cells may overlap. The parser keeps all of them as alternatives.
@@ -382,9 +382,9 @@ class Solver::Branches {
     solver_.split(formulas_.all_of(rest), value_, judges_, out);
   }
 
-  // Makes one cell for each set of rests that can hold together. It is for branches many of which can hold
-  // together: with optional discriminators, an object without any of them satisfies all branches at once.
-  // False, and nothing is appended, if there are more than about two sets a group.
+  // Makes one cell for each set of rests that can hold together. This way is for formulas many of whose
+  // branches can hold together: with optional discriminators, an object without any discriminator satisfies
+  // all branches at once. False, and nothing is appended, if there are more than about two sets a group.
   bool split_by_rests(std::vector<Cell>& out) {
     if (!untouched_.empty()) return false;
     std::vector<Cell> leaves;
@@ -399,7 +399,7 @@ class Solver::Branches {
   }
 
  private:
-  // Branches with the same rest. `one`: exactly one of their values; `any`: at least one.
+  // Branches with the same rest. `one`: exactly one of the branches' values holds; `any`: at least one holds.
   struct Group {
     TypedId rest;
     ValueId one, any;
@@ -533,7 +533,7 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   split_by_truth(d, value, judges, out);
 }
 
-// Splits by one question about the value: the cells in which the value satisfies v, and those in which it
+// Splits by one question about the value: the cells in which the value satisfies v, and the cells in which it
 // does not.
 void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   const ValueId v = first_val(d);

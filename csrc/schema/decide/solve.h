@@ -56,8 +56,8 @@ class Objects;
 class Unique;
 struct ItemCell;
 
-// Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with
-// uniqueItems (Unique). productions.cc asks it for the next member or item; nothing here depends on how
+// Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with uniqueItems
+// (Unique). write/productions.cc asks the Solver for the next member or item. The Solver does not know how
 // values are written.
 class Solver {
  public:
@@ -101,7 +101,7 @@ class Solver {
   // True if some object or array satisfies `p` and is not in the set.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
   // The condition on the value of the member `key` under which the object can still end outside of the set.
-  // The members behind it are those that the state `next` allows.
+  // The state `next` says which members may come behind it.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
 
   // ---- shared with objects ---- Takes a derivative, which may contain kVal, apart into cells, and appends

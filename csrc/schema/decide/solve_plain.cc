@@ -47,9 +47,8 @@ bool Solver::plainly_nonempty(ValueId v) {
   return (mask & kind_bit(Kind::kObject)) && plain_object(v);
 }
 
-// Tries the object with the required members and no other. It satisfies v if each member has at most
-// one condition, and that condition has a value. Counts such as `maxProperties` are compared with the
-// number of members.
+// Tries the object with exactly the required members. The object satisfies v if each member has at most one
+// condition, which some value meets. Counts such as `maxProperties` are compared with the number of members.
 bool Solver::plain_object(ValueId v) {
   check_depth();
   const auto kids = formulas_.conjuncts(v);

@@ -1,4 +1,4 @@
-// uniqueItems: the next item, where it must differ from those before it.
+// uniqueItems: the next item of an array all of whose items must differ.
 //
 // The problem. "All items differ" depends on values that were read, and a value that is allowed now may
 // be the only value that a later item can have. The negation (two items are equal) has to be decided as
@@ -6,8 +6,8 @@
 //
 // The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of unique(C)
 // must be outside of C, and joins C when the text of the item is known (extend). Values that would leave
-// nothing for later items are found by matching the later items with their values. Two items, the first of 1
-// or 2, the second 1:
+// nothing for later items are found by matching the later items with their values. Example: two items, of
+// which the first is 1 or 2, and the second is 1:
 //
 //     cells: the first item is in {1, 2}; what is left is one item of {1}
 //     match: the second item takes 1, and no other value can stand in for it: 1 is needed (spoilers)
@@ -730,8 +730,8 @@ bool Unique::productive(TypedId p) {
 }
 
 // The ways to write the next item. For unique(C): any value of the cell that is outside of C and no spoiler
-// (spoilers()). For not unique(C): a value in C settles the condition; any other is captured, if a repetition
-// is possible later.
+// (spoilers()). For not unique(C): a value in C settles the condition; any other value is captured, if it can
+// be repeated later.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = outside_of(p); o.set.v != 0 || o.rest != p) {

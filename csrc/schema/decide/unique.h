@@ -2,8 +2,8 @@
 //
 // In: formulas of arrays. Out: the cells of the next item (a formula of the value, and the rest), and whether
 // any array satisfies a formula. All uniqueItems of one array capture the same items, so a formula has at
-// most one atom kUnique. It is kept as "unique(C) and Q" or "not unique(C) and Q", with Q free of the atom
-// and C the values so far:
+// most one atom kUnique. A formula is kept as "unique(C) and Q" or "not unique(C) and Q", where Q is free of
+// the atom and C is the set of the values so far:
 //
 //     unique(C):      the next item is outside of C (one formula says so), and joins C
 //     not unique(C):  the next item is in C and nothing more is asked, or it joins C

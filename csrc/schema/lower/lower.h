@@ -2,7 +2,7 @@
 //
 // In: the place of a schema object (Loc). Out: a formula of any value, in which each subschema is a kSchema
 // node that is not lowered yet. Cost: linear in the object's own members, once for each place. Specification:
-// JSON Schema, drafts 4 to 2020-12. The atoms are those of schema/formula/formula.h.
+// JSON Schema, drafts 4 to 2020-12. schema/formula/ops.h lists the atoms.
 #pragma once
 
 #include <set>

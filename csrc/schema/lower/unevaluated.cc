@@ -73,8 +73,8 @@ void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   path_.pop_back();
 }
 
-// Keys that the keywords of this object evaluate. `additionalProperties` evaluates every key, because the
-// keywords beside it evaluate the keys that it does not reach.
+// Collects the keys that the keywords of this object evaluate. `additionalProperties` evaluates every key,
+// because the keywords beside it evaluate the keys that it does not reach.
 void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition, bool top) {
   FormulaSpace& formulas = lowering_.formulas();
   const Json& j = o.json;
@@ -91,8 +91,8 @@ void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition,
       keys_.push_back({condition, formulas.pattern(j.key(o[Word::kPatternProperties], i))});
 }
 
-// Items that the keywords of this object evaluate. Only from 2020-12 on `contains` evaluates the items
-// that satisfy it.
+// Collects the items that the keywords of this object evaluate. Only from 2020-12 on `contains` evaluates the
+// items that satisfy its schema.
 void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top) {
   const Json& j = o.json;
   const bool tuple = o.draft <= Draft::k2019 && o.array(Word::kItems);
@@ -194,7 +194,7 @@ ValueId Unevaluated::properties(ValueId rest) {
       if (hit)
         for (std::size_t i = 0; i < in.size(); ++i) by_pattern[i] = by_pattern[i] || in[i];
     }
-    // Adds a group: those of `keys` that are inside of the chosen patterns. `more`: the conditions that
+    // Adds a group: the keys of `keys` that are inside of the chosen patterns. `more`: the conditions that
     // evaluate these keys beside the conditions of the patterns.
     const auto add = [&](RegionId keys, const std::vector<bool>* more) {
       std::vector<RegionId> where = inside;
@@ -242,10 +242,10 @@ ValueId Unevaluated::items(ValueId rest) {
         .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
   std::vector<ValueId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
-    // The formula asks that each item satisfies U, or a C_i whose c_i holds. The same as a conjunction over
-    // all sets M of conditions: some condition in M holds, or each item satisfies U or a C_i with i not in M.
-    // If M is the set of the false conditions, the second half remains, and its C_i are those whose c_i
-    // holds.
+    // The formula asks that each item satisfies U, or a C_i whose c_i holds. This formula equals a
+    // conjunction over all sets M of conditions: some condition in M holds, or each item satisfies U or a C_i
+    // with i not in M. If M is the set of the false conditions, only the second half remains, in which every
+    // c_i holds.
     ValueId value = rest, escape = FormulaSpace::no();
     for (std::size_t c = 0; c < conditional.size(); ++c) {
       if ((mask >> c) & 1) {

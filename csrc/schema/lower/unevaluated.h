@@ -1,6 +1,7 @@
 // `unevaluatedProperties` and `unevaluatedItems`, turned into counts.
 //
-// In: a schema object that has one of them. Out: a formula that says the same without annotations.
+// In: a schema object that has one of the two keywords. Out: a formula with the meaning of the keyword, which
+// needs no annotations.
 //
 // A member is evaluated if its key is named by some subschema that applies to the same object (`allOf`, `if`,
 // `$ref` ...) and that holds. So the subschemas are collected as pairs: a condition c_i, and the keys L_i
@@ -37,17 +38,17 @@ class Unevaluated {
   ValueId items(ValueId rest);
 
  private:
-  // Keys that are evaluated where `condition` holds.
+  // Keys that are evaluated if `condition` holds.
   struct Keys {
     ValueId condition;
     RegionId region;
   };
-  // Items that are evaluated where `condition` holds: those with an index below `end`.
+  // The items with an index below `end`, which are evaluated if `condition` holds.
   struct Items {
     ValueId condition;
     uint32_t end;
   };
-  // Items that are evaluated where `condition` holds: those that satisfy `value`.
+  // The items that satisfy `value`, which are evaluated if `condition` holds.
   struct Contains {
     ValueId condition;
     ValueId value;

@@ -58,8 +58,9 @@ NumberLanguage& Numbers::lexemes(Domain d) {
 //   - `integer` and whole constants have fewer lexemes in kOffered.
 //   - A conjunction or disjunction in kOffered combines its kids in kOffered.
 //   - A negation is the complement of the kid in kAll.
-//   - "Exactly one" is one kid in kOffered without the others in kAll. Both languages have the canonical
-//     lexeme of every number that satisfies the formula, so either both are empty or neither is.
+//   - "Exactly one" is one kid in kOffered without all other kids in kAll.
+// Both languages have the canonical lexeme of every number that satisfies the formula, so either both are
+// empty or neither is.
 //
 // Without exponents a number has at most kReadableDigits digits before the point. The limit makes no formula
 // empty whose constants have few digits in all: if some number satisfies the formula, then so does a number
@@ -179,8 +180,8 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
 
 // ---- conjunctions ----
 
-// A negated bound is the opposite bound: not (x >= 3) is x < 3. So it is merged with the other bounds. Of two
-// equal bounds the open bound is tighter.
+// A negated bound is the opposite bound: not (x >= 3) is x < 3. So the negated bound is merged with all other
+// bounds. Of two equal bounds the open bound is tighter.
 Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
   for (TypedId k : formulas_.kids(p)) {

@@ -5,9 +5,9 @@
 // one node of the regex algebra per atom; results are remembered. A pattern is lowered once per arena.
 //
 // The spelling may be the arena's own (JSON). Then a language without a text is always empty(), and a
-// question that takes too much work throws. The spelling may also be that of an element. The same texts
-// satisfy the formula in both spellings, so whether there is any text has been decided in the arena's own
-// spelling and is not asked again.
+// question that takes too much work throws. The spelling may also be the spelling of an element. The same
+// texts satisfy the formula in both spellings, so whether there is any text has been decided in the arena's
+// own spelling and is not asked again.
 #pragma once
 
 #include <string>

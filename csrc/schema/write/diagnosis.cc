@@ -3,13 +3,13 @@
 // The problem. "No value satisfies this schema" does not help with a schema of a thousand keywords: the
 // user needs the place. An error deep in a search knows the number of a schema at most.
 //
-// The idea. Go down from the root. The schemas that matter are those that every instance, or a part of
-// every instance, must satisfy (`$ref`, `allOf`, required properties, items that must exist). Go on to
-// the first of them that has no instance of its own. In {"required": ["a"], "properties": {"a":
-// {"minimum": 2, "maximum": 1}}} that is `/properties/a`. Where two parts contradict each other neither
-// of them is empty, and the schema that contains both is named.
+// The idea. Go down from the root. The schemas that matter are those that every instance, or a part of every
+// instance, must satisfy (`$ref`, `allOf`, required properties, items that must exist). Go on to the first
+// such schema that has no instance of its own. In {"required": ["a"], "properties": {"a": {"minimum": 2,
+// "maximum": 1}}} that is `/properties/a`. If two parts contradict each other, each of them has instances,
+// and the schema that contains both is named.
 //
-// Rejected: a smallest contradictory set of keywords. `structgen lint` finds those, with many more
+// Rejected: a smallest contradictory set of keywords. `structgen lint` finds such a set, with many more
 // questions.
 #include "schema/write/diagnosis.h"
 

@@ -40,7 +40,7 @@ struct ElementMarks {
   // The mark in front of every member and item but the first.
   Mark between{};
 
-  // Calls f(mark) for all marks. The order is the same for every type of mark.
+  // Calls f(mark) for all marks. The order does not depend on the type of mark.
   template <class F>
   void for_each(F&& f) {
     for (Mark* m : {&before, &middle, &close, &item, &item_close, &blank, &between}) f(*m);

@@ -4,9 +4,9 @@
 // out in advance would need a rule for each set of keys that an object may still need, and the number of
 // these sets is exponential.
 //
-// The idea. A rule is a formula, or a state of an object, and a place: before the first member, behind
-// a member, behind the quote of a key. Its alternatives are computed when a text gets there, from the
-// cells of the solver and the offers of the object:
+// The idea. A rule is a formula, or a state of an object, and a place: before the first member, behind a
+// member, behind the quote of a key. The alternatives of a rule are computed when a text reaches the rule,
+// from the cells of the solver and the offers of the object:
 //
 //     value(F)          null | true | number | '"' string | '[' first(F) | '{' first(state)
 //     keys(state)       the names on offer, as one literal set; its label tells which was read: named(state)
@@ -385,9 +385,9 @@ void JsonProductions::for_each_branch(TypedId p, const std::function<void(TypedI
   for (TypedId k : kids) f(k);
 }
 
-// Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with
-// an order of keys, the order of one branch must not bind the others: up to `more` such branches become
-// objects of their own, and with more of them the order is dropped.
+// Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with an
+// order of keys, the order of one branch must not bind the others: up to `more` such branches become objects
+// of their own, and if there are more, the order of keys is dropped.
 void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
   for_each_branch(p, [&](TypedId q) {
@@ -463,7 +463,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
       return start;
     });
     if (s == kNone) {
-      // An object that is too much to write member by member may still be written empty.
+      // An object whose members take too much work to decide may still be written empty.
       if (solver_.effort().omits() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
       return;
     }
@@ -499,8 +499,8 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
   if (r.b != kAsAsked) return expand_lenient(r, out);
   std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
-  // A search tries one shortest item of each cell. That item may make the rest longer, so the items that do
-  // not are a cell of their own.
+  // A search tries one shortest item of each cell. The shortest item may be one that makes the rest longer,
+  // so the items that differ from all captured values are a cell of their own.
   for (std::size_t i = 0, n = nearest ? cells.size() : 0; i < n; ++i)
     if (formulas_[cells[i].rest].has & kHasOutside)
       if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
@@ -609,10 +609,10 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     return;
   }
   if (reading.kind == Reading::kFresh) {
-    // Two cases. Items must differ: the text removes one value, which does not matter to items that
-    // differ from it. Two items must be equal: the text adds a value that may be repeated. The
-    // alternatives with the text contain those without it, and are contained in those without the
-    // condition.
+    // The item is fresh: it differs from all other items. If items must differ, its text excludes one value
+    // for later items, which they do not have anyway. If two items must be equal, its text adds a value that
+    // may be repeated. Then the alternatives that the text allows contain the alternatives that need no text,
+    // and are among the alternatives of the array without the condition.
     const bool apart = solver_.unique().asks_apart(rest);
     const TypedId free = solver_.unique().behind_fresh(rest, !apart);
     if (!apart) out.add({call({kArrayNext, solver_.unique().behind_fresh(rest, false)}, r.depth)});
@@ -698,8 +698,8 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
     if (step.capture)
       out.add(
           {colon(), Symbol::capture(), value, call({kRead, step.next, formulas_.intern_name(key)}, r.depth)});
-    // A search tries one shortest value of each step. That value may make the rest longer, so the values that
-    // do not are an alternative of their own.
+    // A search tries one shortest value of each step. The shortest value may be one that makes the rest
+    // longer, so the values that no captured object has here are an alternative of their own.
     if (step.capture && nearest) {
       Captured& captured = solver_.captured();
       const ValueId fresh =

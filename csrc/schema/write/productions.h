@@ -226,7 +226,7 @@ class JsonProductions : public Productions {
   std::vector<Bits> unclean_names_;
   // Strings and keys as elements write them.
   std::unique_ptr<Texts> strings_, keys_;
-  // The condition on strings of elements when the schema asks nothing more.
+  // The condition on strings of elements that the layout alone asks for.
   TypedId free_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
