@@ -174,8 +174,8 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
     forced.push_back(name);
   }
   if (forced.empty()) return false;
-  std::vector<TypedId> kids{p};
-  if (formulas_[p].op == Op::kAnd) kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  const auto conjuncts = formulas_.conjuncts(p);
+  std::vector<TypedId> kids(conjuncts.begin(), conjuncts.end());
   const std::shared_ptr<const Parts> parts = kids.size() > kFewParts ? plans_.parts(plan_id, p) : nullptr;
   std::vector<PartId> all(parts ? 0 : kids.size());
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = PartId{i};
@@ -209,20 +209,44 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
+// True if some key of the class can be written such that `fewer` is left: the rest of p with one member less
+// to count. Then such keys can be written again and again.
+bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value,
+                      TypedId fewer) {
+  std::vector<Cell> cells;
+  const TypedId d = formulas_.both(plans_.derive(plan, p, kNoName, cls), formulas_.val(value));
+  const Solver::Judge any = [](TypedId) { return true; };
+  solver_.split(d, start, {any, any, nullptr}, cells);
+  return std::ranges::any_of(cells, [&](const Cell& cell) { return cell.rest == fewer; });
+}
+
+// True if no list in the conjuncts contains the name, and the derivative of each other conjunct by the name
+// is a condition on the value, which goes to `values`, and the conjunct itself.
+bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
+                          std::vector<ValueId>& values) {
+  return !parts.by_name.count(name) && std::ranges::all_of(parts.wide, [&](PartId part) {
+    ValueId v;
+    TypedId r;
+    const TypedId kid = parts.kids[part.v];
+    const bool alike = solver_.value_and_rest(plans_.derive(plan, kid, name, {}), v, r) && r == kid;
+    values.push_back(v);
+    return alike;
+  });
+}
+
 // Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. To write such a
 // key never does harm, so no other choice needs to be tried. An endless class always has enough such keys;
-// keys of other classes are counted. Returns false if nothing was taken. `dead`: the object has too few
-// members, and no further key could help.
+// keys of other classes, and names, are counted. Returns false if nothing was taken. `dead`: the object has
+// too few members, and no further key could help.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
   const RegionId region{l.a};
   const ValueId value = l.value();
   if (l.c < 2 || formulas_.region(region).kind == Region::kNames) return false;
-  std::vector<TypedId> conjuncts{FormulaSpace::yes()};
-  if (formulas_[p].op == Op::kAnd)
-    for (TypedId k : formulas_.kids(p))
-      if (k != literal) conjuncts.push_back(k);
+  std::vector<TypedId> conjuncts;
+  for (TypedId k : formulas_.conjuncts(p))
+    if (k != literal) conjuncts.push_back(k);
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
@@ -239,47 +263,24 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
     TypedId r;
     const bool alike = solver_.value_and_rest(plans_.derive(plan, others, kNoName, c), v, r) && r == others &&
                        solver_.nonempty(formulas_.both(start, v));
-    if (left != kEndless) {
-      if (!alike) {
-        more = true;
-        continue;
-      }
-      supply += left;
-      exact = exact && plan.classes[c.v].exact;
-      if (after.taken.empty()) after.taken.resize(plan.classes.size());
-      after.taken[c.v] += left;
-      continue;
-    }
-    bool repeats = alike;
-    // A key that may be written without a change to the rest can be written any number of times.
-    if (!alike) {
-      std::vector<Cell> cells;
-      const TypedId d = formulas_.both(plans_.derive(plan, p, kNoName, c), formulas_.val(value));
-      const Solver::Judge any = [](TypedId) { return true; };
-      solver_.split(d, start, {any, any, nullptr}, cells);
-      const TypedId fewer = with(l.c - 1);
-      for (const Cell& cell : cells) repeats = repeats || cell.rest == fewer;
-    }
-    if (repeats) {
+    if (left == kEndless && (alike || repeats(plan, p, c, start, value, with(l.c - 1)))) {
       p = others;
       return true;
     }
-    more = true;
+    if (left == kEndless || !alike) {
+      more = true;
+      continue;
+    }
+    supply += left;
+    exact = exact && plan.classes[c.v].exact;
+    if (after.taken.empty()) after.taken.resize(plan.classes.size());
+    after.taken[c.v] += left;
   }
-  // Names that no list in p contains are alike, too, if no other region in p changes by their derivative.
   const std::shared_ptr<const Parts> parts = plans_.parts(plan_id, others);
   for (PlanNameId i; i.v < plan.names.size() && supply < l.c; ++i.v) {
     if (has_bit(gone.names, i) || !plans_.hits(plan, region, i, {})) continue;
-    bool alike = !parts->by_name.count(i);
     std::vector<ValueId> values{plan.value[i.v], value};
-    for (std::size_t k = 0; alike && k < parts->wide.size(); ++k) {
-      ValueId v;
-      TypedId r;
-      const TypedId kid = parts->kids[parts->wide[k].v];
-      alike = solver_.value_and_rest(plans_.derive(plan, kid, i, {}), v, r) && r == kid;
-      values.push_back(v);
-    }
-    if (!alike) {
+    if (!names_alike(plan, *parts, i, values)) {
       more = true;
     } else if (solver_.nonempty(formulas_.all_of(values))) {
       ++supply;

@@ -157,6 +157,8 @@ class Objects {
   bool search(PlanId plan, TypedId p, Gone gone);
   bool decide(PlanId plan, TypedId p, const Gone& gone);
   bool take_forced(PlanId plan, TypedId& p, Gone& gone, bool& dead);
+  bool repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value, TypedId fewer);
+  bool names_alike(const Plan& plan, const Parts& parts, PlanNameId name, std::vector<ValueId>& values);
   bool take_alike(PlanId plan, TypedId& p, Gone& gone, TypedId literal, bool& dead);
   bool search_literal(PlanId plan, TypedId p, TypedId literal, const Gone& gone);
   bool some_member(PlanId plan, TypedId p, TypedId literal, const Gone& gone,

@@ -27,7 +27,7 @@
 // - plain_cells() and reachable() may return scratch space if the answer must not be stored. Callers copy the
 //   answer.
 //
-// Costs. Captured values: schema/decide/captured.h. Matching (greedy, then augmenting paths) only looks at
+// Costs. Captured values: schema/decide/captured.h. Matching (matching.h) only looks at
 // items whose values can be listed; an item with more values than the array can use (`abundant`) always finds
 // a value and is left out.
 //
@@ -46,6 +46,7 @@
 #include "base/sorted.h"
 #include "base/undo.h"
 #include "base/utf8.h"
+#include "schema/decide/matching.h"
 #include "schema/decide/object.h"
 #include "strings/json_spelling.h"
 
@@ -506,95 +507,24 @@ bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, ui
   return true;
 }
 
-// Matches the items that must exist with different values, outside of the list and of `more`: greedily, then
-// along augmenting paths (Kuhn). Returns false if there is no matching. `used` gets the values that the
-// matching takes; `needed` gets the values that every matching takes.
-//
-// Items with formula {1, 2} and {1}: greedy gives 1 to the first; the second asks for 1, and the path
-// moves the first to 2. Both values are needed, because there are as many items as values.
+// Matches the items that must exist with different values, outside of the list and of `more`. False if there
+// is no matching. `used` gets the scarce values that the matching takes; `needed` gets the values that every
+// matching takes.
 bool Unique::match(CapturedId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
                    const Values& more, Values& used, Values* needed) {
   check_depth();
-  std::vector<Group> groups;
-  std::vector<std::string> values;
-  std::map<std::string, ScarceId> index;
+  Matching matching(solver_);
   for (const auto& [f, count] : items) {
     const Domain& d = domain(f, need + captured_.size(list) + static_cast<uint32_t>(more.size()) + 1);
     if (d.abundant) continue;
-    Group g{count, {}};
-    for (const std::string& v : d.values) {
-      if (held(list, more, v)) continue;
-      const auto [it, fresh] = index.emplace(v, static_cast<uint32_t>(values.size()));
-      if (fresh) values.push_back(v);
-      g.values.push_back(it->second);
-    }
-    if (g.values.size() < count) return false;
-    groups.push_back(std::move(g));
+    Values free;
+    for (const std::string& v : d.values)
+      if (!held(list, more, v)) free.push_back(v);
+    if (!matching.add(count, free)) return false;
   }
-  constexpr GroupId kFree{0xFFFFFFFFu};
-  std::vector<GroupId> owner(values.size(), kFree);
-  std::vector<uint32_t> seen(values.size(), 0);
-  uint32_t round = 0;
-  // Depth-first along an explicit stack of (group, next value to try). Owners change only once the path
-  // is complete, so a failed path needs no undoing.
-  const auto augment = [&](GroupId start) {
-    ++round;
-    std::vector<std::pair<GroupId, uint32_t>> stack{{start, 0}};
-    std::vector<ScarceId> taken;
-    while (!stack.empty()) {
-      auto& [g, at] = stack.back();
-      if (at == groups[g.v].values.size()) {
-        stack.pop_back();
-        if (!taken.empty()) taken.pop_back();
-        continue;
-      }
-      const ScarceId v = groups[g.v].values[at++];
-      if (seen[v.v] == round || owner[v.v] == g) continue;
-      seen[v.v] = round;
-      taken.push_back(v);
-      if (owner[v.v] == kFree) {
-        for (std::size_t i = taken.size(); i-- > 0;) owner[taken[i].v] = stack[i].first;
-        return true;
-      }
-      stack.emplace_back(owner[v.v], 0);
-    }
-    return false;
-  };
-  for (GroupId g; g.v < groups.size(); ++g.v) {
-    uint32_t i = 0;
-    for (ScarceId v : groups[g.v].values)
-      if (i < groups[g.v].count && owner[v.v] == kFree) {
-        owner[v.v] = g;
-        ++i;
-      }
-    solver_.spend(static_cast<uint32_t>(groups[g.v].values.size()) / 8 + 1);
-    for (; i < groups[g.v].count; ++i) {
-      solver_.spend(static_cast<uint32_t>(groups[g.v].values.size()) / 8 + 1);
-      if (!augment(g)) return false;
-    }
-  }
-  for (uint32_t v = 0; v < values.size(); ++v)
-    if (owner[v] != kFree) used.push_back(values[v]);
-  if (!needed) return true;
-  // A value can be spared if an alternating path leads to it from a value that nobody took. The loop spreads
-  // `spare` from group to group until nothing changes.
-  std::vector<bool> spare(values.size());
-  for (uint32_t v = 0; v < values.size(); ++v) spare[v] = owner[v] == kFree;
-  std::vector<bool> reached(groups.size(), false);
-  for (bool again = true; again;) {
-    again = false;
-    for (GroupId g; g.v < groups.size(); ++g.v) {
-      if (reached[g.v] || std::none_of(groups[g.v].values.begin(), groups[g.v].values.end(),
-                                       [&](ScarceId v) { return spare[v.v]; }))
-        continue;
-      reached[g.v] = again = true;
-      for (ScarceId v : groups[g.v].values)
-        if (owner[v.v] == g) spare[v.v] = true;
-    }
-    solver_.spend(static_cast<uint32_t>(groups.size()));
-  }
-  for (uint32_t v = 0; v < values.size(); ++v)
-    if (!spare[v]) needed->push_back(values[v]);
+  if (!matching.complete()) return false;
+  matching.used(used);
+  if (needed) matching.needed(*needed);
   return true;
 }
 

@@ -99,14 +99,6 @@ class Unique {
     uint32_t cap = 0;
     std::vector<std::string> values;
   };
-  // A group of a matching: items with the same formula.
-  using GroupId = Id<struct GroupTag>;
-  // A scarce value of a matching. An item with few values may need it.
-  using ScarceId = Id<struct ScarceTag>;
-  struct Group {
-    uint32_t count;
-    std::vector<ScarceId> values;
-  };
   using Values = std::vector<std::string>;
 
   // ---- normal form ----

@@ -1,7 +1,6 @@
 #include "schema/lower/unevaluated.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -115,24 +114,18 @@ ValueId Unevaluated::any_condition(const std::vector<bool>& in) const {
   return lowering_.formulas().any_of(parts);
 }
 
-// Three steps: keys that are always evaluated are dropped; all other keys are grouped by the set of
-// conditions that evaluate them; each group becomes a conjunct.
-ValueId Unevaluated::properties(ValueId rest) {
-  if (rest == FormulaSpace::yes()) return rest;
+// Groups the keys by the set of conditions that evaluate them. False: every key is always evaluated.
+bool Unevaluated::group_keys(KeyGroups& out) {
   FormulaSpace& formulas = lowering_.formulas();
-  collect(at_, FormulaSpace::yes(), true);
-  // Keys that are evaluated without a condition need no group. `always`: such names. `open`: the complements
-  // of such patterns.
-  std::vector<RegionId> open;
-  std::vector<NameId> always;
+  std::vector<NameId>& always = out.known;
   for (const Keys& k : keys_) {
     if (k.condition != FormulaSpace::yes()) continue;
-    if (k.region == formulas.any_key()) return FormulaSpace::yes();
+    if (k.region == formulas.any_key()) return false;
     const Region& r = formulas.region(k.region);
     if (r.kind == Region::kNames)
       always.insert(always.end(), r.names.begin(), r.names.end());
     else
-      open.push_back(formulas.region_not(k.region));
+      out.open.push_back(formulas.region_not(k.region));
   }
   std::sort(always.begin(), always.end());
   // Per name: the conditions that evaluate it.
@@ -145,15 +138,13 @@ ValueId Unevaluated::properties(ValueId rest) {
     conditions_.push_back(c);
     return conditions_.size() - 1;
   };
-  // Conditions that evaluate every key (`additionalProperties` in a branch). Every group contains these
-  // conditions.
-  std::vector<bool> everything(keys_.size());
+  out.everything.resize(keys_.size());
   for (const Keys& k : keys_) {
     if (k.condition == FormulaSpace::yes()) continue;
     const std::size_t c = number(k.condition);
     const Region& r = formulas.region(k.region);
     if (k.region == formulas.any_key()) {
-      everything[c] = true;
+      out.everything[c] = true;
     } else if (r.kind == Region::kNames) {
       for (NameId n : r.names)
         if (!std::binary_search(always.begin(), always.end(), n)) {
@@ -167,16 +158,23 @@ ValueId Unevaluated::properties(ValueId rest) {
       in[c] = true;
     }
   }
-  std::map<std::vector<bool>, std::vector<NameId>> groups;
-  std::vector<NameId> known = always;
   for (const auto& [name, in] : names) {
-    groups[in].push_back(name);
-    known.push_back(name);
+    out.names[in].push_back(name);
+    out.known.push_back(name);
   }
-  std::map<std::vector<bool>, std::vector<RegionId>> languages;
-  for (const auto& [region, in] : patterns) languages[in].push_back(RegionId{region});
-  const std::size_t n = languages.size();
-  if (n > 12 || (groups.size() + 1) << n > kMaxGroups)
+  for (const auto& [region, in] : patterns) out.patterns[in].push_back(RegionId{region});
+  return true;
+}
+
+// Each group of keys becomes a conjunct.
+ValueId Unevaluated::properties(ValueId rest) {
+  if (rest == FormulaSpace::yes()) return rest;
+  FormulaSpace& formulas = lowering_.formulas();
+  collect(at_, FormulaSpace::yes(), true);
+  KeyGroups groups;
+  if (!group_keys(groups)) return FormulaSpace::yes();
+  const std::size_t n = groups.patterns.size();
+  if (n > 12 || (groups.names.size() + 1) << n > kMaxGroups)
     throw Error(ErrorKind::kSchemaTooComplex,
                 "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
@@ -184,10 +182,10 @@ ValueId Unevaluated::properties(ValueId rest) {
   // A key may be in several patterns. So there is one group for each subset of the sets of patterns: the keys
   // inside of the chosen sets and outside of all others.
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
-    std::vector<RegionId> inside = open;
-    std::vector<bool> by_pattern = everything;
+    std::vector<RegionId> inside = groups.open;
+    std::vector<bool> by_pattern = groups.everything;
     std::size_t bit = 0;
-    for (const auto& [in, regions] : languages) {
+    for (const auto& [in, regions] : groups.patterns) {
       const RegionId language = formulas.region_or(regions);
       const bool hit = (mask >> bit++) & 1;
       inside.push_back(hit ? language : formulas.region_not(language));
@@ -206,8 +204,8 @@ ValueId Unevaluated::properties(ValueId rest) {
           formulas.literal(Kind::kObject, formulas.all(formulas.region_and(std::move(where)), rest)),
           any_condition(in)));
     };
-    for (const auto& [in, members] : groups) add(formulas.names(members), &in);
-    add(formulas.region_not(formulas.names(known)), nullptr);
+    for (const auto& [in, members] : groups.names) add(formulas.names(members), &in);
+    add(formulas.region_not(formulas.names(groups.known)), nullptr);
   }
   return formulas.all_of(out);
 }

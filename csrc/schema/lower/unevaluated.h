@@ -20,6 +20,7 @@
 // project's.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "schema/formula/formula.h"
@@ -53,7 +54,21 @@ class Unevaluated {
     ValueId condition;
     ValueId value;
   };
+  // The keys of properties(), grouped by the set of conditions that evaluate them. A set is a list of bits,
+  // indexed like conditions_.
+  struct KeyGroups {
+    // Keys that are evaluated without a condition are in no group. These are the complements of such
+    // patterns.
+    std::vector<RegionId> open;
+    // All names, those that are evaluated without a condition first.
+    std::vector<NameId> known;
+    // Conditions that evaluate every key (`additionalProperties` in a branch). Every group contains them.
+    std::vector<bool> everything;
+    std::map<std::vector<bool>, std::vector<NameId>> names;
+    std::map<std::vector<bool>, std::vector<RegionId>> patterns;
+  };
   void collect(const Loc& at, ValueId condition, bool top);
+  bool group_keys(KeyGroups& out);
   void collect_keys(const Loc& at, const Keywords& o, ValueId condition, bool top);
   void collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top);
   void collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional);

@@ -268,6 +268,35 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
   }
 }
 
+// Appends the schemas inside of a keyword's value to `todo`. Whatever has the form of a schema is visited,
+// even if the keyword has no effect (`then` without `if`), because references may lead there.
+void SchemaSet::push_schemas(VisitId visit, Form form, std::string_view key, JsonRef value,
+                             std::vector<Visit>& todo) const {
+  const Visit& v = visits_[visit.v];
+  const Json& j = *documents_[v.doc.v];
+  const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
+    todo.push_back({v.doc, node, v.resource, visit, key, member, index});
+  };
+  switch (form) {
+    case Form::kSchema: push(value, {}, kNoIndex); break;
+    case Form::kEither:
+      if (!j.is_array(value)) push(value, {}, kNoIndex);
+      [[fallthrough]];
+    case Form::kList:
+    case Form::kSome:
+      if (j.is_array(value))
+        for (uint32_t i = 0; i < j.size(value); ++i) push(j.item(value, i), {}, i);
+      break;
+    case Form::kMap:
+    case Form::kMixed:
+      for (uint32_t i = 0; i < j.size(value); ++i)
+        if (form == Form::kMap || !j.is_array(j.item(value, i)))
+          push(j.item(value, i), j.key(value, i), kNoIndex);
+      break;
+    default: break;
+  }
+}
+
 // Checks the value of one keyword, appends the schemas inside of it to `todo`, and keeps its references,
 // anchors and notes for later steps.
 void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
@@ -281,29 +310,7 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
   note_misshapen_parts(visit, w.word, key, value);
   asks_distinct_ = asks_distinct_ || w.word == Word::kUniqueItems;
   if (resources_[v.resource.v].validates) check_value(visit, w, key, value);
-  const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
-    todo.push_back({v.doc, node, v.resource, visit, key, member, index});
-  };
-  // Whatever has the form of a schema is visited, even if the keyword has no effect (`then` without `if`),
-  // because references may lead there.
-  switch (w.form) {
-    case Form::kSchema: push(value, {}, kNoIndex); break;
-    case Form::kEither:
-      if (!j.is_array(value)) push(value, {}, kNoIndex);
-      [[fallthrough]];
-    case Form::kList:
-    case Form::kSome:
-      if (j.is_array(value))
-        for (uint32_t i = 0; i < j.size(value); ++i) push(j.item(value, i), {}, i);
-      break;
-    case Form::kMap:
-    case Form::kMixed:
-      for (uint32_t i = 0; i < j.size(value); ++i)
-        if (w.form == Form::kMap || !j.is_array(j.item(value, i)))
-          push(j.item(value, i), j.key(value, i), kNoIndex);
-      break;
-    default: break;
-  }
+  push_schemas(visit, w.form, key, value, todo);
   switch (w.word) {
     case Word::kRef: pending_.push_back({visit, j.text(value), w.word}); break;
     case Word::kDynamicRef:

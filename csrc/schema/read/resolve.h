@@ -164,6 +164,8 @@ class SchemaSet {
   void scan_schema(VisitId visit, std::vector<Visit>& todo);
   void scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
                  std::vector<Visit>& todo);
+  void push_schemas(VisitId visit, Form form, std::string_view key, JsonRef value,
+                    std::vector<Visit>& todo) const;
   ResourceId enter_resource(Visit& v);
   void note_misshapen_parts(VisitId visit, Word w, std::string_view key, JsonRef value);
   void check_value(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value);

@@ -380,9 +380,7 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
 }
 
 void JsonProductions::for_each_branch(TypedId p, const std::function<void(TypedId)>& f) {
-  if (formulas_[p].op != Op::kOr) return f(p);
-  const std::vector<TypedId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());
-  for (TypedId k : kids) f(k);
+  for (TypedId k : formulas_.disjuncts(p)) f(k);
 }
 
 // Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with an
