@@ -1,6 +1,6 @@
 // Captured values: the items of an array with uniqueItems that were read, from which later items must differ.
-// A set of captured values can tell which of its values a half-written object or array may still become, and
-// gives the formula "none of the captured values".
+// This file has sets of captured values, the question which values of a set a half-written object or array
+// can still equal, and the formula "none of the values of the set".
 //
 // In: canonical texts of values. Out: a number for each set, and formulas. Two sets of the same values that
 // were read in the same order have one number. Cost: a set of n values has log n chunks, and a value is
@@ -93,7 +93,7 @@ class Captured {
   using Values = std::vector<ValueNumber>;
   struct Value {
     std::string text;
-    // The members of an object, or the items of an array, each under the name kFirstItem.
+    // The members of an object by name. An array has its items here, each item under the name kFirstItem.
     std::vector<std::pair<std::string, std::string>> parts;
   };
   struct Chunk {
@@ -106,7 +106,7 @@ class Captured {
   };
   struct List {
     std::vector<ChunkId> chunks;
-    // The set `before`, with the value `last` added, is this set.
+    // This set is the set `before` with the value `last` added.
     CapturedId before;
     ValueNumber last;
   };

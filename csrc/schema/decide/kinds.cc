@@ -93,7 +93,7 @@ TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   return out;
 }
 
-// The ways to write the next item of an array without kUnique.
+// The cells of the next item of an array without kUnique.
 std::vector<Cell> Solver::array_cells(TypedId p) {
   check_depth();
   FlatMap<uint32_t, TypedId> memo;

@@ -1,4 +1,5 @@
-// How many more members an object needs, and which: the guide of the search for a shortest completion.
+// The guide of the search for a shortest completion: how many more members an object needs, and which
+// members.
 //
 // In: the state of an object. Out: its distance (the least number of members until it may close), and the
 // offers that lower the distance. Cost: iterative deepening over the counts that are not met yet; distances
@@ -171,8 +172,8 @@ Offers Objects::useful(ObjectId s) {
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);
-  if (st.rest == FormulaSpace::yes()) {  // every required name has to come, and their order changes no
-                                         // length: one is enough
+  // Every required name has to come, and the order of names changes no length. So one name is enough.
+  if (st.rest == FormulaSpace::yes()) {
     for (PlanNameId i; i.v < plan.names.size(); ++i.v)
       if (has_bit(all.names, i) && has_bit(plan.required, i)) {
         add_bit(out.names, i);
@@ -188,8 +189,8 @@ Offers Objects::useful(ObjectId s) {
         return true;
     return false;
   };
-  // If keys have no order, a member that meets the first unmet count may come first. If they have one,
-  // another member may have to come before it, so all offers are tried.
+  // If keys have no order, a member that meets the first unmet count may come first. If keys have an order,
+  // another member may have to come before this member, so all offers are tried.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

@@ -23,7 +23,8 @@
 // Invariants.
 // - Each step of search() lowers a count, so the search ends. A member that meets no count can be dropped
 //   from any object that satisfies the formula. So the search never writes such members and misses nothing.
-// - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted (solve.cc).
+// - Memos are keyed by the whole situation, compared in full. A no is stored only if the search met no open
+//   formula (Solver::tainted).
 // - Judges::possible pretends that no key is written. Written keys only take possibilities away, so a no of
 //   that question is right.
 // - A state has the texts of all free keys that were written (`written`), or records that one text is missing
@@ -39,7 +40,8 @@
 //
 // Rejected.
 // - Every subset of names as a state that is built in advance: 2^n.
-// - The cells of all offered names at once: one name is taken, so has_cell() looks for one cell only.
+// - All cells of all offered names: a text takes one name, so has_cell() looks for one cell of each name
+//   only.
 #include "schema/decide/object.h"
 
 #include <algorithm>
@@ -107,8 +109,8 @@ void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   ++taken[cls.v];
 }
 
-// The questions of split() about a rest: `productive` exactly, and `possible` without the keys that were
-// written. `possible` has one answer for all members, so the memo has the answer after the first member.
+// The questions that split() asks about a rest. `productive` is exact, and `possible` ignores the keys that
+// were written. `possible` has one answer for all members, so the memo has the answer after the first member.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -155,8 +157,8 @@ bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   return search_literal(plan_id, p, literal, gone);
 }
 
-// Writes names that a count asks for by name, all in one pass. Returns false if it wrote none. `dead`:
-// such a name cannot be written, so p cannot be met. A name whose derivative is a choice is left to the
+// Writes names that a count asks for by name, all in one pass. Returns false if no name was written. `dead`:
+// some such name cannot be written, so p cannot be met. A name whose derivative is a choice is left to the
 // search.
 bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
@@ -250,7 +252,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  // True if other keys could help, too.
+  // True if further keys, which are not alike, could help.
   bool more = false;
   bool exact = true;
   Gone after = gone;
@@ -308,8 +310,8 @@ bool Objects::search_literal(PlanId plan_id, TypedId p, TypedId literal, const G
                      [&](TypedId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
-// True if some member meets the literal and then(rest, gone) holds for what it leaves. Names are tried
-// before classes.
+// True if some member meets the literal (a count), and then(rest, gone) holds for the rest and the gone keys
+// behind this member. Names are tried before classes.
 bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone,
                           const std::function<bool(TypedId, const Gone&)>& then) {
   check_depth();
@@ -459,7 +461,7 @@ std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   return out;
 }
 
-// Ways to write the name; remembered by state and name.
+// The cells of a name; remembered by state and name.
 const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name.v;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
@@ -493,8 +495,8 @@ bool Objects::has_cell(ObjectId s, PlanNameId name) {
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
-// Ways to write a key of the class. All free keys of a class are alike. Their cells are stored under a number
-// above the numbers of the plan's names.
+// The cells of a key of the class, which are the same for all keys of the class. They are stored under a
+// number above the numbers of the plan's names.
 const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -542,9 +544,9 @@ bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const B
   return found;
 }
 
-// Computes the offers of a state and remembers them. Where the world omits, an offer that takes too
-// much work to decide is omitted; refuse_starved() then makes sure that an answer without any offer is
-// not remembered.
+// Computes the offers of a state and remembers them. In a world that omits parts (base/effort.h), an offer
+// that takes too much work to decide is omitted; refuse_starved() then makes sure that an answer without any
+// offer is not remembered.
 const Offers& Objects::offers(ObjectId s) {
   check_depth();
   if (offers_[s.v]) return *offers_[s.v];

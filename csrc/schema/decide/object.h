@@ -22,11 +22,11 @@
 
 namespace structgen {
 
-// The state of an object that is being written.
+// An index of Objects::states_: the state of an object that is being written.
 using ObjectId = Id<struct ObjectTag>;
-// A bitset over the names of a plan, or a count per class: Objects::bits_.
+// A bitset over the names of a plan, or a count for each class: an index of Objects::bits_.
 using BitsId = Id<struct BitsTag>;
-// A set of free keys: Objects::written_.
+// A set of free keys: an index of Objects::written_.
 using WrittenId = Id<struct WrittenTag>;
 
 // An object after some of its members. Equal states have one id, so equal parse states stay equal.
@@ -40,8 +40,8 @@ struct ObjectState {
   BitsId taken;
   // The free keys that were written and whose texts the state has.
   WrittenId written;
-  // True: a free key was written whose text this state does not have. A mask walks through keys without their
-  // texts (mask/fill.h).
+  // True: a free key was written whose text this state does not have. This happens in a mask, which walks
+  // through keys without their texts (mask/fill.h).
   bool unknown_key = false;
   // The captured values that the object must not equal, each without the members that were written
   // (schema/decide/captured.h).
@@ -100,7 +100,7 @@ class Objects {
   // The least number of members after which the object may close, whatever their order; kFar: not found
   // within the limit of steps.
   uint32_t members_needed(ObjectId s);
-  // Some of the offers that bring the object one member nearer to its end, among them one on a shortest
+  // Some of the offers that bring the object one member nearer to its end. One of them lies on a shortest
   // way.
   Offers useful(ObjectId s);
   // One way to write a name, or a key of a class: the formula of the value, and the state behind the member.
@@ -174,7 +174,7 @@ class Objects {
   BitsId intern_bits(const Bits& b);
   WrittenId write_key(WrittenId written, const std::string& text);
   const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);
-  // With `first` at most one cell is made.
+  // If `first` is true, at most one cell is made.
   std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);
   bool has_cell(ObjectId s, PlanNameId name);
   const std::vector<Cell>& free_cells(ObjectId s, KeyClassId cls);
@@ -193,7 +193,7 @@ class Objects {
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    // Fewer than `not_within` members do not suffice; `within` members do.
+    // Fewer than `not_within` members do not suffice; `within` members suffice.
     uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;

@@ -1,10 +1,10 @@
 // Plans of objects: the keys that a formula of objects tells apart, and the condition on the value of each
 // key.
 //
-// The problem. After every key the parser asks which keys may come next and which conditions their
-// values must satisfy. A schema may name a thousand keys, tell others apart by patterns, count members,
-// and combine all of that with allOf, oneOf and not. To derive the whole formula by every key at every
-// step would be far too slow.
+// The problem. After every key the parser asks which keys may come next and which conditions their values
+// must satisfy. A schema may name a thousand keys, tell further keys apart by patterns, count members, and
+// combine such conditions by allOf, oneOf and not. To derive the whole formula by every key at every step
+// would be far too slow.
 //
 // The idea. Once per formula of objects all keys are sorted into names and classes. A name occurs in a list
 // of the formula. All other keys are free, and the patterns of the formula divide the free keys into classes.
@@ -205,8 +205,8 @@ void Plans::expand_finite(Plan& plan) {
 }
 
 // Splits the free keys by every pattern of the plan and drops empty classes. If there are too many classes,
-// or if it takes too much work to tell them apart, a world that omits goes on with fewer classes. Its objects
-// have no keys of the missing classes.
+// or if it takes too much work to tell them apart, a world that omits parts (base/effort.h) goes on with
+// fewer classes. Its objects have no keys of the missing classes.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
@@ -359,7 +359,7 @@ bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) 
   return out;
 }
 
-// A "no" is remembered only if it is final (Solver::tainted).
+// A "no" is stored only if no open formula was asked (Solver::tainted).
 bool Plans::name_ok(Plan& plan, PlanNameId name) {
   if (plan.ok[name.v] == 0) {
     const bool ok = solver_.nonempty(plan.value[name.v]);
@@ -479,8 +479,8 @@ void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names
   walk_names(plan, p, names, wide, seen);
 }
 
-// The conjuncts of p by name, remembered for the plan. The table is emptied at kKept entries, because a text
-// has few states at a time.
+// The conjuncts of p, indexed by name; remembered for the plan. The table is emptied at kKept entries,
+// because a text has few states at a time.
 std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;

@@ -1,11 +1,11 @@
 // Plans: what is computed once for a formula of objects. A plan has the names that the formula mentions and
 // their order, the classes of all other keys, and the condition on the value of each name and class.
 //
-// In: formulas of objects. Out: plans, interned. A formula is taken apart into a *static* part ("every
-// key of this region satisfies V", "this name is required" where nothing else counts the name) and a
-// *rest*. The static part is answered by bitsets and one value formula per name; the rest is derived by
-// every key that is written. Nearly every real schema has no rest. Cost: a plan is linear in the
-// formula; the derivative by a name touches only the conjuncts that speak of the name.
+// In: formulas of objects. Out: plans, interned. A formula is taken apart into a *static* part ("every key of
+// this region satisfies V", "this name is required" where nothing else counts the name) and a *rest*. The
+// static part is answered by bitsets and one value formula per name; the rest is derived by every key that is
+// written. Nearly every real schema has no rest. Cost: a plan is linear in the formula; the derivative by a
+// name touches only the conjuncts that mention the name.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); 
 
 constexpr PlanNameId kNoName{0xFFFFFFFFu};
 constexpr ChainId kNoChain{0xFFFFFFFFu};
-// The number of keys of a class that is never used up.
+// The number of keys of a class with infinitely many keys.
 constexpr uint64_t kEndless = ~0ull;
 
 // A class of free keys. A free key is no name of the plan, and no region of the plan tells two keys of one
@@ -54,8 +54,8 @@ struct KeyClass {
   bool exact = true;
 };
 
-// Everything about an object formula that does not depend on the members written so far. `classes` and
-// the fields that depend on them are made when first needed (Plans::find_classes).
+// Everything about a formula of objects that does not depend on the members written so far. `classes` and the
+// fields that depend on them are made when first needed (Plans::find_classes).
 struct Plan {
   // The formula without kOrder. The order of keys is in `chains`.
   TypedId formula;
@@ -107,7 +107,7 @@ struct Parts {
   std::vector<PartId> touched(PlanNameId name) const;
 };
 
-// All plans of a grammar, and the questions that a plan answers together with the solver.
+// All plans of a grammar, and the questions about a plan that need the solver.
 class Plans {
  public:
   explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}

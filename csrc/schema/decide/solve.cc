@@ -1,4 +1,4 @@
-// The next member or item that a value may have, and whether any value exists.
+// Decides what the next member or item of a value may be, and whether any value satisfies a formula.
 //
 // The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some members of
 // an object the parser asks about the next member: which values may it have, and which conditions are then
@@ -79,9 +79,8 @@ void Solver::spend(uint32_t steps) {
 
 // ---- restriction ----
 
-// True if the value depends on a broken reference. The meaning of such a schema is not known, so
-// neither the formula nor its negation may be relied on: `not {"$ref": "#/missing"}` must not accept
-// everything.
+// True if the formula depends on a broken reference. The meaning of such a formula is not known, so neither
+// the formula nor its negation counts: `not {"$ref": "#/missing"}` must not accept everything.
 bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();

@@ -90,12 +90,12 @@ class Solver {
 
   // True if some array satisfies p.
   bool array_productive(TypedId p);
-  // The ways to write the next item; p has no kUnique.
+  // The cells of the next item; p has no kUnique.
   std::vector<Cell> array_cells(TypedId p);
-  // The ways to write the next item of any array formula.
+  // The cells of the next item of any formula of arrays.
   std::vector<ItemCell> item_cells(TypedId p);
 
-  // ---- captured values that are left out (Unique answers) ----
+  // ---- excluded captured values (Unique answers) ----
   Captured& captured() const;
   Outside outside_of(TypedId p);
   // True if some object or array satisfies `p` and is not in the set.
@@ -104,10 +104,9 @@ class Solver {
   // The state `next` says which members may come behind it.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
 
-  // ---- shared with objects ---- Takes a derivative, which may contain kVal, apart into cells, and appends
-  // the cells to `out`.
+  // ---- shared with objects ----
   using Judge = std::function<bool(TypedId)>;
-  // The questions of split() about a rest.
+  // The questions that split() asks about a rest.
   struct Judges {
     // Can the rest be completed?
     Judge productive;
@@ -121,6 +120,7 @@ class Solver {
     // because the "no" of a search must be exact.
     bool omits = false;
   };
+  // Takes a derivative, which may contain kVal, apart into cells, and appends the cells to `out`.
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
   // Chooses a conjunct of p that the empty object or array does not satisfy: a count if there is one, else a
   // union (Or, One, not One). Of a count the result is false: `literal` is the count, and `others` are the
@@ -139,8 +139,8 @@ class Solver {
   void omit() { ++omitted_; }
   // The number of parts that were omitted so far.
   const uint64_t& omitted() const { return omitted_; }
-  // True if the running search has asked a formula that is still being decided. A "no" must not be
-  // stored then, because that formula may turn out to have a value.
+  // True if the running search has asked an open formula, which is still being decided. A "no" must not be
+  // stored then, because the open formula may turn out to have a value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
@@ -192,7 +192,7 @@ class Solver {
   TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
-  // The smallest depth of an open formula that was asked; kClean: none was.
+  // The smallest depth of an open formula that was asked; kClean: no open formula was asked.
   uint32_t low_ = kClean;
   uint64_t spent_ = 0;
   uint64_t omitted_ = 0;

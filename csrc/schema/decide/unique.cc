@@ -242,7 +242,7 @@ const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   });
 }
 
-// The rests of an object that may still be written, each as an object of its own.
+// What may still be written of an object: each possible set of further members, as an object of its own.
 const Unique::Domain& Unique::left(ObjectId state, uint32_t cap) {
   return listed(left_, state, cap, [&](uint32_t most, Domain& d) {
     enumerate_object(state, most, d);
@@ -428,7 +428,7 @@ ItemCell Unique::fresh(const ItemCell& cell) {
   return {fresh, outside_of(cell.rest).rest, cell.capture};
 }
 
-// Appends the cell of an array that must be outside of the set.
+// Appends the cell, restricted to items with which the array can still end outside of the set.
 void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out) {
   if (!captured_.has(set, Captured::kFirstItem)) return out.push_back(cell);
   const uint32_t cap = captured_.size(set) + 1;
@@ -438,7 +438,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // The items behind this one depend on its value.
+    // Which items may come behind this item depends on its value.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {
@@ -659,7 +659,7 @@ bool Unique::productive(TypedId p) {
   return false;
 }
 
-// The ways to write the next item. For unique(C): any value of the cell that is outside of C and no spoiler
+// The cells of the next item. For unique(C): any value of the cell that is outside of C and no spoiler
 // (spoilers()). For not unique(C): a value in C settles the condition; any other value is captured, if it can
 // be repeated later.
 std::vector<ItemCell> Unique::cells(TypedId p) {

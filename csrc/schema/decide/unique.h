@@ -44,7 +44,7 @@ class Unique {
 
   // True if some array satisfies p.
   bool productive(TypedId p);
-  // The ways to write the next item.
+  // The cells of the next item.
   std::vector<ItemCell> cells(TypedId p);
   // The rest of an array after the item whose JSON text is `text` was captured.
   TypedId extend(TypedId rest, std::string_view text);
@@ -69,7 +69,8 @@ class Unique {
     return any ? parts(q).rest : q;
   }
 
-  // ---- excluded values ---- The captured values that p excludes, and p without this condition.
+  // ---- excluded values ----
+  // The captured values that p excludes, and p without this condition.
   Outside outside_of(TypedId p);
   Captured& captured() { return captured_; }
   // Solver explains these two functions under the same names.

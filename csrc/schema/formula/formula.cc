@@ -1,4 +1,4 @@
-// Hash-consed formulas; see formula.h.
+// Makes hash-consed formulas; see formula.h.
 //
 // The problem. The solver asks the same questions of thousands of derivatives that are almost equal. If equal
 // formulas were different objects, no answer would ever be found again.
@@ -238,7 +238,7 @@ F FormulaSpace::one_of(std::vector<F> kids) {
   }
   if (kids.size() == 1) return kids[0];
   std::sort(kids.begin(), kids.end());
-  // A kid that stands twice must be false: if it held, two kids would hold.
+  // A kid that occurs twice must be false: if it held, two kids would hold.
   std::vector<F> single, twice;
   for (std::size_t i = 0; i < kids.size();) {
     std::size_t j = i;
@@ -361,7 +361,8 @@ RegionId FormulaSpace::language(ValueId keys) {
   return add_region({Region::kLanguage, keys, {}, {}});
 }
 
-// The complement: of every key no key, of a complement the region itself.
+// The complement. The complement of all keys is no key, and the complement of a complement is the region
+// itself.
 RegionId FormulaSpace::region_not(RegionId x) {
   const Region& f = regions_[x.v];
   if (f.kind == Region::kAny) return names({});

@@ -16,14 +16,14 @@
 
 namespace structgen {
 
-// The kinds of JSON values. `true` and `false` are two kinds, so that `"enum": [true, 1]` needs no atom
-// for booleans: a mask of kinds says it.
+// The kinds of JSON values. `true` and `false` are two kinds, so that `"enum": [true, 1]` needs no atom for
+// booleans but a mask of kinds.
 enum class Kind : uint8_t { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
 constexpr int kKinds = 7;
 constexpr uint32_t kAllKinds = (1u << kKinds) - 1;
 constexpr uint32_t kind_bit(Kind k) { return 1u << static_cast<uint32_t>(k); }
 
-// The operators. `a` to `d` are fields of a Formula; their meaning depends on the operator.
+// The operators. `a` to `d` are fields of a Formula, whose meaning depends on the operator.
 enum class Op : uint8_t {
   kTrue,
   kFalse,
@@ -46,8 +46,9 @@ enum class Op : uint8_t {
   kStrings,
   // The string is the JSON text of a value that satisfies formula b (schema/decide/content.cc).
   kContent,
-  // numbers The number is whole. With b = 1 it is also written without fraction and exponent, as draft 4
-  // asks: in draft 4, 1.0 is no integer.
+  // numbers
+  // The number is whole. With b = 1 it is also written without fraction and exponent: in draft 4, 1.0 is no
+  // integer.
   kInteger,
   // a = text index of the bound; b = 1: the bound itself is excluded.
   kAtLeast,
@@ -159,7 +160,7 @@ static_assert([] {
   return kOps.back().op == Op::kObjectOutside;  // the last operator
 }());
 
-// Throws kUnsupportedSchema: the operator stands where none of its family belongs.
+// Throws kUnsupportedSchema: the operator stands where no operator of its family belongs.
 [[noreturn]] void unknown_operator(Op op);
 // Throws kSchemaTooComplex: kContent stands where no grammar can be made of it
 // (schema/decide/content.cc).

@@ -1,4 +1,4 @@
-// Keywords as formulas; see lower.h.
+// Makes formulas of keywords; see lower.h.
 //
 // The problem. Keywords of one schema object depend on each other: `additionalProperties` on `properties`,
 // `then` on `if`, `unevaluatedItems` on every keyword beside it. Schemas refer to each other in circles. A
@@ -13,7 +13,7 @@
 //     {"if": I, "then": T}      (not schema(I)) or schema(T)
 //
 // Invariants.
-// - A formula says of every JSON value what the keywords say in their draft.
+// - A JSON value satisfies a formula exactly if the value satisfies the keywords in their draft.
 // - A schema that is only a reference has the formula of its target. A reference that leads nowhere is an
 //   atom whose location is broken(): no value satisfies the atom or its negation. A schema that works without
 //   the reference stays usable.
@@ -476,7 +476,8 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
-  // An array of one item at most has no two equal ones. Without the atom kUnique a state need not keep items.
+  // An array of at most one item has no two equal items. Without the atom kUnique a state need not keep
+  // items.
   if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
     put(formulas_.atom(Op::kUnique));
 }

@@ -22,7 +22,7 @@ using MapId = Id<struct MapTag>;
 // kSchema: keys are written in the order of `properties`. kAny: in any order.
 enum class PropertyOrder : uint8_t { kSchema, kAny };
 
-// Lowers schemas on demand and remembers the results. Lives as long as its grammar's productions.
+// Lowers schemas on demand and remembers the results. A Lowering lives as long as its grammar's productions.
 class Lowering {
  public:
   Lowering(SchemaSet& schemas, FormulaSpace& formulas, PropertyOrder order)
@@ -31,8 +31,8 @@ class Lowering {
   ValueId root() { return reference(schemas_.root()); }
   // The formula of the schema at the location of a kSchema node.
   ValueId lower(LocationId location);
-  // True for a kSchema node whose reference leads nowhere or lies on a loop. No value satisfies such a node,
-  // and none its negation, so an `anyOf` can still use its other branches.
+  // True for a kSchema node whose reference leads nowhere or lies on a loop. No value satisfies such a node
+  // or its negation, so an `anyOf` can still use its other branches.
   bool broken(LocationId location) const {
     return broken_.count(location) != 0 || looping_.count(location) != 0;
   }

@@ -57,12 +57,13 @@ class Unevaluated {
   // The keys of properties(), grouped by the set of conditions that evaluate them. A set is a list of bits,
   // indexed like conditions_.
   struct KeyGroups {
-    // Keys that are evaluated without a condition are in no group. These are the complements of such
-    // patterns.
+    // The complements of the patterns whose keys are evaluated without a condition. Such keys are in no
+    // group.
     std::vector<RegionId> open;
-    // All names, those that are evaluated without a condition first.
+    // All names; names that are evaluated without a condition come first.
     std::vector<NameId> known;
-    // Conditions that evaluate every key (`additionalProperties` in a branch). Every group contains them.
+    // Conditions that evaluate every key (`additionalProperties` in a branch). Every group contains these
+    // conditions.
     std::vector<bool> everything;
     std::map<std::vector<bool>, std::vector<NameId>> names;
     std::map<std::vector<bool>, std::vector<RegionId>> patterns;

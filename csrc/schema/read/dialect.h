@@ -86,7 +86,7 @@ enum class Form : uint8_t {
   kObject,
   kSchema,  // from here on schemas stand below
   kList,    // an array of schemas
-  kSome,    // the same, and not empty
+  kSome,    // an array of schemas that is not empty
   kMap,     // an object of schemas
   kEither,  // a schema or an array of schemas (items)
   kMixed,   // an object of schemas or arrays of names (dependencies)

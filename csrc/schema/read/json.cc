@@ -11,8 +11,8 @@
 //     {"a": [1, 2]}    nodes 0 object, 1 the key `a`, 2 array, 3 `1`, 4 `2`; the array's children are 3
 //                      and 4, and the object's child is 2, with key 1
 //
-// Invariants. A node has a number before its children do, so parents come first. Of equal keys the last
-// one counts. Every error names the byte at which the parser stands.
+// Invariants. A node has a number before its children do, so parents come first. Of equal keys the last key
+// counts. Every error names the byte at which the parser stands.
 #include "schema/read/json.h"
 
 #include <algorithm>

@@ -19,7 +19,7 @@
 //
 // Invariants.
 // - A schema is visited once, however many references lead to it. The draft of its resource decides which
-//   keywords it has.
+//   keywords the schema has.
 // - Every keyword that constrains nothing has a note, and no other keyword has one.
 // - A document comes from the caller, or it is unknown. Nothing is fetched.
 //
@@ -478,7 +478,8 @@ bool SchemaSet::in_place(const Visit& v) const {
   const Visit& above = visits_[v.parent.v];
   const Json& j = *documents_[above.doc.v];
   const auto has = [&](std::string_view key) { return j.find(above.node, key) != kNoJson; };
-  if (resources_[above.resource.v].draft <= Draft::k7 && has("$ref")) return false;  // it hides its siblings
+  // In these drafts a `$ref` hides its siblings.
+  if (resources_[above.resource.v].draft <= Draft::k7 && has("$ref")) return false;
   switch (w->word) {
     case Word::kAllOf:
     case Word::kAnyOf:

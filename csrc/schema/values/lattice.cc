@@ -40,7 +40,7 @@ class Scaled {
     return d.negative ? -static_cast<int64_t>(out) : static_cast<int64_t>(out);
   }
 
-  // True if every decimal of p is an integer in units. Then of() has a value for each of them.
+  // True if every decimal of p is an integer in units. Then of() has a value for each decimal of p.
   bool fits(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -49,7 +49,7 @@ class Scaled {
   }
 
   struct Bounds {
-    // Both ends included, in units. Without a value the side has no bound.
+    // The two bounds, in units; both are included. Without a value the side has no bound.
     std::optional<int64_t> low, high;
     // Every number that satisfies the formula is a multiple of `step`; 0: no step is known.
     int64_t step = 0;

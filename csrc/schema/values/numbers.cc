@@ -59,6 +59,7 @@ NumberLanguage& Numbers::lexemes(Domain d) {
 //   - A conjunction or disjunction in kOffered combines its kids in kOffered.
 //   - A negation is the complement of the kid in kAll.
 //   - "Exactly one" is one kid in kOffered without all other kids in kAll.
+//
 // Both languages have the canonical lexeme of every number that satisfies the formula, so either both are
 // empty or neither is.
 //
@@ -108,8 +109,8 @@ RegexId Numbers::within(RegexId numbers, RegexId some) {
   return FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); }) ? numbers : out;
 }
 
-// True if every number that satisfies the formula is read by the automaton of a hard divisor, which
-// counts its digits.
+// True if the automaton of a hard divisor reads every number that satisfies the formula. Such an automaton
+// counts digits.
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -260,7 +261,7 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
   return true;
 }
 
-// Way 3. `integer` and 0.75 are multipleOf 3.
+// Way 3. `integer` and a multiple of 0.75 is a multiple of 3.
 bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.asked == all.divisors.size()) return false;
   for (const Decimal& d : all.divisors) parts.push_back(lexemes(domain).multiple_of(d));
@@ -282,13 +283,14 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
   auto& memo = memo_[domain];
   if (const auto* known = memo.find(p.v)) return *known;
   const Formula f = formulas_[p];
-  const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;  // the domain that has the complements
+  // Complements are taken in this domain.
+  const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;
   RegexId out;
   switch (f.op) {
     case Op::kAnd: out = conjunction(p, domain); break;
     case Op::kOr: {
       std::vector<RegexId> parts;
-      // `"enum": [1, 0.5]` names a fraction, so its whole constants may be written 1.0, too.
+      // `"enum": [1, 0.5]` names a fraction, so the whole constants of the enum may be written 1.0, too.
       const bool mixed = is(domain, kOffered) && names_fractions(formulas_, p);
       for (TypedId k : formulas_.kids(p))
         parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? all : domain));
@@ -296,8 +298,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
       break;
     }
     case Op::kOne: {
-      // `none`: no kid so far has the lexeme; `one`: exactly one has. The loop goes kid by kid, so the result
-      // is linear in the kids; a disjunction of conjunctions would be quadratic.
+      // `none`: no kid so far has the lexeme. `one`: exactly one kid has the lexeme. The loop goes kid by
+      // kid, so the result is linear in the kids; a disjunction of conjunctions would be quadratic.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
       for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);

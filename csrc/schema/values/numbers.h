@@ -1,7 +1,7 @@
 // Formulas of numbers as regular languages.
 //
-// In: a formula restricted to numbers, and the spelling of numbers. Out: a RegexId of all lexemes of
-// the numbers that satisfy the formula. Cost: one node of the algebra per atom; remembered.
+// In: a formula restricted to numbers, and the spelling of numbers. Out: a RegexId of all lexemes of the
+// numbers that satisfy the formula. Cost: one node of the regex algebra per atom; results are remembered.
 //
 // A conjunction's conditions are read once (Conditions), and conjunction() takes the first of these
 // ways that applies:

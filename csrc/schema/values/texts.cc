@@ -40,7 +40,7 @@ namespace structgen {
 
 namespace {
 
-// The object that all grammars of an arena share.
+// What all grammars of an arena share.
 struct Shared : RegexCache {
   // empty(): not made yet.
   RegexId canonical{};

@@ -35,8 +35,8 @@ class Texts {
   // The writings of several texts. Texts that are not UTF-8 (a lone surrogate) have no writing and are
   // dropped.
   RegexId any_of(std::vector<std::string> texts);
-  // The texts of a formula that lists them, maybe under further conditions; false if the formula has no list.
-  // `enum` beside `maxLength` is such a formula.
+  // The texts of a formula that is a list of texts, maybe under further conditions; false if the formula has
+  // no list. `enum` beside `maxLength` is such a formula.
   bool constants(TypedId p, std::vector<std::string>& kept);
   // Every text in one writing: raw characters where JSON allows them, else the shortest escape. The
   // intersection with a language has one writing for each text, so that texts can be counted and enumerated.

@@ -54,7 +54,7 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
     } else if (g.op == Op::kAtMost) {
       high = std::min(high, x);
     } else {
-      // Two divisors: their common multiple may lie beyond both bounds.
+      // The least common multiple of two divisors may lie beyond both bounds.
       if (step != 0) return false;
       step = x;
     }

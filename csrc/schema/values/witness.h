@@ -1,8 +1,8 @@
 // Facts about a formula of strings or numbers that need no automaton: that some text or number
 // satisfies it, or that its numbers are whole.
 //
-// In: a formula restricted to strings or numbers. Out: true if the answer "yes" is seen at once. False leaves
-// the answer open. Cost: linear in the atoms.
+// In: a formula restricted to strings or numbers. Out: true if the answer is surely yes. False means that the
+// answer is not known. Cost: linear in the atoms.
 #pragma once
 
 #include "schema/formula/formula.h"

@@ -1,13 +1,13 @@
-// Where a schema goes wrong.
+// Finds the place where a schema goes wrong.
 //
-// The problem. "No value satisfies this schema" does not help with a schema of a thousand keywords: the
-// user needs the place. An error deep in a search knows the number of a schema at most.
+// The problem. "No value satisfies this schema" does not help with a schema of a thousand keywords: the user
+// needs the place. An error deep in a search knows at most the number of a schema.
 //
 // The idea. Go down from the root. The schemas that matter are those that every instance, or a part of every
 // instance, must satisfy (`$ref`, `allOf`, required properties, items that must exist). Go on to the first
 // such schema that has no instance of its own. In {"required": ["a"], "properties": {"a": {"minimum": 2,
-// "maximum": 1}}} that is `/properties/a`. If two parts contradict each other, each of them has instances,
-// and the schema that contains both is named.
+// "maximum": 1}}} this schema is `/properties/a`. If two parts contradict each other, each of them has
+// instances, and the schema that contains both is named.
 //
 // Rejected: a smallest contradictory set of keywords. `structgen lint` finds such a set, with many more
 // questions.
@@ -66,7 +66,7 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
     inner.push_back(schemas.child(at, o[Word::kJsonContent]));
   if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
     inner.push_back(schemas.child(at, o[Word::kContains]));
-  // Where no branch has an instance, the first branch stands for all.
+  // If no branch has an instance, the first branch stands for all branches.
   for (Word w : {Word::kAnyOf, Word::kOneOf}) {
     bool empty = o.array(w) && j.size(o[w]) > 0;
     for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas.child(at, j.item(o[w], i)));

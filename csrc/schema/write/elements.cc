@@ -67,10 +67,11 @@ uint32_t kinds(std::size_t written) {
 
 }  // namespace
 
-// The objects of the schema that can be written as elements. No string may contain the mark that ends it, and
-// no key the mark that ends a key; in a nested layout this holds at every depth. A second schema states these
-// conditions, because only a schema can state a condition for every depth. The result is the conjunction of
-// both schemas. `keys` and `values` are false in unwritable(), which tries the conditions one by one.
+// The objects of the schema that can be written as elements. No string may contain the mark that ends a
+// string, and no key the mark that ends a key; in a nested layout these conditions hold at every depth. A
+// second schema states these conditions, because only a schema can state a condition for every depth. The
+// result is the conjunction of both schemas. `keys` and `values` are false in unwritable(), which tries the
+// conditions one by one.
 ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
@@ -251,7 +252,7 @@ RegexId JsonProductions::behind(const Rule& r, Written kind) {
   return regexes_.cat(std::span<const RegexId>(parts));
 }
 
-// Adds the value of a member, up to the next key, or an item with its marks. Values of different kinds
+// Adds the value of a member, up to the next key, or adds an item with its marks. Values of different kinds
 // have alternatives of their own, because the mark in front of a value may name its kind.
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;

@@ -221,7 +221,8 @@ Symbol JsonProductions::content(ValueId v) {
   return call({kValue, v});
 }
 
-// The alternatives of each kind of rule. With `nearest`, only the alternatives that lead to an end fastest.
+// Adds the alternatives of a rule, by its kind. With `nearest`, only the alternatives that lead to an end
+// fastest.
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
   const Rule r = rules_[id.v];
   switch (r.kind) {
@@ -410,8 +411,8 @@ void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::func
   });
 }
 
-// The alternatives of a value, by kind: words, numbers, strings, JSON texts in strings, arrays,
-// objects. Where the world omits, alternatives that take too much work to decide are omitted.
+// Adds the alternatives of a value, by kind: words, numbers, strings, JSON texts in strings, arrays, objects.
+// In a world that omits parts (base/effort.h), alternatives that take too much work to decide are omitted.
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const ValueId v = r.value();
   std::vector<RegexId> words;
@@ -488,8 +489,8 @@ bool JsonProductions::leads_on(TypedId p) {
   });
 }
 
-// The closing bracket, and each way to write the next item. An item is captured if the rest depends on
-// its text.
+// Adds the closing bracket, and each cell of the next item. An item is captured if the rest depends on its
+// text.
 void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool nearest) {
   const TypedId p = r.array();
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
@@ -525,8 +526,8 @@ void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool c
 }
 
 // Adds the items of a lasting array, which may repeat. Behind a number, a number without a condition has the
-// lexemes of a number with a condition. In strict rules it has them as well, because there it must differ
-// from earlier numbers.
+// lexemes of a number with a condition. The strict rules have the same lexemes, because a number there must
+// differ from earlier numbers.
 void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
   const TextId zero = formulas_.intern_text("0");
   const TypedId any_number =
@@ -642,7 +643,7 @@ void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alterna
   }
 }
 
-// The closing bracket, and the quote of a key. The quote is read before the key's rule is expanded, so
+// Adds the closing bracket, and the quote of a key. The quote is read before the key's rule is expanded, so
 // that a state behind `{` need not know the names.
 void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
   const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
@@ -661,7 +662,7 @@ void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
   add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.object()), out);
 }
 
-// The keys: names on offer as one literal set, and a captured terminal for each class.
+// Adds the keys: the names on offer as one literal set, and a captured terminal for each class.
 void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
   Bits names = offers.names;
   if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApartInString)) {

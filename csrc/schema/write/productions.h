@@ -45,7 +45,7 @@ struct JsonLayout {
   std::shared_ptr<const ElementLayout> elements;
 };
 
-// The productions of one schema. Used under the lock of its world.
+// The productions of one schema. Callers hold the lock of its world.
 class JsonProductions : public Productions {
  public:
   // Throws kUnsatisfiableSchema if no value satisfies the schema, and kSchemaTooComplex if the question takes
@@ -98,7 +98,7 @@ class JsonProductions : public Productions {
     kElement,        // of a value: with the mark behind it, which may name the key
     kItemElement,    // of a value: an item with its marks
     kFirstItems,     // of an array: the items as elements
-    kItems,          // of an array: those that are left
+    kItems,          // of an array: the items that are left, as elements
     kChosen,         // of an object and a name: after the name
     kNamed,          // reader, of an object: a known name was written
     kFree,           // reader, of an object and a class: a free key was written
@@ -218,7 +218,7 @@ class JsonProductions : public Productions {
   RegexId gap_;
   // The blanks that may stand behind "," and ":".
   RegexId after_;
-  // Texts that contain none of the excluded ones; empty(): nothing is excluded.
+  // Texts that contain no excluded text; empty(): nothing is excluded.
   RegexId clean_ = RegexArena::empty();
   FlatMap<uint32_t, RegexId> cleaned_;
   // For each plan an index of unclean_names_.
