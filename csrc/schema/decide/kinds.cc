@@ -110,42 +110,38 @@ std::vector<ItemCell> Solver::item_cells(TypedId p) {
   return out;
 }
 
-// Decides a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V" by
-// looking at each range below the last item that must exist. Returns false for any other formula.
-// Nearly all arrays are of this form: `items`, `prefixItems`, `minItems`, `maxItems`.
-bool Solver::simple_array(TypedId p, bool& result) {
+// Nearly all arrays are such a conjunction: `items`, `prefixItems`, `minItems`, `maxItems`.
+bool Solver::item_ranges(TypedId p, std::vector<ItemRange>& out) {
   const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
   std::vector<uint32_t> bounds{0};
   for (TypedId k : kids) {
     const Formula& l = formulas_[k];
-    if (l.op == Op::kItemAll) {
-      bounds.push_back(l.a);
-      bounds.push_back(l.d);
-    } else if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1) {
-      // Item l.a must exist and satisfy l.b. So l.a + 1 items must exist, and l.b counts for the range of
-      // this one index.
+    if (l.op == Op::kTrue) continue;
+    // "Item l.a exists and satisfies V": l.a + 1 items must exist, and V counts for the range of this index.
+    if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
       need = std::max(need, l.d);
-      bounds.push_back(l.a);
-      bounds.push_back(l.d);
-    } else {
+    else if (l.op != Op::kItemAll)
       return false;
-    }
+    bounds.push_back(l.a);
+    bounds.push_back(l.d);
   }
   sort_unique(bounds);
-  result = true;
-  for (uint32_t at : bounds) {
-    if (at >= need) break;
+  for (std::size_t i = 0; bounds[i] < need; ++i) {
     std::vector<ValueId> here;
-    for (TypedId k : kids) {
-      const Formula& l = formulas_[k];
-      if (l.a <= at && at < l.d) here.push_back(l.value());
-    }
-    if (!nonempty(formulas_.all_of(here))) {
-      result = false;
-      break;
-    }
+    for (TypedId k : kids)
+      if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d)
+        here.push_back(l.value());
+    out.push_back({formulas_.all_of(here), bounds[i + 1] - bounds[i]});
   }
+  return true;
+}
+
+// Decides an array by its ranges. False: the formula has another form.
+bool Solver::simple_array(TypedId p, bool& result) {
+  std::vector<ItemRange> ranges;
+  if (!item_ranges(p, ranges)) return false;
+  result = std::ranges::all_of(ranges, [&](const ItemRange& r) { return nonempty(r.value); });
   return true;
 }
 

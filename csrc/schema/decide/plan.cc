@@ -487,10 +487,8 @@ std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   if (const auto it = parts_.find(key); it != parts_.end()) return it->second;
   const auto made = std::make_shared<Parts>();
   Parts& out = *made;
-  if (formulas_[p].op == Op::kAnd)
-    out.kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
-  else if (p != FormulaSpace::yes())
-    out.kids.push_back(p);
+  for (TypedId k : formulas_.conjuncts(p))
+    if (k != FormulaSpace::yes()) out.kids.push_back(k);
   std::vector<PlanNameId> names;
   for (PartId i; i.v < out.kids.size(); ++i.v) {
     if (!solver_.closes(out.kids[i.v])) out.open.push_back(i);

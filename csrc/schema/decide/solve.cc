@@ -279,9 +279,7 @@ ValueId Solver::first_val(TypedId x) const {
 bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
   std::vector<ValueId> values;
   std::vector<TypedId> rests;
-  const auto kids = formulas_.conjuncts(f);
-  const std::vector<TypedId> list(kids.begin(), kids.end());
-  for (TypedId k : list) {
+  for (TypedId k : formulas_.conjuncts(f)) {
     const Formula u = formulas_[k];
     if (!(u.has & kHasVal))
       rests.push_back(k);
@@ -524,8 +522,7 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   }
   // The parser keeps the kids of an Or as alternatives, so the cells need not exclude each other.
   if (formulas_[d].op == Op::kOr) {
-    const std::vector<TypedId> kids(formulas_.kids(d).begin(), formulas_.kids(d).end());
-    for (TypedId k : kids) split(k, value, judges, out);
+    for (TypedId k : formulas_.kids(d)) split(k, value, judges, out);
     return;
   }
   if (exclusive(d, value, judges, out)) return;

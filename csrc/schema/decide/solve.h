@@ -36,6 +36,12 @@ struct Cell {
   TypedId rest;
 };
 
+// A range of items that must exist: their number, and the formula that each of them satisfies.
+struct ItemRange {
+  ValueId value;
+  uint32_t count;
+};
+
 // The condition of a formula on strings: the string satisfies `texts`, or is the JSON text of a value
 // that satisfies one of `values`.
 struct Contents {
@@ -94,6 +100,10 @@ class Solver {
   std::vector<Cell> array_cells(TypedId p);
   // The cells of the next item of any formula of arrays.
   std::vector<ItemCell> item_cells(TypedId p);
+
+  // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
+  // Appends the ranges of the items that must exist, in the order of indices. False for any other formula.
+  bool item_ranges(TypedId p, std::vector<ItemRange>& out);
 
   // ---- excluded captured values (Unique answers) ----
   Captured& captured() const;

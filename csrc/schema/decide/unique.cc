@@ -176,11 +176,9 @@ TypedId Unique::spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
 Outside Unique::outside_of(TypedId p) {
   Outside out{p, {}};
   if (!(formulas_[p].has & kHasOutside)) return out;
-  const auto kids = formulas_.conjuncts(p);
-  const std::vector<TypedId> list(kids.begin(), kids.end());
   std::vector<TypedId> others;
   FlatMap<uint32_t, TypedId> memo;
-  for (TypedId k : list)
+  for (TypedId k : formulas_.conjuncts(p))
     if (formulas_.row(k).family == Family::kOutside)
       out.set = captured_.join(out.set, CapturedId{formulas_[k].a});
     else
@@ -476,43 +474,18 @@ const std::vector<Cell>& Unique::plain_cells(TypedId q) {
   return plain_cells_.emplace(q, std::move(cells)).first->second;
 }
 
-// Takes apart a conjunction of "every item in a range satisfies V" and "item i exists": `need` items
-// must exist, and `groups` are their formulas with the number of items. False for any other formula.
-bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups) {
-  const auto kids = formulas_.conjuncts(q);
-  need = 0;
-  std::vector<uint32_t> bounds{0};
-  for (TypedId k : kids) {
-    const Formula& l = formulas_[k];
-    if (l.op == Op::kTrue) continue;
-    if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
-      need = std::max(need, l.d);
-    else if (l.op != Op::kItemAll)
-      return false;
-    bounds.push_back(l.a);
-    bounds.push_back(l.d);
-  }
-  const std::vector<TypedId> list(kids.begin(), kids.end());
-  bounds.push_back(need);
-  sort_unique(bounds);
-  std::map<ValueId, uint32_t> count;
-  for (std::size_t i = 0; i < bounds.size() && bounds[i] < need; ++i) {
-    std::vector<ValueId> here;
-    for (TypedId k : list)
-      if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d)
-        here.push_back(l.value());
-    count[formulas_.all_of(here)] += bounds[i + 1] - bounds[i];
-  }
-  for (const auto& [f, n] : count) groups.emplace_back(f, n);
-  return true;
-}
-
 // Matches the items that must exist with different values, outside of the list and of `more`. False if there
 // is no matching. `used` gets the scarce values that the matching takes; `needed` gets the values that every
 // matching takes.
-bool Unique::match(CapturedId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
-                   const Values& more, Values& used, Values* needed) {
+bool Unique::match(CapturedId list, const std::vector<ItemRange>& ranges, const Values& more, Values& used,
+                   Values* needed) {
   check_depth();
+  uint32_t need = 0;
+  std::map<ValueId, uint32_t> items;
+  for (const auto& [f, count] : ranges) {
+    items[f] += count;
+    need += count;
+  }
   Matching matching(solver_);
   for (const auto& [f, count] : items) {
     const Domain& d = domain(f, need + captured_.size(list) + static_cast<uint32_t>(more.size()) + 1);
@@ -556,9 +529,8 @@ const std::vector<TypedId>& Unique::reachable(TypedId q) {
 bool Unique::distinct(CapturedId list, TypedId q, const Values& more, Values& used) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
-  uint32_t need;
-  std::vector<std::pair<ValueId, uint32_t>> items;
-  if (simple(q, need, items)) return match(list, items, need, more, used, nullptr);
+  std::vector<ItemRange> ranges;
+  if (solver_.item_ranges(q, ranges)) return match(list, ranges, more, used, nullptr);
   used = more;
   std::vector<TypedId> path;
   const uint32_t bound = static_cast<uint32_t>(reachable(q).size());
@@ -597,14 +569,13 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
 }
 
 // Finds the values whose capture would leave no way to complete the array. False: the array cannot be
-// completed even now. For a formula that is not simple(), one array of distinct items is found first. Only
+// completed even now. For a formula without item_ranges(), one array of distinct items is found first. Only
 // the values in this array can be needed, and each of them is tested by a search for an array without it.
 bool Unique::spoilers(CapturedId list, TypedId rest, ValueId value, Values& out) {
   if (solver_.closes(rest)) return true;
-  uint32_t need;
-  std::vector<std::pair<ValueId, uint32_t>> items;
+  std::vector<ItemRange> ranges;
   Values used;
-  if (simple(rest, need, items)) return match(list, items, need, {}, used, &out);
+  if (solver_.item_ranges(rest, ranges)) return match(list, ranges, {}, used, &out);
   if (!distinct(list, rest, {}, used)) return false;
   for (const std::string& v : used) {
     if (!solver_.nonempty(formulas_.both(value, captured_.member(captured_.add({}, v))))) continue;

@@ -127,9 +127,8 @@ class Unique {
 
   // ---- unique(C) ----
   bool distinct(CapturedId list, TypedId q, const Values& more, Values& used);
-  bool simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups);
-  bool match(CapturedId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
-             const Values& more, Values& used, Values* needed);
+  bool match(CapturedId list, const std::vector<ItemRange>& ranges, const Values& more, Values& used,
+             Values* needed);
   bool search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path);
   bool spoilers(CapturedId list, TypedId rest, ValueId value, Values& out);
   const std::vector<TypedId>& reachable(TypedId q);
