@@ -1,7 +1,8 @@
 // Sets of captured values; captured.h has the problem, the idea and the invariants.
 //
-// Costs. add: n log n for n values in all. behind: the values with this part, or the additions since
-// the set whose answer is known, whichever are fewer. covered: the additions since then.
+// Costs. add: n log n for n values in all. behind: one step for each value that has the part, or for each
+// value that was added since a set whose answer is known, whichever are fewer. covered: one step for each
+// value that was added since a set whose answer is known.
 #include "schema/decide/captured.h"
 
 #include <algorithm>
@@ -18,6 +19,7 @@ namespace structgen {
 
 namespace {
 
+// The least number of values of a chunk that is merged no further.
 constexpr std::size_t kMostMerged = 8'192;
 
 std::string canonical(const Json& j, JsonRef node) {
@@ -93,7 +95,7 @@ Captured::ValueNumber Captured::intern(const std::string& text) {
         const ValueNumber n{static_cast<uint32_t>(values_.size())};
         values_.push_back(std::move(v));
         Undo undo([&] { values_.pop_back(); });
-        // Only the first item of an array is asked about.
+        // Questions about the parts of an array concern its first item only.
         const auto& parts = values_.back().parts;
         for (std::size_t i = 0; i < (text[0] == '[' ? std::min<std::size_t>(1, parts.size()) : parts.size());
              ++i) {
@@ -167,8 +169,8 @@ Captured::ChunkId Captured::chunk(Values values) {
 
 CapturedId Captured::add(CapturedId set, const std::string& value) { return add(set, intern(value)); }
 
-// Chunks of at most the size of what is added are merged with it, as in a binary counter. A chunk is the
-// size of one alternative of a regex at most, and those have a limit.
+// A chunk that has no more values than the chunk being added is merged into it, as in a binary counter. A
+// chunk becomes one alternative of a regex, and the size of an alternative is limited (kMostMerged).
 CapturedId Captured::add(CapturedId set, ValueNumber value) {
   if (contains(set, value)) return set;
   std::vector<ChunkId> next = lists_[set.v].chunks;

@@ -1,34 +1,37 @@
-// The values that an array with uniqueItems has captured: sets of them, what a set leaves of an object
-// or array of which a part was written, and the formula "none of them".
+// Captured values: the items of an array with uniqueItems that were read, from which later items must differ.
+// This file has sets of captured values, the question which values of a set a half-written object or array
+// can still equal, and the formula "none of the values of the set".
 //
-// In: canonical texts of values. Out: numbers of sets, so that equal sets that were read in one order
-// have one number; formulas. Cost: log n chunks a set; a value is merged into larger chunks log n
-// times.
+// In: canonical texts of values. Out: a number for each set, and formulas. Two sets of the same values that
+// were read in the same order have one number. Cost: a set of n values has log n chunks, and a value is
+// merged into a larger chunk log n times.
 //
-// The problem. The next item must equal no captured one. For strings and numbers that is a formula over
-// constants. Objects and arrays are written part by part: their formula has a branch for each captured
-// value, and the cells of a member grow with the square of their number.
+// The problem. The next item must equal no captured item. For strings and numbers this condition is a formula
+// over constants. Objects and arrays are written part by part. Their formula would have a branch for each
+// captured value, and the number of cells (schema/decide/solve.h) of a member would grow with the square of
+// the number of captured values.
 //
-// The idea. A captured value that already differs from what was written does not matter any more. So an
-// object that is being written has the set of captured values that agree with it, less the members they
-// share (`behind`). With {"a":1,"b":2} and {"a":3,"b":2} captured,
+// The idea. A captured value that differs from some written member no longer matters. So the state of an
+// object holds only the captured values that agree with all written members, each without these members
+// (`behind`). With {"a":1,"b":2} and {"a":3,"b":2} captured,
 //
 //     {               both matter
 //     {"a":1,         behind("a", 1): {"b":2} is left of the first
 //     {"a":1,"b":2    behind("b", 2): {} is left, so the object may not close
 //
-// A value of a member is refused before it is begun where it would leave no way out: behind "b" only
-// the closing bracket can come, which is the rest {}, so 2 is `covered`: with every rest it makes a
+// A value of a member is refused before its first byte if it leaves no way out. Behind "b" only the closing
+// bracket can come, so the only rest is {}. The value 2 is `covered`: with every possible rest it makes a
 // captured value.
 //
 // Invariants.
 // - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as
 //   digits and exponent, strings in one spelling.
-// - A set is a list of chunks, each sorted by number, whose sizes double, and knows one set to which
-//   one value was added to make it. Questions about a set continue from the answer for that set.
+// - A set is a list of chunks whose sizes double. A chunk is a sorted list of numbers of values. A set also
+//   names the smaller set from which it was made by adding one value (List::before). A question about a set
+//   continues from the answer for the smaller set.
 //
-// Rejected. One formula over all values, as for strings: 6 to 9 ms a token from the first objects on,
-// and no answer after 150 of them.
+// Rejected. One formula over all values, as for strings: a token took 6 to 9 ms from the first objects on,
+// and after 150 objects there was no answer.
 #pragma once
 
 #include <cstdint>
@@ -67,19 +70,19 @@ class Captured {
   CapturedId join(CapturedId a, CapturedId b);
   bool contains(CapturedId set, const std::string& value) const;
   uint32_t size(CapturedId set) const;
-  // True if some object or array of the set has the part, with any value.
+  // True if some object of the set has the member `part`, or some array of the set has a first item.
   bool has(CapturedId set, std::string_view part) const;
   // The names of the members of all objects, and the first items of all arrays.
   std::vector<std::string> keys(CapturedId set) const;
   std::vector<std::string> first_items(CapturedId set) const;
-  // The values of the set that have this part, each without it.
+  // The values of the set whose part equals `value`, each without the part.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // The values of the part that give a value of the set together with each of `rests`. Without rests: all
-  // values that the part has in the set.
+  // The values v of the part such that v together with each of `rests` makes a value of the set. If `rests`
+  // is empty: all values that the part has in the set.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
-  // member(): the formula of exactly these values. The other one: the formula of all other values.
+  // The formula of the values in the set, and the formula of all other values.
   ValueId member(CapturedId set);
   ValueId outside(CapturedId set);
   std::size_t byte_size() const { return held_ + value_index_.byte_size() + list_index_.byte_size(); }
@@ -90,7 +93,7 @@ class Captured {
   using Values = std::vector<ValueNumber>;
   struct Value {
     std::string text;
-    // The members of an object, or the first item of an array under the name kFirstItem.
+    // The members of an object by name. An array has its items here, each item under the name kFirstItem.
     std::vector<std::pair<std::string, std::string>> parts;
   };
   struct Chunk {
@@ -103,7 +106,7 @@ class Captured {
   };
   struct List {
     std::vector<ChunkId> chunks;
-    // This set is the set `before` with the value `last`.
+    // This set is the set `before` with the value `last` added.
     CapturedId before;
     ValueNumber last;
   };
@@ -116,7 +119,7 @@ class Captured {
   static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
   // The value of a part; null if the value has no such part.
   const std::string* part(ValueNumber value, std::string_view name) const;
-  // without(): the value without a part. The other one: the value with one more part.
+  // The value without a part, and the text `rest` with one more part.
   std::string without(ValueNumber value, std::string_view name) const;
   std::string with(const std::string& rest, std::string_view name, const std::string& value) const;
   ValueId formula(const std::vector<std::string>& texts);
@@ -125,7 +128,7 @@ class Captured {
   Lowering& lowering_;
   std::vector<Value> values_;
   InternTable value_index_;
-  // The values with a part: keyed by its name, a line break and its value.
+  // The values that have a part, keyed by the part's name, a line break and the part's value.
   std::unordered_map<std::string, Values> having_;
   std::vector<Chunk> chunks_;
   InternTable chunk_index_;

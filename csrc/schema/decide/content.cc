@@ -1,15 +1,16 @@
-// Strings that hold JSON text: separates the conditions of a formula on such a string from those on its
-// text.
+// Strings that hold JSON text: separates the conditions on the text of a string from the conditions on the
+// value that the text denotes.
 //
-// In: a formula restricted to strings. Out: a formula without kContent, and formulas of values: a
-// string either satisfies the former, or is the JSON text of a value of the latter. Cost: a step per
-// conjunct; a union that speaks of content is multiplied out.
+// In: a formula restricted to strings. Out: a formula of texts, which has no kContent, and formulas of
+// values. A string satisfies the input if it satisfies the formula of texts, or is the JSON text of a value
+// that satisfies one of the formulas of values. Cost: a step per conjunct; a union that speaks of content is
+// multiplied out.
 //
-// A text is the JSON text of one value only. So "the text of a V" and "the text of a W" is "the text of
-// a V and W", and "not the text of a W" beside "the text of a V" is "the text of a V and not W". If
-// constants stand beside it, each of them is read. Three combinations are kSchemaTooComplex: a pattern
-// beside content would be a grammar and an automaton at once; "a string that is not the text of a V" is
-// no grammar at all; and "exactly one" over contents asks for such strings.
+// A text is the JSON text of one value only. So "the text of a V" and "the text of a W" is "the text of a V
+// and W", and "not the text of a W" beside "the text of a V" is "the text of a V and not W". Constants beside
+// such a condition are parsed one by one. Three combinations are kSchemaTooComplex: a pattern beside content
+// would be a grammar and an automaton at once; "a string that is not the text of a V" is no grammar at all;
+// and "exactly one" over contents asks for strings of the second form.
 #include <algorithm>
 
 #include "base/depth.h"
@@ -67,11 +68,12 @@ void Solver::take_contents(TypedId p, Contents& out) {
     }
   }
   const TypedId beside = formulas_.all_of(plain);
-  // No condition on the text, or the one that written strings meet anyway: the content alone decides.
+  // If there is no condition on the text, or only the one that every written string meets (write_without),
+  // the value alone decides.
   if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
   std::vector<std::string> kept;
-  // Only a list of constants can be decided beside content: each is parsed. `some` is false if the
-  // formula only denies content; then a constant that is no JSON text at all satisfies it, too.
+  // Beside content only a list of constants can be decided, by parsing each constant. `some` is false if the
+  // formula only denies content. Then a constant that is no JSON text satisfies the formula, too.
   if (!texts_.constants(beside, kept)) content_too_complex();
   std::erase_if(kept, [&](const std::string& text) {
     return !holds_value(text, value) && (some || holds_value(text, FormulaSpace::yes()));
@@ -79,8 +81,8 @@ void Solver::take_contents(TypedId p, Contents& out) {
   out.texts = formulas_.either(out.texts, formulas_.strings(std::move(kept)));
 }
 
-// True if the text is JSON and its value satisfies v. The brackets make a list of one value of it, and
-// a text such as `1, 2` a list of two.
+// True if the text is JSON and its value satisfies v. In brackets a JSON text is a list of one value, whereas
+// a text such as `1, 2` is a list of two.
 bool Solver::holds_value(const std::string& text, ValueId v) {
   auto list = told([&] { return Json::parse("[" + text + "]"); }, [](const Error&) { return true; });
   return list && list->size(0) == 1 && nonempty(formulas_.both(v, lowering_.values(*list, 0)));

@@ -1,10 +1,10 @@
-// The solver's questions about one kind: whether a string, number, array or object satisfies a formula,
-// and what the next item of an array may be. object.cc decides objects and unique.cc items that must differ;
-// solve.cc depends on neither.
+// The solver's questions about one kind: whether a string, number, array or object satisfies a formula, and
+// what the next item of an array may be. object.cc decides objects, and unique.cc decides arrays whose items
+// must differ. solve.cc depends on neither of the two files.
 //
-// In: a formula restricted to a kind. Out: yes or no, cells of the next item. Cost: remembered. A
-// conjunction of "every item of a range" and "at least n items" is decided range by range, any other
-// array by derivatives.
+// In: a formula restricted to a kind. Out: yes or no, and the cells of the next item. Cost: answers are
+// remembered. A conjunction of "every item of a range" and "at least n items" is decided range by range, any
+// other array by derivatives.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -38,7 +38,7 @@ std::size_t Solver::byte_size() const {
          array_productive_.byte_size() + unknown_.byte_size();
 }
 
-// True if some value of kind k satisfies v. Witnesses that are plain come first (values/witness.h):
+// True if some value of kind k satisfies v. plainly_nonempty() (values/witness.h) is asked first, because
 // most strings and numbers need no automaton.
 bool Solver::kind_nonempty(ValueId v, Kind k) {
   const TypedId p = restrict(v, k);
@@ -70,14 +70,14 @@ ValueId Solver::apart(CapturedId set, std::string_view key, ObjectId next) {
 
 // ---- arrays ----
 
-// The derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for the
-// value of this item. `items 2..` becomes `items 1..`, and "at least 2 from 0" the choice of
-// FormulaSpace::counted.
+// The derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for the value
+// of this item. `items 2..` becomes `items 1..`, and "at least 2 items from index 0" becomes the choice that
+// FormulaSpace::counted makes.
 TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const OpRow& row = formulas_.row(p);
-  // kUnique stays as it is; unique.cc takes care of it.
+  // kUnique stays as it is; Unique::extend changes the atom.
   if (row.family == Family::kConstant || row.family == Family::kUnique) return p;
   if (row.family == Family::kItems) {
     const ValueId v = f.value();
@@ -93,7 +93,7 @@ TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   return out;
 }
 
-// The ways to write the next item of an array without kUnique.
+// The cells of the next item of an array without kUnique.
 std::vector<Cell> Solver::array_cells(TypedId p) {
   check_depth();
   FlatMap<uint32_t, TypedId> memo;
@@ -110,41 +110,38 @@ std::vector<ItemCell> Solver::item_cells(TypedId p) {
   return out;
 }
 
-// Decides a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V" by
-// looking at each range below the last item that must exist. Returns false for any other formula.
-// Nearly all arrays are of this form: `items`, `prefixItems`, `minItems`, `maxItems`.
-bool Solver::simple_array(TypedId p, bool& result) {
+// Nearly all arrays are such a conjunction: `items`, `prefixItems`, `minItems`, `maxItems`.
+bool Solver::item_ranges(TypedId p, std::vector<ItemRange>& out) {
   const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
   std::vector<uint32_t> bounds{0};
   for (TypedId k : kids) {
     const Formula& l = formulas_[k];
-    if (l.op == Op::kItemAll) {
-      bounds.push_back(l.a);
-      bounds.push_back(l.d);
-    } else if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1) {
-      // Item l.a must exist and satisfy l.b: same as need > l.a and an item_all on that index.
+    if (l.op == Op::kTrue) continue;
+    // "Item l.a exists and satisfies V": l.a + 1 items must exist, and V counts for the range of this index.
+    if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
       need = std::max(need, l.d);
-      bounds.push_back(l.a);
-      bounds.push_back(l.d);
-    } else {
+    else if (l.op != Op::kItemAll)
       return false;
-    }
+    bounds.push_back(l.a);
+    bounds.push_back(l.d);
   }
   sort_unique(bounds);
-  result = true;
-  for (uint32_t at : bounds) {
-    if (at >= need) break;
+  for (std::size_t i = 0; bounds[i] < need; ++i) {
     std::vector<ValueId> here;
-    for (TypedId k : kids) {
-      const Formula& l = formulas_[k];
-      if (l.a <= at && at < l.d) here.push_back(l.value());
-    }
-    if (!nonempty(formulas_.all_of(here))) {
-      result = false;
-      break;
-    }
+    for (TypedId k : kids)
+      if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d)
+        here.push_back(l.value());
+    out.push_back({formulas_.all_of(here), bounds[i + 1] - bounds[i]});
   }
+  return true;
+}
+
+// Decides an array by its ranges. False: the formula has another form.
+bool Solver::simple_array(TypedId p, bool& result) {
+  std::vector<ItemRange> ranges;
+  if (!item_ranges(p, ranges)) return false;
+  result = std::ranges::all_of(ranges, [&](const ItemRange& r) { return nonempty(r.value); });
   return true;
 }
 

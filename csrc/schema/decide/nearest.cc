@@ -1,8 +1,10 @@
-// How many more members an object needs, and which: the guide of the search for a shortest completion.
+// The guide of the search for a shortest completion: how many more members an object needs, and which
+// members.
 //
-// In: the state of an object. Out: a distance (members until it may close), and the offers that lower
-// it. Cost: iterative deepening over the counts that are not met yet, remembered. Beyond kMaxSteps the
-// distance counts as unknown, and every member that some count asks for is offered.
+// In: the state of an object. Out: its distance (the least number of members until it may close), and the
+// offers that lower the distance. Cost: iterative deepening over the counts that are not met yet; distances
+// are remembered. Beyond kMaxSteps the distance counts as unknown, and every member that some count asks for
+// is offered.
 //
 // Without the distance the search for a completion wanders: a member that a count asks for does not
 // always bring the end nearer, and each free key makes a new state. Of {"minProperties": 2, "required":
@@ -19,15 +21,15 @@ namespace structgen {
 namespace {
 // The most steps of one distance().
 constexpr uint32_t kMaxSteps = 3'000;
-// The search deepens until it writes so many members more than the lower bound.
+// The most members above the lower bound to which the search deepens.
 constexpr uint32_t kMaxMembers = 40;
-// useful() returns at most so many names and classes.
+// The most names and classes that useful() returns.
 constexpr std::size_t kEnough = 3;
 }  // namespace
 
 // ---- distance ----
 
-// A lower bound of the distance: the names that are asked for one by one, or the largest count.
+// A lower bound of the distance: the number of names that are asked for one by one, or the largest count.
 uint32_t Objects::least_members(TypedId p) const {
   std::vector<NameId> names;
   uint32_t most = 0;
@@ -42,8 +44,8 @@ uint32_t Objects::least_members(TypedId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-// True if some n further members meet p. `not_within` and `within` remember the bounds that are known;
-// a search that ended because of kMaxSteps is not remembered.
+// True if some n further members meet p. The bounds that a search proves are stored in `not_within` and
+// `within`; a search that ends at kMaxSteps stores nothing.
 bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -77,8 +79,8 @@ bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   return found;
 }
 
-// Some member must meet the literal. The order of members does not matter here, so it may be the next
-// one.
+// Some member must meet the literal. The order of members does not matter here, so the next member may be the
+// one that meets it.
 bool Objects::within_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
                      [&](TypedId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
@@ -112,7 +114,8 @@ TypedId Objects::demanded(const ObjectState& st) {
   return formulas_.all_of(kids);
 }
 
-// If the plan has no rest, this is the number of required names that are missing.
+// The distance of a state. If the plan has no rest, the distance is the number of required names that are
+// missing.
 uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -133,14 +136,14 @@ void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<R
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});
   if (f.op == Op::kAll || f.op == Op::kMost) return;
   for (TypedId k : formulas_.kids(p)) {
-    // Under exactly-one a count may have to be missed as well, so the counts of its negation are
-    // collected, too. The negation of exactly-one (none, or two) asks for the same counts.
+    // Under an exactly-one a kid may have to be false, so the counts of the kid's negation are collected,
+    // too. The negation of an exactly-one (no kid, or two kids) asks for these counts as well.
     if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
     wanted(k, seen, out);
   }
 }
 
-// The offers whose key some count asks for. They are taken if the distance is not known.
+// The offers whose key some count asks for: the answer of useful() if the distance is not known.
 Offers Objects::wanted_offers(ObjectId s) {
   Offers out = offers(s);
   const ObjectState st = states_[s.v];
@@ -159,19 +162,18 @@ Offers Objects::wanted_offers(ObjectId s) {
   return out;
 }
 
-// Offers that lower the distance by one. An offer that leads to an unknown distance is never among
-// them.
+// Offers that lower the distance by one. An offer that leads to an unknown distance is never returned.
 Offers Objects::useful(ObjectId s) {
   const Offers all = offers(s);
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
-  // The nearest end may be a captured value.
+  // The object at the nearest end may be a captured value, which is forbidden, so every offer is returned.
   if (st.outside.v != 0) return all;
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);
-  if (st.rest == FormulaSpace::yes()) {  // every required name has to come, and their order changes no
-                                         // length: one is enough
+  // Every required name has to come, and the order of names changes no length. So one name is enough.
+  if (st.rest == FormulaSpace::yes()) {
     for (PlanNameId i; i.v < plan.names.size(); ++i.v)
       if (has_bit(all.names, i) && has_bit(plan.required, i)) {
         add_bit(out.names, i);
@@ -187,8 +189,8 @@ Offers Objects::useful(ObjectId s) {
         return true;
     return false;
   };
-  // If keys have no order, a member that meets the first unmet count may come first. If they have one,
-  // another member may have to come before it, so all offers are tried.
+  // If keys have no order, a member that meets the first unmet count may come first. If keys have an order,
+  // another member may have to come before this member, so all offers are tried.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

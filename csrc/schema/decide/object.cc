@@ -16,29 +16,32 @@
 //     take_name(b)      used {a, b}:  a is passed over, because it may not come after b; may close
 //
 // With a rest, a name is offered if one of its cells (solve.cc) leaves a rest that search() can meet.
-// search() decides whether some set of further members meets a formula. The order in which they are
-// written does not matter to it. It writes names that are asked for at once (take_forced), counts keys
-// that nothing tells apart together (take_alike), and tries the others one by one (some_member).
+// search() decides whether some set of further members meets a formula. The order of the members does not
+// matter to search(). It writes all required names at once (take_forced), counts the keys that nothing tells
+// apart (take_alike), and tries all other keys one by one (some_member).
 //
 // Invariants.
-// - Each step of search() lowers a count, so it ends. A member that meets no count can be dropped from any
-//   object that satisfies the formula. So the search never writes such members and misses nothing.
-// - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted (solve.cc).
+// - Each step of search() lowers a count, so the search ends. A member that meets no count can be dropped
+//   from any object that satisfies the formula. So the search never writes such members and misses nothing.
+// - Memos are keyed by the whole situation, compared in full. A no is stored only if the search met no open
+//   formula (Solver::tainted).
 // - Judges::possible pretends that no key is written. Written keys only take possibilities away, so a no of
 //   that question is right.
-// - A state knows the texts of the free keys that were written (`written`), or it knows that one text is not
-//   known (`unknown_key`). In the second case the next free key may be a duplicate, and the mask tries its
-//   text (mask/fill.h).
-// - An object that must not equal a captured value has the set of those that agree with what was
-//   written (`outside`). The plan and the search know nothing of it: a member is refused where all that
-//   may come behind it is in the set (apart).
+// - A state has the texts of all free keys that were written (`written`), or records that one text is missing
+//   (`unknown_key`). In the second case the next free key may be a duplicate, so the mask tries the text of
+//   the key (mask/fill.h).
+// - A state whose object must differ from captured values has the set of the captured values that agree with
+//   the written members (`outside`). The plan and the search ignore the set. apart() refuses a member if
+//   every object that can still follow is in the set.
 //
-// Costs. Without a rest: a few words per state. With one: the conjuncts that speak of a name
-// (may_write). The keys of n members are kept in sorted tables whose sizes double: n log n for all.
+// Costs. Without a rest: a few words per state. With a rest: a step for each conjunct that mentions a name
+// (may_write). The keys of n members are kept in sorted tables whose sizes double, which takes n log n steps
+// for all keys.
 //
 // Rejected.
 // - Every subset of names as a state that is built in advance: 2^n.
-// - The cells of all offered names at once: one name is taken, so has_cell() looks for one cell only.
+// - All cells of all offered names: a text takes one name, so has_cell() looks for one cell of each name
+//   only.
 #include "schema/decide/object.h"
 
 #include <algorithm>
@@ -54,9 +57,9 @@
 namespace structgen {
 
 namespace {
-// search() writes at most so many members one after the other.
+// The most members that search() writes one after the other.
 constexpr uint32_t kMaxSearchDepth = 1'000;
-// From so many conjuncts on, they are looked up by name (Parts).
+// The most conjuncts that are all visited for each name. More conjuncts are looked up by name (Parts).
 constexpr std::size_t kFewParts = 32;
 }  // namespace
 
@@ -88,8 +91,8 @@ bool Objects::productive(TypedId p) {
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
 }
 
-// A lower bound on how many keys of a class are left; 0 means that none is. Where it is 0 and the count
-// was only a bound, the question cannot be answered.
+// A lower bound of the number of keys of a class that are left; 0 means that no key is left. Throws if the
+// count of the class is only a bound and would give 0.
 uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const {
   const KeyClass& c = plan.classes[cls.v];
   if (c.keys == kEndless) return kEndless;
@@ -106,8 +109,8 @@ void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   ++taken[cls.v];
 }
 
-// The questions of split() about a rest: `productive` exactly, and `possible` without the keys that
-// were written. The latter has one answer for every member, so it is found in the memo.
+// The questions that split() asks about a rest. `productive` is exact, and `possible` ignores the keys that
+// were written. `possible` has one answer for all members, so the memo has the answer after the first member.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -117,8 +120,8 @@ Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
 
 // True if some set of members meets p. The result is exact; productive_ remembers it.
 //
-// For p = some({a}) and some(any key, 3): a is forced; then two of any keys are left, and endless keys
-// are taken as alike. So the answer needs two steps and no enumeration.
+// For p = some({a}) and some(any key, 3): a is forced; then some(any key, 2) is left, and an endless class of
+// keys meets it at once. So the answer needs two steps and no enumeration.
 bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -135,7 +138,7 @@ bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   return result;
 }
 
-// The four ways, from the cheapest to the dearest.
+// Tries four ways, from the cheapest to the dearest.
 bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   check_depth();
   Gone gone = at;
@@ -154,8 +157,8 @@ bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   return search_literal(plan_id, p, literal, gone);
 }
 
-// Writes names that a count asks for by name, all in one pass. Returns false if it wrote none. `dead`:
-// such a name cannot be written, so p cannot be met. A name whose derivative is a choice is left to the
+// Writes names that a count asks for by name, all in one pass. Returns false if no name was written. `dead`:
+// some such name cannot be written, so p cannot be met. A name whose derivative is a choice is left to the
 // search.
 bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
@@ -173,8 +176,8 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
     forced.push_back(name);
   }
   if (forced.empty()) return false;
-  std::vector<TypedId> kids{p};
-  if (formulas_[p].op == Op::kAnd) kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  const auto conjuncts = formulas_.conjuncts(p);
+  std::vector<TypedId> kids(conjuncts.begin(), conjuncts.end());
   const std::shared_ptr<const Parts> parts = kids.size() > kFewParts ? plans_.parts(plan_id, p) : nullptr;
   std::vector<PartId> all(parts ? 0 : kids.size());
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = PartId{i};
@@ -208,24 +211,48 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
-// Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. To write
-// such a key never does harm, so no other choice needs to be tried. Endless classes always have enough
-// of them; other keys are counted. Returns false if nothing was taken. `dead`: the object has too few
-// members, and no other key could help.
+// True if some key of the class can be written such that `fewer` is left: the rest of p with one member less
+// to count. Then such keys can be written again and again.
+bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value,
+                      TypedId fewer) {
+  std::vector<Cell> cells;
+  const TypedId d = formulas_.both(plans_.derive(plan, p, kNoName, cls), formulas_.val(value));
+  const Solver::Judge any = [](TypedId) { return true; };
+  solver_.split(d, start, {any, any, nullptr}, cells);
+  return std::ranges::any_of(cells, [&](const Cell& cell) { return cell.rest == fewer; });
+}
+
+// True if no list in the conjuncts contains the name, and the derivative of each other conjunct by the name
+// is a condition on the value, which goes to `values`, and the conjunct itself.
+bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
+                          std::vector<ValueId>& values) {
+  return !parts.by_name.count(name) && std::ranges::all_of(parts.wide, [&](PartId part) {
+    ValueId v;
+    TypedId r;
+    const TypedId kid = parts.kids[part.v];
+    const bool alike = solver_.value_and_rest(plans_.derive(plan, kid, name, {}), v, r) && r == kid;
+    values.push_back(v);
+    return alike;
+  });
+}
+
+// Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. To write such a
+// key never does harm, so no other choice needs to be tried. An endless class always has enough such keys;
+// keys of other classes, and names, are counted. Returns false if nothing was taken. `dead`: the object has
+// too few members, and no further key could help.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
   const RegionId region{l.a};
   const ValueId value = l.value();
   if (l.c < 2 || formulas_.region(region).kind == Region::kNames) return false;
-  std::vector<TypedId> conjuncts{FormulaSpace::yes()};
-  if (formulas_[p].op == Op::kAnd)
-    for (TypedId k : formulas_.kids(p))
-      if (k != literal) conjuncts.push_back(k);
+  std::vector<TypedId> conjuncts;
+  for (TypedId k : formulas_.conjuncts(p))
+    if (k != literal) conjuncts.push_back(k);
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  // True if other keys could help, too.
+  // True if further keys, which are not alike, could help.
   bool more = false;
   bool exact = true;
   Gone after = gone;
@@ -238,48 +265,24 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
     TypedId r;
     const bool alike = solver_.value_and_rest(plans_.derive(plan, others, kNoName, c), v, r) && r == others &&
                        solver_.nonempty(formulas_.both(start, v));
-    if (left != kEndless) {
-      if (!alike) {
-        more = true;
-        continue;
-      }
-      supply += left;
-      exact = exact && plan.classes[c.v].exact;
-      if (after.taken.empty()) after.taken.resize(plan.classes.size());
-      after.taken[c.v] += left;
-      continue;
-    }
-    bool repeats = alike;
-    // A key that may be written in a way that leaves everything else as it is can be written again and
-    // again.
-    if (!alike) {
-      std::vector<Cell> cells;
-      const TypedId d = formulas_.both(plans_.derive(plan, p, kNoName, c), formulas_.val(value));
-      const Solver::Judge any = [](TypedId) { return true; };
-      solver_.split(d, start, {any, any, nullptr}, cells);
-      const TypedId fewer = with(l.c - 1);
-      for (const Cell& cell : cells) repeats = repeats || cell.rest == fewer;
-    }
-    if (repeats) {
+    if (left == kEndless && (alike || repeats(plan, p, c, start, value, with(l.c - 1)))) {
       p = others;
       return true;
     }
-    more = true;
+    if (left == kEndless || !alike) {
+      more = true;
+      continue;
+    }
+    supply += left;
+    exact = exact && plan.classes[c.v].exact;
+    if (after.taken.empty()) after.taken.resize(plan.classes.size());
+    after.taken[c.v] += left;
   }
-  // Names that no list in p contains are alike, too, if the regions in p ask nothing new after them.
   const std::shared_ptr<const Parts> parts = plans_.parts(plan_id, others);
   for (PlanNameId i; i.v < plan.names.size() && supply < l.c; ++i.v) {
     if (has_bit(gone.names, i) || !plans_.hits(plan, region, i, {})) continue;
-    bool alike = !parts->by_name.count(i);
     std::vector<ValueId> values{plan.value[i.v], value};
-    for (std::size_t k = 0; alike && k < parts->wide.size(); ++k) {
-      ValueId v;
-      TypedId r;
-      const TypedId kid = parts->kids[parts->wide[k].v];
-      alike = solver_.value_and_rest(plans_.derive(plan, kid, i, {}), v, r) && r == kid;
-      values.push_back(v);
-    }
-    if (!alike) {
+    if (!names_alike(plan, *parts, i, values)) {
       more = true;
     } else if (solver_.nonempty(formulas_.all_of(values))) {
       ++supply;
@@ -307,8 +310,8 @@ bool Objects::search_literal(PlanId plan_id, TypedId p, TypedId literal, const G
                      [&](TypedId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
-// True if some member meets the literal and then(rest, gone) holds for what it leaves. Names are tried
-// before classes.
+// True if some member meets the literal (a count), and then(rest, gone) holds for the rest and the gone keys
+// behind this member. Names are tried before classes.
 bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone,
                           const std::function<bool(TypedId, const Gone&)>& then) {
   check_depth();
@@ -337,8 +340,8 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
   return false;
 }
 
-// True if the rest can be met. Of the conjuncts only those matter that share keys with one that is not
-// met yet: the others are met now, and no member that the search writes can change that.
+// True if the rest can be met. A conjunct matters only if it shares keys with a conjunct that is not met yet.
+// Every other conjunct is met now, and stays so whatever members the search writes.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
@@ -367,7 +370,7 @@ bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
 
 // ---- states ----
 
-// Writing a name also passes over the earlier names of its chain: they cannot come any more.
+// Writing a name also passes over the earlier names of its chain, which can no longer come.
 Bits Objects::after(const Plan& plan, const Bits& used, PlanNameId name) const {
   Bits out = used;
   add_bit(out, name);
@@ -426,7 +429,8 @@ CapturedId Objects::values_of(ObjectId s, std::string_view name) {
 
 ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
 
-// The steps after which the object can still end outside of the set. The set does not change.
+// The steps after which the object can still end outside of the set. A step with `capture` keeps the set,
+// which read() changes when the value is known.
 std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
   if (set.v == 0) return steps;
   const std::string key = Captured::key(name);
@@ -457,7 +461,7 @@ std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   return out;
 }
 
-// Ways to write the name; remembered by state and name.
+// The cells of a name; remembered by state and name.
 const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name.v;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
@@ -467,7 +471,7 @@ const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// The derivative of the rest by the name, as its parts.
+// The cells of the derivative of the rest by the name.
 std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -484,15 +488,15 @@ std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   return cells;
 }
 
-// True if name_cells() would have a cell. Of the names on offer one is taken, so the cells of the
-// others are never needed in full.
+// True if name_cells() would have a cell. A text takes one of the names on offer, so the cells of all others
+// are never needed in full.
 bool Objects::has_cell(ObjectId s, PlanNameId name) {
   const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
-// Ways to write a key of the class. All free keys of a class are alike; their cells are kept under a
-// number beyond the names of the plan.
+// The cells of a key of the class, which are the same for all keys of the class. They are stored under a
+// number above the numbers of the plan's names.
 const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -511,8 +515,8 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// The answers of has_cell(), computed from the conjuncts that speak of the name. With 500 conjuncts and
-// 500 names offers() would else derive all 500 for each name.
+// The answer of has_cell(), computed from the conjuncts that mention the name. Without it offers() would
+// derive all of 500 conjuncts for each of 500 names.
 bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];
@@ -540,9 +544,9 @@ bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const B
   return found;
 }
 
-// Computes the offers of a state and remembers them. Where the world omits, an offer that takes too
-// much work to decide is omitted; refuse_starved() then makes sure that an answer without any offer is
-// not remembered.
+// Computes the offers of a state and remembers them. In a world that omits parts (base/effort.h), an offer
+// that takes too much work to decide is omitted; refuse_starved() then makes sure that an answer without any
+// offer is not remembered.
 const Offers& Objects::offers(ObjectId s) {
   check_depth();
   if (offers_[s.v]) return *offers_[s.v];
@@ -558,7 +562,7 @@ const Offers& Objects::offers(ObjectId s) {
   for (std::size_t i = 0; i < plan.required.size(); ++i)
     out->close = out->close && !(plan.required[i] & ~used[i]);
   for (const std::vector<PlanNameId>& chain : plan.chains) {
-    // A required name would be passed over by every later name of the chain, so those are blocked.
+    // Every later name of the chain would pass over the required name, so all later names are blocked.
     bool passed = false;
     for (PlanNameId i : chain) {
       blocked[i.v] = passed;
@@ -615,7 +619,7 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
     next.written = write_key(st.written, *text);
   else if (!fresh)
     next.unknown_key = true;
-  // Only a key that is known can be one of a captured value.
+  // Only a key whose text is known can be compared with the keys of captured values.
   const auto leave = [&](std::vector<Step> steps) {
     return text ? apart(st.outside, *text, std::move(steps)) : steps;
   };
@@ -638,8 +642,8 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
   return leave(std::move(out));
 }
 
-// Adds a key to a set of written keys. Tables of at most its size are merged with it, as in a binary
-// counter: each key is merged log n times.
+// Adds a key to a set of written keys. A table that has no more keys than the table being added is merged
+// into it, as in a binary counter, so each key is merged log n times.
 WrittenId Objects::write_key(WrittenId written, const std::string& text) {
   LiteralTables& tables = solver_.regexes().tables();
   std::vector<uint32_t> list = written_[written.v];
@@ -672,12 +676,13 @@ RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   if (const std::vector<std::string> refused = refused_keys(s, cls); !refused.empty())
     taken.push_back(regexes.literal_set(regexes.tables().add(refused), {}, false));
   const RegexId language = plan.classes[cls.v].language;
-  // Names and written keys exclude every spelling, so the rest is a language of bodies again.
+  // A name or a written key is excluded in every spelling, so the language that is left has all spellings of
+  // a key or none.
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-// In the spelling of an element there are no labels and no shared literal tables, so the same set of
-// keys is built from the patterns of the class.
+// In the spelling of an element there are no labels and no shared literal tables, so the keys of
+// free_language() are built from the patterns of the class.
 RegexId Objects::free_texts(ObjectId s, KeyClassId cls, Texts& texts) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];

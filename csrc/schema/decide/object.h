@@ -1,9 +1,9 @@
 // Objects: the states between two members, and whether any object satisfies a formula.
 //
-// In: formulas of objects. Out: states (what is left to satisfy, which names are used, which free keys
-// were written), interned; the cells of a state for one name or one class of keys. Cost: a plan without
-// a rest (schema/decide/plan.h; nearly every real schema) is answered from bitsets. In other plans a
-// name costs the conjuncts that speak of it.
+// In: formulas of objects. Out: interned states (what is left to satisfy, which names are used, which free
+// keys were written), and the cells of a state for one name or one class of keys. Cost: a plan without a rest
+// (schema/decide/plan.h; nearly every real schema) is answered from bitsets. In other plans a name costs a
+// step for each conjunct that mentions the name.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@
 
 namespace structgen {
 
-// The state of an object that is being written.
+// An index of Objects::states_: the state of an object that is being written.
 using ObjectId = Id<struct ObjectTag>;
-// A bitset over the names of a plan, or a count per class: Objects::bits_.
+// A bitset over the names of a plan, or a count for each class: an index of Objects::bits_.
 using BitsId = Id<struct BitsTag>;
-// A set of free keys: Objects::written_.
+// A set of free keys: an index of Objects::written_.
 using WrittenId = Id<struct WrittenTag>;
 
 // An object after some of its members. Equal states have one id, so equal parse states stay equal.
@@ -36,13 +36,14 @@ struct ObjectState {
   TypedId rest;
   // Names that were written, or passed over by the order of keys.
   BitsId used;
-  // How many keys of each class were written; kept only if some class is limited.
+  // The number of written keys of each class; kept only if some class has finitely many keys.
   BitsId taken;
   // The free keys that were written and whose texts the state has.
   WrittenId written;
-  // True: a free key was written, and this state does not have its text (a mask walks blindly, mask/fill.h).
+  // True: a free key was written whose text this state does not have. This happens in a mask, which walks
+  // through keys without their texts (mask/fill.h).
   bool unknown_key = false;
-  // The captured values that the object must not equal, each without what was written
+  // The captured values that the object must not equal, each without the members that were written
   // (schema/decide/captured.h).
   CapturedId outside;
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
@@ -60,13 +61,13 @@ struct Offers {
   }
 };
 
-// The conditions that are still to be met by an object, in one plan, with these keys gone. It is the
-// key of the memos, and is compared in full: a memo keyed by a hash alone once gave one plan the answer
-// of another.
+// The key of the memos about objects: a plan, a formula that is still to be met, and the keys that can no
+// longer be written. Keys are compared in full: a memo keyed by a hash alone once gave one plan the answer of
+// another.
 struct Situation {
   PlanId plan;
   TypedId rest;
-  // The same as in ObjectState.
+  // As in ObjectState.
   BitsId used, taken;
   friend bool operator==(const Situation&, const Situation&) = default;
 };
@@ -99,32 +100,32 @@ class Objects {
   // The least number of members after which the object may close, whatever their order; kFar: not found
   // within the limit of steps.
   uint32_t members_needed(ObjectId s);
-  // Some of the offers that bring the object one member nearer to its end, among them one on a shortest
+  // Some of the offers that bring the object one member nearer to its end. One of them lies on a shortest
   // way.
   Offers useful(ObjectId s);
-  // Ways to write the name next, or a key of the class: the formula of its value, and the state behind
-  // it.
+  // One way to write a name, or a key of a class: the formula of the value, and the state behind the member.
   struct Step {
     ValueId value;
     ObjectId next;
-    // True: the parser keeps the value's text, because the text decides what may follow. It is captured and
-    // given to read().
+    // True: the text of the value decides what may follow. So the parser captures the text and passes it to
+    // read().
     bool capture = false;
   };
-  // The state behind a member whose value was captured; `value` is its canonical text.
+  // The state behind a member whose value was captured; `value` is the canonical text of the value.
   ObjectId read(ObjectId s, std::string_view name, const std::string& value);
-  // The values of the name in the captured values that are left out.
+  // The values of the member `name` in the captured values that the object must not equal.
   CapturedId values_of(ObjectId s, std::string_view name);
-  // The state without left-out values: the captured value differs from all others.
+  // The state behind a member whose value no captured value has: the object differs from all captured values.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
-  // `text` is null if the key is not known. `fresh`: it is not known, but differs from every other key.
+  // `text` is null if the key is not known. `fresh`: the text is not known, but the key differs from every
+  // other key.
   std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);
   // The keys of a class that may still be written: without the names of the plan and the written keys.
   RegexId free_language(ObjectId s, KeyClassId cls);
-  // The same keys as plain texts, without a closing quote.
+  // The keys of free_language() as plain texts, without a closing quote.
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
-  // A lower bound of the number of these keys, or kEndless.
+  // A lower bound of the number of keys in free_language(), or kEndless.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 
@@ -133,8 +134,8 @@ class Objects {
   struct Gone {
     Bits names, taken;
   };
-  // The start of a search after a key was written: the conjuncts that the key did not touch (all of
-  // `parts` but `touched`), and the derivatives of the others.
+  // The start of a search after a key was written: the conjuncts that the key did not touch (all of `parts`
+  // but `touched`), and the derivatives of the touched conjuncts.
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted
@@ -156,6 +157,8 @@ class Objects {
   bool search(PlanId plan, TypedId p, Gone gone);
   bool decide(PlanId plan, TypedId p, const Gone& gone);
   bool take_forced(PlanId plan, TypedId& p, Gone& gone, bool& dead);
+  bool repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value, TypedId fewer);
+  bool names_alike(const Plan& plan, const Parts& parts, PlanNameId name, std::vector<ValueId>& values);
   bool take_alike(PlanId plan, TypedId& p, Gone& gone, TypedId literal, bool& dead);
   bool search_literal(PlanId plan, TypedId p, TypedId literal, const Gone& gone);
   bool some_member(PlanId plan, TypedId p, TypedId literal, const Gone& gone,
@@ -171,7 +174,7 @@ class Objects {
   BitsId intern_bits(const Bits& b);
   WrittenId write_key(WrittenId written, const std::string& text);
   const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);
-  // With `first` at most one cell is made.
+  // If `first` is true, at most one cell is made.
   std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);
   bool has_cell(ObjectId s, PlanNameId name);
   const std::vector<Cell>& free_cells(ObjectId s, KeyClassId cls);
@@ -190,7 +193,7 @@ class Objects {
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    // Fewer than `not_within` members do not suffice; `within` members do.
+    // Fewer than `not_within` members do not suffice; `within` members suffice.
     uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;

@@ -1,15 +1,16 @@
-// Plans of objects: the keys that a formula tells apart, and its condition on each.
+// Plans of objects: the keys that a formula of objects tells apart, and the condition on the value of each
+// key.
 //
-// The problem. After every key the parser asks which keys may come next and which conditions their
-// values must satisfy. A schema may name a thousand keys, tell others apart by patterns, count members,
-// and combine all of that with allOf, oneOf and not. To derive the whole formula by every key at every
-// step would be far too slow.
+// The problem. After every key the parser asks which keys may come next and which conditions their values
+// must satisfy. A schema may name a thousand keys, tell further keys apart by patterns, count members, and
+// combine such conditions by allOf, oneOf and not. To derive the whole formula by every key at every step
+// would be far too slow.
 //
-// The idea. Once per object formula its keys are sorted into names, which occur in lists of the
-// formula, and classes: the free keys, told apart by every pattern of the formula. Two free keys of one
-// class mean the same to the formula. Then every condition that concerns a single name is taken out of
-// the formula (take_apart): a required name and a condition on one name's value need no derivative. The
-// other conditions are `rest`.
+// The idea. Once per formula of objects all keys are sorted into names and classes. A name occurs in a list
+// of the formula. All other keys are free, and the patterns of the formula divide the free keys into classes.
+// Two keys of one class mean the same to the formula. Then every condition that concerns a single name is
+// taken out of the formula (take_apart): a required name and a condition on one name's value need no
+// derivative. The other conditions are `rest`.
 //
 //     {"properties": {"a": A, "b": B}, "patternProperties": {"^x": X}, "required": ["a"], "minProperties": 2}
 //     names     a, b           value A, B; a name that matches "^x" would also have to satisfy X
@@ -17,18 +18,17 @@
 //     required  a              a bit, no part of the rest: minProperties counts it like any member
 //     rest      some(any key, anything, 2): derived by each key that is written
 //
-// The order of keys that `properties` give is a chain of names (order_names). Names whose order differs
-// between two maps have no order.
+// The order of keys in one `properties` map gives a chain of names (order_names). A name whose order differs
+// between two maps is in no chain.
 //
 // Invariants.
 // - Names are sorted by text, like their literal table, so a label of the table is an index of the plan.
 // - Classes are disjoint and never empty. Together with the names they contain every key.
 // - `required`, `value` and `rest` together say what `formula` says.
 //
-// Costs. A plan is made once per formula. Its classes take two intersections of regexes for each
-// pattern and class; there are at most kMaxClasses. A class of few keys is written out as names
-// (expand_finite), because masks are fastest with names. derive() and forget() remember within one
-// call.
+// Costs. A plan is made once per formula. Its classes take two intersections of regexes for each pattern and
+// class; there are at most kMaxClasses. A class of few keys is written out as names (expand_finite), because
+// masks are fastest with names. derive() and forget() remember their answers for one call.
 //
 // Rejected: classes from pairs of patterns. A key may match three patterns, and each combination asks
 // for another value.
@@ -48,10 +48,11 @@
 namespace structgen {
 
 namespace {
+// The most classes of a plan.
 constexpr std::size_t kMaxClasses = 256;
-// A class of at most so many keys is written out as names.
+// The most keys of a class that is written out as names.
 constexpr uint32_t kFiniteClass = 64;
-// The search for the keys of a class visits at most so many nodes.
+// The most nodes that are visited to count the keys of a class.
 constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 
@@ -203,9 +204,9 @@ void Plans::expand_finite(Plan& plan) {
   });
 }
 
-// Splits the free keys by every pattern of the plan and drops empty classes. Where there are too many,
-// or where they are too much to tell apart, a world that omits goes on with fewer classes: its objects
-// have no such keys.
+// Splits the free keys by every pattern of the plan and drops empty classes. If there are too many classes,
+// or if it takes too much work to tell them apart, a world that omits parts (base/effort.h) goes on with
+// fewer classes. Its objects have no keys of the missing classes.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
@@ -237,8 +238,7 @@ void Plans::find_classes(Plan& plan) {
   plan.classes_known = true;
 }
 
-// Counts the keys of each class, without the names of the plan; hence it is called when the names are
-// complete.
+// Counts the keys of each class, names of the plan excluded. So the names must be complete.
 void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -256,8 +256,8 @@ void Plans::count_keys(Plan& plan) {
   }
 }
 
-// True if something in p can be violated by a further member with any key: "at most n", or "every key
-// of a pattern ...". A One or a Not counts as such if it speaks of a pattern at all.
+// True if p has a condition that a further member can violate although no list names its key: "at most n", or
+// "every key of a pattern ...". A One or a Not counts as such a condition if it mentions a pattern at all.
 bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -274,8 +274,8 @@ bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   return false;
 }
 
-// Takes the formula apart into `value`, `required` and `rest`. A conjunct "every member in L satisfies
-// V" goes to the values of the names in L; for free keys class_value() reads it from the formula.
+// Takes the formula apart into `value`, `required` and `rest`. The V of a conjunct "every member in L
+// satisfies V" goes to the values of the names in L. For free keys class_value() reads V from the formula.
 void Plans::take_apart(Plan& plan) {
   const TypedId self = plan.formula;
   const auto kids = formulas_.conjuncts(self);
@@ -306,9 +306,9 @@ void Plans::take_apart(Plan& plan) {
     }
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
-  // A required name of which the rest also speaks stays in the rest, because the count there has to see
-  // it. Of regions only those matter that may be violated by a member; "at least n" is met by required
-  // members as by any.
+  // A required name that the rest also mentions stays in the rest, because a count there has to see the
+  // member. A region matters only in a condition that a member can violate; "at least n" is met by required
+  // members as by others.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
@@ -359,7 +359,7 @@ bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) 
   return out;
 }
 
-// A "no" is remembered only if it is final (Solver::tainted).
+// A "no" is stored only if no open formula was asked (Solver::tainted).
 bool Plans::name_ok(Plan& plan, PlanNameId name) {
   if (plan.ok[name.v] == 0) {
     const bool ok = solver_.nonempty(plan.value[name.v]);
@@ -369,7 +369,7 @@ bool Plans::name_ok(Plan& plan, PlanNameId name) {
   return plan.ok[name.v] == 2;
 }
 
-// The conjunction of all V of "every member in L satisfies V" with the class in L.
+// The conjunction of the V of all conjuncts "every member in L satisfies V" whose L contains the class.
 ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   if (plan.class_value.empty()) {
     const TypedId self = plan.formula;
@@ -395,8 +395,8 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
   return derive(plan, p, name, cls, memo);
 }
 
-// Follows the structure of the formula. A count whose region contains the key asks for its value and goes
-// down by one (FormulaSpace::counted). Any other node is made of the derivatives of its kids.
+// Follows the structure of the formula. A count whose region contains the key asks for the value of the key
+// and goes down by one (FormulaSpace::counted). Any other node is made of the derivatives of its kids.
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];
@@ -429,8 +429,8 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   return forget(plan, p, gone, memo);
 }
 
-// A count over names of which some are gone is a count over the others. This may decide it: "at least 2
-// of {a, b}" is false once `a` was passed over.
+// A count over names becomes a count over those names that are not gone. The change may decide the count: "at
+// least 2 of {a, b}" is false once `a` was passed over.
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
   charge();
@@ -479,18 +479,16 @@ void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names
   walk_names(plan, p, names, wide, seen);
 }
 
-// The conjuncts of p by name, remembered for the plan. The table is emptied at kKept entries: a text
-// stays in few states at a time.
+// The conjuncts of p, indexed by name; remembered for the plan. The table is emptied at kKept entries,
+// because a text has few states at a time.
 std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;
   if (const auto it = parts_.find(key); it != parts_.end()) return it->second;
   const auto made = std::make_shared<Parts>();
   Parts& out = *made;
-  if (formulas_[p].op == Op::kAnd)
-    out.kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
-  else if (p != FormulaSpace::yes())
-    out.kids.push_back(p);
+  for (TypedId k : formulas_.conjuncts(p))
+    if (k != FormulaSpace::yes()) out.kids.push_back(k);
   std::vector<PlanNameId> names;
   for (PartId i; i.v < out.kids.size(); ++i.v) {
     if (!solver_.closes(out.kids[i.v])) out.open.push_back(i);

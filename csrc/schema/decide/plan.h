@@ -1,11 +1,11 @@
-// Plans: what is computed once for an object formula. A plan has the names and their order, the classes of
-// other keys, the values of each, and the derivative by a key.
+// Plans: what is computed once for a formula of objects. A plan has the names that the formula mentions and
+// their order, the classes of all other keys, and the condition on the value of each name and class.
 //
-// In: formulas of objects. Out: plans, interned. A formula is taken apart into a *static* part ("every
-// key of this region satisfies V", "this name is required" where nothing else counts the name) and a
-// *rest*. The static part is answered by bitsets and one value formula per name; the rest is derived by
-// every key that is written. Nearly every real schema has no rest. Cost: a plan is linear in the
-// formula; the derivative by a name touches only the conjuncts that speak of the name.
+// In: formulas of objects. Out: plans, interned. A formula is taken apart into a *static* part ("every key of
+// this region satisfies V", "this name is required" where nothing else counts the name) and a *rest*. The
+// static part is answered by bitsets and one value formula per name; the rest is derived by every key that is
+// written. Nearly every real schema has no rest. Cost: a plan is linear in the formula; the derivative by a
+// name touches only the conjuncts that mention the name.
 #pragma once
 
 #include <cstdint>
@@ -37,26 +37,27 @@ inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); 
 
 constexpr PlanNameId kNoName{0xFFFFFFFFu};
 constexpr ChainId kNoChain{0xFFFFFFFFu};
-// The number of keys of a class that is never used up.
+// The number of keys of a class with infinitely many keys.
 constexpr uint64_t kEndless = ~0ull;
 
-// Keys that are no names of the plan and that none of its regions tells apart: with
-// "patternProperties": {"^x": ...} all free keys that begin with x are one class, all others another.
+// A class of free keys. A free key is no name of the plan, and no region of the plan tells two keys of one
+// class apart. With "patternProperties": {"^x": ...} the free keys that begin with x are one class, and all
+// others are another.
 struct KeyClass {
-  // The keys with their closing quotes. The formula still contains the names of the plan.
+  // The keys with their closing quotes. Names of the plan may be among them.
   RegexId language;
-  // For each pattern (leaf of the plan): whether the keys match it.
+  // For each pattern (leaf of the plan): whether the keys match the pattern.
   std::vector<bool> in;
-  // How many keys there are, without the names of the plan.
+  // The number of keys, names of the plan excluded.
   uint64_t keys = kEndless;
   // False: `keys` is only a lower bound.
   bool exact = true;
 };
 
-// Everything about an object formula that does not depend on the members written so far. `classes` and
-// the fields that depend on them are made when first needed (Plans::find_classes).
+// Everything about a formula of objects that does not depend on the members written so far. `classes` and the
+// fields that depend on them are made when first needed (Plans::find_classes).
 struct Plan {
-  // The formula without kOrder. The order is in the chains.
+  // The formula without kOrder. The order of keys is in `chains`.
   TypedId formula;
   // The part of the formula that is derived by each key.
   TypedId rest;
@@ -65,7 +66,7 @@ struct Plan {
   std::vector<std::string> texts;
   // The literal table of the names; a label of the table is an index of `names`.
   uint32_t table = 0;
-  // Names whose order among each other is fixed, in this order.
+  // Chains: lists of names. The names of one chain must be written in the order of the list.
   std::vector<std::vector<PlanNameId>> chains;
   // The chain of each name, or kNoChain.
   std::vector<ChainId> chain_of;
@@ -92,21 +93,21 @@ struct Plan {
   PlanNameId find(std::string_view text) const;
 };
 
-// The conjuncts of a formula, by the names of which they speak. With a thousand conjuncts a name
-// touches few.
+// The conjuncts of a formula, indexed by the names that they mention. Few of a thousand conjuncts mention one
+// name.
 struct Parts {
   std::vector<TypedId> kids;
-  // The kids that the object does not satisfy yet.
+  // The kids that the empty object does not satisfy.
   std::vector<PartId> open;
-  // The kids with a region that is no list of names. Every key may change them.
+  // The kids with a region that is no list of names. Every key may change such a kid.
   std::vector<PartId> wide;
-  // For each name the kids with a list of names that contains it.
+  // For each name: the kids with a list that contains the name.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
   // The kids of the conjunction that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;
 };
 
-// All plans of a grammar, and the questions that a plan answers together with the solver.
+// All plans of a grammar, and the questions about a plan that need the solver.
 class Plans {
  public:
   explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
@@ -119,18 +120,19 @@ class Plans {
   const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
   std::size_t size() const { return plans_.size(); }
 
-  // Call it before any question about a class.
+  // To be called before any question about a class.
   void find_classes(Plan& plan);
   // The condition of the static part on the values of a class's keys.
   ValueId class_value(Plan& plan, KeyClassId cls);
-  // True if the name may have a value at all.
+  // True if some value meets the condition of the static part on the name.
   bool name_ok(Plan& plan, PlanNameId name);
   // True if the region contains the name or, with name = kNoName, the keys of the class.
   bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
-  // The condition of p on the rest of the object once this key is written; its value is open (kVal).
+  // The derivative of p by a key: the condition on the members behind it. The condition on the key's own
+  // value is in kVal.
   TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls);
-  // Removes names that can no longer be written from every list of names: a count over {a, b, c} is one
-  // over {c} when a and b are gone.
+  // Removes the names in `gone`, which can no longer be written, from every list of names: a count over {a,
+  // b, c} becomes a count over {c} when a and b are gone.
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
   std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
   // The names of the plan that lists in p contain. `wide` becomes true if p also has regions of another
@@ -157,7 +159,7 @@ class Plans {
   std::vector<std::unique_ptr<Plan>> plans_;
   FlatMap<uint32_t, PlanId> plan_index_;
   FlatMap<uint64_t, bool> region_names_;
-  // The latest tables. When there are too many, all are forgotten.
+  // The latest answers of parts(). When there are too many, all are dropped.
   std::unordered_map<uint64_t, std::shared_ptr<const Parts>> parts_;
 };
 

@@ -1,16 +1,15 @@
-// The next member or item that a value may have, and whether any value exists.
+// Decides what the next member or item of a value may be, and whether any value satisfies a formula.
 //
-// The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some
-// members of an object the parser asks for the next one: which values may it have, and which conditions
-// are then left for the others? The answer must contain nothing that cannot be completed, whatever
-// allOf, oneOf and not stand around it.
+// The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some members of
+// an object the parser asks about the next member: which values may it have, and which conditions are then
+// left for the members behind it? The answer must contain nothing that cannot be completed, whatever allOf,
+// oneOf and not stand around it.
 //
-// The idea, in three steps. restrict() fixes the kind of the value, so atoms of other kinds become
-// true. The derivative by one member replaces each atom by two parts: its condition on this member's
-// value, val(v), and its condition on the other members. split() takes the two parts of the whole
-// formula apart, into cells: the value satisfies `value`, and the other members satisfy `rest`. Cells
-// without a value or without a completion are dropped. For oneOf [{k: "x", n required}, {k: "y"}] at
-// key k:
+// The idea, in three steps. restrict() fixes the kind of the value, so atoms of other kinds become true. The
+// derivative by one member replaces each atom by two parts: its condition on this member's value, val(v), and
+// its condition on the other members. split() takes the two parts of the whole formula apart, into cells: in
+// a cell the value satisfies `value`, and the other members satisfy `rest`. Cells without a value or without
+// a completion are dropped. For oneOf [{k: "x", n required}, {k: "y"}] at key k:
 //
 //     derivative      one of (val("x") and some(n), val("y"))
 //     "x" true        the value is "x"; left is one of (some(n), val("y"))
@@ -18,27 +17,26 @@
 //       "y" false     a cell: the value is "x" and not "y", the rest is some(n), so n must come
 //     "x" false       a cell: the value is "y" and not "x", the rest is true, so the object may end
 //
-// Whether a value exists (nonempty) is a least fixpoint: a formula that is being decided counts as
-// empty, because a finite value cannot contain itself. So {"required": ["next"]} with `next` of the
-// same schema has no value.
+// Whether a value exists (nonempty) is a least fixpoint: a formula that is being decided counts as empty,
+// because a finite value cannot contain itself. So {"required": ["next"]}, where the schema of `next` is the
+// whole schema again, has no value.
 //
 // Invariants.
-// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns "too much" into "no", and only in a
-//   world that omits (base/effort.h).
-// - A yes is stored. A no is stored only if no formula that is still open was asked on the way (low_). An
-// open
-//   formula may yet have a value, and then this one may have a value, too.
+// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns this error into "no", and only in a
+//   world that omits parts of a schema (base/effort.h).
+// - A yes is stored. A no is stored only if no open formula was asked on the way (low_). A formula is open
+//   while it is being decided; it may yet turn out to have a value, and then the no would be wrong.
 // - Cells may overlap. The parser keeps all of them as alternatives.
-// - Memos get an entry when its value is there, and depths are restored when something throws.
+// - A memo gets an entry only when the answer is complete. Depths are restored when something throws.
 //
-// Costs. Everything is remembered by formula. A split asks about each val(v) once, so n questions may
-// give 2^n cells; exactly-one with many branches goes through exclusive(), which makes one cell for
-// each rest. Every step is paid with spend(): at most kBudget between two calls of refill(), else the
-// schema is too complex. In a world that omits, the units of work are the only bound: a second limit
-// would end a text that has work left.
+// Costs. Answers are remembered by formula. A split asks about each val(v) once, so n questions may give 2^n
+// cells. An exactly-one with many branches goes through exclusive(), which makes one cell for each rest.
+// spend() pays for every step, and throws at kBudget steps without a refill(). In a world that omits, the
+// units of work are the only bound, because a second limit would end a text that has work left.
 //
 // Rejected.
-// - The whole formula in disjunctive form: exponential in the unions around it, and made before it is needed.
+// - The whole formula in disjunctive form: its size is exponential in the number of unions, and all of it is
+//   made before any part is needed.
 // - Storing every no: whether a recursive schema has a value would depend on who asked first.
 #include "schema/decide/solve.h"
 
@@ -57,17 +55,18 @@ namespace structgen {
 namespace {
 // The most steps between two calls of refill().
 constexpr uint64_t kBudget = 1'200'000;
-// Values that contain each other and must all exist: {"required": ["a"]} in {"required": ["a"]} ...
+// The most values that must exist inside of each other: {"required": ["a"]} in {"required": ["a"]} ...
 constexpr uint32_t kMaxDepth = 1'500;
 // The greatest depth of applicators in place, such as `allOf` in `allOf`.
 constexpr uint32_t kMaxRestrictDepth = 2'000;
+// The most cells of one split.
 constexpr std::size_t kMaxCells = 3'000;
-// exclusive() tries the plain way for so many steps before it takes its own.
+// The most steps for which exclusive() tries split_by_truth() before it takes its own way.
 constexpr uint32_t kTrialSteps = 200;
-// At most so many other branches of an exactly-one may hold beside a branch.
+// The most branches of an exactly-one that may be able to hold beside another branch of it.
 constexpr std::size_t kMaxRivals = 2;
-// If so many branches ask about the value, and with as many different questions, exclusive() is tried before
-// split_by_truth().
+// The fewest branches that exclusive() takes on: this many must ask about the value, with as many different
+// questions.
 constexpr uint32_t kManyBranches = 6;
 }  // namespace
 
@@ -80,9 +79,8 @@ void Solver::spend(uint32_t steps) {
 
 // ---- restriction ----
 
-// True if the value depends on a broken reference. The meaning of such a schema is not known, so
-// neither the formula nor its negation may be relied on: `not {"$ref": "#/missing"}` must not accept
-// everything.
+// True if the formula depends on a broken reference. The meaning of such a formula is not known, so neither
+// the formula nor its negation counts: `not {"$ref": "#/missing"}` must not accept everything.
 bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();
@@ -90,7 +88,7 @@ bool Solver::unknown(ValueId v) {
   spend();
   // While v is open the answer is no: a loop of dynamic references back to v says nothing new about v.
   unknown_.emplace(v.v, 0);
-  // An error is no answer.
+  // If an error ends the search, the entry is removed.
   Undo forget([&] { unknown_.erase(v.v); });
   const Formula f = formulas_[v];
   bool out = false;
@@ -108,9 +106,9 @@ struct Looping {
 };
 }  // namespace
 
-// A loop of dynamic references shows only while it is followed. Then the schema at which it closes is
-// marked as broken, and the whole restriction begins again: negations that were already restricted may
-// change their answer.
+// A loop of dynamic references is found only by following the references. The schema at which the loop closes
+// is then marked as broken, and the whole restriction begins again, because negations that were already
+// restricted may change their answer.
 TypedId Solver::restrict(ValueId v, Kind k) {
   if (restrict_depth_ > 0) return restrict_once(v, k);
   for (;;) try {
@@ -259,7 +257,7 @@ TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_
   return out;
 }
 
-// The formula v of a p that is "not val(v)". No value if p has another form.
+// The formula v if p is "not val(v)"; no value if p has another form.
 std::optional<ValueId> Solver::denied_val(TypedId p) const {
   if (formulas_[p].op != Op::kNot) return std::nullopt;
   const Formula& denied = formulas_[formulas_.kids(p)[0]];
@@ -281,9 +279,7 @@ ValueId Solver::first_val(TypedId x) const {
 bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
   std::vector<ValueId> values;
   std::vector<TypedId> rests;
-  const auto kids = formulas_.conjuncts(f);
-  const std::vector<TypedId> list(kids.begin(), kids.end());
-  for (TypedId k : list) {
+  for (TypedId k : formulas_.conjuncts(f)) {
     const Formula u = formulas_[k];
     if (!(u.has & kHasVal))
       rests.push_back(k);
@@ -299,14 +295,15 @@ bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
   return true;
 }
 
-// The branches of an "exactly one" of many, for exclusive().
+// An exactly-one of many branches, as exclusive() takes it apart.
 class Solver::Branches {
  public:
   Branches(Solver& solver, ValueId value, const Judges& judges)
       : solver_(solver), formulas_(solver.formulas_), value_(value), judges_(judges) {}
 
   // Finds the "exactly one" among the conjuncts of d, and groups its branches by what they say about the
-  // rest. False: there is none with so many branches, or a branch is no value and a rest.
+  // rest. False: no conjunct is an exactly-one of kManyBranches branches, or some branch is no conjunction of
+  // a value and a rest.
   bool read(TypedId d) {
     TypedId one = FormulaSpace::no();
     for (TypedId k : formulas_.conjuncts(d)) {
@@ -340,8 +337,8 @@ class Solver::Branches {
     return true;
   }
 
-  // Finds the groups that can hold beside each group, by their rests and, with `by_value`, by their
-  // values. False if some group has more than kMaxRivals.
+  // Finds the rivals of each group: the groups that can hold beside it. The rests decide, and with `by_value`
+  // also the values. False if some group has more than kMaxRivals rivals.
   bool find_rivals(bool by_value) {
     for (Group& g : groups_) {
       g.rivals.clear();
@@ -363,8 +360,8 @@ class Solver::Branches {
     }
   }
 
-  // One cell for each group, which denies its rivals, and one for the branches that say nothing about
-  // the value.
+  // Makes one cell for each group, which denies the rivals of the group, and one cell for the branches that
+  // say nothing about the value.
   void split_by_branch(std::vector<Cell>& out) {
     const auto denied = [&](const Group& g) {
       return formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest));
@@ -382,9 +379,9 @@ class Solver::Branches {
     solver_.split(formulas_.all_of(rest), value_, judges_, out);
   }
 
-  // One cell for each set of rests that can hold together, where many branches can. Example: optional
-  // discriminators, of which an object without any satisfies all branches at once. False, and nothing
-  // appended, where there are more than about two sets a group.
+  // Makes one cell for each set of rests that can hold together. This way is for formulas many of whose
+  // branches can hold together: with optional discriminators, an object without any discriminator satisfies
+  // all branches at once. False, and nothing is appended, if there are more than about two sets a group.
   bool split_by_rests(std::vector<Cell>& out) {
     if (!untouched_.empty()) return false;
     std::vector<Cell> leaves;
@@ -399,16 +396,17 @@ class Solver::Branches {
   }
 
  private:
-  // Branches with the same rest. `one`: exactly one of their values; `any`: at least one.
+  // Branches with the same rest. `one`: exactly one of the branches' values holds; `any`: at least one holds.
   struct Group {
     TypedId rest;
     ValueId one, any;
     std::vector<ValueId> values;
-    // The groups that can hold beside it.
+    // The groups that can hold beside this group.
     std::vector<const Group*> rivals;
   };
 
-  // Takes each group from `at` on as true or false. False: there are too many leaves.
+  // Lets each group from `at` on be true or false, and appends a leaf for each combination that is possible.
+  // False: there are too many leaves.
   bool choose(std::size_t at, TypedId rest, std::vector<ValueId>& values, std::vector<Cell>& leaves) {
     if (!judges_.possible(rest)) return true;
     if (at == groups_.size()) {
@@ -428,33 +426,32 @@ class Solver::Branches {
   const ValueId value_;
   const Judges& judges_;
   std::vector<Group> groups_;
-  // Branches that say nothing about the value. Either none of them holds, or one of them does and no
-  // group.
+  // Branches that say nothing about the value. Either no such branch holds, or one such branch holds and no
+  // group does.
   std::vector<TypedId> untouched_;
-  // The other conjuncts; the same and that no branch of `untouched` holds; and of these the ones without
-  // a value.
+  // given_: the conjuncts beside the exactly-one. others_: given_, and "no branch of untouched_ holds".
+  // beside_: the conjunction of all others_ that say nothing about the value.
   std::vector<TypedId> given_, others_;
   TypedId beside_;
 };
 
-// Splits "exactly one of many branches holds", where branch i says that the value is in V_i and the
-// rest meets R_i. split_by_truth() would ask about every V_i and give up to 2^n cells. This gives one
-// cell for each R_i. The cells may overlap, because the parser is nondeterministic.
+// Splits "exactly one of many branches holds", where branch i says that the value is in V_i and the rest
+// meets R_i. split_by_truth() would ask about every V_i and give up to 2^n cells. exclusive() gives one cell
+// for each R_i. The cells may overlap, because the parser is nondeterministic.
 //
-// The cell of branch i must deny the branches that could hold beside it. Most cannot: R_i excludes R_j
-// (each asks for another constant of a discriminator), or V_i excludes V_j. At most kMaxRivals others
-// may be left. Example: oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key
-// `data`.
+// The cell of branch i must deny the branches that could hold beside it. Most branches cannot: R_i excludes
+// R_j (each asks for another constant of a discriminator), or V_i excludes V_j. At most kMaxRivals branches
+// may remain. Example: oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key `data`.
 //
 // Returns false where this way does not apply; then nothing was appended.
 bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   Branches branches(*this, value, judges);
   if (!branches.read(d)) return false;
-  // First by the rests alone, which needs no question about values.
+  // The rests are compared first, because they need no question about values.
   bool few = branches.find_rivals(false);
   if (!few) {
-    // If the values tell the branches apart (one type each), truth values give fewer cells. This is
-    // tried with a limit of steps, and its result is only taken if it is complete.
+    // If the values tell the branches apart (each branch has a type of its own), split_by_truth() gives fewer
+    // cells. It is tried with a limit of steps, and its cells are taken only if it ends within the limit.
     uint32_t steps = kTrialSteps;
     std::vector<Cell> cells;
     Judges trial = judges;
@@ -473,7 +470,7 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
   return branches.split_by_rests(out);
 }
 
-// Cells with one rest are one cell, whose value satisfies either of the two.
+// Two cells with the same rest become one cell, whose value satisfies either of the two formulas.
 void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
   for (Cell& c : out)
     if (c.rest == cell.rest) {
@@ -485,14 +482,15 @@ void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
     throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
 }
 
-// The general way. Conditions that the derivative asserts outright are moved to `value` first; then the
-// cells are those of an Or's kids, or those of exclusive(), or the two of split_by_truth().
+// Splits any derivative. Conditions on the value that the derivative asserts outright are moved to `value`
+// first. Then the cells come from the kids of an Or, from exclusive(), or from split_by_truth().
 void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   check_depth();
   if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
   if (judges.enough && *judges.enough) return;
-  // Conjuncts val(v) and not val(v) leave no choice: they go to `value`, and all other occurrences of v
-  // are replaced. This may leave new ones, so it is repeated.
+  // A conjunct val(v) or not val(v) leaves no choice: its condition goes to `value`, and all other
+  // occurrences of val(v) are replaced by true or false. The replacement may make new conjuncts of this form,
+  // so the loop repeats.
   for (bool again = true; again;) {
     again = false;
     if (d == FormulaSpace::no()) return;
@@ -522,17 +520,17 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
     if (!holds([&] { return judges.productive(d); })) return;
     return add_cell({value, d}, out);
   }
-  // The parser keeps the kids of an Or as alternatives, so no cell must exclude another.
+  // The parser keeps the kids of an Or as alternatives, so the cells need not exclude each other.
   if (formulas_[d].op == Op::kOr) {
-    const std::vector<TypedId> kids(formulas_.kids(d).begin(), formulas_.kids(d).end());
-    for (TypedId k : kids) split(k, value, judges, out);
+    for (TypedId k : formulas_.kids(d)) split(k, value, judges, out);
     return;
   }
   if (exclusive(d, value, judges, out)) return;
   split_by_truth(d, value, judges, out);
 }
 
-// Decides one question about the value: a cell where it satisfies v, and one where it does not.
+// Splits by one question about the value: the cells in which the value satisfies v, and the cells in which it
+// does not.
 void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   const ValueId v = first_val(d);
   for (bool truth : {true, false}) {
@@ -576,8 +574,8 @@ bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
     for (TypedId k : formulas_.kids(chosen)) branches.push_back(with(k));
     return true;
   }
-  // Exactly one: each part in turn, with all others denied. Its negation: none of them, or some two of
-  // them.
+  // Exactly one: each part in turn holds, with all others denied. Its negation: no part holds, or some two
+  // parts hold.
   const bool negated = f.op == Op::kNot;
   const TypedId one = negated ? formulas_.kids(chosen)[0] : chosen;
   const std::vector<TypedId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());

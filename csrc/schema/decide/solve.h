@@ -1,10 +1,11 @@
-// Decisions about a formula: its restriction to a kind, its derivative by one member, and whether any
-// value exists.
+// Decides questions about formulas: the restriction of a formula to one kind of value, its derivative by one
+// member, and whether any value satisfies it.
 //
-// In: formulas. Out: typed formulas, cells (a formula of the value, and the rest), and exact answers
-// yes or no. nonempty() is a least fixpoint: a formula that is being decided counts as empty. A "no" is
-// stored only if no formula that is still being decided was asked on the way. A "yes" is always stored.
-// Cost: all is remembered; a search has a limit of steps, beyond which it throws kSchemaTooComplex.
+// In: formulas. Out: typed formulas, exact answers yes or no, and cells. A cell is one case of the next
+// member or item: a formula of its value, and the rest, which is the formula of all members or items behind
+// it. nonempty() is a least fixpoint: a formula that is being decided counts as empty. A "no" is stored only
+// if no formula that is still being decided was asked on the way. A "yes" is always stored. Cost: every
+// answer is remembered. A search throws kSchemaTooComplex beyond a limit of steps.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,12 @@ struct Cell {
   TypedId rest;
 };
 
+// A range of items that must exist: their number, and the formula that each of them satisfies.
+struct ItemRange {
+  ValueId value;
+  uint32_t count;
+};
+
 // The condition of a formula on strings: the string satisfies `texts`, or is the JSON text of a value
 // that satisfies one of `values`.
 struct Contents {
@@ -44,7 +51,8 @@ struct Contents {
 
 using ObjectId = Id<struct ObjectTag>;
 
-// A formula of objects or arrays without the condition that they are none of the captured values `set`.
+// A formula of objects or arrays as two conjuncts: `rest`, and "the value is none of the captured values
+// `set`".
 struct Outside {
   TypedId rest;
   CapturedId set;
@@ -54,8 +62,8 @@ class Objects;
 class Unique;
 struct ItemCell;
 
-// Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with
-// uniqueItems (Unique). productions.cc asks it for the next member or item; nothing here depends on how
+// Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with uniqueItems
+// (Unique). write/productions.cc asks the Solver for the next member or item. The Solver does not know how
 // values are written.
 class Solver {
  public:
@@ -69,18 +77,18 @@ class Solver {
   bool nonempty(ValueId v);
   // The strings that satisfy v: body and closing quote. Throws if strings among them hold JSON texts.
   RegexId strings(ValueId v);
-  // Separates the conditions of a formula on strings (content.cc).
+  // Separates conditions on the text of a string from conditions on the JSON value that the text denotes
+  // (content.cc).
   Contents contents(TypedId p);
-  // Tells that every string must satisfy `texts` because of how strings are written here: no string of
-  // an element holds the mark that closes it. Where strings hold JSON text, the grammar of that text
-  // already keeps the condition (content.cc).
+  // Declares that the layout can write only strings that satisfy `texts`: no string of an element holds the
+  // mark that closes the element. A string that holds JSON text satisfies `texts` anyway, because the grammar
+  // of the JSON text excludes the mark (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
   // True if the empty object or array satisfies p, so that no further member or item is needed.
   bool closes(TypedId p) const;
-  // f(), or `otherwise` where it is too much to tell or where a reference leads nowhere, if the world
-  // omits such parts (base/effort.h). Only for parts that may be omitted: `otherwise` must never allow
-  // a text that f() might refuse.
+  // Returns f(). In a world that omits parts (base/effort.h), returns `otherwise` if f() meets a limit or a
+  // reference that leads nowhere. `otherwise` must never allow a text that f() might refuse.
   template <class T, class F>
   T attempt(T otherwise, F&& f);
 
@@ -88,56 +96,61 @@ class Solver {
 
   // True if some array satisfies p.
   bool array_productive(TypedId p);
-  // The ways to write the next item; p has no kUnique.
+  // The cells of the next item; p has no kUnique.
   std::vector<Cell> array_cells(TypedId p);
-  // The ways to write the next item of any array formula.
+  // The cells of the next item of any formula of arrays.
   std::vector<ItemCell> item_cells(TypedId p);
 
-  // ---- captured values that are left out (Unique answers) ----
+  // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
+  // Appends the ranges of the items that must exist, in the order of indices. False for any other formula.
+  bool item_ranges(TypedId p, std::vector<ItemRange>& out);
+
+  // ---- excluded captured values (Unique answers) ----
   Captured& captured() const;
   Outside outside_of(TypedId p);
   // True if some object or array satisfies `p` and is not in the set.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // The condition on the value of a member so that the object is outside of the set, if the members
-  // behind it are those of the object `next`.
+  // The condition on the value of the member `key` under which the object can still end outside of the set.
+  // The state `next` says which members may come behind it.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
 
   // ---- shared with objects ----
-  // Takes a derivative (which may contain kVal) apart into cells, and appends them.
   using Judge = std::function<bool(TypedId)>;
-  // The questions of split() about a rest.
+  // The questions that split() asks about a rest.
   struct Judges {
     // Can the rest be completed?
     Judge productive;
-    // A cheaper question: false only if the rest cannot be completed. Used by exclusive().
+    // A cheaper question, for exclusive(): a no means that the rest cannot be completed, a yes means nothing.
     Judge possible;
-    // The caller sets it to true when it needs no more cells.
+    // The caller sets `*enough` to true when it needs no more cells.
     const bool* enough = nullptr;
     // The steps that a trial has left. When they are used up, the caller takes another way.
     uint32_t* trial = nullptr;
-    // Cells that are too much to tell are omitted, see attempt(). Not for a search, whose "no" must be
-    // exact.
+    // True: a cell that takes too much work to decide is omitted (attempt()). A search sets it to false,
+    // because the "no" of a search must be exact.
     bool omits = false;
   };
+  // Takes a derivative, which may contain kVal, apart into cells, and appends the cells to `out`.
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
-  // Takes the first conjunct of p that is not met yet. If it is a union (Or, One), `branches` are the
-  // ways to choose from it, each with all other conjuncts, and the result is true. If p waits for
-  // counts alone, `literal` is one of them, `others` are the other conjuncts, and the result is false.
+  // Chooses a conjunct of p that the empty object or array does not satisfy: a count if there is one, else a
+  // union (Or, One, not One). Of a count the result is false: `literal` is the count, and `others` are the
+  // other conjuncts. Of a union the result is true: `branches` are its alternatives, each with all other
+  // conjuncts.
   bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
   // Takes f apart as "the value satisfies `value`, and `rest`". False if f is no such conjunction.
   bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
-  // Pays for steps of a search; throws kSchemaTooComplex beyond the limit between two calls of
-  // refill().
+  // Pays for steps of a search. Throws kSchemaTooComplex if the steps since the last refill() exceed the
+  // limit.
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
   // The first schema that the formula names, at most `levels` connectives deep. Errors name this schema.
   std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
-  // How many parts were omitted so far.
+  // The number of parts that were omitted so far.
   const uint64_t& omitted() const { return omitted_; }
-  // True if the running search has asked a formula that is still being decided. A "no" must not be
-  // stored then, because that formula may turn out to have a value.
+  // True if the running search has asked an open formula, which is still being decided. A "no" must not be
+  // stored then, because the open formula may turn out to have a value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
@@ -189,15 +202,15 @@ class Solver {
   TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
-  // The smallest depth of an open formula that was asked; kClean: none was.
+  // The smallest depth of an open formula that was asked; kClean: no open formula was asked.
   uint32_t low_ = kClean;
   uint64_t spent_ = 0;
   uint64_t omitted_ = 0;
 };
 
-// Call it before an answer without alternatives is remembered. If parts were omitted while the
-// answer was made, they may be all alternatives there are, and more work may find them: then the answer
-// is not remembered.
+// To be called before an answer without alternatives is stored. If parts were omitted while the answer was
+// made, the omitted parts may be the only alternatives, and more work may find them. Then this throws, so
+// that the answer is not stored.
 inline void refuse_starved(bool empty, const Omissions& omissions) {
   if (empty && omissions.any())
     throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");

@@ -1,10 +1,10 @@
-// Finds formulas that some value plainly satisfies. The solver decides these without a restriction and
-// without a plan.
+// Recognizes formulas that some simple value satisfies. The solver then needs no restriction and no plan
+// (plan.h).
 //
-// In: a formula of any value. Out: true where a value is seen at once; false means that the solver has
-// to look. Cost: linear in the atoms. Most schemas are a type with at most one condition, or an object
-// whose required members are such. Of {"required": ["a"], "properties": {"a": {"type": "string"}}} the
-// object with `a` and nothing else is seen without a plan of its keys.
+// In: a formula of any value. Out: true if such a value is seen at once. False means that the solver has to
+// search. Cost: linear in the atoms. Most schemas are a type with at most one condition, or an object whose
+// required members have such schemas. For {"required": ["a"], "properties": {"a": {"type": "string"}}} the
+// value is the object with the member `a` alone.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -16,15 +16,16 @@
 
 namespace structgen {
 
-// Counts the conditions on each kind. A kind that is allowed and has no condition, or a single one that
-// some value meets, decides. "alone" conditions count 1, others 2, which is already too many.
+// Counts the conditions on each kind. The answer is yes if an allowed kind has no condition, or a single
+// condition that some value meets. A condition that some value meets (`alone`) counts 1. Any other condition
+// counts 2, which is already too many.
 bool Solver::plainly_nonempty(ValueId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
     if (lowering_.broken(s.location())) return false;
     v = lowering_.lower(s.location());
   }
-  // The values that are left out cannot be seen at once.
+  // Whether a value is one of the captured values is not seen at once.
   if (formulas_[v].has & kHasOutside) return false;
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
   for (ValueId k : formulas_.conjuncts(v)) {
@@ -34,7 +35,7 @@ bool Solver::plainly_nonempty(ValueId v) {
       mask &= f.a;
       continue;
     }
-    // The empty object or array satisfies it.
+    // The empty object or array satisfies the condition.
     if (row.closes) continue;
     if (!row.about) return false;
     const bool alone = (row.family == Family::kNumber || row.family == Family::kText) &&
@@ -46,9 +47,8 @@ bool Solver::plainly_nonempty(ValueId v) {
   return (mask & kind_bit(Kind::kObject)) && plain_object(v);
 }
 
-// Tries the object with the required members and no other. It satisfies v if each member has at most
-// one condition, and that condition has a value. Counts such as `maxProperties` are compared with the
-// number of members.
+// Tries the object with exactly the required members. The object satisfies v if each member has at most one
+// condition, which some value meets. Counts such as `maxProperties` are compared with the number of members.
 bool Solver::plain_object(ValueId v) {
   check_depth();
   const auto kids = formulas_.conjuncts(v);
@@ -65,7 +65,7 @@ bool Solver::plain_object(ValueId v) {
   std::ranges::sort(members, {}, [](const auto& m) { return m.first; });
   for (std::size_t i = 1; i < members.size(); ++i)
     if (members[i].first == members[i - 1].first) return false;
-  // Adds a condition to a member's value; false if it would have two.
+  // Adds a condition to a member's value; false if the member would have two conditions.
   const auto meets = [](ValueId& known, ValueId more) {
     if (more == FormulaSpace::yes() || known == more) return true;
     if (known != FormulaSpace::yes()) return false;
@@ -96,7 +96,8 @@ bool Solver::plain_object(ValueId v) {
   return true;
 }
 
-// 1 if the region contains the name, 0 if it does not, -1 if a pattern would have to be matched.
+// 1 if the region (a set of keys) contains the name, 0 if it does not, -1 if a pattern would have to be
+// matched.
 int Solver::holds(RegionId region, NameId name) const {
   check_depth();
   const Region& r = formulas_.region(region);
@@ -111,7 +112,7 @@ int Solver::holds(RegionId region, NameId name) const {
     case Region::kAnd:
     case Region::kOr: break;
   }
-  // The answer of one kid that decides for all: true in a union, false in an intersection.
+  // The answer with which one kid decides for all kids: 1 in a union, 0 in an intersection.
   const int deciding = r.kind == Region::kOr;
   int out = 1 - deciding;
   for (RegionId k : r.kids) {

@@ -1,13 +1,13 @@
-// uniqueItems: the next item, where it must differ from those before it.
+// uniqueItems: the next item of an array all of whose items must differ.
 //
 // The problem. "All items differ" depends on values that were read, and a value that is allowed now may
 // be the only value that a later item can have. The negation (two items are equal) has to be decided as
 // well.
 //
-// The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of
-// unique(C) must be outside of C, and joins it when its text is known (extend). Values that would leave
-// nothing for later items are found by matching the later items with their values. Two items, the first
-// of 1 or 2, the second 1:
+// The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of unique(C)
+// must be outside of C, and joins C when the text of the item is known (extend). Values that would leave
+// nothing for later items are found by matching the later items with their values. Example: two items, of
+// which the first is 1 or 2, and the second is 1:
 //
 //     cells: the first item is in {1, 2}; what is left is one item of {1}
 //     match: the second item takes 1, and no other value can stand in for it: 1 is needed (spoilers)
@@ -15,18 +15,21 @@
 //     extend(rest, "2"): unique({2}) and an item of {1}
 //     cells: {1} without {2}, which is 1
 //
-// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"),
-// captured values, the values of a formula (domain), unique(C), not unique(C).
+// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"), captured
+// values, the values of a formula (domain), unique(C), not unique(C), both. Which arrays need no set C is
+// decided in lasting.cc.
 //
 // Invariants.
 // - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
-// - A formula says "none of the captured values" only as a conjunct of its own (outside_of); elsewhere
-//   it is spelled out. decide/captured.h says what becomes of it when a part is written.
-// - plain_cells() and reachable() may return scratch space if the answer must not be stored. Callers copy it.
+// - A formula says "none of the captured values" only as a conjunct of its own (outside_of). In any other
+//   place the condition is spelled out, value by value. decide/captured.h says how the condition changes when
+//   a part of a value is written.
+// - plain_cells() and reachable() may return scratch space if the answer must not be stored. Callers copy the
+//   answer.
 //
-// Costs. Captured values: schema/decide/captured.h. Matching (greedy, then augmenting paths) only looks at
+// Costs. Captured values: schema/decide/captured.h. Matching (matching.h) only looks at
 // items whose values can be listed; an item with more values than the array can use (`abundant`) always finds
-// one and is left out.
+// a value and is left out.
 //
 // Rejected.
 // - One atom for each value read: each new formula had n parts, so n items took n^2 memory.
@@ -43,15 +46,17 @@
 #include "base/sorted.h"
 #include "base/undo.h"
 #include "base/utf8.h"
+#include "schema/decide/matching.h"
 #include "schema/decide/object.h"
 #include "strings/json_spelling.h"
 
 namespace structgen {
 
 namespace {
-// At least so many values of a domain are enumerated, so that a longer array seldom needs a new enumeration.
+// The least number of values up to which a domain is enumerated, so that a longer array seldom needs a new
+// enumeration.
 constexpr uint32_t kMinCap = 64;
-// A question is too complex if an array has more states than this, or a domain more values.
+// The most states of an array, and the most values of a domain. Beyond them a question is too complex.
 constexpr std::size_t kMaxReachable = 5'000;
 constexpr uint32_t kMaxValues = 1u << 20;
 }  // namespace
@@ -83,7 +88,8 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   return out;
 }
 
-// Whether the atom occurs positively and negatively; `sign` is that of x. Under exactly-one it is both.
+// Finds out whether the atom kUnique occurs positively and whether it occurs negatively; `sign` is the sign
+// of x. Under an exactly-one the atom occurs in both ways.
 void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
   check_depth();
@@ -111,13 +117,12 @@ std::vector<TypedId> Unique::branches(TypedId p) {
   polarity(p, true, positive, negative, seen);
   std::vector<TypedId> out;
   const auto add = [&](TypedId condition, TypedId f) {
-    std::vector<TypedId> kids{f};
-    if (formulas_[f].op == Op::kOr) kids.assign(formulas_.kids(f).begin(), formulas_.kids(f).end());
-    for (TypedId k : kids)
+    for (TypedId k : formulas_.disjuncts(f))
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
-  // If the atom occurs with one sign only, the case of the other sign implies this one's formula, so
-  // that this case needs no condition. With it dropped, the state does not have to capture anything.
+  // If the atom occurs only positively, `without` implies `with`, so `without` needs no condition on the
+  // atom; if it occurs only negatively, `with` needs none. A state without the condition does not have to
+  // capture anything.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
   add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
   return out;
@@ -155,7 +160,7 @@ TypedId Unique::join(Mode mode, CapturedId list, TypedId rest) {
 
 // ---- captured values ----
 
-// Replaces "outside of the captured values" by the constants that it means.
+// Replaces every atom "outside of the captured values" by the negation of these values as constants.
 TypedId Unique::spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   check_depth();
   const Formula f = formulas_[p];
@@ -171,11 +176,9 @@ TypedId Unique::spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
 Outside Unique::outside_of(TypedId p) {
   Outside out{p, {}};
   if (!(formulas_[p].has & kHasOutside)) return out;
-  const auto kids = formulas_.conjuncts(p);
-  const std::vector<TypedId> list(kids.begin(), kids.end());
   std::vector<TypedId> others;
   FlatMap<uint32_t, TypedId> memo;
-  for (TypedId k : list)
+  for (TypedId k : formulas_.conjuncts(p))
     if (formulas_.row(k).family == Family::kOutside)
       out.set = captured_.join(out.set, CapturedId{formulas_[k].a});
     else
@@ -203,8 +206,8 @@ TypedId Unique::extend(TypedId rest, std::string_view text) {
 
 // ---- values of a formula ----
 
-// Values, or the fact that there are at least `cap`, as `enumerate` finds them; remembered under a key.
-// `cap` is rounded up to a power of two, so that the domains of growing arrays are made log n times.
+// The values that `enumerate` finds, or the fact that there are at least `cap` values; remembered under a
+// key. `cap` is rounded up to a power of two, so that the domains of growing arrays are made log n times.
 template <class Index, class F>
 const Unique::Domain& Unique::listed(Index& index, typename Index::key_type key, uint32_t cap,
                                      F&& enumerate) {
@@ -228,7 +231,7 @@ const Unique::Domain& Unique::listed(Index& index, typename Index::key_type key,
 const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   static const Domain endless{true, kUnbounded, {}};
   if (value == FormulaSpace::yes()) return endless;
-  // The value contains values of its own formula (a tree in a tree), so there is no largest one.
+  // The value contains values of its own formula (a tree in a tree), so there is no largest value.
   if (open_domains_.find(value.v)) return endless;
   return listed(domains_, value, cap, [&](uint32_t most, Domain& d) {
     open_domains_.emplace(value.v, true);
@@ -237,7 +240,7 @@ const Unique::Domain& Unique::domain(ValueId value, uint32_t cap) {
   });
 }
 
-// The rests of an object that may still be written, each as an object of its own.
+// What may still be written of an object: each possible set of further members, as an object of its own.
 const Unique::Domain& Unique::left(ObjectId state, uint32_t cap) {
   return listed(left_, state, cap, [&](uint32_t most, Domain& d) {
     enumerate_object(state, most, d);
@@ -261,7 +264,7 @@ bool Unique::few(ValueId value, uint32_t most, std::vector<std::string>& out) {
   return true;
 }
 
-// Appends all values of a formula, kind by kind, until there are `cap`.
+// Appends all values of a formula, kind by kind, until there are `cap` values.
 void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   check_depth();
   constexpr std::pair<Kind, const char*> kWords[] = {
@@ -289,7 +292,7 @@ void Unique::enumerate(ValueId value, uint32_t cap, Domain& out) {
   } else {
     texts(solver_.strings(value), solver_.texts().canonical_body(), "\"");
   }
-  // Numbers in plain form have one lexeme per value (and -0, which canonical() makes 0 again).
+  // A number in plain form has one lexeme. Zero has two, of which canonical() makes one.
   if (plain_numbers_ == RegexArena::empty()) {
     const RegexId digit = regexes.range('0', '9'), first = regexes.range('1', '9');
     const RegexId whole = regexes.alt(regexes.byte('0'), regexes.cat(first, regexes.star(digit)));
@@ -344,8 +347,8 @@ void Unique::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   }
 }
 
-// Appends all objects, depth-first through the object states. A class with `cap` free keys is abundant
-// at once.
+// Appends all objects, depth-first through the object states. If a class has `cap` free keys, the object is
+// abundant at once.
 void Unique::enumerate_object(ObjectId start, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
   using Members = std::map<std::string, std::string>;
@@ -410,7 +413,7 @@ bool Unique::some_outside(Kind kind, TypedId p, CapturedId set) {
   return set.v == 0 || some_outside(only(kind, p), set, {});
 }
 
-// `next` leaves no captured value out. With "a" written, {"b": 1} and {"b": 2} may still come behind: a value
+// `next` is a state without excluded values. If {"b": 1} and {"b": 2} may come behind the member "a", a value
 // v of "a" is refused if both {"a": v, "b": 1} and {"a": v, "b": 2} are in the set.
 ValueId Unique::apart(CapturedId set, std::string_view key, ObjectId next) {
   const Domain& rests = left(next, captured_.size(set) + 1);
@@ -423,7 +426,7 @@ ItemCell Unique::fresh(const ItemCell& cell) {
   return {fresh, outside_of(cell.rest).rest, cell.capture};
 }
 
-// Appends the cell of an array that must be outside of the set.
+// Appends the cell, restricted to items with which the array can still end outside of the set.
 void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out) {
   if (!captured_.has(set, Captured::kFirstItem)) return out.push_back(cell);
   const uint32_t cap = captured_.size(set) + 1;
@@ -433,7 +436,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // The items behind this one depend on its value.
+    // Which items may come behind this item depends on its value.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {
@@ -449,13 +452,17 @@ bool Unique::some_outside(ValueId value, CapturedId list, const Values& more) {
   const Domain& d = domain(value, captured_.size(list) + static_cast<uint32_t>(more.size()) + 1);
   if (d.abundant) return true;
   for (const std::string& v : d.values)
-    if (!captured_.contains(list, v) && std::find(more.begin(), more.end(), v) == more.end()) return true;
+    if (!held(list, more, v)) return true;
   return false;
+}
+
+bool Unique::held(CapturedId list, const Values& more, const std::string& value) const {
+  return captured_.contains(list, value) || std::ranges::find(more, value) != more.end();
 }
 
 // ---- unique(C) ----
 
-// The cells of an array formula without the atom; remembered if the answer is final.
+// The cells of a formula of arrays without the atom kUnique; remembered if the answer is final.
 const std::vector<Cell>& Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
@@ -467,126 +474,30 @@ const std::vector<Cell>& Unique::plain_cells(TypedId q) {
   return plain_cells_.emplace(q, std::move(cells)).first->second;
 }
 
-// Takes apart a conjunction of "every item in a range satisfies V" and "item i exists": `need` items
-// must exist, and `groups` are their formulas with the number of items. False for any other formula.
-bool Unique::simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups) {
-  const auto kids = formulas_.conjuncts(q);
-  need = 0;
-  std::vector<uint32_t> bounds{0};
-  for (TypedId k : kids) {
-    const Formula& l = formulas_[k];
-    if (l.op == Op::kTrue) continue;
-    if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
-      need = std::max(need, l.d);
-    else if (l.op != Op::kItemAll)
-      return false;
-    bounds.push_back(l.a);
-    bounds.push_back(l.d);
-  }
-  const std::vector<TypedId> list(kids.begin(), kids.end());
-  bounds.push_back(need);
-  sort_unique(bounds);
-  std::map<ValueId, uint32_t> count;
-  for (std::size_t i = 0; i < bounds.size() && bounds[i] < need; ++i) {
-    std::vector<ValueId> here;
-    for (TypedId k : list)
-      if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d)
-        here.push_back(l.value());
-    count[formulas_.all_of(here)] += bounds[i + 1] - bounds[i];
-  }
-  for (const auto& [f, n] : count) groups.emplace_back(f, n);
-  return true;
-}
-
-// Matches the items that must exist with different values, outside of the list and of `more`: greedily,
-// then along augmenting paths (Kuhn). Returns false if there is no matching. `used` gets the values
-// that it takes; `needed` those that every matching takes.
-//
-// Items with formula {1, 2} and {1}: greedy gives 1 to the first; the second asks for 1, and the path
-// moves the first to 2. Both values are needed, because there are as many items as values.
-bool Unique::match(CapturedId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
-                   const Values& more, Values& used, Values* needed) {
+// Matches the items that must exist with different values, outside of the list and of `more`. False if there
+// is no matching. `used` gets the scarce values that the matching takes; `needed` gets the values that every
+// matching takes.
+bool Unique::match(CapturedId list, const std::vector<ItemRange>& ranges, const Values& more, Values& used,
+                   Values* needed) {
   check_depth();
-  std::vector<Group> groups;
-  std::vector<std::string> values;
-  std::map<std::string, ScarceId> index;
+  uint32_t need = 0;
+  std::map<ValueId, uint32_t> items;
+  for (const auto& [f, count] : ranges) {
+    items[f] += count;
+    need += count;
+  }
+  Matching matching(solver_);
   for (const auto& [f, count] : items) {
     const Domain& d = domain(f, need + captured_.size(list) + static_cast<uint32_t>(more.size()) + 1);
     if (d.abundant) continue;
-    Group g{count, {}};
-    for (const std::string& v : d.values) {
-      if (captured_.contains(list, v) || std::find(more.begin(), more.end(), v) != more.end()) continue;
-      const auto [it, fresh] = index.emplace(v, static_cast<uint32_t>(values.size()));
-      if (fresh) values.push_back(v);
-      g.values.push_back(it->second);
-    }
-    if (g.values.size() < count) return false;
-    groups.push_back(std::move(g));
+    Values free;
+    for (const std::string& v : d.values)
+      if (!held(list, more, v)) free.push_back(v);
+    if (!matching.add(count, free)) return false;
   }
-  constexpr GroupId kFree{0xFFFFFFFFu};
-  std::vector<GroupId> owner(values.size(), kFree);
-  std::vector<uint32_t> seen(values.size(), 0);
-  uint32_t round = 0;
-  // Depth-first along an explicit stack of (group, next value to try). Owners change only once the path
-  // is complete, so a failed path needs no undoing.
-  const auto augment = [&](GroupId start) {
-    ++round;
-    std::vector<std::pair<GroupId, uint32_t>> stack{{start, 0}};
-    std::vector<ScarceId> taken;
-    while (!stack.empty()) {
-      auto& [g, at] = stack.back();
-      if (at == groups[g.v].values.size()) {
-        stack.pop_back();
-        if (!taken.empty()) taken.pop_back();
-        continue;
-      }
-      const ScarceId v = groups[g.v].values[at++];
-      if (seen[v.v] == round || owner[v.v] == g) continue;
-      seen[v.v] = round;
-      taken.push_back(v);
-      if (owner[v.v] == kFree) {
-        for (std::size_t i = taken.size(); i-- > 0;) owner[taken[i].v] = stack[i].first;
-        return true;
-      }
-      stack.emplace_back(owner[v.v], 0);
-    }
-    return false;
-  };
-  for (GroupId g; g.v < groups.size(); ++g.v) {
-    uint32_t i = 0;
-    for (ScarceId v : groups[g.v].values)
-      if (i < groups[g.v].count && owner[v.v] == kFree) {
-        owner[v.v] = g;
-        ++i;
-      }
-    solver_.spend(static_cast<uint32_t>(groups[g.v].values.size()) / 8 + 1);
-    for (; i < groups[g.v].count; ++i) {
-      solver_.spend(static_cast<uint32_t>(groups[g.v].values.size()) / 8 + 1);
-      if (!augment(g)) return false;
-    }
-  }
-  for (uint32_t v = 0; v < values.size(); ++v)
-    if (owner[v] != kFree) used.push_back(values[v]);
-  if (!needed) return true;
-  // A value can be spared if an alternating path leads to it from a value that nobody took. The loop
-  // spreads this from group to group until nothing changes.
-  std::vector<bool> spare(values.size());
-  for (uint32_t v = 0; v < values.size(); ++v) spare[v] = owner[v] == kFree;
-  std::vector<bool> reached(groups.size(), false);
-  for (bool again = true; again;) {
-    again = false;
-    for (GroupId g; g.v < groups.size(); ++g.v) {
-      if (reached[g.v] || std::none_of(groups[g.v].values.begin(), groups[g.v].values.end(),
-                                       [&](ScarceId v) { return spare[v.v]; }))
-        continue;
-      reached[g.v] = again = true;
-      for (ScarceId v : groups[g.v].values)
-        if (owner[v.v] == g) spare[v.v] = true;
-    }
-    solver_.spend(static_cast<uint32_t>(groups.size()));
-  }
-  for (uint32_t v = 0; v < values.size(); ++v)
-    if (!spare[v]) needed->push_back(values[v]);
+  if (!matching.complete()) return false;
+  matching.used(used);
+  if (needed) matching.needed(*needed);
   return true;
 }
 
@@ -618,9 +529,8 @@ const std::vector<TypedId>& Unique::reachable(TypedId q) {
 bool Unique::distinct(CapturedId list, TypedId q, const Values& more, Values& used) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
-  uint32_t need;
-  std::vector<std::pair<ValueId, uint32_t>> items;
-  if (simple(q, need, items)) return match(list, items, need, more, used, nullptr);
+  std::vector<ItemRange> ranges;
+  if (solver_.item_ranges(q, ranges)) return match(list, ranges, more, used, nullptr);
   used = more;
   std::vector<TypedId> path;
   const uint32_t bound = static_cast<uint32_t>(reachable(q).size());
@@ -630,9 +540,9 @@ bool Unique::distinct(CapturedId list, TypedId q, const Values& more, Values& us
   return true;
 }
 
-// Depth-first search for such an array. An item with more values than the array can use is left
-// anonymous: at the end there is still a value for it. A rest that is on the path already would be a
-// detour.
+// Depth-first search for an array of distinct items. An item with more values than the array can use gets no
+// value here, because at the end some value is still left for it. A rest that is already on the path would be
+// a detour.
 bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -648,7 +558,7 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
     }
     for (const std::string& v : d.values) {
       solver_.spend(5);
-      if (captured_.contains(list, v) || std::find(used.begin(), used.end(), v) != used.end()) continue;
+      if (held(list, used, v)) continue;
       used.push_back(v);
       if (search(c.rest, list, bound, used, path)) return true;
       used.pop_back();
@@ -658,15 +568,14 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
   return false;
 }
 
-// Values whose capture would leave no way to complete the array. False: there is none even now. For a
-// formula that is not simple(), one array of distinct items is found first; only the values that it
-// uses can be needed, and each of them is tested by searching for an array without it.
+// Finds the values whose capture would leave no way to complete the array. False: the array cannot be
+// completed even now. For a formula without item_ranges(), one array of distinct items is found first. Only
+// the values in this array can be needed, and each of them is tested by a search for an array without it.
 bool Unique::spoilers(CapturedId list, TypedId rest, ValueId value, Values& out) {
   if (solver_.closes(rest)) return true;
-  uint32_t need;
-  std::vector<std::pair<ValueId, uint32_t>> items;
+  std::vector<ItemRange> ranges;
   Values used;
-  if (simple(rest, need, items)) return match(list, items, need, {}, used, &out);
+  if (solver_.item_ranges(rest, ranges)) return match(list, ranges, {}, used, &out);
   if (!distinct(list, rest, {}, used)) return false;
   for (const std::string& v : used) {
     if (!solver_.nonempty(formulas_.both(value, captured_.member(captured_.add({}, v))))) continue;
@@ -676,119 +585,18 @@ bool Unique::spoilers(CapturedId list, TypedId rest, ValueId value, Values& out)
   return true;
 }
 
-// ---- lasting arrays ----
-
-// An array within its own items is not told to last.
-bool Unique::lasting(TypedId p) {
-  if (!(formulas_[p].has & kHasUnique) || formulas_[p].has & (kHasOutside | kHasContent)) return false;
-  if (const bool* known = lasting_.find(p.v)) return *known;
-  lasting_.emplace(p.v, false);
-  bool out = false;
-  try {
-    out = lasts(p);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
-    solver_.refill();
-  }
-  return lasting_[p.v] = out;
-}
-
-bool Unique::lasts(TypedId p) {
-  const std::vector<TypedId> all = branches(p);
-  if (all.size() != 1 || all[0] != p) return false;
-  const Parts s = parts(all[0]);
-  if (s.mode != kUnique || s.list.v != 0) return false;
-  const std::vector<TypedId> states = reachable(s.rest);
-  return std::ranges::all_of(states, [&](TypedId q) {
-    const std::vector<Cell> cells = plain_cells(q);
-    return std::ranges::all_of(cells, [&](const Cell& c) { return endless(c.value); });
-  });
-}
-
-// Whether behind every beginning of a value there are infinitely many values, but for the beginnings that
-// lasting() names. An object can get one more key wherever a text stands in it, an array one more item.
-bool Unique::endless(ValueId value) {
-  check_depth();
-  if (value == FormulaSpace::yes()) return true;
-  const auto bounded_below = [&](TypedId k, bool whole) {
-    const Formula& f = formulas_[k];
-    if (f.op != Op::kAtLeast) return false;
-    const Decimal& bound = formulas_.decimal(f.text());
-    return bound.zero() || (whole && !bound.negative);
-  };
-  const TypedId number = solver_.restrict(value, Kind::kNumber);
-  if (formulas_[number].op == Op::kAnd) {
-    const auto kids = formulas_.kids(number);
-    if (kids.size() != 2) return false;
-    const auto whole = [&](TypedId k) { return formulas_[k].op == Op::kInteger; };
-    if (!(whole(kids[0]) && bounded_below(kids[1], true)) &&
-        !(whole(kids[1]) && bounded_below(kids[0], true)))
-      return false;
-  } else if (number != FormulaSpace::yes() && number != FormulaSpace::no() &&
-             formulas_[number].op != Op::kInteger && !bounded_below(number, false)) {
-    return false;
-  }
-  const TypedId string = solver_.restrict(value, Kind::kString);
-  if (string != FormulaSpace::yes() && string != FormulaSpace::no() &&
-      (formulas_[string].op != Op::kLength || formulas_[string].b != kUnbounded) && !endless_texts(value))
-    return false;
-  const TypedId array = solver_.restrict(value, Kind::kArray);
-  if (!endless_array(array)) return false;
-  const TypedId object = solver_.restrict(value, Kind::kObject);
-  if (object == FormulaSpace::yes()) return true;
-  if (object == FormulaSpace::no())
-    return number != FormulaSpace::no() || string != FormulaSpace::no() || array != FormulaSpace::no();
-  Objects& objects = solver_.objects();
-  if (formulas_[object].has & (kHasUnique | kHasOutside) || !objects.productive(object)) return false;
-  const ObjectId start = objects.start(object);
-  return objects.state(start).rest == FormulaSpace::yes() &&
-         std::ranges::any_of(objects.offers(start).classes,
-                             [&](KeyClassId c) { return objects.free_keys(start, c) == kEndless; });
-}
-
-// The same of the strings: from each state of their automaton but the last one a byte leads to such a state,
-// so it can reach a loop. A value has finitely many spellings, so a loop spells infinitely many values.
-bool Unique::endless_texts(ValueId value) {
-  constexpr std::size_t kMostStates = 256;
-  std::vector<std::string> constants;
-  if (solver_.texts().constants(solver_.restrict(value, Kind::kString), constants)) return false;
-  RegexArena& regexes = solver_.regexes();
-  std::vector<RegexId> states{solver_.strings(value)};
-  std::unordered_set<RegexId> seen(states.begin(), states.end());
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    solver_.spend(20);
-    bool goes_on = false;
-    const ClassMap& classes = regexes.classes(states[i]);
-    for (uint16_t c = 0; c < classes.n; ++c) {
-      const RegexId next = regexes.step(states[i], classes.rep[c]);
-      if (next == RegexArena::empty() || regexes.live(next).none()) continue;
-      goes_on = true;
-      if (seen.insert(next).second) states.push_back(next);
-    }
-    if (!goes_on || states.size() > kMostStates) return false;
-  }
-  return true;
-}
-
-bool Unique::endless_array(TypedId p) {
-  if (p == FormulaSpace::yes() || p == FormulaSpace::no()) return true;
-  if (formulas_[p].has & kHasOutside || (formulas_[p].has & kHasUnique && !lasting(p))) return false;
-  const std::vector<TypedId> states = reachable(behind_fresh(p, true));
-  return std::ranges::none_of(states, [&](TypedId q) { return plain_cells(q).empty(); });
-}
-
 // ---- not unique(C) ----
 
-// The values of all items that can still come: at one of them a captured value may be repeated.
+// The formula of the values of all items that can still come. A captured value that satisfies it may be
+// repeated.
 ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
   std::vector<ValueId> values;
-  const std::vector<TypedId> states = reachable(q);
-  for (TypedId s : states) {
-    const std::vector<Cell> cells = plain_cells(s);
-    for (const Cell& c : cells) values.push_back(c.value);
-  }
+  all_cells(q, [&](const Cell& c) {
+    values.push_back(c.value);
+    return true;
+  });
   const ValueId out = formulas_.any_of(values);
   if (!solver_.tainted()) repeats_.emplace(q.v, out);
   return out;
@@ -799,15 +607,10 @@ ValueId Unique::repeats(TypedId q) {
 bool Unique::repeat_productive(CapturedId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
   const ValueId captured = captured_.member(list);
-  const std::vector<TypedId> states = reachable(q);
-  for (TypedId s : states) {
-    const std::vector<Cell> cells = plain_cells(s);
-    for (const Cell& c : cells) {
-      if (solver_.nonempty(formulas_.both(c.value, captured))) return true;
-      if (solver_.nonempty(formulas_.both(c.value, repeats(c.rest)))) return true;
-    }
-  }
-  return false;
+  return !all_cells(q, [&](const Cell& c) {
+    return !solver_.nonempty(formulas_.both(c.value, captured)) &&
+           !solver_.nonempty(formulas_.both(c.value, repeats(c.rest)));
+  });
 }
 
 // ---- both ----
@@ -827,14 +630,14 @@ bool Unique::productive(TypedId p) {
   return false;
 }
 
-// The ways to write the next item. For unique(C): any value of the cell outside of C that spoils
-// nothing. For not unique(C): a value in C settles the condition; any other is captured, if a
-// repetition is possible later.
+// The cells of the next item. For unique(C): any value of the cell that is outside of C and no spoiler
+// (spoilers()). For not unique(C): a value in C settles the condition; any other value is captured, if it can
+// be repeated later.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = outside_of(p); o.set.v != 0 || o.rest != p) {
-    // The formula may also ask for two equal items. Then a reader would be told an item for two reasons,
-    // which it cannot tell apart, so such arrays are spelled out item by item.
+    // The formula may also ask for two equal items. Then a reader (parse/productions.h) would get the text of
+    // an item for either of two conditions and could not tell which, so the captured values are spelled out.
     for (TypedId b : branches(o.rest))
       if (parts(b).mode == kRepeat) {
         FlatMap<uint32_t, TypedId> memo;
@@ -864,10 +667,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
         continue;
       }
       const ValueId fresh = formulas_.both(c.value, formulas_.deny(captured));
-      std::vector<TypedId> rests{c.rest};
-      if (formulas_[c.rest].op == Op::kOr)
-        rests.assign(formulas_.kids(c.rest).begin(), formulas_.kids(c.rest).end());
-      for (TypedId rest : rests) {
+      for (TypedId rest : formulas_.disjuncts(c.rest)) {
         if (!solver_.array_productive(rest)) continue;
         if (s.mode == kUnique) {
           Values bad;
@@ -891,8 +691,8 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
   return out;
 }
 
-// True if for some cell the array may close behind it, and the item has more values than could be
-// captured.
+// True if the array may close behind some cell whose item has more values than the captured values could
+// exclude.
 bool Unique::surely_more(TypedId rest) {
   if (formulas_[rest].has & kHasOutside) return false;
   const Parts s = parts(rest);

@@ -1,21 +1,22 @@
 // uniqueItems: arrays whose next items depend on the values that were written.
 //
-// In: formulas of arrays. Out: their items (a formula of the value, and the rest), and whether any
-// array satisfies them. All uniqueItems of one array capture the same items, so a formula has at most
-// one atom kUnique. It is kept as "unique(C) and Q" or "not unique(C) and Q", with Q free of the atom
-// and C the values so far:
+// In: formulas of arrays. Out: the cells of the next item (a formula of the value, and the rest), and whether
+// any array satisfies a formula. All uniqueItems of one array capture the same items, so a formula has at
+// most one atom kUnique. A formula is kept as "unique(C) and Q" or "not unique(C) and Q", where Q is free of
+// the atom and C is the set of the values so far:
 //
 //     unique(C):      the next item is outside of C (one formula says so), and joins C
 //     not unique(C):  the next item is in C and nothing more is asked, or it joins C
 //
-// A captured value can make the array impossible to complete if later items have few values. So later
-// items are matched with their values (Kuhn's algorithm); a value without which no matching exists may
-// not be written now. Items with more values than the array can use never get in the way. Cost: one
-// node for each chunk of strings or numbers, log n chunks; O(n) per item if captured values are arrays
-// or objects; the matching, where items with few values exist. Where every item has infinitely many values,
-// a text is read without the atom, and its items are compared beside the states (lasting()).
+// A captured value can make the array impossible to complete if later items have few values. So later items
+// are matched with their values (Kuhn's algorithm); a value without which no matching exists may not be
+// written now. Items with more values than the array can use never get in the way. Cost: one node for each of
+// the log n chunks of captured strings and numbers; O(n) per item if captured values are arrays or objects; a
+// matching if some item has few values. An array all of whose items have infinitely many values is read
+// without the atom kUnique, and its items are compared beside the states (lasting()).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -36,47 +37,49 @@ struct ItemCell {
   bool capture = false;
 };
 
-// All that is asked about arrays with uniqueItems, for one grammar.
+// Answers the questions about arrays with uniqueItems for one grammar.
 class Unique {
  public:
   explicit Unique(Solver& solver);
 
   // True if some array satisfies p.
   bool productive(TypedId p);
-  // The ways to write the next item.
+  // The cells of the next item.
   std::vector<ItemCell> cells(TypedId p);
   // The rest of an array after the item whose JSON text is `text` was captured.
   TypedId extend(TypedId rest, std::string_view text);
-  // True if another item may follow whatever the last item was. False: it depends on the item's text.
+  // True if another item may follow whatever the last item was. False: the answer depends on the text of the
+  // last item.
   bool surely_more(TypedId rest);
-  // True if the item only had to differ from others. Then an item that differs from all others changes
-  // nothing for later items.
+  // True if the last item only had to differ from other items. Then an item that differs from all others
+  // changes nothing for later items.
   bool asks_apart(TypedId rest) { return parts(outside_of(rest).rest).mode != kRepeat; }
-  // True if the items of the arrays of p must differ, and nothing else depends on which were written: behind
-  // every beginning of an item the item has infinitely many values. Two beginnings are left to the reader of
-  // the text (engine/distinct.h): a number behind which no digit counts any more, and a word.
+  // True if the items of the arrays of p must differ, and nothing else depends on the values of the items:
+  // every beginning of an item can still become infinitely many values (lasting.cc). Two beginnings are left
+  // to the reader of the text (engine/distinct.h): a number behind which no digit counts any more, and a
+  // word.
   bool lasting(TypedId p);
   // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const { return held_ + captured_.byte_size(); }
-  // The rest behind an item that differs from all others, if items have to differ; with `any`, without
-  // that condition.
+  // The rest behind an item that differs from all others. With `any`, the rest does not ask that items
+  // differ.
   TypedId behind_fresh(TypedId rest, bool any) {
     const TypedId q = outside_of(rest).rest;
     return any ? parts(q).rest : q;
   }
 
-  // ---- values left out ----
-  // The captured values that p leaves out, and p without that condition.
+  // ---- excluded values ----
+  // The captured values that p excludes, and p without this condition.
   Outside outside_of(TypedId p);
   Captured& captured() { return captured_; }
-  // The questions of the same names of Solver.
+  // Solver explains these two functions under the same names.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
   // The first items of the arrays that p excludes.
   CapturedId first_items(TypedId p) { return captured_.covered(outside_of(p).set, Captured::kFirstItem, {}); }
-  // The cell, but with an item that none of the arrays that are left out has in this place. Such an item
-  // need not be captured for their sake.
+  // The cell, restricted to the items that no excluded array has in this place. Such an item need not be
+  // captured because of the excluded arrays.
   ItemCell fresh(const ItemCell& cell);
   // Every value of a formula, as canonical texts. False: there are at least `most` of them, or counting them
   // takes too much work.
@@ -90,20 +93,12 @@ class Unique {
     CapturedId list;
     TypedId rest;
   };
-  // The values of a formula as canonical texts, as far as they were enumerated: fewer than `cap`.
+  // The values of a formula as canonical texts, if there are fewer than `cap`.
   struct Domain {
     // True: there are at least `cap` values. `values` is then empty.
     bool abundant = false;
     uint32_t cap = 0;
     std::vector<std::string> values;
-  };
-  // A group of a matching: items with the same formula.
-  using GroupId = Id<struct GroupTag>;
-  // A scarce value of a matching. An item with few values may need it.
-  using ScarceId = Id<struct ScarceTag>;
-  struct Group {
-    uint32_t count;
-    std::vector<ScarceId> values;
   };
   using Values = std::vector<std::string>;
 
@@ -127,20 +122,31 @@ class Unique {
   const Domain& left(ObjectId state, uint32_t cap);
   ValueId only(Kind kind, TypedId p);
   bool some_outside(ValueId value, CapturedId list, const Values& more);
+  // True if the value is in the list or in `more`.
+  bool held(CapturedId list, const Values& more, const std::string& value) const;
 
   // ---- unique(C) ----
   bool distinct(CapturedId list, TypedId q, const Values& more, Values& used);
-  bool simple(TypedId q, uint32_t& need, std::vector<std::pair<ValueId, uint32_t>>& groups);
-  bool match(CapturedId list, const std::vector<std::pair<ValueId, uint32_t>>& items, uint32_t need,
-             const Values& more, Values& used, Values* needed);
+  bool match(CapturedId list, const std::vector<ItemRange>& ranges, const Values& more, Values& used,
+             Values* needed);
   bool search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path);
   bool spoilers(CapturedId list, TypedId rest, ValueId value, Values& out);
   const std::vector<TypedId>& reachable(TypedId q);
-  const std::vector<struct Cell>& plain_cells(TypedId q);
+  const std::vector<Cell>& plain_cells(TypedId q);
+  // True if f holds for every cell of every rest of an array of q.
+  template <class F>
+  bool all_cells(TypedId q, F&& f) {
+    const std::vector<TypedId> states = reachable(q);
+    return std::ranges::all_of(states, [&](TypedId s) {
+      const std::vector<Cell> cells = plain_cells(s);
+      return std::ranges::all_of(cells, f);
+    });
+  }
 
-  // ---- lasting arrays ----
+  // ---- lasting.cc ----
   bool lasts(TypedId p);
   bool endless(ValueId value);
+  bool endless_numbers(TypedId p);
   bool endless_texts(ValueId value);
   bool endless_array(TypedId p);
 
@@ -154,7 +160,7 @@ class Unique {
   std::unordered_map<ValueId, Domain> domains_;
   std::unordered_map<ObjectId, Domain> left_;
   FlatMap<uint32_t, bool> open_domains_;
-  std::unordered_map<TypedId, std::vector<struct Cell>> plain_cells_;
+  std::unordered_map<TypedId, std::vector<Cell>> plain_cells_;
   std::unordered_map<TypedId, std::vector<TypedId>> reachable_;
   FlatMap<uint32_t, ValueId> repeats_;
   // The answers of lasting().

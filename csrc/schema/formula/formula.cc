@@ -1,7 +1,7 @@
-// Hash-consed formulas; see formula.h.
+// Makes hash-consed formulas; see formula.h.
 //
-// The problem. The solver asks the same questions of thousands of derivatives that are almost equal. If
-// equal formulas were different objects, an answer would never be found again.
+// The problem. The solver asks the same questions of thousands of derivatives that are almost equal. If equal
+// formulas were different objects, no answer would ever be found again.
 //
 // The idea. Every constructor brings its node into a normal form and looks it up, so formulas that the
 // rules below make equal have one id:
@@ -18,8 +18,8 @@
 //
 // Costs. A look-up a node; And and Or also sort their kids. Negations are remembered.
 //
-// Rejected: a disjunctive normal form. It is exponential in the size of the formula, and is made before
-// any part of it is needed.
+// Rejected: a disjunctive normal form. Its size is exponential in the size of the formula, and all of it is
+// made before any part is needed.
 #include "schema/formula/formula.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@
 namespace structgen {
 
 namespace {
-// A Boolean combination with more kids is refused (kSchemaTooComplex).
+// The most kids of a Boolean combination. Beyond them it is refused (kSchemaTooComplex).
 constexpr uint32_t kMaxKids = 2'000'000;
 constexpr uint32_t kEndOfArray = kUnbounded;
 }  // namespace
@@ -61,9 +61,9 @@ std::size_t FormulaSpace::byte_size() const {
          negated_.byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
 }
 
-// Looks the node up and adds it if it is new. `kids` are nodes; the caller has sorted them if their
-// order does not matter. An Or of eight constants or more is marked as a set of numbers; fewer are
-// cheaper as atoms.
+// Looks the node up and adds it if it is new. `kids` are nodes, which the caller has sorted if their order
+// does not matter. An Or of eight or more numeric constants is marked as a set of numbers. Fewer constants
+// are cheaper as atoms.
 uint32_t FormulaSpace::add(Formula f, std::span<const uint32_t> kids) {
   constexpr std::size_t kMany = 8;
   if (f.op == Op::kOr && kids.size() >= kMany &&
@@ -98,7 +98,7 @@ uint32_t FormulaSpace::atom_node(Op op, uint32_t a, uint32_t b, uint32_t c, uint
   return add(f, {});
 }
 
-// All kinds are true and no kind is false, so that they meet the rules for constants.
+// The mask of all kinds is true and the mask of no kind is false, so that the rules for constants apply.
 uint32_t FormulaSpace::types_node(uint32_t mask) {
   if (mask == kAllKinds) return yes().node;
   return mask == 0 ? no().node : atom_node(Op::kTypes, mask);
@@ -122,9 +122,9 @@ TypedId FormulaSpace::strings(std::vector<std::string> texts) {
   return atom(Op::kStrings, string_set_index_.number(h, string_sets_, std::move(texts)));
 }
 
-// The special cases matter: `"required": []`, `"minItems": 0` and `additionalProperties` with nothing
-// left are true, and two names cannot be three members. Without them such formulas have other ids than
-// yes() and no().
+// The special cases matter: `"required": []`, `"minItems": 0` and `additionalProperties` with nothing left
+// are true, and two names cannot be three members. Without the special cases such formulas would have other
+// ids than yes() and no().
 TypedId FormulaSpace::all(RegionId region, ValueId value) {
   const Region& r = regions_[region.v];
   if (value == yes() || (r.kind == Region::kNames && r.names.empty())) return yes();
@@ -184,7 +184,7 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   SmallVector<uint32_t, 32> flat;
   uint32_t mask = op == Op::kAnd ? kAllKinds : 0;
   bool has_types = false;
-  // All conditions on the kind meet in one mask: `&` in an And, `|` in an Or.
+  // All conditions on the kind become one mask: by `&` in an And, by `|` in an Or.
   const auto take = [&](F k) {
     const Formula& f = nodes_[k.v];
     if (f.op == Op::kTypes) {
@@ -194,8 +194,8 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
       flat.push_back(k.v);
     }
   };
-  // A kid with the same operator is opened, one level deep: its kids are no And again, by the
-  // invariant.
+  // A kid with the operator `op` is replaced by its own kids. One level suffices, because And and Or are
+  // flat.
   for (F k : kids) {
     if (k == zero) return zero;
     if (nodes_[k.v].op == op)
@@ -223,8 +223,8 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   return F{add(f, flat)};
 }
 
-// Exactly one of the kids. With one kid that is true all others must be false; with two, none of this
-// holds.
+// Exactly one of the kids. If one kid is true, all others must be false. If two kids are true, the formula is
+// false.
 template <FormulaType F>
 F FormulaSpace::one_of(std::vector<F> kids) {
   check_depth();
@@ -238,7 +238,7 @@ F FormulaSpace::one_of(std::vector<F> kids) {
   }
   if (kids.size() == 1) return kids[0];
   std::sort(kids.begin(), kids.end());
-  // A kid that stands twice must be false: if it held, two kids would hold.
+  // A kid that occurs twice must be false: if it held, two kids would hold.
   std::vector<F> single, twice;
   for (std::size_t i = 0; i < kids.size();) {
     std::size_t j = i;
@@ -257,7 +257,7 @@ F FormulaSpace::one_of(std::vector<F> kids) {
   return F{add(f, nodes)};
 }
 
-// An operator with new kids; see map_kids.
+// An operator with new kids (map_kids).
 TypedId FormulaSpace::rebuild(Op op, std::span<const TypedId> kids) {
   if (op == Op::kAnd) return all_of(kids);
   if (op == Op::kOr) return any_of(kids);
@@ -278,8 +278,8 @@ ValueId FormulaSpace::deny(ValueId x) {
   return out;
 }
 
-// One step of negation, for both types. De Morgan's laws turn And and Or around. A count becomes the
-// opposite count, in a TypedId alone: a ValueId with a count also holds for values that are no object.
+// One step of negation, for both types. De Morgan's laws turn And and Or around. A count becomes the opposite
+// count in a TypedId alone, because a ValueId with a count also holds for values that are no objects.
 template <FormulaType F>
 F FormulaSpace::negate_new(F x) {
   check_depth();
@@ -330,8 +330,7 @@ const Decimal& FormulaSpace::short_decimal(TextId id) {
   return out;
 }
 
-// Interns a region. The constant keeps an id of a region apart from a name of the same number in the
-// hash.
+// Interns a region. A constant in the hash keeps the id of a region apart from a name with the same number.
 RegionId FormulaSpace::add_region(Region r) {
   uint64_t h = mix(r.kind, r.language.v);
   for (NameId n : r.names) h = mix(h, n.v);
@@ -362,7 +361,8 @@ RegionId FormulaSpace::language(ValueId keys) {
   return add_region({Region::kLanguage, keys, {}, {}});
 }
 
-// The complement: of every key no key, of a complement the region itself.
+// The complement. The complement of all keys is no key, and the complement of a complement is the region
+// itself.
 RegionId FormulaSpace::region_not(RegionId x) {
   const Region& f = regions_[x.v];
   if (f.kind == Region::kAny) return names({});
@@ -379,7 +379,7 @@ RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
   return add_region({Region::kAnd, {}, {}, kids});
 }
 
-// By De Morgan, so that union and intersection have one normal form.
+// The union by De Morgan's law, so that unions and intersections have one normal form.
 RegionId FormulaSpace::region_or(std::vector<RegionId> kids) {
   for (RegionId& k : kids) k = region_not(k);
   return region_not(region_and(std::move(kids)));

@@ -1,12 +1,13 @@
 // Boolean formulas over the atoms of schemas, hash-consed.
 //
-// In: calls of constructors, from lowering and from derivatives. Out: ids of formulas. And and Or are
+// In: calls of constructors, from lowering (schema/lower) and from derivatives (schema/decide). Out: ids of
+// formulas. An atom is the condition of one keyword; `both` and `either` combine formulas. And and Or are
 // flat, sorted and simplified; negation is pushed down to the atoms. Cost: one look-up a node.
 //
-// There are two types of id. A ValueId is a formula of any JSON value. A TypedId is a formula of values
-// of one kind, which the context knows. Both are nodes of one space, and the same node means different
-// things in the two: as a ValueId `minimum: 3` also holds for "x", and its negation holds for numbers
-// alone; as a TypedId of numbers its negation is simply "below 3". The ways between the two:
+// There are two types of id. A ValueId is a formula of any JSON value. A TypedId is a formula of values of
+// one kind, which the context knows. Both are nodes of one space, and one node means different things as the
+// two types. As a ValueId `minimum: 3` also holds for "x", and its negation holds for numbers alone. As a
+// TypedId of numbers its negation is simply "below 3". The ways between the two types:
 //
 //   restrict (Solver)   a ValueId and a kind to the TypedId of that kind
 //   literal             a TypedId of kind k to a ValueId that holds for every other kind
@@ -14,13 +15,13 @@
 //   val                 a ValueId of a member's value to a TypedId of objects that have the member
 //   deny, negate        the negation of a ValueId, of a TypedId
 //
-// Keywords of objects and arrays are counts over a region of keys or a range of indices L:
+// Keywords of objects and arrays are counts over a set of keys (a region) or a range of indices L:
 //
 //   all(L, V): every member in L satisfies V     some(L, V, n): at least n do     most(L, V, n): at most n do
 //   not all(L,V) = some(L, not V, 1)   not some(L,V,n) = most(L,V,n-1)   not most(L,V,n) = some(L,V,n+1)
 //
-// So each keyword has a negation that is a keyword again: `not {"required": ["a"]}` is "at most 0
-// members `a`". Sources: Attouche et al., PVLDB 2022 (negation); the form as counts is this project's.
+// So the negation of each keyword is a keyword again: `not {"required": ["a"]}` is "at most 0 members `a`".
+// Source of the negation: Attouche et al., PVLDB 2022. The form as counts is this project's.
 #pragma once
 
 #include <concepts>
@@ -46,11 +47,11 @@
 
 namespace structgen {
 
-// A formula of either type, for code that only looks at the structure.
+// A formula of either type, for code that looks at the structure alone.
 template <class F>
 concept FormulaType = std::same_as<F, ValueId> || std::same_as<F, TypedId>;
 
-// True and false. They mean the same for every kind, so they convert to both types.
+// True and false. Each of the two means the same for every kind of value, and so converts to both types.
 struct Truth {
   uint32_t node;
   constexpr operator ValueId() const { return ValueId{node}; }
@@ -62,15 +63,15 @@ using TextId = Id<struct TextTag>;
 // The number of a sorted set of texts: FormulaSpace::string_set.
 using StringSetId = Id<struct StringSetTag>;
 using RegionId = Id<struct RegionTag>;
-// A key of objects. It has the number of its text.
+// A key of objects; its number is the number of its text.
 using NameId = Id<struct NameTag>;
 
-// One node. The operator's row (ops.h) says which of `a` to `d` count, and their meaning. A node never
-// changes.
+// One node. The comments of Op (ops.h) say which of `a` to `d` an operator uses, and what they mean. A node
+// never changes.
 struct Formula {
   Op op = Op::kTrue;
   uint32_t a = 0, b = 0, c = 0, d = 0;
-  // Nodes of the formula's own type; read them by FormulaSpace::kids.
+  // Nodes of the formula's own type; FormulaSpace::kids reads them.
   const uint32_t* kids = nullptr;
   uint32_t n = 0;
   // Bits kHasVal etc. of the whole subtree.
@@ -81,9 +82,9 @@ struct Formula {
   ValueId value() const { return ValueId{op == Op::kVal ? a : b}; }  // of kVal, kContent and the counts
 };
 
-// A set of object keys, as keywords name it: the names of `properties`, the language of a
-// `patternProperties` or `propertyNames`, and combinations: `additionalProperties` is about And(Not
-// names, Not pattern).
+// A set of keys of objects, as keywords describe it: the names of `properties`, the language of a
+// `patternProperties` or `propertyNames`, or a combination. `additionalProperties` is about And(Not names,
+// Not pattern).
 struct Region {
   enum Kind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
   // kLanguage: the keys that satisfy this formula of strings.
@@ -92,7 +93,7 @@ struct Region {
   std::span<const RegionId> kids;  // kNot, kAnd, kOr
 };
 
-// The space that owns all formulas of a grammar. Not for several threads at once.
+// Owns all formulas of a grammar. One thread at a time may use a space.
 class FormulaSpace {
  public:
   FormulaSpace();
@@ -120,17 +121,22 @@ class FormulaSpace {
   F one_of(std::vector<F> kids);
   const Formula& operator[](FormulaType auto f) const { return nodes_[f.v]; }
   auto kids(FormulaType auto f) const { return as<decltype(f)>({nodes_[f.v].kids, nodes_[f.v].n}); }
-  // The kids of a conjunction; of any other formula the formula itself alone. The result points to `f`,
-  // so `f` must outlive it; a temporary is refused by the overload below.
+  // The kids of a conjunction, and those of a union; of any other formula the formula itself alone. The
+  // result points to `f`, so `f` must outlive the result. The deleted overloads refuse a temporary.
   template <FormulaType F>
   auto conjuncts(const F& f) const {
-    return nodes_[f.v].op == Op::kAnd ? kids(f) : as<F>({&f.v, 1});
+    return operands(Op::kAnd, f);
+  }
+  template <FormulaType F>
+  auto disjuncts(const F& f) const {
+    return operands(Op::kOr, f);
   }
   void conjuncts(FormulaType auto&&) const = delete;
+  void disjuncts(FormulaType auto&&) const = delete;
   const OpRow& row(FormulaType auto f) const { return structgen::row(nodes_[f.v].op); }
-  // True for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). Its negation stays one Not
-  // over the Or. With `uniqueItems` such an Or is a chunk of the items so far, and every further item
-  // denies it: pushed down to the atoms, each item would cost as much as all items before it.
+  // True for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). Its negation stays one Not over
+  // the Or. With `uniqueItems` such an Or is a chunk of the captured items, which every further item denies.
+  // If the negation were pushed down to the atoms, each item would cost as much as all items before it.
   bool is_number_set(FormulaType auto x) const {
     return nodes_[x.v].op == Op::kOr && nodes_[x.v].b == kNumberSet;
   }
@@ -142,11 +148,10 @@ class FormulaSpace {
   // condition that is plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` still accepts
   // 5.
   ValueId literal(Kind k, TypedId f) { return f == no() ? types(kAllKinds & ~kind_bit(k)) : ValueId{f.v}; }
-  // The negation. An atom of strings also holds for numbers, so its negation is a Not over it and no
+  // The negation. An atom of strings also holds for numbers, so the negation is a Not over the atom, and no
   // atom.
   ValueId deny(ValueId x);
-  // The condition in a ValueId that literal() made, or a set of numbers or a constant, for values of
-  // its kind.
+  // The inverse of literal(). `v` is a result of literal(), a set of numbers, or a constant.
   static TypedId of_its_kind(ValueId v) { return TypedId{v.v}; }
 
   // ---- of one kind ----
@@ -174,13 +179,13 @@ class FormulaSpace {
   TypedId item_all(uint32_t first, uint32_t end, ValueId value);
   TypedId item_some(uint32_t first, uint32_t end, ValueId value, uint32_t n);
   TypedId item_most(uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // One of the six above, chosen by `count`; kAll ignores `n`.
+  // One of the six counts above, chosen by `count`; kAll ignores `n`.
   TypedId members(Count count, RegionId region, ValueId value, int64_t n);
   TypedId items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // The condition of a count on the rest, once one more member (or item) of its region was written with
-  // a value that is still open. `same` is the count over the members that are left, `fewer(n)` the same
-  // with another number. "At least 2 satisfy V" becomes: this one does and at least 1 more, or this one
-  // does not and at least 2 more.
+  // The derivative of a count by one member (or item) of its region, whose value is still open. `same` is the
+  // count over the members that are left, and `fewer(n)` is this count with the number n. "At least 2 satisfy
+  // V" becomes: this member does and at least 1 of the others, or this member does not and at least 2 of the
+  // others.
   template <typename F>
   TypedId counted(Count count, ValueId value, TypedId same, F&& fewer, uint32_t n) {
     if (count == Count::kAll) return both(val(value), same);
@@ -189,8 +194,8 @@ class FormulaSpace {
     const TypedId hit = val(value);
     return either(both(hit, less), both(negate(hit), same));
   }
-  // Applies `f` to each kid of an And, Or, One or Not, and makes the same connective of the results.
-  // Callers remember the result, because formulas share kids.
+  // Applies `f` to each kid of an And, Or, One or Not, and makes the same connective of the results. Callers
+  // remember the results, because formulas share kids.
   TypedId map_kids(FormulaType auto x, auto&& f) {
     check_depth();
     SmallVector<TypedId, 16> mapped;
@@ -203,8 +208,8 @@ class FormulaSpace {
   NameId intern_name(std::string_view name) { return NameId{intern_text(name).v}; }
   std::string_view text(TextId id) const { return texts_[id.v]; }
   std::string_view text(NameId name) const { return texts_[name.v]; }
-  // The number that a text spells, parsed once. `short_decimal` throws kSchemaTooComplex where the
-  // number has too many digits for an automaton, as Decimal::require_short does.
+  // The number that a text spells, parsed once. `short_decimal` throws kSchemaTooComplex if the number has
+  // too many digits for an automaton (Decimal::require_short).
   const Decimal& decimal(TextId id);
   const Decimal& short_decimal(TextId id);
 
@@ -213,7 +218,7 @@ class FormulaSpace {
   RegionId name(NameId n) { return add_region({Region::kNames, {}, {&n, 1}, {}}); }
   RegionId any_key() { return RegionId{0}; }
   RegionId language(ValueId keys);
-  // The keys in which the regex is found somewhere.
+  // The keys in which a search for the regex succeeds.
   RegionId pattern(std::string_view keys) {
     return language(literal(Kind::kString, atom(Op::kPattern, intern_text(keys))));
   }
@@ -233,6 +238,10 @@ class FormulaSpace {
   template <FormulaType F>
   static auto as(std::span<const uint32_t> nodes) {
     return std::views::transform(nodes, [](uint32_t node) { return F{node}; });
+  }
+  template <FormulaType F>
+  auto operands(Op op, const F& f) const {
+    return nodes_[f.v].op == op ? kids(f) : as<F>({&f.v, 1});
   }
   uint32_t add(Formula f, std::span<const uint32_t> kids);
   uint32_t atom_node(Op op, uint32_t a, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0);

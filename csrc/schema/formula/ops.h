@@ -1,12 +1,12 @@
-// The operators of formulas, a row each: which type of value an operator is about, how it counts, and
+// The operators of formulas, a row each: the kind of value that an operator is about, how it counts, and
 // whether an empty object or array satisfies it.
 //
-// In: an operator. Out: its row. Cost: one read of an array. Code that treats the operators of a family
-// alike asks the row. What an operator means is said in one place, where its family is lowered:
-// values/texts.cc for strings, values/numbers.cc for numbers, FormulaSpace for the counts of members
-// and items. A new operator needs a row here (else the static_assert below fails), and a case in its
-// family, which throws on an operator without one. A `default:` in each of many switches would let a
-// new operator count as true without an error.
+// In: an operator. Out: its row. Cost: one read of an array. Code that treats the operators of a family alike
+// asks the row. The meaning of an operator stands in one place, where its family is lowered: values/texts.cc
+// for strings, values/numbers.cc for numbers, FormulaSpace for the counts of members and items. A new
+// operator needs a row here (else the static_assert below fails), and a case where its family is lowered,
+// which throws on an operator without a case. A `default:` in each of many switches would let a new operator
+// count as true without an error.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace structgen {
 
-// The kinds of JSON values. `true` and `false` are two kinds, so that `"enum": [true, 1]` needs no atom
-// for booleans: a mask of kinds says it.
+// The kinds of JSON values. `true` and `false` are two kinds, so that `"enum": [true, 1]` needs no atom for
+// booleans but a mask of kinds.
 enum class Kind : uint8_t { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
 constexpr int kKinds = 7;
 constexpr uint32_t kAllKinds = (1u << kKinds) - 1;
 constexpr uint32_t kind_bit(Kind k) { return 1u << static_cast<uint32_t>(k); }
 
-// The operators. `a` to `d` are fields of a Formula; their meaning depends on the operator.
+// The operators. `a` to `d` are fields of a Formula, whose meaning depends on the operator.
 enum class Op : uint8_t {
   kTrue,
   kFalse,
@@ -31,7 +31,7 @@ enum class Op : uint8_t {
   kOr,
   // Exactly one kid holds (`oneOf`).
   kOne,
-  // Stands over few operators only; formula.cc lists them.
+  // The negation. It stands over few operators only; formula.cc lists them.
   kNot,
   // A subschema that has not been lowered; a = its location.
   kSchema,
@@ -47,8 +47,8 @@ enum class Op : uint8_t {
   // The string is the JSON text of a value that satisfies formula b (schema/decide/content.cc).
   kContent,
   // numbers
-  // The number is whole. With b = 1 it is also written without fraction and exponent, as draft 4 asks
-  // for: there 1.0 is no integer.
+  // The number is whole. With b = 1 it is also written without fraction and exponent: in draft 4, 1.0 is no
+  // integer.
   kInteger,
   // a = text index of the bound; b = 1: the bound itself is excluded.
   kAtLeast,
@@ -59,25 +59,25 @@ enum class Op : uint8_t {
   kAll,
   kSome,
   kMost,
-  // a = a properties map. Always true; it only says in which order the keys are written.
+  // a = a properties map. The atom is always true, and only gives the order in which the keys are written.
   kOrder,
   // arrays: a = first index, d = end index, b = value formula, c = n
   kItemAll,
   kItemSome,
   kItemMost,
-  // Items differ from each other and from the captured list a. A formula of arrays has one such atom at
-  // most (schema/decide/unique.h).
+  // Items differ from each other and from the captured values a. A formula of arrays has at most one such
+  // atom (schema/decide/unique.h).
   kUnique,
   // The array, or the object, is none of the captured values a (schema/decide/captured.h).
   kArrayOutside,
   kObjectOutside,
 };
 
-// The families of operators: those that are lowered by the same code.
+// The families of operators. One piece of code lowers all operators of a family.
 enum class Family : uint8_t {
   kConstant,
   kConnective,
-  // kSchema, kTypes, kVal: each is treated on its own.
+  // kSchema, kTypes and kVal, which are treated one by one.
   kLeaf,
   // Conditions on strings.
   kText,
@@ -96,7 +96,7 @@ enum class Family : uint8_t {
 // How many: every member or item, at least n, at most n.
 enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 
-// Bits of Formula::has: the operators that occur anywhere in a formula. They let a search skip a whole
+// Bits of Formula::has: the operators that occur anywhere in a formula. The bits let a search skip a whole
 // formula.
 constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16,
                    kHasOutside = 32;
@@ -105,11 +105,12 @@ constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8,
 struct OpRow {
   Op op;
   Family family;
-  // The kind of values that the operator is about. It holds for values of every other kind.
+  // The kind of values that the operator is about. An atom of this operator holds for values of every other
+  // kind.
   std::optional<Kind> about = {};
   Count count = Count::kNone;
-  // True if `{}` or `[]` satisfies the atom: "every member ..." and "at most n" hold there, "at least
-  // n" does not. For connectives the kids decide.
+  // True if `{}` or `[]` satisfies the atom: "every member ..." and "at most n" do, "at least n" does not.
+  // For connectives the kids decide.
   bool closes = false;
   uint32_t has = 0;
 };
@@ -147,7 +148,7 @@ inline constexpr auto kOps = [] {
       {kItemSome, F::kItems, array, Count::kSome},
       {kItemMost, F::kItems, array, Count::kMost, true},
       {kUnique, F::kUnique, array, Count::kNone, true, kHasUnique},
-      // Whether the empty one satisfies it depends on the captured values (Solver::closes).
+      // Whether the empty array or object satisfies the atom depends on the captured values (Solver::closes).
       {kArrayOutside, F::kOutside, array, Count::kNone, false, kHasOutside},
       {kObjectOutside, F::kOutside, object, Count::kNone, false, kHasOutside},
   });
@@ -159,7 +160,7 @@ static_assert([] {
   return kOps.back().op == Op::kObjectOutside;  // the last operator
 }());
 
-// Throws kUnsupportedSchema: the operator stands where none of its family belongs.
+// Throws kUnsupportedSchema: the operator stands where no operator of its family belongs.
 [[noreturn]] void unknown_operator(Op op);
 // Throws kSchemaTooComplex: kContent stands where no grammar can be made of it
 // (schema/decide/content.cc).

@@ -1,8 +1,8 @@
-// Keywords as formulas; see lower.h.
+// Makes formulas of keywords; see lower.h.
 //
-// The problem. Keywords of one schema object look at each other: `additionalProperties` at
-// `properties`, `then` at `if`, `unevaluatedItems` at everything beside it. Schemas refer to each other
-// in circles. Of a document of ten megabytes a text may need a hundredth.
+// The problem. Keywords of one schema object depend on each other: `additionalProperties` on `properties`,
+// `then` on `if`, `unevaluatedItems` on every keyword beside it. Schemas refer to each other in circles. A
+// text may need a hundredth of a document of ten megabytes.
 //
 // The idea. A subschema becomes an atom kSchema with its location, and is lowered when the solver asks
 // for it (lower()). Each keyword becomes a conjunct that also holds for every value of another kind, so
@@ -13,16 +13,17 @@
 //     {"if": I, "then": T}      (not schema(I)) or schema(T)
 //
 // Invariants.
-// - A formula says of every JSON value what the keywords say in their draft.
-// - A schema that is only a reference is its target. A reference that leads nowhere is an atom whose location
-//   is broken(): neither it nor its negation has a value. A schema that works without it stays usable.
+// - A JSON value satisfies a formula exactly if the value satisfies the keywords in their draft.
+// - A schema that is only a reference has the formula of its target. A reference that leads nowhere is an
+//   atom whose location is broken(): no value satisfies the atom or its negation. A schema that works without
+//   the reference stays usable.
 // - A condition that is plainly false forbids its kind and not every value (FormulaSpace::literal).
 //
-// Costs. Linear in an object's own members, once a location. The scalars of an `enum` become one set
+// Costs. Linear in an object's own members, once for each location. The scalars of an `enum` become one set
 // per kind, whatever their number.
 //
-// Rejected: lowering the whole document at once. Of a bundle of schemas often one is used, and a circle
-// of references would need a second representation.
+// Rejected: lowering the whole document at once. Often one schema of a bundle is used, and a circle of
+// references would need a second representation.
 #include "schema/lower/lower.h"
 
 #include "base/depth.h"
@@ -35,15 +36,15 @@
 namespace structgen {
 
 namespace {
-// A chain of bare references (`a` is `$ref` b, b is `$ref` c, ...) may have this many steps.
+// The most steps of a chain of bare references (`a` is `$ref` b, b is `$ref` c, ...).
 constexpr uint32_t kMaxReferenceChain = 1'000;
-// How deeply a constant array or object may nest. The formulas nest as deeply, and derivatives are
+// The greatest depth of a constant array or object. Its formula nests as deeply, and derivatives are
 // recursive.
 constexpr uint32_t kMaxConstantDepth = 500;
 }  // namespace
 
-// Follows bare references, so that ten names for one schema are one node, whose answers are found
-// again. In drafts 4 to 7 a `$ref` hides its siblings, so it is bare whatever stands beside it.
+// Follows bare references, so that ten names for one schema are one node, which has one set of answers. In
+// drafts 4 to 7 a `$ref` hides its siblings, so the reference is bare whatever stands beside it.
 ValueId Lowering::reference(Loc l) {
   for (uint32_t hops = 0;; ++hops) {
     const Json& j = schemas_.json(l);
@@ -64,14 +65,14 @@ ValueId Lowering::reference(Loc l) {
   return node_of(l);
 }
 
-// The atom of a location; equal Locs have one location. Two dynamic scopes make two.
+// The atom of a location. Equal Locs have one location; two dynamic scopes of one schema make two locations.
 ValueId Lowering::node_of(const Loc& l) {
   return formulas_.schema(LocationId{
       loc_index_.number(mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v), locs_, l)});
 }
 
-// The atom of a reference that leads nowhere. Its location is the text of the reference and no schema,
-// so that raise_broken() can name it, and two broken references stay two.
+// The atom of a reference that leads nowhere. Its location is the text of the reference and no schema, so
+// that raise_broken() can name the reference, and two broken references have two atoms.
 ValueId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
   const ValueId f = node_of(at);
@@ -135,7 +136,7 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       else if (t == "integer")
         integer = true;
       else if (t == "any")
-        // Draft 3's word. Real schemas still write it; the scan notes it in the report.
+        // "any" is a word of draft 3. Real schemas still write it, and the scan notes it in the report.
         mask |= kAllKinds;
     };
     const JsonRef t = o[Word::kType];
@@ -187,9 +188,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   if (!strings.empty())
     add(Kind::kString, formulas_.literal(Kind::kString, formulas_.strings(std::move(strings))));
   if (!numbers.empty()) add(Kind::kNumber, formulas_.literal(Kind::kNumber, formulas_.any_of(numbers)));
-  // The formulas of arrays in `arrays` hold for arrays alone, unlike the literals above. Their union
-  // therefore gets "or no array", so that a conjunct of arrays does not refuse the strings of the same
-  // enum.
+  // A formula in `arrays` or `objects` holds for its own kind alone, unlike the literals above. So each union
+  // gets the alternative "another kind": a conjunct of arrays must not refuse the strings of the same enum.
   if (!arrays.empty())
     add(Kind::kArray,
         formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
@@ -200,8 +200,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   return formulas_.all_of(parts);
 }
 
-// Gives a map of names, which are written in this order, its number. `key` is the node of the map in its
-// document.
+// Returns the number of a map, which lists names in the order in which they are written. `key` is the node of
+// the map in its document.
 MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   if (const auto* known = map_index_.find(key)) return *known;
   const MapId id{static_cast<uint32_t>(maps_.size())};
@@ -212,9 +212,9 @@ MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   return id;
 }
 
-// A formula that holds for one JSON value alone. `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there
-// is an item 1, and no item from index 2 on. An object is closed over its names in the same way, and
-// `const` orders its keys as they are written.
+// A formula that holds for one JSON value alone. `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there is an
+// item 1, and no item from index 2 on. A constant object has exactly its names in the same way, and its keys
+// are in the order in which the schema writes them.
 ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
@@ -270,8 +270,8 @@ ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
 
 // ---- logic ----
 
-// References, `allOf`, `anyOf`, `oneOf`, `not`, `if`. An empty `anyOf` constrains nothing here: drafts
-// forbid it, and the scan has named it in the report.
+// References, `allOf`, `anyOf`, `oneOf`, `not`, `if`. An empty `anyOf`, which drafts forbid, constrains
+// nothing here; the scan has named it in the report.
 void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kRef, Word::kDynamicRef}) {
@@ -299,8 +299,8 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
     const ValueId test = sub(at, o[Word::kIf]);
     const ValueId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
     const ValueId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
-    // `if I then T else E` is (I and T) or (not I and E). Where one of T and E is missing two disjuncts
-    // suffice, and I is named once, which keeps the formula and its derivatives smaller.
+    // `if I then T else E` is (I and T) or (not I and E). If T or E is missing, two disjuncts suffice that
+    // mention I once, which keeps the formula and its derivatives smaller.
     if (yes == FormulaSpace::yes())
       out.push_back(formulas_.either(test, no));
     else if (no == FormulaSpace::yes())
@@ -317,7 +317,7 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kNumber, f)); };
   const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
-  // Draft 4 has `"exclusiveMinimum": true` beside `minimum`; later drafts have a number of its own.
+  // Draft 4 has `"exclusiveMinimum": true` beside `minimum`; in later drafts `exclusiveMinimum` is a number.
   const bool old = o.draft == Draft::k4;
   // Recipe, keyword 3: its formula, in the lower_... of its kind.
   if (o.number(Word::kMinimum))
@@ -344,7 +344,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   uint32_t max = kUnbounded;
   if (o.number(Word::kMaxLength)) {
     max = count(at, o[Word::kMaxLength], false);
-    // So large a bound would still need a counter in every state of the string.
+    // Without this line so large a bound would need a counter in every state of the string.
     if (max == 2'000'000'000) max = kUnbounded;
   }
   put(formulas_.length(min, max));
@@ -353,7 +353,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.schema(Word::kJsonContent)) put(formulas_.content(sub(at, o[Word::kJsonContent])));
 }
 
-// `format` is a vocabulary of its own, so it counts also where the validation vocabulary is turned off.
+// `format` belongs to a vocabulary of its own, so it also counts if the validation vocabulary is turned off.
 void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
@@ -364,8 +364,8 @@ void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
 // ---- objects ----
 
 // The keywords of objects. `properties` and `patternProperties` are counts over their keys;
-// `additionalProperties` is one over the keys in neither; `propertyNames` forbids every key outside of
-// its language.
+// `additionalProperties` is a count over the keys in neither of the two; `propertyNames` forbids every key
+// outside of its language.
 void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kObject, f)); };
@@ -432,7 +432,7 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
           if (j.is_string(j.item(then, k))) names.push_back(present(name_of(j.text(j.item(then, k)))));
         consequence = formulas_.all_of(names);
       } else if (j.is_string(then) && w == Word::kDependencies) {
-        // Draft 3 has a single name here, and real schemas still write it.
+        // In draft 3 the value is a single name, which real schemas still write.
         consequence = present(name_of(j.text(then)));
       } else if ((j.is_object(then) || j.is_bool(then)) && w != Word::kDependentRequired) {
         consequence = sub(at, then);
@@ -476,7 +476,8 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
-  // An array of one item at most has no two equal ones. Without the atom a state need not tell items apart.
+  // An array of at most one item has no two equal items. Without the atom kUnique a state need not keep
+  // items.
   if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
     put(formulas_.atom(Op::kUnique));
 }

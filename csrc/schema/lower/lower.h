@@ -1,8 +1,8 @@
 // Keywords as formulas: the meaning of each keyword of a schema object.
 //
-// In: the place of a schema object (Loc). Out: a formula of any value, in which subschemas are kSchema
-// nodes that nobody has looked into. Cost: linear in the object's own members, once for each place.
-// Specification: JSON Schema, drafts 4 to 2020-12. The atoms are those of schema/formula/formula.h.
+// In: the place of a schema object (Loc). Out: a formula of any value, in which each subschema is a kSchema
+// node that is not lowered yet. Cost: linear in the object's own members, once for each place. Specification:
+// JSON Schema, drafts 4 to 2020-12. schema/formula/ops.h lists the atoms.
 #pragma once
 
 #include <set>
@@ -22,7 +22,7 @@ using MapId = Id<struct MapTag>;
 // kSchema: keys are written in the order of `properties`. kAny: in any order.
 enum class PropertyOrder : uint8_t { kSchema, kAny };
 
-// Lowers schemas on demand and remembers the results. Lives as long as its grammar's productions.
+// Lowers schemas on demand and remembers the results. A Lowering lives as long as its grammar's productions.
 class Lowering {
  public:
   Lowering(SchemaSet& schemas, FormulaSpace& formulas, PropertyOrder order)
@@ -31,29 +31,29 @@ class Lowering {
   ValueId root() { return reference(schemas_.root()); }
   // The formula of the schema at the location of a kSchema node.
   ValueId lower(LocationId location);
-  // True for a kSchema node whose reference leads nowhere or lies on a loop. Neither the node nor its
-  // negation has a value then, so an `anyOf` can still use its other branches.
+  // True for a kSchema node whose reference leads nowhere or lies on a loop. No value satisfies such a node
+  // or its negation, so an `anyOf` can still use its other branches.
   bool broken(LocationId location) const {
     return broken_.count(location) != 0 || looping_.count(location) != 0;
   }
   bool any_broken() const { return !broken_.empty() || !looping_.empty(); }
-  // Throws the error of a broken reference: of this one, or of any.
+  // Throws the error of the broken reference at a location, or of any broken reference.
   [[noreturn]] void raise_broken(LocationId location);
   [[noreturn]] void raise_broken() { raise_broken(broken_.empty() ? *looping_.begin() : *broken_.begin()); }
-  // Tells that dynamic references lead from this location back to it without a step into the value.
-  // From now on the location is broken. The scan of a schema (schema/read/loops.h) cannot see such
-  // loops, because it does not know where a dynamic reference leads.
+  // Marks a location as broken, because dynamic references lead from it back to it without a step into the
+  // value. The scan of a schema (schema/read/loops.h) cannot see such loops, because it does not know where a
+  // dynamic reference leads.
   void loops(LocationId location) { looping_.insert(location); }
   const Loc& location(LocationId location) const { return locs_[location.v]; }
   SchemaSet& schemas() { return schemas_; }
   // The names of a map in the order in which they are written.
   const std::vector<NameId>& map_names(MapId map) const { return maps_[map.v]; }
-  // A formula that holds for the values of a JSON array, and for no others: an `enum` as a formula.
-  // Used for texts that the engine itself has at hand (schema/decide), which belong to no document.
+  // The formula of an `enum`: it holds for the values of a JSON array and for no others. This overload is for
+  // texts that belong to no document, such as captured values (schema/decide).
   ValueId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
 
-  // The formula of a schema. A schema that is nothing but a `$ref` is its target; `true` and `false`
-  // are constants; any other is a kSchema node.
+  // The formula of a schema. A schema that is nothing but a `$ref` has the formula of its target; `true` and
+  // `false` are constants; any other schema is a kSchema node.
   ValueId reference(Loc l);
   // The formula of the subschema that stands at `node` inside the schema `at`.
   ValueId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
@@ -73,13 +73,13 @@ class Lowering {
   void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
-  // In place of a document for values that come from a text: they are lowered once, so nothing is
-  // remembered, and their keys have no order.
+  // The document of values that come from a text. Such values are lowered once, so nothing is remembered, and
+  // their keys have no order.
   static constexpr DocumentId kNoDocument{0xFFFFFFFFu};
   ValueId values(const Json& json, JsonRef array, DocumentId doc);
   MapId map_of(uint64_t key, const std::vector<NameId>& names);
   ValueId constant(const Json& json, JsonRef node, DocumentId doc);
-  // Objects without, and with, a member of that name.
+  // Objects without a member of the name, and objects with one.
   ValueId absent(NameId name) {
     return formulas_.literal(Kind::kObject, formulas_.all(formulas_.name(name), FormulaSpace::no()));
   }
@@ -87,7 +87,7 @@ class Lowering {
     return formulas_.literal(Kind::kObject, formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1));
   }
   NameId name_of(std::string_view text) { return formulas_.intern_name(text); }
-  // The value of a keyword such as `minItems`, as a whole number; see Decimal::count.
+  // The value of a keyword such as `minItems`, as a whole number (Decimal::count).
   uint32_t count(const Loc& at, JsonRef number, bool round_up);
 
   SchemaSet& schemas_;
@@ -102,7 +102,7 @@ class Lowering {
   FlatMap<uint64_t, MapId> map_index_;
   // Keyed by key_of(document, node): the formula of each constant.
   FlatMap<uint64_t, ValueId> constants_;
-  // How deep the recursion of constant() is.
+  // The depth of the recursion of constant().
   uint32_t constant_depth_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "schema/lower/unevaluated.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -11,30 +10,29 @@
 namespace structgen {
 
 namespace {
-// The most groups of keys, or of items, of one object. Each group is a conjunct of the formula.
+// The most groups of keys, or of items, of one schema object. Each group is a conjunct of the formula.
 constexpr std::size_t kMaxGroups = 4'096;
-// The greatest depth of subschemas in place.
+// The greatest depth of subschemas that apply to one value.
 constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 
-// Collects a subschema that applies where `condition` holds. In `anyOf` and `oneOf` (`conditional`) it
-// must also hold itself: a branch that fails evaluates nothing. In `allOf` the formula as a whole
-// already asks for it.
+// Collects a subschema that applies where `condition` holds. A subschema of `anyOf` or `oneOf`
+// (`conditional`) must also hold itself, because a branch that fails evaluates nothing. A subschema of
+// `allOf` holds anyway where the formula as a whole does.
 void Unevaluated::collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional) {
   if (conditional) condition = lowering_.formulas().both(condition, lowering_.sub(at, node));
   if (condition == FormulaSpace::no()) return;
   collect(lowering_.schemas().child(at, node), condition, false);
 }
 
-// Collects the members or items that the schema and those that apply in place evaluate. `top` is the
-// object with the unevaluated keyword: its own keyword must not count, while one in a subschema
-// evaluates everything.
+// Collects the members or items that are evaluated by a schema and by the subschemas that apply to the same
+// value. `top`: the schema is the one with the unevaluated keyword. This keyword must not count, while an
+// unevaluated keyword of a subschema evaluates everything.
 void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
-  // Such a loop is found elsewhere and is an error there: by the scan, or by the solver for dynamic
-  // references.
+  // A loop of references ends here. The scan reports it, or the solver does for dynamic references.
   if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
   if (path_.size() > kMaxPath)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
@@ -74,8 +72,8 @@ void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   path_.pop_back();
 }
 
-// Keys that the keywords of this object evaluate. `additionalProperties` evaluates every key: those
-// that it does not reach are named by the keywords beside it.
+// Collects the keys that the keywords of this object evaluate. `additionalProperties` evaluates every key,
+// because the keywords beside it evaluate the keys that it does not reach.
 void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition, bool top) {
   FormulaSpace& formulas = lowering_.formulas();
   const Json& j = o.json;
@@ -92,8 +90,8 @@ void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition,
       keys_.push_back({condition, formulas.pattern(j.key(o[Word::kPatternProperties], i))});
 }
 
-// Items that the keywords of this object evaluate. Only from 2020-12 on `contains` evaluates the items
-// that satisfy it.
+// Collects the items that the keywords of this object evaluate. Only from 2020-12 on `contains` evaluates the
+// items that satisfy its schema.
 void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top) {
   const Json& j = o.json;
   const bool tuple = o.draft <= Draft::k2019 && o.array(Word::kItems);
@@ -116,25 +114,18 @@ ValueId Unevaluated::any_condition(const std::vector<bool>& in) const {
   return lowering_.formulas().any_of(parts);
 }
 
-// Three steps: keys that are always evaluated leave; the others are sorted by the set of conditions
-// that evaluate them; each group becomes a conjunct.
-ValueId Unevaluated::properties(ValueId rest) {
-  if (rest == FormulaSpace::yes()) return rest;
+// Groups the keys by the set of conditions that evaluate them. False: every key is always evaluated.
+bool Unevaluated::group_keys(KeyGroups& out) {
   FormulaSpace& formulas = lowering_.formulas();
-  collect(at_, FormulaSpace::yes(), true);
-  // Keys that are evaluated without a condition need no group. Names leave the regions below, patterns
-  // are cut out by their complement.
-  // Complements of patterns without a condition.
-  std::vector<RegionId> open;
-  std::vector<NameId> always;
+  std::vector<NameId>& always = out.known;
   for (const Keys& k : keys_) {
     if (k.condition != FormulaSpace::yes()) continue;
-    if (k.region == formulas.any_key()) return FormulaSpace::yes();
+    if (k.region == formulas.any_key()) return false;
     const Region& r = formulas.region(k.region);
     if (r.kind == Region::kNames)
       always.insert(always.end(), r.names.begin(), r.names.end());
     else
-      open.push_back(formulas.region_not(k.region));
+      out.open.push_back(formulas.region_not(k.region));
   }
   std::sort(always.begin(), always.end());
   // Per name: the conditions that evaluate it.
@@ -147,15 +138,13 @@ ValueId Unevaluated::properties(ValueId rest) {
     conditions_.push_back(c);
     return conditions_.size() - 1;
   };
-  // Conditions that evaluate every key (`additionalProperties` in a branch). They belong to every
-  // group.
-  std::vector<bool> everything(keys_.size());
+  out.everything.resize(keys_.size());
   for (const Keys& k : keys_) {
     if (k.condition == FormulaSpace::yes()) continue;
     const std::size_t c = number(k.condition);
     const Region& r = formulas.region(k.region);
     if (k.region == formulas.any_key()) {
-      everything[c] = true;
+      out.everything[c] = true;
     } else if (r.kind == Region::kNames) {
       for (NameId n : r.names)
         if (!std::binary_search(always.begin(), always.end(), n)) {
@@ -169,35 +158,42 @@ ValueId Unevaluated::properties(ValueId rest) {
       in[c] = true;
     }
   }
-  std::map<std::vector<bool>, std::vector<NameId>> groups;
-  std::vector<NameId> known = always;
   for (const auto& [name, in] : names) {
-    groups[in].push_back(name);
-    known.push_back(name);
+    out.names[in].push_back(name);
+    out.known.push_back(name);
   }
-  std::map<std::vector<bool>, std::vector<RegionId>> languages;
-  for (const auto& [region, in] : patterns) languages[in].push_back(RegionId{region});
-  const std::size_t n = languages.size();
-  if (n > 12 || (groups.size() + 1) << n > kMaxGroups)
+  for (const auto& [region, in] : patterns) out.patterns[in].push_back(RegionId{region});
+  return true;
+}
+
+// Each group of keys becomes a conjunct.
+ValueId Unevaluated::properties(ValueId rest) {
+  if (rest == FormulaSpace::yes()) return rest;
+  FormulaSpace& formulas = lowering_.formulas();
+  collect(at_, FormulaSpace::yes(), true);
+  KeyGroups groups;
+  if (!group_keys(groups)) return FormulaSpace::yes();
+  const std::size_t n = groups.patterns.size();
+  if (n > 12 || (groups.names.size() + 1) << n > kMaxGroups)
     throw Error(ErrorKind::kSchemaTooComplex,
                 "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
   std::vector<ValueId> out;
-  // A key may be in several patterns. So there is one group for each subset of the pattern sets: keys
-  // inside of the chosen ones and outside of the others.
+  // A key may be in several patterns. So there is one group for each subset of the sets of patterns: the keys
+  // inside of the chosen sets and outside of all others.
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
-    std::vector<RegionId> inside = open;
-    std::vector<bool> by_pattern = everything;
+    std::vector<RegionId> inside = groups.open;
+    std::vector<bool> by_pattern = groups.everything;
     std::size_t bit = 0;
-    for (const auto& [in, regions] : languages) {
+    for (const auto& [in, regions] : groups.patterns) {
       const RegionId language = formulas.region_or(regions);
       const bool hit = (mask >> bit++) & 1;
       inside.push_back(hit ? language : formulas.region_not(language));
       if (hit)
         for (std::size_t i = 0; i < in.size(); ++i) by_pattern[i] = by_pattern[i] || in[i];
     }
-    // A group: the keys `keys` inside of the chosen patterns; `more` are conditions that evaluate them
-    // beside those of the patterns.
+    // Adds a group: the keys of `keys` that are inside of the chosen patterns. `more`: the conditions that
+    // evaluate these keys beside the conditions of the patterns.
     const auto add = [&](RegionId keys, const std::vector<bool>* more) {
       std::vector<RegionId> where = inside;
       where.push_back(keys);
@@ -208,14 +204,14 @@ ValueId Unevaluated::properties(ValueId rest) {
           formulas.literal(Kind::kObject, formulas.all(formulas.region_and(std::move(where)), rest)),
           any_condition(in)));
     };
-    for (const auto& [in, members] : groups) add(formulas.names(members), &in);
-    add(formulas.region_not(formulas.names(known)), nullptr);
+    for (const auto& [in, members] : groups.names) add(formulas.names(members), &in);
+    add(formulas.region_not(formulas.names(groups.known)), nullptr);
   }
   return formulas.all_of(out);
 }
 
-// As for keys, with ranges of indices in place of names: `ends` cuts the array where another prefix
-// ends. Conditions of `contains` are of another form, because which items they evaluate depends on the
+// As properties(), with ranges of indices in place of names: `ends` cuts the array where another prefix ends.
+// The conditions of `contains` have another form, because which items a `contains` evaluates depends on the
 // items.
 ValueId Unevaluated::items(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
@@ -244,9 +240,10 @@ ValueId Unevaluated::items(ValueId rest) {
         .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
   std::vector<ValueId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
-    // The formula asks: each item satisfies U, or a C_i whose c_i holds. It is a conjunction over all
-    // sets M of conditions: some condition in M holds, or each item satisfies U or a C_i with i not in
-    // M. With M = the conditions that are false only the second half is left, with the C_i that count.
+    // The formula asks that each item satisfies U, or a C_i whose c_i holds. This formula equals a
+    // conjunction over all sets M of conditions: some condition in M holds, or each item satisfies U or a C_i
+    // with i not in M. If M is the set of the false conditions, only the second half remains, in which every
+    // c_i holds.
     ValueId value = rest, escape = FormulaSpace::no();
     for (std::size_t c = 0; c < conditional.size(); ++c) {
       if ((mask >> c) & 1) {

@@ -1,10 +1,11 @@
 // `unevaluatedProperties` and `unevaluatedItems`, turned into counts.
 //
-// In: a schema object that has one of them. Out: a formula that says the same without annotations.
+// In: a schema object that has one of the two keywords. Out: a formula with the meaning of the keyword, which
+// needs no annotations.
 //
-// A member is evaluated if some subschema that applies in place (`allOf`, `if`, `$ref` ...) and that
-// holds names its key. So the subschemas are collected as pairs: a condition c_i, and the keys L_i that
-// are evaluated where c_i holds. Keys are then grouped by the set I of conditions that evaluate them.
+// A member is evaluated if its key is named by some subschema that applies to the same object (`allOf`, `if`,
+// `$ref` ...) and that holds. So the subschemas are collected as pairs: a condition c_i, and the keys L_i
+// that are evaluated where c_i holds. Keys are then grouped by the set I of conditions that evaluate them.
 // With U for the schema of unevaluated members, a group K_I says
 //
 //     all(K_I, U)  or  OR(c_i, i in I)
@@ -13,12 +14,13 @@
 //     c_1 = schema(anyOf/0), L_1 = {a};  c_2 = schema(anyOf/1), L_2 = {b}
 //     (no member a, or c_1) and (no member b, or c_2) and no member outside of {a, b}
 //
-// Cost: there are at most as many groups of names as names. Patterns under n different conditions give
-// 2^n groups, and so do n conditional `contains`. More than kMaxGroups are kSchemaTooComplex.
-// Specification: JSON Schema 2019-09 core 9.3, 2020-12 core 11; this way to eliminate them is the
+// Cost: there are at most as many groups of names as names. Patterns under n different conditions give 2^n
+// groups, and so do n conditional `contains`. More than kMaxGroups groups throw kSchemaTooComplex.
+// Specification: JSON Schema 2019-09 core 9.3, 2020-12 core 11; this way to eliminate the keywords is the
 // project's.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "schema/formula/formula.h"
@@ -28,7 +30,7 @@ namespace structgen {
 
 class Lowering;
 
-// One elimination: made for one object, asked once for properties() or items().
+// One elimination. It is made for one schema object, and asked once for properties() or items().
 class Unevaluated {
  public:
   Unevaluated(Lowering& lowering, const Loc& at) : lowering_(lowering), at_(at) {}
@@ -37,22 +39,37 @@ class Unevaluated {
   ValueId items(ValueId rest);
 
  private:
-  // Keys that are evaluated where `condition` holds.
+  // Keys that are evaluated if `condition` holds.
   struct Keys {
     ValueId condition;
     RegionId region;
   };
-  // Items that are evaluated where `condition` holds: those with an index below `end`.
+  // The items with an index below `end`, which are evaluated if `condition` holds.
   struct Items {
     ValueId condition;
     uint32_t end;
   };
-  // Items that are evaluated where `condition` holds: those that satisfy `value`.
+  // The items that satisfy `value`, which are evaluated if `condition` holds.
   struct Contains {
     ValueId condition;
     ValueId value;
   };
+  // The keys of properties(), grouped by the set of conditions that evaluate them. A set is a list of bits,
+  // indexed like conditions_.
+  struct KeyGroups {
+    // The complements of the patterns whose keys are evaluated without a condition. Such keys are in no
+    // group.
+    std::vector<RegionId> open;
+    // All names; names that are evaluated without a condition come first.
+    std::vector<NameId> known;
+    // Conditions that evaluate every key (`additionalProperties` in a branch). Every group contains these
+    // conditions.
+    std::vector<bool> everything;
+    std::map<std::vector<bool>, std::vector<NameId>> names;
+    std::map<std::vector<bool>, std::vector<RegionId>> patterns;
+  };
   void collect(const Loc& at, ValueId condition, bool top);
+  bool group_keys(KeyGroups& out);
   void collect_keys(const Loc& at, const Keywords& o, ValueId condition, bool top);
   void collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top);
   void collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional);
@@ -63,7 +80,7 @@ class Unevaluated {
   std::vector<Keys> keys_;
   std::vector<Items> items_;
   std::vector<Contains> contains_;
-  // The different conditions of keys_; the groups of properties() are sets of their indices.
+  // The different conditions of keys_. A group of properties() is a set of indices of this list.
   std::vector<ValueId> conditions_;
   // The schemas from `at_` down to the one that is collected now.
   std::vector<Loc> path_;

@@ -64,7 +64,7 @@ constexpr WordInfo kWords[] = {
     {"maxProperties", Word::kMaxProperties, Form::kCount, About::kObject, k4, k20},
     {"dependentRequired", Word::kDependentRequired, Form::kObject, About::kObject, k19, k20},
     {"dependentSchemas", Word::kDependentSchemas, Form::kMap, About::kObject, k19, k20},
-    // Gone from 2019-09 on, but the suite's optional tests and real schemas keep its meaning.
+    // From 2019-09 on the keyword is gone, but the suite's optional tests and real schemas keep its meaning.
     {"dependencies", Word::kDependencies, Form::kMixed, About::kObject, k4, k20},
     {"title", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
     {"description", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
@@ -81,7 +81,8 @@ constexpr WordInfo kWords[] = {
 
 }  // namespace
 
-// Open addressing in four cache lines: of a map's nodes every look-up of a schema's few would miss.
+// A hash table with open addressing in four cache lines. A schema makes few look-ups, each of which would
+// miss the cache on the nodes of a std::map.
 const WordInfo* find_word(std::string_view text) {
   constexpr uint8_t kNone = 0xFF;
   static_assert(std::size(kWords) < 128);

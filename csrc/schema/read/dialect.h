@@ -86,13 +86,14 @@ enum class Form : uint8_t {
   kObject,
   kSchema,  // from here on schemas stand below
   kList,    // an array of schemas
-  kSome,    // the same, and not empty
+  kSome,    // an array of schemas that is not empty
   kMap,     // an object of schemas
   kEither,  // a schema or an array of schemas (items)
   kMixed,   // an object of schemas or arrays of names (dependencies)
 };
 
-// The kind of values that the keyword is about: it says nothing of others. An integer is a number.
+// The kind of values that the keyword is about; values of other kinds always satisfy the keyword. An integer
+// is a number.
 enum class About : uint8_t { kAny, kNumber, kString, kArray, kObject };
 
 struct WordInfo {
@@ -109,13 +110,14 @@ std::string_view name_of(About about);
 // Where schemas stand in a value of the form: "schema", "list", "map", "either" (one or a list), "mixed"
 // (a map of them and of lists of names); "": nowhere.
 std::string_view schemas_in(Form form);
-// Whether a value can be invalid because of the keyword, alone or with one beside it (`then`, `minContains`).
+// True if a value can be invalid because of the keyword, alone or with a keyword beside it (`then`,
+// `minContains`).
 bool asserts(const WordInfo& w);
 // Null for a text that no draft knows.
 const WordInfo* find_word(std::string_view text);
 inline bool holds_schemas(const WordInfo& w) { return w.form >= Form::kSchema; }
 inline bool in_draft(const WordInfo& w, Draft d) { return w.first <= d && d <= w.last; }
-// 0 when the URI names no known metaschema.
+// False if the URI names no known metaschema.
 bool draft_of_uri(std::string_view uri, Draft& out);
 
 }  // namespace structgen

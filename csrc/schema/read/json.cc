@@ -1,4 +1,4 @@
-// How JSON text becomes a tree of nodes; json.h has the form of the tree.
+// Parses JSON text into a tree of nodes; json.h has the form of the tree.
 //
 // The problem. A schema may be megabytes long and nested a million levels deep, it may be written by an
 // attacker, and its numbers must keep every digit.
@@ -11,8 +11,8 @@
 //     {"a": [1, 2]}    nodes 0 object, 1 the key `a`, 2 array, 3 `1`, 4 `2`; the array's children are 3
 //                      and 4, and the object's child is 2, with key 1
 //
-// Invariants. A node has a number before its children do, so parents come first. Of equal keys the last
-// one counts. Every error names the byte at which the parser stands.
+// Invariants. A node has a number before its children do, so parents come first. Of equal keys the last key
+// counts. Every error names the byte at which the parser stands.
 #include "schema/read/json.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 namespace structgen {
 
 namespace {
-// Objects with this many members or more get a hash table when find() first asks. A schema's objects
+// The least number of members of an object that gets a hash table when find() first asks. A schema's objects
 // mostly have fewer than ten members, and a scan over ten views is faster than one hash.
 constexpr uint32_t kIndexFrom = 24;
 }  // namespace
@@ -46,9 +46,9 @@ JsonRef Json::find(JsonRef object, std::string_view key) const {
   return it == index.end() ? kNoJson : it->second;
 }
 
-// Builds one Json. The loop of run() takes the place of recursion: open_ is the stack of containers
-// that are not closed, and elements_ holds the finished elements of all of them, the innermost
-// container's last.
+// Builds one Json. The loop of run() takes the place of recursion: open_ is the stack of containers that are
+// not closed, and elements_ holds the finished elements of all these containers, those of the innermost
+// container last.
 //
 // For `{"a": [1, 2]}`, just before `]` is read: open_ = {object, array}, keys_ = {"a"}, elements_ = {1,
 // 2}. close() moves 1 and 2 into the array's range of children_; then the array is an element of the
@@ -86,8 +86,8 @@ class JsonParser {
   }
 
  private:
-  // A container that was opened and not yet closed. Its elements are elements_[begin..], unless a
-  // container inside it is open: then they end where the inner one begins.
+  // A container that was opened and not yet closed. Its elements are elements_[begin..]. If a container
+  // inside of it is open, its elements end where those of the inner container begin.
   struct Open {
     JsonRef node;
     uint32_t begin;
@@ -106,8 +106,8 @@ class JsonParser {
   // Behind the text stands a NUL, as behind every std::string.
   char peek() const { return in_[at_]; }
   std::string_view rest() const { return {in_ + at_, size_ - at_}; }
-  // Appends a node and charges one unit of work for 16 bytes of text, in steps of 1 KB. Nodes are the
-  // place for it, because a document of any length consists of them.
+  // Appends a node and charges one unit of work for 16 bytes of text, in steps of 1 KB. The work is charged
+  // here, because a document of any length consists of nodes.
   JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
     if (at_ >= charged_ + 1024) {
       charge(static_cast<int64_t>((at_ - charged_) / 16));
@@ -153,9 +153,9 @@ class JsonParser {
     ++at_;
     space();
   }
-  // Adds a finished value to the innermost container, and reads the comma or the closing bracket behind
-  // it. Returns the container if it closed: it is then a finished value of the container around it.
-  // Else kNoJson.
+  // Adds a finished value to the innermost container, and reads the comma or the closing bracket behind it.
+  // Returns the container if it closed, because it is then a finished value of the container around it; else
+  // kNoJson.
   JsonRef after_element(JsonRef element) {
     const bool object = out_.nodes_[open_.back().node].type == JsonType::kObject;
     elements_.push_back({object ? keys_.back() : kNoJson, element});
@@ -171,8 +171,8 @@ class JsonParser {
     ++at_;
     return close();
   }
-  // Moves the elements of the innermost container from the stack to its range of children_ and keys_.
-  // They are contiguous there, because every container inside has moved its own elements before.
+  // Moves the elements of the innermost container from the stack to its range of children_ and keys_. These
+  // elements are contiguous on the stack, because every container inside has already moved its own.
   JsonRef close() {
     const Open o = open_.back();
     open_.pop_back();
@@ -187,9 +187,9 @@ class JsonParser {
     elements_.resize(o.begin);
     return o.node;
   }
-  // Removes members of the innermost object whose key occurs again later: `{"a": 1, "b": 2, "a": 3}`
-  // keeps `b` and the last `a`, in the order of the members that stay. Small objects are compared
-  // pairwise, which needs no memory; large ones need a hash table, because hostile schemas have objects
+  // Removes members of the innermost object whose key occurs again later: `{"a": 1, "b": 2, "a": 3}` keeps
+  // `b` and the last `a`, in the order of the members that stay. The keys of a small object are compared
+  // pairwise, which needs no memory. A large object needs a hash table, because hostile schemas have objects
   // with a million keys.
   void drop_duplicates(std::size_t begin) {
     const std::span<Element> all(elements_.begin() + static_cast<std::ptrdiff_t>(begin), elements_.end());
@@ -214,7 +214,7 @@ class JsonParser {
       if (last[out_.text(all[i].key)] == i) all[kept++] = all[i];
     elements_.resize(begin + kept);
   }
-  // Reads one of the three words. `fail` points at the beginning of the word, not into it.
+  // Reads one of the three words. `fail` points at the beginning of the word, and not at a later byte of it.
   JsonRef word(std::string_view w, JsonType type) {
     if (!rest().starts_with(w)) fail("unexpected text");
     at_ += w.size();
@@ -248,8 +248,8 @@ class JsonParser {
     }
     return add(JsonType::kNumber, static_cast<uint32_t>(begin), static_cast<uint32_t>(at_ - begin));
   }
-  // Reads a string. What stands before the first escape stays where it is; what stands behind it moves to
-  // the front, to `to`. Bytes above 0x7F are taken without a check.
+  // Reads a string. The bytes before the first escape stay in place, and the bytes behind it move to the
+  // front, to `to`. Bytes above 0x7F are taken without a check.
   JsonRef string() {
     const std::size_t begin = ++at_;
     run_of_characters();
@@ -282,10 +282,10 @@ class JsonParser {
     }
     return v;
   }
-  // Reads one escape, writes its character to `out` and returns the bytes of it. A high surrogate and the
-  // low one behind it make one character. A high surrogate without a low one behind it stands for itself:
-  // JSON allows the text, and a `pattern` or `const` may hold it. In `"\ud83dA"`, which is read as `\ud83d`
-  // and `A`, the second escape is read again from its beginning.
+  // Reads one escape, writes its character to `out`, and returns the number of bytes of the character. A high
+  // surrogate and a low surrogate behind it make one character. A high surrogate without a low surrogate
+  // behind it stands for itself, because JSON allows such a text, and a `pattern` or `const` may hold one. In
+  // `"\ud83dA"`, which is read as `\ud83d` and `A`, the second escape is read again from its beginning.
   std::size_t escape(char* out) {
     ++at_;
     const char c = peek();

@@ -1,7 +1,8 @@
 // Ordered JSON documents, into which schemas are read.
 //
-// In: JSON text (UTF-8). Out: a flat tree; objects keep their order, numbers keep their text.
-// Cost: one linear pass; depth is bounded only by memory (explicit stack). Duplicate keys: last wins.
+// In: JSON text (UTF-8). Out: a flat tree. Objects keep the order of their members, and numbers keep their
+// text. Of two equal keys the last counts. Cost: one linear pass. An explicit stack lets memory alone bound
+// the depth.
 #pragma once
 
 #include <cstdint>

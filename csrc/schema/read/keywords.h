@@ -1,11 +1,11 @@
 // The values of the keywords of one schema object, by keyword.
 //
-// In: the place of a schema object. Out: a table with one entry for every keyword. Lowering asks for
-// about forty keywords, and an object has about five members, so one pass over the members is cheaper
-// than forty calls of Json::find. Cost: linear in the members. The table lives on the caller's stack.
+// In: the place of a schema object (Loc). Out: a table with one entry for every keyword. Lowering asks for
+// about forty keywords, and an object has about five members, so one pass over the members is cheaper than
+// forty calls of Json::find. Cost: linear in the members. The table lives on the caller's stack.
 //
-// Absent are keywords that the draft does not have (`prefixItems` in draft 7), and in drafts 4 to 7 all
-// keywords beside a `$ref`: `{"$ref": "#/definitions/a", "minimum": 3}` has only the `$ref` there.
+// The table lacks keywords that the draft does not have (`prefixItems` in draft 7), and in drafts 4 to 7 all
+// keywords beside a `$ref`: in these drafts `{"$ref": "#/definitions/a", "minimum": 3}` has only the `$ref`.
 #pragma once
 
 #include "schema/read/dialect.h"
@@ -14,8 +14,8 @@
 
 namespace structgen {
 
-// The questions (`string`, `number`, ...) are also false where the keyword has a value of another type.
-// A misshapen keyword thereby says nothing; the scan has named it in the report (SchemaSet::scan_word).
+// The questions (`string`, `number`, ...) are also false if the keyword has a value of another type. So a
+// misshapen keyword says nothing. The scan has named the keyword in the report (SchemaSet::scan_word).
 struct Keywords {
   const Json& json;
   JsonRef values[64];

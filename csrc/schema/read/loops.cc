@@ -31,7 +31,7 @@ bool cyclic(std::span<const Edge> edges) {
 std::vector<uint32_t> looping_references(std::span<const uint32_t> above, std::span<const Edge> references) {
   if (references.empty()) return {};
   const uint32_t schemas = static_cast<uint32_t>(above.size());
-  // A loop through schemas is one through the outermost schemas of the same value.
+  // A loop of schemas is also a loop of the outermost schemas of the same values.
   std::vector<uint32_t> top(schemas);
   for (uint32_t v = 0; v < schemas; ++v) top[v] = above[v] == kNotInPlace ? v : top[above[v]];
   std::vector<Edge> outermost;

@@ -1,12 +1,12 @@
 // References that lead back to their own schema without a step into a value.
 //
 // In: the tree of schemas and the references between them, as numbers. Out: the references that lie on such a
-// loop. Cost: linear. Only the outermost schemas of a value and those with references are nodes where nothing
-// suggests a loop, which is nearly always.
+// loop. Cost: linear. A first search has only the outermost schema of each value as a node, and nearly always
+// finds that there is no loop.
 //
-// `{"$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "null"}]}}}` refers a value back to the
-// same schema, so no validator comes to an end with it. Loops are found when the schema is read. A
-// search for values would meet them only where a text needs them, in mid-text.
+// `{"$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "null"}]}}}` leads from a schema back to the
+// same schema with the same value, so no validator terminates. Loops are found when the schema is read. A
+// search for values would find a loop only when a text needs the schema, in mid-text.
 #pragma once
 
 #include <cstdint>

@@ -5,23 +5,21 @@
 // and where a `$dynamicRef` leads. The report must name every keyword that constrains nothing. A
 // malformed pattern must be an error before anything is generated.
 //
-// The idea. One walk over the schemas that the root reaches, with a list of places still to visit
-// (scan). Each visit knows its parent, its resource and its way from there, so that a pointer is only
-// made when an error or the report shows it. References wait until their own document was walked
-// (resolve_pending). A target may lie in a document that nobody has read yet; that document is then
-// parsed and walked, too.
+// The idea. One walk over the schemas that the root reaches, with a list of places still to visit (scan).
+// Each visit knows its parent, its resource and the way from the parent, so that a pointer is made only when
+// an error or the report shows it. References wait until their own document was walked (resolve_pending). A
+// target may lie in a document that was not read yet. This document is then parsed and walked, too.
 //
 //     {"$id": "http://x/a", "$defs": {"n": {"$id": "b", "$anchor": "here"}}, "$ref": "b#here"}
 //     resources   http://x/a at the root; http://x/b at #/$defs/n, with the anchor `here`
 //     reference   "b#here" relative to http://x/a: resource http://x/b, anchor `here`: that node
 //
-// A dynamic reference depends on the way on which its schema was reached, so a Loc carries a scope: the
-// number of a list of resources. Where no schema has such a reference all scopes are 0, so there are
-// few Locs.
+// The target of a dynamic reference depends on the way to its schema, so a Loc has a scope: the number of a
+// list of resources. If no schema has a dynamic reference, all scopes are 0, so there are few Locs.
 //
 // Invariants.
 // - A schema is visited once, however many references lead to it. The draft of its resource decides which
-//   keywords it has.
+//   keywords the schema has.
 // - Every keyword that constrains nothing has a note, and no other keyword has one.
 // - A document comes from the caller, or it is unknown. Nothing is fetched.
 //
@@ -56,8 +54,8 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
-// Null if the value has the type that the keyword needs, else the fault, for the report. A misshapen
-// keyword (`"minLength": "3"`) constrains nothing and is no error, as in the validators in use.
+// Null if the value has the type that the keyword needs; else the fault, as the report states it. A misshapen
+// keyword (`"minLength": "3"`) constrains nothing and is no error, as in common validators.
 const char* misshapen(const Json& j, Form form, JsonRef v, Draft draft) {
   const auto unless = [](bool fits, const char* why) { return fits ? nullptr : why; };
   const bool schema = j.is_object(v) || j.is_bool(v);
@@ -110,8 +108,8 @@ SchemaSet::SchemaSet(std::string_view root, const Documents& others, const Schem
   others_ = nullptr;
 }
 
-// The root of a document is a resource even without an `$id`: then its name is the URI under which the
-// caller passed the document.
+// The root of a document is a resource even without an `$id`. Its name is then the URI under which the caller
+// passed the document.
 DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   const DocumentId doc{static_cast<uint32_t>(documents_.size())};
   documents_.push_back(std::make_unique<Json>(std::move(json)));
@@ -127,8 +125,8 @@ DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   return doc;
 }
 
-// The scan has met every schema to which the added document refers, so its references do not wait in
-// pending_: they need no resolve_pending, and the search for loops need not see them again.
+// The scan has met every schema to which the added document refers. So the references of the document need
+// neither resolve_pending() nor the search for loops, and do not wait in pending_.
 Loc SchemaSet::add(std::string_view schema) {
   added_ = std::min(added_, documents_.size());
   const DocumentId doc = add_document("", Json::parse(schema));
@@ -141,8 +139,8 @@ Loc SchemaSet::add(std::string_view schema) {
   return Loc{doc, 0, resource, dynamic_ ? push_scope({}, resource) : ScopeId{}};
 }
 
-// The draft of a schema by its `$schema`, or `inherited` where it names none that is known. Sets
-// `validates` to false if the metaschema turns the validation vocabulary off.
+// The draft of a schema by its `$schema`, or `inherited` if `$schema` names no known draft. Sets `validates`
+// to false if the metaschema turns the validation vocabulary off.
 Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool& validates) {
   const Json& j = *documents_[doc.v];
   const bool forced = doc == DocumentId{} && node == 0 && options_.force_draft;
@@ -150,8 +148,8 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
   if (s == kNoJson || !j.is_string(s)) return forced ? options_.draft : inherited;
   Draft d = inherited;
   if (draft_of_uri(j.text(s), d)) return forced ? options_.draft : d;
-  // The `$schema` may name a metaschema that the caller passed: its own `$schema` gives the draft, and
-  // its `$vocabulary` says whether validation keywords count.
+  // The `$schema` may name a metaschema that the caller passed. The `$schema` of the metaschema gives the
+  // draft, and its `$vocabulary` says whether validation keywords count.
   if (!others_) return forced ? options_.draft : inherited;
   for (const auto& [uri, text] : *others_) {
     if (uri != j.text(s)) continue;
@@ -170,8 +168,8 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
 
 // ---- scan ----
 
-// Visits the schema at `node` and all schemas that stand inside it. Nothing happens where it was
-// visited before. `keyword` and `parent` say how it was reached, for pointers.
+// Visits the schema at `node` and all schemas inside of it, unless the schema was visited before. `keyword`
+// and `parent` say how the schema was reached, for pointers.
 void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId parent,
                      std::string_view keyword) {
   if (scanned_.size() <= doc.v) scanned_.resize(doc.v + 1);
@@ -192,23 +190,22 @@ void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId 
   }
 }
 
-// Returns the resource to which the schema belongs, and makes one if the schema starts it: it has an
-// `$id` of its own, or is the root of a document. In drafts 4 to 7, `"$id": "#name"` is the old
-// spelling of an anchor and starts no resource.
+// Returns the resource to which the schema belongs. Makes the resource if the schema has an `$id` of its own,
+// or is the root of a document. In drafts 4 to 7, `"$id": "#name"` is the old spelling of an anchor and
+// starts no resource.
 ResourceId SchemaSet::enter_resource(Visit& v) {
   const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) return v.resource;
   const bool is_root = v.node == 0;
-  // At the root the draft of the document counts, which the constructor or add() has set. Inside, a
-  // schema inherits that of its resource, and only a schema with an identifier may have a `$schema` of
-  // its own.
+  // At the root of a document the constructor or add() has set the draft. Any other schema inherits the draft
+  // of its resource, unless it has an identifier and a `$schema` of its own.
   Draft draft =
       is_root ? resources_[resource_roots_.at(key_of(v.doc, 0)).v].draft : resources_[v.resource.v].draft;
   bool validates = is_root || resources_[v.resource.v].validates;
   const JsonRef id_new = j.find(v.node, "$id"), id_old = j.find(v.node, "id");
   if (is_root || id_new != kNoJson || id_old != kNoJson) draft = dialect_of(v.doc, v.node, draft, validates);
   const JsonRef id = draft == Draft::k4 ? id_old : id_new;
-  // In these drafts `$ref` hides its siblings, so an `$id` beside it names nothing.
+  // In drafts up to 7 a `$ref` hides its siblings, so an `$id` beside it names nothing.
   const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;
   const bool has_id = id != kNoJson && j.is_string(id) && !hidden;
   ResourceId resource = v.resource;
@@ -240,7 +237,7 @@ ResourceId SchemaSet::enter_resource(Visit& v) {
   return resource;
 }
 
-// Looks at every keyword of one schema, and puts the schemas inside it on the list.
+// Looks at every keyword of one schema, and appends the schemas inside of it to `todo`.
 void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
   const Visit v = visits_[visit.v];
   const Json& j = *documents_[v.doc.v];
@@ -264,32 +261,23 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
       notes_.push_back({visit, key, w ? "not a keyword of this draft" : "unknown keyword"});
       continue;
     }
-    // Beside a hiding `$ref` only schemas are still visited. `definitions` is the usual one, and a reference
-    // may point into any other.
+    // Beside a `$ref` that hides its siblings only schemas are still visited, because a reference may point
+    // into any of them, usually into `definitions`.
     if (hidden && w->word != Word::kRef && w->word != Word::kDefs && !holds_schemas(*w)) continue;
     scan_word(visit, *w, key, value, todo);
   }
 }
 
-// Checks the value of one keyword, puts the schemas inside it on the list, and keeps its references,
-// anchors and notes for later steps.
-void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
-                          std::vector<Visit>& todo) {
-  const Visit v = visits_[visit.v];
+// Appends the schemas inside of a keyword's value to `todo`. Whatever has the form of a schema is visited,
+// even if the keyword has no effect (`then` without `if`), because references may lead there.
+void SchemaSet::push_schemas(VisitId visit, Form form, std::string_view key, JsonRef value,
+                             std::vector<Visit>& todo) const {
+  const Visit& v = visits_[visit.v];
   const Json& j = *documents_[v.doc.v];
-  if (const char* why = misshapen(j, w.form, value, resources_[v.resource.v].draft)) {
-    notes_.push_back({visit, key, std::string("ignored: ") + why});
-    return;
-  }
-  note_misshapen_parts(visit, w.word, key, value);
-  asks_distinct_ = asks_distinct_ || w.word == Word::kUniqueItems;
-  if (resources_[v.resource.v].validates) check_value(visit, w, key, value);
   const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
     todo.push_back({v.doc, node, v.resource, visit, key, member, index});
   };
-  // Whatever has the form of a schema is visited, also where the keyword has no effect (`then` without
-  // `if`): references may lead there.
-  switch (w.form) {
+  switch (form) {
     case Form::kSchema: push(value, {}, kNoIndex); break;
     case Form::kEither:
       if (!j.is_array(value)) push(value, {}, kNoIndex);
@@ -302,11 +290,27 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
     case Form::kMap:
     case Form::kMixed:
       for (uint32_t i = 0; i < j.size(value); ++i)
-        if (w.form == Form::kMap || !j.is_array(j.item(value, i)))
+        if (form == Form::kMap || !j.is_array(j.item(value, i)))
           push(j.item(value, i), j.key(value, i), kNoIndex);
       break;
     default: break;
   }
+}
+
+// Checks the value of one keyword, appends the schemas inside of it to `todo`, and keeps its references,
+// anchors and notes for later steps.
+void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
+                          std::vector<Visit>& todo) {
+  const Visit v = visits_[visit.v];
+  const Json& j = *documents_[v.doc.v];
+  if (const char* why = misshapen(j, w.form, value, resources_[v.resource.v].draft)) {
+    notes_.push_back({visit, key, std::string("ignored: ") + why});
+    return;
+  }
+  note_misshapen_parts(visit, w.word, key, value);
+  asks_distinct_ = asks_distinct_ || w.word == Word::kUniqueItems;
+  if (resources_[v.resource.v].validates) check_value(visit, w, key, value);
+  push_schemas(visit, w.form, key, value, todo);
   switch (w.word) {
     case Word::kRef: pending_.push_back({visit, j.text(value), w.word}); break;
     case Word::kDynamicRef:
@@ -317,7 +321,7 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
     case Word::kSchemaUri: {
       Draft d = Draft::k2020;
       const auto given = [&](const auto& document) { return document.first == j.text(value); };
-      // A draft that is not known matters only at the root: everything else inherits from there.
+      // An unknown draft matters only at the root, from which all other schemas inherit.
       if (v.node != 0 || options_.force_draft) break;
       if (!j.is_string(value) || (!draft_of_uri(j.text(value), d) && std::ranges::none_of(*others_, given)))
         notes_.push_back(
@@ -380,9 +384,9 @@ void SchemaSet::note_misshapen_parts(VisitId visit, Word w, std::string_view key
   }
 }
 
-// Refuses values that have the right type and that no draft permits: `"type": "strnig"`, `"multipleOf":
-// 0`. They are refused here and not when a text reaches them. That part of a text may be optional, and
-// with `on_limit="subset"` a mask would omit it without a word.
+// Refuses values that have the right type and that no draft permits: `"type": "strnig"`, `"multipleOf": 0`.
+// The scan refuses such a value, because a text may never reach it: the part of the text may be optional, and
+// with `on_limit="subset"` a mask would omit the part silently.
 void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value) {
   const Json& j = *documents_[visits_[visit.v].doc.v];
   const auto refuse = [&](const std::string& what) {
@@ -411,7 +415,7 @@ void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view k
     }
     default: break;
   }
-  // A malformed count has a note and is read all the same: `"minItems": -1` as 0, `"minItems": 2.5` as 3,
+  // A malformed count is noted and read all the same: `"minItems": -1` as 0, `"minItems": 2.5` as 3,
   // `"maxItems": 2.5` as 2.
   if (w.form != Form::kCount) return;
   const Decimal d = Decimal::parse_any(j.text(value));
@@ -423,7 +427,7 @@ void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view k
   }
 }
 
-// Only the syntax is checked. The regex itself is made when the pattern is lowered.
+// Checks the syntax alone. The regex itself is made when the pattern is lowered.
 void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::string_view text) {
   try {
     parse_pattern(text);
@@ -434,8 +438,8 @@ void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::stri
   }
 }
 
-// Resolves the references of all documents, and scans their targets. Where nothing stands at the
-// target, the reference is remembered as broken and not refused: `anyOf` with a broken branch has other
+// Resolves the references of all documents, and scans their targets. If nothing stands at a target, the
+// reference is remembered as broken and not refused, because an `anyOf` with a broken branch has other
 // branches.
 void SchemaSet::resolve_pending() {
   for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
@@ -446,7 +450,8 @@ void SchemaSet::resolve_pending() {
     try {
       target = resolve(Loc{v.doc, v.node, v.resource, {}}, p.reference, keyword);
     } catch (const Error& e) {
-      // The reference has no target: schemas that need it are refused, and others are not affected.
+      // The reference has no target. Schemas that need the reference are refused, and all others are not
+      // affected.
       if (e.kind() != ErrorKind::kUnsupportedSchema ||
           !dangling(Loc{v.doc, v.node, v.resource, {}}, p.reference))
         throw;
@@ -465,15 +470,16 @@ void SchemaSet::resolve_pending() {
   find_loops();
 }
 
-// True if the schema speaks of the same value as its parent: it stands in `allOf` or `not`, say, and
-// not in `properties`. `if` without `then` or `else` is not lowered at all, so no loop goes through it.
+// True if the schema is about the value of its parent: it stands in `allOf` or `not`, for example, and not in
+// `properties`. An `if` without `then` and `else` is not lowered, so no loop goes through it.
 bool SchemaSet::in_place(const Visit& v) const {
   if (v.parent == kNoVisit || v.keyword == "$ref") return false;
   const WordInfo* w = find_word(v.keyword);
   const Visit& above = visits_[v.parent.v];
   const Json& j = *documents_[above.doc.v];
   const auto has = [&](std::string_view key) { return j.find(above.node, key) != kNoJson; };
-  if (resources_[above.resource.v].draft <= Draft::k7 && has("$ref")) return false;  // it hides its siblings
+  // In these drafts a `$ref` hides its siblings.
+  if (resources_[above.resource.v].draft <= Draft::k7 && has("$ref")) return false;
   switch (w->word) {
     case Word::kAllOf:
     case Word::kAnyOf:
@@ -488,8 +494,9 @@ bool SchemaSet::in_place(const Visit& v) const {
   }
 }
 
-// Finds references on a loop and remembers them as broken. A `$dynamicRef` is no edge: its target
-// depends on a scope, which the scan does not know. A loop through one is met by the solver.
+// Finds references on a loop and remembers them as broken. A `$dynamicRef` is no edge here, because its
+// target depends on a scope, which the scan does not know. The solver meets the loops through a `$dynamicRef`
+// (Solver::restrict).
 void SchemaSet::find_loops() {
   std::vector<std::pair<uint32_t, uint32_t>> references;
   for (const Pending& p : pending_)
@@ -510,8 +517,8 @@ void SchemaSet::find_loops() {
 
 // ---- resolution ----
 
-// Finds a resource by its absolute URI. Reads and scans the document if the caller passed one of that
-// name and no reference needed it before.
+// Finds a resource by its absolute URI. If the caller passed a document with this URI that no reference has
+// needed so far, the document is read and scanned.
 bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   if (const auto it = by_uri_.find(uri); it != by_uri_.end()) {
     out = it->second;
@@ -530,8 +537,8 @@ bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   return false;
 }
 
-// Follows a JSON Pointer from `node`. Returns false if nothing stands there. `resource` becomes the
-// innermost one on the way: `#/$defs/n/items` with an `$id` in `n` ends in the resource of `n`.
+// Follows a JSON Pointer from `node`. Returns false if nothing stands there. `resource` becomes the innermost
+// resource on the way: `#/$defs/n/items` with an `$id` in `n` ends in the resource of `n`.
 bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node,
                              std::string_view pointer) const {
   const Json& j = *documents_[doc.v];
@@ -564,8 +571,8 @@ bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node
   return true;
 }
 
-// The scan has resolved every reference once. So a reference can fail only if the scan found it broken, and
-// if no reference is broken, nothing has to be looked at.
+// The scan has resolved every reference once. So a reference fails only if the scan found it broken, and
+// nothing needs to be resolved if no reference is broken.
 bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
   if (broken_.empty()) return true;
   if (looping_.count(key_of(from.doc, from.node))) return false;
@@ -603,8 +610,8 @@ bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
          find_resource(std::string(absolute), resource);
 }
 
-// A reference has three forms: `#/a/b` and `#name` in the same resource, or a URI with either behind
-// it. Relative URIs are resolved by RFC 3986 (strings/uri.h). The fragment is percent-decoded before it
+// A reference has three forms: `#/a/b` and `#name` in the same resource, or a URI that either of these may
+// follow. Relative URIs are resolved by RFC 3986 (strings/uri.h). The fragment is percent-decoded before it
 // is used.
 Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_view keyword) {
   const auto fail = [&](const std::string& why) -> Error {
@@ -654,8 +661,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   const std::string name = percent_decode(fragment);
   if (name.empty() || name[0] == '/' || !resources_[target.resource.v].dynamic_anchors.count(name))
     return target;
-  // From the innermost resource to the outermost. Each match overwrites the one before, so the
-  // outermost stays.
+  // The loop goes from the innermost resource to the outermost. Each match overwrites the previous match, so
+  // the outermost stays.
   for (ScopeId s = from.scope; s != ScopeId{}; s = scopes_[s.v].first) {
     const Resource& r = resources_[scopes_[s.v].second.v];
     const auto it = r.dynamic_anchors.find(name);
@@ -669,7 +676,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   return target;
 }
 
-// The same for 2019-09, where `$recursiveAnchor: true` at the root of a resource stands for the anchor.
+// As resolve_dynamic(), for 2019-09: `$recursiveAnchor: true` at the root of a resource stands for the
+// anchor.
 Loc SchemaSet::resolve_recursive(const Loc& from) {
   Loc target = resolve(from, "#", "$recursiveRef");
   if (!resources_[target.resource.v].recursive_anchor) return target;
@@ -684,9 +692,9 @@ Loc SchemaSet::resolve_recursive(const Loc& from) {
   return target;
 }
 
-// The scope after `resource` is entered. If the resource is in the scope already, the scope stays as it
-// is: a look-up finds the outermost match, which a second entry further in cannot change. So a
-// recursive schema has finitely many scopes. numbered() gives equal lists one number.
+// The scope after `resource` is entered. If the scope already has the resource, the scope stays as it is,
+// because a look-up finds the outermost match, which a second entry further in cannot change. So a recursive
+// schema has finitely many scopes. Equal lists have one number.
 ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
   for (ScopeId s = scope; s != ScopeId{}; s = scopes_[s.v].first)
     if (scopes_[s.v].second == resource) return scope;
@@ -696,8 +704,8 @@ ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
 Loc SchemaSet::child(const Loc& parent, JsonRef node) {
   Loc out{parent.doc, node, parent.resource, parent.scope};
   if (resource_roots_.size() > 1 || dynamic_) {
-    // `resource_roots_` has one entry per document at least. With one entry nothing inside can start a
-    // resource.
+    // `resource_roots_` has at least one entry per document. If it has only one entry, no schema inside of
+    // the document starts a resource.
     const auto it = resource_roots_.find(key_of(parent.doc, node));
     if (it != resource_roots_.end()) {
       out.resource = it->second;
@@ -709,8 +717,9 @@ Loc SchemaSet::child(const Loc& parent, JsonRef node) {
 
 // ---- pointers ----
 
-// Puts a pointer together from the visits above. It stops at a target of a `$ref` that the walk did not
-// reach in another way (it stands below an unknown keyword); such a pointer begins with `/$ref`.
+// Puts a pointer together from the visits above. It stops at a target of a `$ref` that the walk reached by
+// the reference alone, because the target stands below an unknown keyword. Such a pointer begins with
+// `/$ref`.
 std::string SchemaSet::visit_pointer(VisitId visit) const {
   std::vector<const Visit*> path;
   for (VisitId at = visit; at != kNoVisit; at = visits_[at.v].parent) {

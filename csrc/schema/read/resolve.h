@@ -1,10 +1,9 @@
 // Documents, resources and references: where a schema stands, and to which schema a `$ref` leads.
 //
-// In: the root document, and other documents by URI. Out: places of schemas (Loc), resolved references,
-// and a report of every keyword that constrains nothing. Cost: one linear walk over the schemas that
-// the root reaches. It also checks the syntax of every pattern and reference, so that a mistake is an
-// error of the compile and not of a text. Formulas are made later (schema/lower). Nothing is fetched
-// from the network.
+// In: the root document, and other documents by URI. Out: places of schemas (Loc), resolved references, and a
+// report of every keyword that constrains nothing. Cost: one linear walk over the schemas that the root
+// reaches. The walk also checks the syntax of every pattern and reference, so that a mistake is an error of
+// the compile and not of a text. Formulas are made later (schema/lower). Nothing is fetched from the network.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +27,8 @@ namespace structgen {
 using DocumentId = Id<struct DocumentTag>;
 // A schema with an `$id`, or the root of a document.
 using ResourceId = Id<struct ResourceTag>;
-// A dynamic scope: the resources that were entered on the way to a schema (push_scope). 0 is the empty
-// one; it is the only one where no schema has a `$dynamicRef` or `$recursiveRef`.
+// A dynamic scope: the resources that were entered on the way to a schema (push_scope). 0 is the empty scope,
+// which is the only scope if no schema has a `$dynamicRef` or `$recursiveRef`.
 using ScopeId = Id<struct ScopeTag>;
 
 // The place of a schema: everything needed to read its keywords and to resolve its references. Two ways
@@ -45,36 +44,34 @@ struct Loc {
 // A node of a document as a key of maps.
 inline uint64_t key_of(DocumentId doc, JsonRef node) { return (static_cast<uint64_t>(doc.v) << 32) | node; }
 
-// A keyword that is not enforced, or not as it stands: the JSON Pointer of its schema, its name, and
-// why.
+// A keyword that is not enforced as it stands: the JSON Pointer of its schema, its name, and the reason.
 struct ReportEntry {
   std::string pointer, keyword, reason;
 };
 
-// `draft` is that of a root without a `$schema`. With `enforce_formats` false `format` is an
+// `draft` is the draft of a root without a `$schema`. If `enforce_formats` is false, `format` is an
 // annotation.
 struct SchemaOptions {
   Draft draft = Draft::k2020;
-  // True: `draft` also counts where the root's `$schema` names another one.
+  // True: `draft` also counts if the root's `$schema` names another draft.
   bool force_draft = false;
   bool enforce_formats = true;
 };
 
-// All schemas of one compile. The constructor reads everything that the root reaches; afterwards only
-// resolve() and its kin are asked, by lowering. A `SchemaSet` belongs to one grammar and one thread at
-// a time.
+// All schemas of one compile. The constructor reads everything that the root reaches. Afterwards lowering
+// asks for the targets of references. A `SchemaSet` belongs to one grammar and one thread at a time.
 class SchemaSet {
  public:
   using Documents = std::vector<std::pair<std::string, std::string>>;  // URI, JSON text
 
-  // Throws kGrammar where the root, a document that a reference reaches, a pattern or a value is
-  // malformed, and kUnsupportedSchema where a reference names a document that is not in `others`.
+  // Throws kGrammar if the root, a document that a reference reaches, a pattern or a value is malformed, and
+  // kUnsupportedSchema if a reference names a document that is not in `others`.
   SchemaSet(std::string_view root, const Documents& others, const SchemaOptions& options);
 
   const Json& json(const Loc& l) const { return *documents_[l.doc.v]; }
   Loc root() const { return root_; }
-  // Adds a schema that the engine wrote itself, with references into itself only. The one use are tool
-  // calls that are written as elements: the added schema says which strings hold no closing mark
+  // Adds a schema that the engine itself wrote, all of whose references point into the schema. Its one use
+  // are tool calls that are written as elements: the added schema says which strings hold no closing mark
   // (write/elements.cc).
   Loc add(std::string_view schema);
   // True if some schema asks that items differ.
@@ -84,12 +81,11 @@ class SchemaSet {
   Loc child(const Loc& parent, JsonRef node);
   Draft draft(const Loc& l) const { return resources_[l.resource.v].draft; }
   bool validates(const Loc& l) const { return resources_[l.resource.v].validates; }
-  // The schema to which a reference leads, read at the schema `from`. Throws kUnsupportedSchema if it
+  // The schema to which a reference in the schema `from` leads. Throws kUnsupportedSchema if the reference
   // leads nowhere. `keyword` is only named in the error.
   Loc resolve(const Loc& from, std::string_view reference, std::string_view keyword = "$ref");
-  // True if the document of the reference is known, so that a reference that fails does so because
-  // nothing stands at its pointer or anchor. Such a schema is still usable where no text needs the
-  // reference.
+  // True if the document of the reference is known. Then a reference can fail only because nothing stands at
+  // its pointer or anchor, and the schema stays usable as long as no text needs the reference.
   bool dangling(const Loc& from, std::string_view reference);
   // False for a `$ref` that leads nowhere or lies on a loop (schema/read/loops.h).
   bool resolves(const Loc& from, std::string_view reference);
@@ -97,7 +93,7 @@ class SchemaSet {
   bool any_broken() const { return !broken_.empty(); }
   // The error for a broken reference; `text` is the place of the reference's text.
   Error broken(const Loc& text) const;
-  // The target of a `$dynamicRef`: it depends on the dynamic scope, as resolve.cc says.
+  // The target of a `$dynamicRef`, which depends on the dynamic scope (resolve.cc).
   Loc resolve_dynamic(const Loc& from, std::string_view reference);
   // The target of a `$recursiveRef` of 2019-09, whose only reference is `#`.
   Loc resolve_recursive(const Loc& from);
@@ -112,28 +108,28 @@ class SchemaSet {
   using VisitId = Id<struct VisitTag>;  // a schema that the scan came to: visits_
   static constexpr VisitId kNoVisit{0xFFFFFFFFu};
   static constexpr uint32_t kNoIndex = 0xFFFFFFFFu;
-  // A resource and the names inside it. `dynamic_anchors` are also in `anchors`, because a plain `$ref`
-  // may use them.
+  // A resource and the names inside of it. Every entry of `dynamic_anchors` is also in `anchors`, because a
+  // plain `$ref` may use a dynamic anchor.
   struct Resource {
     std::string uri;
     DocumentId doc;
     JsonRef node;
     Draft draft;
-    // False where the metaschema's `$vocabulary` lacks the validation vocabulary. Then `minimum`,
-    // `type` etc. constrain nothing, while `properties` and other applicators still do.
+    // False where the metaschema's `$vocabulary` lacks the validation vocabulary. Then `minimum`, `type` etc.
+    // constrain nothing, while `properties` and other applicators still count.
     bool validates = true;
     bool recursive_anchor = false;
     std::unordered_map<std::string, JsonRef> anchors;
     std::unordered_map<std::string, JsonRef> dynamic_anchors;
   };
-  // A schema that the scan has met, and its place relative to its parent. Pointers are put together
-  // from these only when one is shown (visit_pointer).
+  // A schema that the scan has met, and its place relative to its parent. A pointer is put together from
+  // visits only when it is shown (visit_pointer).
   struct Visit {
     DocumentId doc;
     JsonRef node;
     ResourceId resource;
-    // kNoVisit for the root of a document. A target of a reference has the schema with the reference as
-    // parent.
+    // kNoVisit for the root of a document. The parent of a target of a reference is the schema with the
+    // reference.
     VisitId parent;
     // The way from the parent: a keyword, then the name of a member or an index, if the keyword has
     // several schemas.
@@ -152,7 +148,7 @@ class SchemaSet {
     VisitId visit;
     std::string_view reference;
     Word word;
-    // The schema to which the reference leads; kNoVisit while it is pending, and where it leads
+    // The schema to which the reference leads; kNoVisit while the reference is pending, or if it leads
     // nowhere.
     VisitId target = kNoVisit;
   };
@@ -168,6 +164,8 @@ class SchemaSet {
   void scan_schema(VisitId visit, std::vector<Visit>& todo);
   void scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
                  std::vector<Visit>& todo);
+  void push_schemas(VisitId visit, Form form, std::string_view key, JsonRef value,
+                    std::vector<Visit>& todo) const;
   ResourceId enter_resource(Visit& v);
   void note_misshapen_parts(VisitId visit, Word w, std::string_view key, JsonRef value);
   void check_value(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value);
@@ -184,7 +182,7 @@ class SchemaSet {
   SchemaOptions options_;
   const Documents* others_ = nullptr;
   std::vector<std::unique_ptr<Json>> documents_;
-  // Documents with this index or a larger one came by add().
+  // The index of the first document that add() added.
   std::size_t added_ = static_cast<std::size_t>(-1);
   std::vector<Resource> resources_;
   std::unordered_map<std::string, ResourceId> by_uri_;
@@ -201,7 +199,7 @@ class SchemaSet {
   // Per scope: the scope without its last resource, and that resource.
   std::vector<std::pair<ScopeId, ResourceId>> scopes_{{}};
   std::map<std::pair<ScopeId, ResourceId>, ScopeId> scope_index_;
-  // True if some schema has a `$dynamicRef` or `$recursiveRef`. Else no Loc needs a scope.
+  // True if some schema has a `$dynamicRef` or `$recursiveRef`. If it is false, no Loc needs a scope.
   bool dynamic_ = false;
   // True if some schema has `uniqueItems`.
   bool asks_distinct_ = false;

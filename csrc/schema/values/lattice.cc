@@ -1,6 +1,6 @@
-// Enumerates the numbers of a formula; see lattice.h. All decimals of the formula become integers in
-// units of one power of ten: with 6.75 and 19 the unit is 0.01, and the divisors are 675 and 1900. Then
-// remainders, common multiples and comparisons are exact in 64 bits.
+// Enumerates the numbers of a formula (lattice.h). All decimals of the formula become integers, in units of
+// one power of ten: with 6.75 and 19 the unit is 0.01, and the divisors are 675 and 1900. Then remainders,
+// common multiples and comparisons are exact in 64 bits.
 #include "schema/values/lattice.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace structgen {
 
 namespace {
 
-// At most so many multiples are tried, and at most so many may be found.
+// The most multiples that are tried, and the most numbers that may be found.
 constexpr int64_t kTriedMultiples = 4096;
 constexpr std::size_t kFound = 256;
 // The largest absolute value, in units. A product of a step and a quotient stays below 2^63.
@@ -24,15 +24,15 @@ constexpr int64_t kLargest = 1'000'000'000'000'000;
 // Decimal digits of kLargest.
 constexpr int64_t kMostDigits = 16;
 
-// The decimals of one formula as integers in units of 10^exponent_. scan() finds the unit; ok() is
-// false where a condition is not decided by the value of the number alone.
+// The decimals of one formula as integers in units of 10^exponent_. scan() finds the unit. ok() is false if
+// some condition depends on more than the value of the number.
 class Scaled {
  public:
   Scaled(FormulaSpace& formulas, TypedId p) : formulas_(formulas) { ok_ = scan(p); }
   bool ok() const { return ok_; }
   uint32_t divisors() const { return divisors_; }
 
-  // The decimal in units; none where it has digits below the unit or is larger than kLargest.
+  // The decimal in units; no value if it has digits below the unit or is larger than kLargest.
   std::optional<int64_t> of(const Decimal& d) const {
     Wide out = 0;
     bool whole = true;
@@ -40,7 +40,7 @@ class Scaled {
     return d.negative ? -static_cast<int64_t>(out) : static_cast<int64_t>(out);
   }
 
-  // True if every decimal of p is an integer in units. Then of() has a value for each of them.
+  // True if every decimal of p is an integer in units. Then of() has a value for each decimal of p.
   bool fits(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -49,13 +49,13 @@ class Scaled {
   }
 
   struct Bounds {
-    // Both ends included, in units. Without a value the side has no bound.
+    // The two bounds, in units; both are included. Without a value the side has no bound.
     std::optional<int64_t> low, high;
-    // Every number that satisfies the formula is a multiple of it; 0: none is known.
+    // Every number that satisfies the formula is a multiple of `step`; 0: no step is known.
     int64_t step = 0;
   };
-  // Bounds and step of a superset of p's numbers: open bounds count as closed, negations as everything.
-  // No value: the numbers do not fit.
+  // Bounds and step of a superset of the numbers of p: an open bound counts as closed, a negation as every
+  // number. No value: the numbers do not fit.
   std::optional<Bounds> bounds(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -113,9 +113,8 @@ class Scaled {
     return out;
   }
 
-  // True if the number x satisfies p. With `pointed` the question is whether the number may be written
-  // with zeros behind a point (12.0): a condition that asks for a whole number does not take that
-  // spelling.
+  // True if the number x satisfies p. With `pointed` the question is whether the number may be written with
+  // zeros behind a point (12.0): a condition that asks for a whole number refuses this spelling.
   bool satisfies(TypedId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -152,8 +151,7 @@ class Scaled {
     return f.op == Op::kInteger ? one : formulas_.decimal(f.text());
   }
 
-  // Finds the smallest unit, counts the divisors, and returns false where some condition is none of
-  // numbers.
+  // Finds the smallest unit and counts the divisors. False: some condition is no condition on numbers.
   bool scan(TypedId p) {
     check_depth();
     const Formula& f = formulas_[p];
@@ -161,7 +159,7 @@ class Scaled {
     if (family == Family::kConstant) return true;
     if (family == Family::kConnective)
       return std::ranges::all_of(formulas_.kids(p), [&](TypedId k) { return scan(k); });
-    // b = 1 (draft 4's `integer`) depends on the spelling.
+    // Draft 4's `integer` (b = 1) depends on the spelling of the number.
     if (family != Family::kNumber || (f.op == Op::kInteger && f.b)) return false;
     const Decimal& d = decimal(f);
     // Finer decimals leave no room for the integer part in 64 bits.
@@ -179,7 +177,7 @@ class Scaled {
 
 }  // namespace
 
-// Fewer than two divisors are one automaton of their own, which is small.
+// A formula with fewer than two divisors is refused, because its automaton is small.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out) {
   if (!(formulas[p].has & kHasMultiple)) return false;
   const Scaled scaled(formulas, p);
@@ -187,7 +185,7 @@ bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out)
   const auto bounds = scaled.bounds(p);
   if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
   const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
-  // One multiple beyond each end is tried as well, because the division rounds toward zero.
+  // One multiple beyond each bound is tried as well, because the division rounds toward zero.
   if (high / step - low / step > kTriedMultiples) return false;
   for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
     if (!scaled.satisfies(p, k * step, false)) continue;

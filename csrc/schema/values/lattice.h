@@ -1,13 +1,13 @@
-// Number conditions that few numbers satisfy: multiples of a common step between two bounds, tried one
-// by one.
+// Conditions that few numbers satisfy: the multiples of a common step between two bounds are tried one by
+// one.
 //
-// In: a conjunction of number conditions. Out: the numbers that satisfy it, if at most 4096 multiples
-// of a common step lie between its bounds and at most 256 of them satisfy the rest. Cost: linear in the
-// multiples.
+// In: a conjunction of conditions on numbers. Out: the numbers that satisfy the conjunction, if at most 4096
+// multiples of a common step lie between its bounds, of which at most 256 satisfy all conditions. Cost:
+// linear in the number of multiples.
 //
-// Why not automata: those of several divisors multiply. 6.75, 19, 9.5 and 2.125 and not 2, 5, 7, 11, 37
-// have 10^8 states together, while only eleven numbers between -100000 and -10000 are multiples of
-// 6.75, 19, 9.5 and 2.125.
+// Rejected: automata. The numbers of states of several divisors multiply. "Multiple of 6.75, 19, 9.5 and
+// 2.125, and not of 2, 5, 7, 11 or 37" has 10^8 states, while only eleven numbers between -100000 and -10000
+// are multiples of 6.75, 19, 9.5 and 2.125.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct FewNumber {
   bool whole;
 };
 
-// Appends the numbers to `out`. False: this way does not apply, and `out` is of no use.
+// Appends the numbers to `out`. False: this way does not apply, and the content of `out` is meaningless.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out);
 
 }  // namespace structgen

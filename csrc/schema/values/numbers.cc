@@ -1,4 +1,4 @@
-// Languages of number formulas; numbers.h has the ways in which a conjunction becomes one.
+// Languages of formulas of numbers. numbers.h has the ways in which a conjunction becomes a language.
 //
 // An atom (a bound, a divisor, `integer`) is a language of csrc/numbers. finite() chooses a domain for the
 // formula (Domain in numbers.h): a formula with a hard divisor, for example, is read in the narrow universe
@@ -23,7 +23,7 @@ namespace structgen {
 namespace {
 // The most digits of a bound.
 constexpr int64_t kFarBound = 30;
-// Beside a bound of kFarBound digits or more a divisor has at most so many digits.
+// The most digits of a divisor beside a bound of kFarBound digits or more.
 constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
@@ -51,34 +51,36 @@ NumberLanguage& Numbers::lexemes(Domain d) {
 
 // Which spellings a number may have, and how large it may be.
 //
-// In the plain spelling 12 may also be written 12.00, if the schema asks for a number. Where it asks
-// for a whole number (`integer`, or an `enum` or `const` of whole numbers) it may not. This is a
-// property of the text and not of the value, so a formula has two languages: kAll, and kOffered, which
-// is a part of it. Complements are taken of kAll.
+// In the plain spelling 12 may also be written 12.00 if the schema asks for a number, but not if the schema
+// asks for a whole number (`integer`, or an `enum` or `const` of whole numbers). This is a property of the
+// text and not of the value, so a formula has two languages: kAll, and its subset kOffered. Complements are
+// taken of kAll.
 //   - `integer` and whole constants have fewer lexemes in kOffered.
-//   - A conjunction or disjunction in kOffered is made of its kids in kOffered.
+//   - A conjunction or disjunction in kOffered combines its kids in kOffered.
 //   - A negation is the complement of the kid in kAll.
-//   - "Exactly one" is one kid in kOffered without the others in kAll.
-// Every number that satisfies a formula has its canonical lexeme in both, so they are empty together.
+//   - "Exactly one" is one kid in kOffered without all other kids in kAll.
 //
-// Without exponents a number has at most kReadableDigits digits before the point. This loses no formula
-// whose constants have few digits in all: if some number satisfies it, then one below the product of
-// the constants does, and that number is below the limit. So the arithmetic of witness.cc and
-// lattice.cc stays right. The automaton of a divisor counts digits itself, so it knows what can still
+// Both languages have the canonical lexeme of every number that satisfies the formula, so either both are
+// empty or neither is.
+//
+// Without exponents a number has at most kReadableDigits digits before the point. The limit makes no formula
+// empty whose constants have few digits in all: if some number satisfies the formula, then so does a number
+// below the product of the constants, which is below the limit. So the arithmetic of witness.cc and
+// lattice.cc stays right. The automaton of a divisor counts digits itself, so it knows which beginnings can
 // be completed within the limit.
 //
-// Where a condition has constants of about the size of the limit, the limit is the largest double
-// instead, as long as some number within it satisfies the formula. Only there a language that is empty
-// within the limit may be written beyond it. A divisor's automaton knows no number beyond its limit, so
-// its complement has all of them; hence the separate domain kHuge.
+// If the constants of a condition are about as large as the limit, the limit is the largest double instead,
+// as long as some number within it satisfies the formula. Only for such conditions may a language that is
+// empty within the limit be written beyond the limit. The automaton of a divisor knows no number beyond its
+// limit, so the complement of the automaton has all such numbers. Hence the separate domain kHuge.
 RegexId Numbers::language(TypedId p) {
   const RegexId out = finite(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
   return out;
 }
 
-// The limit of digits is an intersection with finite() only where nothing else brings it. Three cases
-// need no intersection: no condition, `integer` alone, and divisors that count digits themselves.
+// The limit of digits is an intersection only if nothing else limits the digits. Three cases need no
+// intersection: no condition, `integer` alone, and divisors that count digits themselves.
 RegexId Numbers::finite(TypedId p) {
   const Domain domain = hard(p) ? kNarrow : kAll;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
@@ -100,14 +102,15 @@ RegexId Numbers::finite(TypedId p) {
   return out;
 }
 
-// The numbers that are also in `some`. If none is, or if that is too much to tell, all of `numbers`.
+// The numbers that are also in `some`. If no number is, or if it takes too much work to tell, the result is
+// `numbers`.
 RegexId Numbers::within(RegexId numbers, RegexId some) {
   const RegexId out = regexes_.both(numbers, some);
   return FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); }) ? numbers : out;
 }
 
-// True if every number that satisfies the formula is read by the automaton of a hard divisor, which
-// counts its digits.
+// True if the automaton of a hard divisor reads every number that satisfies the formula. Such an automaton
+// counts digits.
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -121,10 +124,10 @@ bool Numbers::counts_digits(TypedId p) {
   return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas_.kids(p), counts);
 }
 
-// How many digits the numbers of a formula have in all; a number like 1e300 counts with its exponent.
+// The number of digits of all constants of a formula; a constant such as 1e300 counts with its exponent.
 uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
-  // Counting stops at this number, because larger numbers change nothing.
+  // Counting stops at kMany, because larger counts change nothing.
   constexpr uint32_t kMany = 4096;
   const Formula f = formulas_[p];
   if (row(f.op).family == Family::kNumber && f.op != Op::kInteger) {
@@ -153,8 +156,8 @@ bool Numbers::hard(TypedId p) {
   return out;
 }
 
-// The domain of a part of a formula in kOffered: kWhole as soon as the part, or a conjunct of it, asks
-// for a whole number.
+// The domain of a part of a formula in kOffered: kWhole if the part, or a conjunct of the part, asks for a
+// whole number.
 Numbers::Domain Numbers::kid_domain(TypedId p, Domain domain) {
   if (!is(domain, kOffered)) return domain;
   const Formula& f = formulas_[p];
@@ -178,8 +181,8 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
 
 // ---- conjunctions ----
 
-// A negated bound is the opposite bound: not (x >= 3) is x < 3, so it is merged with the others. Of two
-// equal bounds the open one is tighter.
+// A negated bound is the opposite bound: not (x >= 3) is x < 3. So the negated bound is merged with all other
+// bounds. Of two equal bounds the open bound is tighter.
 Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
   for (TypedId k : formulas_.kids(p)) {
@@ -206,7 +209,7 @@ Numbers::Conditions Numbers::read(TypedId p) {
   return out;
 }
 
-// The order of the ways is that of numbers.h.
+// Tries the ways in the order of numbers.h.
 RegexId Numbers::conjunction(TypedId p, Domain domain) {
   RegexId out;
   if (few(p, domain, out)) return out;
@@ -241,9 +244,9 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
   if (all.divisors.size() != 1 || (!all.low && !all.high)) return false;
   const Decimal& divisor = all.divisors[0];
   if (!NumberLanguage::is_hard(divisor)) return false;
-  // Whether a number that is begun can be completed ("at least 10^40 and a multiple of 1001") is
-  // decided by a search through all remainders, digit by digit, up to the bound. It is refused before
-  // the search begins.
+  // Whether the beginning of a number can be completed ("at least 10^40 and a multiple of 1001") is decided
+  // by a search through all remainders, digit by digit, up to the bound. A bound that would make this search
+  // too long is refused before the search.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };
@@ -258,7 +261,7 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
   return true;
 }
 
-// Way 3. `integer` and 0.75 are multipleOf 3.
+// Way 3. `integer` and a multiple of 0.75 is a multiple of 3.
 bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.asked == all.divisors.size()) return false;
   for (const Decimal& d : all.divisors) parts.push_back(lexemes(domain).multiple_of(d));
@@ -267,26 +270,27 @@ bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>&
   return true;
 }
 
-// The language of a formula in a domain, by structure. Every case but a conjunction is a case of the
-// algebra.
+// The language of a formula in a domain, by structure. Every case but a conjunction is an operation of the
+// regex algebra.
 RegexId Numbers::combine(TypedId p, Domain domain) {
   check_depth();
   domain = kid_domain(p, domain);
   if (p == FormulaSpace::no()) return RegexArena::empty();
-  // A number without a condition may be any JSON lexeme in the spelling kAny; other spellings have a
-  // universe.
+  // In the spelling kAny a number without a condition may be any JSON lexeme. Every other spelling has a set
+  // of lexemes of its own.
   if (p == FormulaSpace::yes())
     return spelling_ != NumberSpelling::kAny ? lexemes(domain).any() : json_number(regexes_);
   auto& memo = memo_[domain];
   if (const auto* known = memo.find(p.v)) return *known;
   const Formula f = formulas_[p];
-  const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;  // what complements are taken of
+  // Complements are taken in this domain.
+  const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;
   RegexId out;
   switch (f.op) {
     case Op::kAnd: out = conjunction(p, domain); break;
     case Op::kOr: {
       std::vector<RegexId> parts;
-      // `"enum": [1, 0.5]` names a fraction, so its whole constants may be written 1.0, too.
+      // `"enum": [1, 0.5]` names a fraction, so the whole constants of the enum may be written 1.0, too.
       const bool mixed = is(domain, kOffered) && names_fractions(formulas_, p);
       for (TypedId k : formulas_.kids(p))
         parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? all : domain));
@@ -294,8 +298,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
       break;
     }
     case Op::kOne: {
-      // `none`: no kid so far has the lexeme; `one`: exactly one has. Kid by kid, so the result is
-      // linear in the kids where a disjunction of conjunctions would be quadratic.
+      // `none`: no kid so far has the lexeme. `one`: exactly one kid has the lexeme. The loop goes kid by
+      // kid, so the result is linear in the kids; a disjunction of conjunctions would be quadratic.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
       for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);
@@ -308,8 +312,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
     case Op::kNot: out = regexes_.minus(lexemes(domain).any(), combine(formulas_.kids(p)[0], all)); break;
     default: out = atom(p, lexemes(domain));
   }
-  // A language that is undecided() stays as it is. Under a complement, empty() in its place would allow
-  // too much.
+  // A language that is undecided() stays as it is, because under a complement empty() in its place would
+  // allow too much.
   if (!plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
   memo.emplace(p.v, out);

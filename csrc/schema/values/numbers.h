@@ -1,24 +1,24 @@
 // Formulas of numbers as regular languages.
 //
-// In: a formula restricted to numbers, and the spelling of numbers. Out: a RegexId of all lexemes of
-// the numbers that satisfy the formula. Cost: one node of the algebra per atom; remembered.
+// In: a formula restricted to numbers, and the spelling of numbers. Out: a RegexId of all lexemes of the
+// numbers that satisfy the formula. Cost: one node of the regex algebra per atom; results are remembered.
 //
 // A conjunction's conditions are read once (Conditions), and conjunction() takes the first of these
 // ways that applies:
 //
 //   1. Few numbers (lattice.h): two divisors or more between two bounds. The common multiples are tried
-//      one by one. Limits: 4096 are tried, 256 found, 15 digits each in one unit.
+//      one by one. Limits: 4096 tried, 256 found, and 15 digits for each number in one unit.
 //   2. Multiples between bounds (numbers/multiple_between.cc): one automaton of the common multiple of all
 //      divisors and the bounds. Limits: 18 digits of the common multiple; 30 digits of a bound times 10^s,
 //      where the divisor has s <= 30 decimals.
-//   3. Joined divisors: the automaton of their common multiple, where `integer` is the divisor 1. As
-//      automata of their own they would read beginnings that no digits complete, and a search would have
-//      to tell which. Limits: 18 digits and 40 decimals of a divisor (numbers/multiple.cc). Divisors whose
-//      common multiple is beyond the limits stay apart.
+//   3. Joined divisors: the automaton of their common multiple, where `integer` is the divisor 1.
+//      Separate automata would read beginnings that no digits complete, and a search would have to find
+//      them. Limits: 18 digits and 40 decimals of a divisor (numbers/multiple.cc). Divisors whose common
+//      multiple exceeds the limits stay apart.
 //   4. Else each condition is a language of its own, and the algebra intersects them.
 //
-// If a way exceeds its limits, the next way is tried. If the last way is, that is an error: of the
-// divisor (kSchemaTooComplex), or of the search for a text.
+// If a way exceeds its limits, the next way is tried. If the last way exceeds its limits, the error names the
+// divisor (kSchemaTooComplex) or comes from the search for a text.
 #pragma once
 
 #include <optional>
@@ -30,31 +30,32 @@
 
 namespace structgen {
 
-// The lexemes of formulas. It belongs to one grammar; the languages of single conditions belong to the
-// arena and are shared by all its grammars.
+// The lexemes of formulas. A Numbers belongs to one grammar. The languages of single conditions belong to the
+// arena, and all grammars of the arena share them.
 class Numbers {
  public:
   Numbers(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling spelling)
       : formulas_(formulas), regexes_(regexes), spelling_(spelling) {}
-  // The lexemes of the numbers that satisfy p, within the limits of digits that numbers.cc explains.
-  // Throws where it is too much to tell whether there are any.
+  // The lexemes of the numbers that satisfy p, within the limits of digits that numbers.cc explains. Throws
+  // if it takes too much work to tell whether some number satisfies p.
   RegexId language(TypedId p);
 
  private:
-  // Which lexemes a language is about. kAll: every lexeme of the numbers that satisfy the formula.
-  // kNarrow: the same in a narrower universe (numbers/number.h), for formulas with a hard divisor. Two
-  // more for the plain spelling; language() says why: kOffered: kAll without the zeros behind the point
-  // of numbers that must be whole. kWhole: kOffered without any zeros at the end of a fraction. kHuge
-  // is a bit beside the others: numbers may have any number of digits.
+  // Which lexemes a language is about. kAll: every lexeme of the numbers that satisfy the formula. kNarrow:
+  // every lexeme in a narrower universe (numbers/number.h), for formulas with a hard divisor. kOffered and
+  // kWhole are for the plain spelling, and language() says why. kOffered: kAll without the zeros behind the
+  // point of numbers that must be whole. kWhole: kOffered without any zeros at the end of a fraction. kHuge
+  // is a bit that is added to another domain: numbers may have any number of digits.
   enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kHuge };
   static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & kHuge)); }
   static bool is(Domain d, Domain kind) { return (d & ~kHuge) == kind; }
   // The conditions of one conjunction, sorted by the way in which they are decided.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
-    // The divisors, of which `integer` is 1. Those that have a common multiple of few digits are joined.
+    // The divisors; `integer` is the divisor 1. Divisors that have a common multiple of few digits are
+    // joined.
     std::vector<Decimal> divisors;
-    // How many there were before.
+    // The number of divisors before they were joined.
     uint32_t asked = 0;
     // Draft 4's `integer`: no point and no exponent.
     bool without_point = false;
@@ -64,7 +65,7 @@ class Numbers {
     std::vector<TypedId> others;
   };
   Conditions read(TypedId p);
-  // The language that language() returns, but it may still be undecided whether the language is empty.
+  // The result of language(), of which it may still be undecided whether it is empty.
   RegexId finite(TypedId p);
   RegexId within(RegexId numbers, RegexId some);
   bool counts_digits(TypedId p);
@@ -82,7 +83,7 @@ class Numbers {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   NumberSpelling spelling_;
-  // By domain. They belong to the arena, whose grammars share them.
+  // The languages of conditions, by domain. The arena owns the languages.
   NumberLanguage* lexemes_[2 * kHuge] = {};
   // Keyed by domain; the result of combine().
   FlatMap<uint32_t, RegexId> memo_[2 * kHuge];

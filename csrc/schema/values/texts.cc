@@ -4,25 +4,24 @@
 // one". The same formula is written inside JSON strings, where `"` is `\"` and a quote ends the text,
 // and as the plain text of an element.
 //
-// The idea. No writing of a character begins a writing of another character. So the language of a
-// conjunction is the conjunction of the languages, and that of a negation is every text without them.
+// The idea. No writing of a character begins a writing of another character. So the language of a conjunction
+// is the intersection of the languages, and the language of a negation is the complement within all texts.
 // The formula is walked once, and the spelling matters at the atoms alone:
 //
 //     {"pattern": "^a", "not": {"const": "a\""}}    in JSON:     (a | \u0061) any* "  less  the set {a"}
 //                                                   as a text:   a any*            less  a"
 //
-// Three rules keep the results in forms that masks are fast with. A list of constants under other
-// conditions is filtered text by text and stays a list (constants()). Lengths are put in last, so that
-// a run of characters only gets another counter, and a length that holds anyway is left out
-// (with_length()). In the arena's own spelling constants are one literal set, which is one state
-// whatever their number.
+// Three rules bring the results into forms that make masks fast. A list of constants under other conditions
+// is filtered text by text and stays a list (constants()). Lengths are put in last, so that a run of
+// characters only gets another counter, and a length that holds anyway is left out (with_length()). In the
+// arena's own spelling constants are one literal set, which is one state whatever their number.
 //
-// Invariants. A language holds either all writings of a text or none. In the arena's spelling a
-// language without a text is empty(), unless that is too much to tell. Then it is left undecided(),
+// Invariants. A language has either all writings of a text or none. In the arena's spelling a language
+// without a text is empty(), unless the question takes too much work. Then the language stays undecided(),
 // because under a complement empty() would allow too much.
 //
 // Costs. One node of the algebra per atom, remembered by formula. A pattern is lowered once per arena.
-// Emptiness is only asked where & or ~ stands in the result.
+// Emptiness is asked only of a result with & or ~.
 #include "schema/values/texts.h"
 
 #include <algorithm>
@@ -41,7 +40,7 @@ namespace structgen {
 
 namespace {
 
-// The object that all grammars of an arena share.
+// What all grammars of an arena share.
 struct Shared : RegexCache {
   // empty(): not made yet.
   RegexId canonical{};
@@ -66,8 +65,7 @@ RegexId Texts::canonical_body() {
     ByteSet raw = ByteSet::range(0x20, 0xFF);
     raw.remove('"');
     raw.remove('\\');
-    // The control characters, `"` and `\` have one escape each here: the two-byte one if there is one,
-    // else \u00XX.
+    // A control character, `"` or `\` has one escape here: the escape of two bytes if it exists, else \u00XX.
     std::vector<RegexId> one{regexes_.bytes(raw)};
     for (uint32_t c = 0; c <= '\\'; ++c) {
       const char byte = static_cast<char>(c);
@@ -85,8 +83,8 @@ RegexId Texts::one(std::string_view text) {
 RegexId Texts::any_of(std::vector<std::string> texts) {
   std::erase_if(texts, [](const std::string& t) { return !valid_utf8(t); });
   if (texts.empty()) return RegexArena::empty();
-  // In the arena's spelling: a literal set, which knows all escapes of each text. Labels are not
-  // needed.
+  // In the arena's spelling the texts are a literal set, which knows all escapes of each text. Its labels are
+  // not needed.
   if (decides_) return regexes_.literal_set(regexes_.tables().add(std::move(texts)), {}, false);
   std::vector<RegexId> parts;
   for (const std::string& t : texts) parts.push_back(one(t));
@@ -105,14 +103,14 @@ RegexId Texts::of(TypedId p) {
   if (p == FormulaSpace::yes()) return all_;
   if (const RegexId* known = memo_.find(p.v)) return *known;
   RegexId out = combine(p);
-  // An undecided() part stays as it is: under a complement, to omit it would allow more.
+  // An undecided() part stays as it is, because under a complement empty() in its place would allow too much.
   if (decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
   memo_.emplace(p.v, out);
   return out;
 }
 
-// By structure: connectives are those of the algebra, everything else is an atom.
+// By structure: a connective is an operation of the regex algebra, and everything else is an atom.
 RegexId Texts::combine(TypedId p) {
   const OpRow& row = formulas_.row(p);
   if (row.family != Family::kConnective) return atom(formulas_[p]);
@@ -121,7 +119,7 @@ RegexId Texts::combine(TypedId p) {
   std::vector<RegexId> parts;
   for (TypedId k : formulas_.kids(p)) parts.push_back(of(k));
   if (row.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
-  // `none`: no part so far has the text; `one`: exactly one has.
+  // `none`: no part so far has the text. `one`: exactly one part has the text.
   RegexId none = all_, one = RegexArena::empty();
   for (const RegexId r : parts) {
     one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
@@ -150,9 +148,9 @@ RegexId Texts::atom(const Formula& f) {
   }
 }
 
-// Takes the shortest list of a conjunction and drops the texts that another conjunct refuses: other
-// lists by binary search, lengths by counting, everything else by running the text through the
-// conjunct's language.
+// Takes the shortest list of a conjunction and drops the texts that another conjunct refuses. Another list is
+// asked by binary search, a length by counting, and any other conjunct by running the text through its
+// language.
 bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
   check_depth();
   const Op op = formulas_[p].op;
@@ -195,17 +193,18 @@ bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
   return true;
 }
 
-// Texts of `min` to `max` characters: one counted repetition, whatever the numbers are.
+// Texts of `min` to `max` characters: one counted repetition, whatever the two numbers are.
 RegexId Texts::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(any_character(regexes_, spelling_), min, max), end_);
 }
 
-// The number of code points in the texts of r, terminator included; computed from the structure of r.
-// False where the structure does not tell: r has a & or a ~, or bytes that are no whole character.
+// The least and the greatest number of code points in the texts of r, terminator included, computed from the
+// structure of r. False if the structure does not tell, because r has a & or a ~, or bytes that are no whole
+// character.
 bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   check_depth();
   const RegexNode& n = regexes_.node(r);
-  // A count that is capped; no schema asks for strings of this length.
+  // The cap of a count. No schema asks for strings of this length.
   constexpr uint64_t kMany = 1ull << 40;
   uint64_t lo, hi;
   if (regexes_.is_character(r)) {
@@ -239,7 +238,7 @@ bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
 }
 
 // A list of texts beside other conditions is filtered text by text. Every if/then and oneOf over a
-// discriminator intersects such lists, and automata of their differences would be far larger.
+// discriminator intersects such lists, and automata of the differences of two lists would be far larger.
 RegexId Texts::conjunction(TypedId p) {
   std::vector<std::string> kept;
   if (constants(p, kept)) return any_of(std::move(kept));
@@ -263,7 +262,7 @@ RegexId Texts::conjunction(TypedId p) {
 // Applies a length to any language, with three forms that add no second automaton:
 //   [a-z]{0,9} and minLength 2         becomes [a-z]{2,9}: the counter changes
 //   a fixed text and a length          the text or nothing
-//   one of the two ends holds anyway   only the other one is added
+//   one of the two bounds holds anyway only the other bound is added
 // The results of the first two are runs, which masks answer without a walk (mask/runs.h).
 RegexId Texts::with_length(RegexId rest, uint32_t min, uint32_t max) {
   const RegexNode n = regexes_.node(rest);

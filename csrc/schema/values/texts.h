@@ -1,13 +1,13 @@
 // Formulas of strings as regular languages, in one spelling.
 //
-// In: a formula restricted to strings. Out: a RegexId of every writing of every text that satisfies it,
-// with the terminator of the spelling (JSON's closing quote; the opening quote is not included). Cost:
-// one node of the algebra per atom; remembered. A pattern is lowered once per arena.
+// In: a formula restricted to strings. Out: a RegexId of every writing of every text that satisfies the
+// formula, with the terminator of the spelling (JSON's closing quote) and without the opening quote. Cost:
+// one node of the regex algebra per atom; results are remembered. A pattern is lowered once per arena.
 //
 // The spelling may be the arena's own (JSON). Then a language without a text is always empty(), and a
-// question that takes too much work throws. The spelling may be another one, for the text of an
-// element. The same texts satisfy the formula there, so whether there are any has been decided already
-// and is not asked again.
+// question that takes too much work throws. The spelling may also be the spelling of an element. The same
+// texts satisfy the formula in both spellings, so whether there is any text has been decided in the arena's
+// own spelling and is not asked again.
 #pragma once
 
 #include <string>
@@ -24,9 +24,9 @@ namespace structgen {
 class Texts {
  public:
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
-  // The writings of the texts that satisfy p. It may be undecided() in the algebra; decided() is not.
+  // The writings of the texts that satisfy p. The result may be undecided() in the algebra.
   RegexId of(TypedId p);
-  // The same as of(), but it is decided whether there is any text. Throws if that takes too much work.
+  // As of(), but the result is empty() if there is no text. Throws if the question takes too much work.
   RegexId decided(TypedId p);
   // Every text.
   RegexId all() const { return all_; }
@@ -35,12 +35,11 @@ class Texts {
   // The writings of several texts. Texts that are not UTF-8 (a lone surrogate) have no writing and are
   // dropped.
   RegexId any_of(std::vector<std::string> texts);
-  // The texts of a formula that lists them, maybe under more conditions; false where it has no list.
-  // `enum` beside `maxLength` is such a formula.
+  // The texts of a formula that is a list of texts, maybe under further conditions; false if the formula has
+  // no list. `enum` beside `maxLength` is such a formula.
   bool constants(TypedId p, std::vector<std::string>& kept);
-  // Every text in one writing: raw characters where JSON allows them, else the shortest escape.
-  // Intersected with a language it leaves one writing a text, so that texts can be counted and
-  // enumerated.
+  // Every text in one writing: raw characters where JSON allows them, else the shortest escape. The
+  // intersection with a language has one writing for each text, so that texts can be counted and enumerated.
   RegexId canonical_body();
 
  private:

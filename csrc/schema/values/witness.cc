@@ -1,8 +1,7 @@
-// Formulas of which it is plain that some text or number satisfies them. No automaton is built for
-// those.
+// Recognizes formulas that some text or number surely satisfies. Such a formula needs no automaton.
 //
-// Most formulas in schemas are one condition (`"pattern"`, `"minLength"`) or a number between two
-// bounds, so this decides nearly all of them. False means that an automaton has to decide.
+// Most formulas in schemas are one condition (`"pattern"`, `"minLength"`) or a number between two bounds, so
+// this file decides nearly all formulas. False means that an automaton has to decide.
 #include "schema/values/witness.h"
 
 #include <algorithm>
@@ -15,8 +14,8 @@
 namespace structgen {
 
 namespace {
-// True if some number satisfies the condition whatever its constant is. An operator that is missing
-// here is left to an automaton, so a new one cannot be wrong by default.
+// True if some number satisfies the condition whatever its constant is. An operator that is missing here is
+// left to an automaton, so a new operator gives no wrong answer.
 bool some_number(Op op) {
   return op == Op::kInteger || op == Op::kMultiple || op == Op::kAtLeast || op == Op::kAtMost ||
          op == Op::kEqual;
@@ -34,16 +33,16 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   if (f.op == Op::kLength) return f.a <= f.b;
   if (f.op == Op::kOr)
     return std::ranges::any_of(formulas.kids(p), [&](TypedId k) { return plainly_nonempty(formulas, k); });
-  // Finitely many texts are denied, or a half line: something is left. A denied `integer` or divisor is
-  // left to an automaton.
+  // The negation of finitely many texts, or of a bound, leaves some value. The negation of `integer` or of a
+  // divisor is left to an automaton.
   if (f.op == Op::kNot) {
     const Op denied = formulas[formulas.kids(p)[0]].op;
     return denied == Op::kStrings || denied == Op::kAtLeast || denied == Op::kAtMost || denied == Op::kEqual;
   }
   if (f.op != Op::kAnd) return false;
-  // A conjunction of bounds and at most one divisor. Between two bounds that are further apart than the
-  // step lies a multiple. The bounds are doubles, which are wrong in their last digits, so some room is
-  // asked for on top.
+  // A conjunction of bounds and at most one divisor. Between two bounds that are further apart than the step
+  // lies a multiple. The bounds are doubles, which are wrong in their last digits, so the test asks for some
+  // more room.
   double low = -1e18, high = 1e18, step = 0;
   for (TypedId k : formulas.kids(p)) {
     const Formula& g = formulas[k];
@@ -55,7 +54,7 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
     } else if (g.op == Op::kAtMost) {
       high = std::min(high, x);
     } else {
-      // Two divisors: their common multiple may lie beyond both bounds.
+      // The least common multiple of two divisors may lie beyond both bounds.
       if (step != 0) return false;
       step = x;
     }

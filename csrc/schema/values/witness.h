@@ -1,8 +1,8 @@
 // Facts about a formula of strings or numbers that need no automaton: that some text or number
 // satisfies it, or that its numbers are whole.
 //
-// In: a formula restricted to strings or numbers. Out: true if the answer "yes" is seen at once. False leaves
-// the answer open. Cost: linear in the atoms.
+// In: a formula restricted to strings or numbers. Out: true if the answer is surely yes. False means that the
+// answer is not known. Cost: linear in the atoms.
 #pragma once
 
 #include "schema/formula/formula.h"
@@ -15,7 +15,8 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p);
 // True for `integer` and for constants that are all whole. In the plain spelling such numbers have no
 // point.
 bool asks_whole(FormulaSpace& formulas, TypedId p);
-// True for constants of which one has a fraction. With `"enum": [0.5, 1]` also 1 may be written 1.0.
+// True for constants of which at least one has a fraction. With `"enum": [0.5, 1]` the number 1 may also be
+// written 1.0.
 bool names_fractions(FormulaSpace& formulas, TypedId p);
 
 }  // namespace structgen

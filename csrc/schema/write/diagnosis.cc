@@ -1,15 +1,15 @@
-// Where a schema goes wrong.
+// Finds the place where a schema goes wrong.
 //
-// The problem. "No value satisfies this schema" does not help with a schema of a thousand keywords: the
-// user needs the place. An error deep in a search knows the number of a schema at most.
+// The problem. "No value satisfies this schema" does not help with a schema of a thousand keywords: the user
+// needs the place. An error deep in a search knows at most the number of a schema.
 //
-// The idea. Go down from the root. The schemas that matter are those that every instance, or a part of
-// every instance, must satisfy (`$ref`, `allOf`, required properties, items that must exist). Go on to
-// the first of them that has no instance of its own. In {"required": ["a"], "properties": {"a":
-// {"minimum": 2, "maximum": 1}}} that is `/properties/a`. Where two parts contradict each other neither
-// of them is empty, and the schema that contains both is named.
+// The idea. Go down from the root. The schemas that matter are those that every instance, or a part of every
+// instance, must satisfy (`$ref`, `allOf`, required properties, items that must exist). Go on to the first
+// such schema that has no instance of its own. In {"required": ["a"], "properties": {"a": {"minimum": 2,
+// "maximum": 1}}} this schema is `/properties/a`. If two parts contradict each other, each of them has
+// instances, and the schema that contains both is named.
 //
-// Rejected: a smallest contradictory set of keywords. `structgen lint` finds those, with many more
+// Rejected: a smallest contradictory set of keywords. `structgen lint` finds such a set, with many more
 // questions.
 #include "schema/write/diagnosis.h"
 
@@ -51,8 +51,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
       const JsonRef property = j.find(o[Word::kProperties], j.text(name));
       if (property != kNoJson) inner.push_back(schemas.child(at, property));
     }
-  // Items that must exist because of `minItems`: those of the prefix, and one of the others if it
-  // reaches them.
+  // Items that must exist because of `minItems`: items of the prefix, and one item behind the prefix if
+  // `minItems` is larger than the prefix.
   const auto count = [&](Word w, uint32_t otherwise) {
     return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
   };
@@ -66,7 +66,7 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
     inner.push_back(schemas.child(at, o[Word::kJsonContent]));
   if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
     inner.push_back(schemas.child(at, o[Word::kContains]));
-  // Where no branch has an instance, the first branch stands for all.
+  // If no branch has an instance, the first branch stands for all branches.
   for (Word w : {Word::kAnyOf, Word::kOneOf}) {
     bool empty = o.array(w) && j.size(o[w]) > 0;
     for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas.child(at, j.item(o[w], i)));
@@ -79,8 +79,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
 void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver) {
   Loc at = schemas.root();
   constexpr int kMaxSteps = 200;
-  // A part alone can be harder than the whole, whose other keywords bound it: too hard counts as "has
-  // instances".
+  // A part alone can be harder to decide than the whole, where other keywords bound the part. A part that is
+  // too hard counts as one that has instances.
   const auto none = [&](const Loc& part) {
     solver.refill();
     return told([&] { return !solver.nonempty(lowering.reference(part)); }).value_or(false);
@@ -98,7 +98,7 @@ void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver)
   throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas.pointer(at));
 }
 
-// Several hard keywords in one schema leave the cause open, so none of them is named.
+// If a schema has several hard keywords, the cause is open, so no keyword is named.
 void place(Error& e, const SchemaSet& schemas, const Lowering& lowering) {
   if (!e.schema()) return;
   const Loc& at = lowering.location(*e.schema());

@@ -3,8 +3,8 @@
 // In: states of objects. Out: alternatives. Cost: one alternative per name on offer, or one for all
 // names if there are many. The symbols behind a name are expanded only after the name was read.
 //
-// A text may be written alike as a string and as another value: `3` is the string "3" and the number 3.
-// Nothing is decided about that here: the texts of a value are the texts of all its kinds.
+// A text may be written alike as a string and as another value: `3` is the string "3" and the number 3. This
+// file does not choose between the two: the texts of a value are the texts of all its kinds.
 #include "schema/write/elements.h"
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 namespace structgen {
 
 namespace {
-// The texts t such that t is in `r` after one newline in front and one behind are taken off, if they
-// are there. A text of `r` that itself begins with a newline needs another one in front of it; that is
-// why there are four parts.
+// The texts that are in `r` after one newline in front and one newline behind, where present, are removed. A
+// text of `r` that begins with a newline needs a second newline in front, and a text that ends with one needs
+// a second newline behind. So there are four parts.
 RegexId within_newlines(RegexArena& regexes, RegexId r) {
   const RegexId newline = regexes.byte('\n');
   const RegexId begins = regexes.cat(newline, RegexArena::anything());
@@ -35,7 +35,7 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
 
 namespace {
 
-// If at most so many names are on offer, each of them has an alternative of its own.
+// The most names on offer that have an alternative each.
 constexpr std::size_t kApartInElements = 500;
 
 // An ECMA pattern that finds any of the texts, with special characters escaped.
@@ -67,10 +67,11 @@ uint32_t kinds(std::size_t written) {
 
 }  // namespace
 
-// The objects of the schema that can be written as elements. No string may contain the mark that ends
-// it, and no key the mark that ends a key; in a nested layout this holds at every depth. A second
-// schema says so, and the result is the conjunction of both: only a schema can speak of every depth.
-// `keys` and `values` are false in unwritable(), which tries the conditions one by one.
+// The objects of the schema that can be written as elements. No string may contain the mark that ends a
+// string, and no key the mark that ends a key; in a nested layout these conditions hold at every depth. A
+// second schema states these conditions, because only a schema can state a condition for every depth. The
+// result is the conjunction of both schemas. `keys` and `values` are false in unwritable(), which tries the
+// conditions one by one.
 ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
@@ -107,7 +108,7 @@ void JsonProductions::unwritable(ValueId root) {
   throw Error(ErrorKind::kUnsatisfiableSchema, why).in(schemas_->pointer(schemas_->root()));
 }
 
-// Adds the members of an object, or the items of an array, between two marks. An empty one has an
+// Adds the members of an object, or the items of an array, between two marks. An empty object or array has an
 // alternative of its own in layouts without blanks inside (`bare`).
 void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end,
                                  Alternatives& out) {
@@ -161,7 +162,7 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
     });
 }
 
-// True if the object or array may end here. In a `bare` layout an empty one is written by add_inside(),
+// True if the object or array may end here. In a `bare` layout add_inside() writes an empty object or array,
 // because its marks stand next to each other.
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
@@ -170,8 +171,8 @@ bool JsonProductions::may_end(const Rule& r) {
   return solver_.objects().offers(r.object()).close;
 }
 
-// Adds the keys that may follow. Each known name is an alternative; the keys of a class are one, and
-// are captured.
+// Adds the keys that may follow. Each known name is an alternative. All keys of a class are one alternative,
+// whose key is captured.
 void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const RegexId before = r.kind == kMembers ? regexes_.cat(marks.between, marks.before) : marks.before;
@@ -185,8 +186,8 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
   std::size_t count = 0;
   for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
-  // So many alternatives would slow every step of the parse state down. The key is captured and looked
-  // up instead.
+  // An alternative for each of many names would slow down every step of the parse state. Instead the key is
+  // captured and looked up.
   if (count > kApartInElements) {
     std::vector<std::string> names;
     for (PlanNameId i; i.v < plan.names.size(); ++i.v)
@@ -251,7 +252,7 @@ RegexId JsonProductions::behind(const Rule& r, Written kind) {
   return regexes_.cat(std::span<const RegexId>(parts));
 }
 
-// Adds the value of a member, up to the next key, or an item with its marks. Values of different kinds
+// Adds the value of a member, up to the next key, or adds an item with its marks. Values of different kinds
 // have alternatives of their own, because the mark in front of a value may name its kind.
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
@@ -306,7 +307,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
         mask |= kinds(k);
       }
     if (seen || (strings == free_ && alike(i, 0)))
-      // Any text is allowed as a string already; the same text as a number adds nothing.
+      // Any text is already allowed as a string, so the text of a number adds nothing.
       continue;
     const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;

@@ -40,7 +40,7 @@ struct ElementMarks {
   // The mark in front of every member and item but the first.
   Mark between{};
 
-  // Calls f(mark) for all marks. The order is the same for every type of mark.
+  // Calls f(mark) for all marks. The order does not depend on the type of mark.
   template <class F>
   void for_each(F&& f) {
     for (Mark* m : {&before, &middle, &close, &item, &item_close, &blank, &between}) f(*m);
@@ -56,17 +56,17 @@ struct ElementText {
   // Texts that no key contains.
   std::vector<std::string> key_never;
   const Spelling* keys = &kUtf8;
-  // A newline in front of a string and one behind it are not part of it.
+  // True: a newline in front of a string, and a newline behind it, are not part of the string.
   bool newlines = false;
-  // Strings are written as JSON, like any other value.
+  // True: strings are written as JSON, like any other value.
   bool quoted = false;
   // A regex that every key must match (ECMA, searched); empty: none.
   std::string key_pattern{};
-  // Objects and arrays inside are elements, too.
+  // True: objects and arrays inside of the object are elements, too.
   bool nested = false;
-  // Behind `close` the key stands once more, and `middle` behind it.
+  // True: behind `close` the key stands once more, followed by `middle`.
   bool named_end = false;
-  // In a nested layout: blanks stand between elements and nowhere else.
+  // True, in a nested layout: blanks stand between elements and nowhere else.
   bool bare = false;
 };
 

@@ -1,25 +1,24 @@
 // Productions of JSON; see productions.h.
 //
-// The problem. The parser asks for the alternatives of a rule: terminals and rules. A grammar that is
-// written out in advance would need a rule for each set of keys that an object may still need:
-// exponential in its keys.
+// The problem. The parser asks for the alternatives of a rule: terminals and rules. A grammar that is written
+// out in advance would need a rule for each set of keys that an object may still need, and the number of
+// these sets is exponential.
 //
-// The idea. A rule is a formula, or a state of an object, and a place: before the first member, behind
-// a member, behind the quote of a key. Its alternatives are computed when a text gets there, from the
-// cells of the solver and the offers of the object:
+// The idea. A rule is a formula, or a state of an object, and a place: before the first member, behind a
+// member, behind the quote of a key. The alternatives of a rule are computed when a text reaches the rule,
+// from the cells of the solver and the offers of the object:
 //
 //     value(F)          null | true | number | '"' string | '[' first(F) | '{' first(state)
 //     keys(state)       the names on offer, as one literal set; its label tells which was read: named(state)
 //                       the free keys of each class, captured: free(state, class)
 //     named(state)      is told the label:   ':' value(V) next(state behind it)
 //
-// So an object with a thousand names has one terminal, and the symbols behind a name are computed after
-// it was read. A captured key or item is given to a reader as a text. A mask that does not know the
-// text gets the alternatives that hold for every text, and poison for the others.
+// So an object with a thousand names has one terminal, and the symbols behind a name are computed after the
+// name was read. A captured key or item is passed to a reader as a text. A mask that does not know the text
+// gets the alternatives that hold for every text, and poison (RegexArena::poison) in place of all others.
 //
-// A string that holds the JSON text of a V is '"' value(V) '"', with all of value(V) one level further
-// in: at_level() spells the alternatives of a rule in the way in which the strings around them hold
-// them.
+// A string that holds the JSON text of a V is '"' value(V) '"', with all of value(V) one level further in:
+// at_level() escapes the alternatives of a rule once for each string around the rule.
 //
 // Invariants.
 // - Every alternative can be completed: the solver drops cells without a value or a rest.
@@ -54,11 +53,11 @@ namespace {
 // The most blanks of a flexible gap. There is a bound because models that may write blanks go on until
 // their budget is used up. The bound leaves room for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
-// A text may stand inside of at most so many strings. A quote inside of five strings takes 32 bytes.
+// The most strings around a text, each inside of the next. A quote inside of five strings takes 32 bytes.
 constexpr uint32_t kMostInside = 5;
-// Inside of a string at most so many names have an alternative each.
+// The most names of a plan inside of a string that have an alternative each.
 constexpr std::size_t kApartInString = 64;
-// An error quotes at most so many bytes of a pattern.
+// The most bytes of a pattern that an error quotes.
 constexpr std::size_t kQuotedBytes = 80;
 // How the three constants are written in JSON and in Python.
 constexpr std::pair<Kind, std::array<std::string_view, 2>> kConstants[] = {
@@ -177,9 +176,9 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
   });
 }
 
-// Runs f() for a rule and spells its alternatives as they stand in the strings around it. f() itself
-// writes JSON text that is in no string, and gets the text that was read after it was taken out of the
-// strings. At level 1 the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
+// Runs f() for a rule, and then escapes its alternatives once for each string around the rule. f() makes
+// alternatives as they stand outside of strings, and gets the text that was read without the escapes. At
+// level 1 the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
 template <class F>
 void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f) {
   lenient_ = r.lenient;
@@ -208,8 +207,8 @@ void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternativ
 
 // A symbol for the JSON text of a value, inside a string.
 Symbol JsonProductions::content(ValueId v) {
-  // Excluded texts are kept out of each terminal by itself. So no excluded text may reach over two
-  // terminals: here it must be one that only occurs inside strings.
+  // Each terminal by itself is kept free of excluded texts. So no excluded text may reach over two terminals,
+  // which holds here only for texts that occur inside of strings alone.
   for (const std::string& t : layout_.excludes)
     if (t.find_first_of("\"\\") != std::string::npos ||
         t.find_first_not_of("{}[],: \t\r\n0123456789+-.eEtrufalsn") == std::string::npos)
@@ -222,7 +221,8 @@ Symbol JsonProductions::content(ValueId v) {
   return call({kValue, v});
 }
 
-// The alternatives of each kind of rule. With `nearest` only those that lead to an end fastest.
+// Adds the alternatives of a rule, by its kind. With `nearest`, only the alternatives that lead to an end
+// fastest.
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
   const Rule r = rules_[id.v];
   switch (r.kind) {
@@ -259,7 +259,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kItem: expand_item(r, reading, out); break;
     case kRead: expand_read(r, reading, out); break;
     case kListedElement: {
-      // A mask does not know the key: which members may follow is not known.
+      // A mask does not know the key, and so does not know which members may follow.
       if (reading.kind != Reading::kText) {
         out.add({Symbol::terminal(RegexArena::poison())});
         break;
@@ -285,8 +285,9 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
   }
 }
 
-// The states behind a free key. Its text matters in two cases: an unknown key came before, so that this
-// one may repeat it; or the class has a single key left, so that an unknown text may be that key.
+// The states behind a free key. The text of the key matters in three cases: an unknown key came before, which
+// this key may repeat; the object must differ from captured values; or the class has a single key left, which
+// this key may be.
 bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps,
                                std::string& key) {
   const bool known = reading.kind == Reading::kText;
@@ -294,7 +295,7 @@ bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vecto
     steps = solver_.objects().take_free(r.object(), r.cls(), nullptr, true);
     return true;
   }
-  // A key behind one that is not known may be the same.
+  // A key behind an unknown key may repeat it.
   const ObjectState& s = solver_.objects().state(r.object());
   if (s.unknown_key || (!known && (s.outside.v != 0 || solver_.objects().free_keys(r.object(), r.cls()) < 2)))
     return false;
@@ -331,10 +332,9 @@ uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32
   return out + regexes_.node(comma(depth, true).regex()).shortest + regexes_.node(colon().regex()).shortest;
 }
 
-// A bound on the bytes that complete an object whose plan has no rest: one member for each required
-// name that is missing, and the closing bracket. Whatever was written before, the missing names can be
-// written in some order. If a key must come although no name is missing, some name on offer comes on
-// top.
+// A bound on the bytes that complete an object whose plan has no rest: one member for each required name that
+// is missing, and the closing bracket. Whatever was written before, the missing names can be written in some
+// order. If a key must come although no name is missing, the bound adds some name on offer.
 bool JsonProductions::bound(RuleId id, Bound& out) {
   const Rule r = rules_[id.v];
   if (r.inside > 0 || clean_ != RegexArena::empty() ||
@@ -381,14 +381,12 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
 }
 
 void JsonProductions::for_each_branch(TypedId p, const std::function<void(TypedId)>& f) {
-  if (formulas_[p].op != Op::kOr) return f(p);
-  const std::vector<TypedId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());
-  for (TypedId k : kids) f(k);
+  for (TypedId k : formulas_.disjuncts(p)) f(k);
 }
 
-// Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with
-// an order of keys, the order of one branch must not bind the others: up to `more` such branches become
-// objects of their own, and with more of them the order is dropped.
+// Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with an
+// order of keys, the order of one branch must not bind the others: up to `more` such branches become objects
+// of their own, and if there are more, the order of keys is dropped.
 void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
   for_each_branch(p, [&](TypedId q) {
@@ -413,8 +411,8 @@ void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::func
   });
 }
 
-// The alternatives of a value, by kind: words, numbers, strings, JSON texts in strings, arrays,
-// objects. Where the world omits, alternatives that take too much work to decide are omitted.
+// Adds the alternatives of a value, by kind: words, numbers, strings, JSON texts in strings, arrays, objects.
+// In a world that omits parts (base/effort.h), alternatives that take too much work to decide are omitted.
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const ValueId v = r.value();
   std::vector<RegexId> words;
@@ -438,8 +436,8 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   for (ValueId value : held.values)
     if (solver_.attempt(false, [&] { return solver_.nonempty(value); }))
       out.add({text("\""), content(value), text("\"")});
-  // In pretty layout an empty array is "[]", while another one has a line break behind its bracket. So
-  // the two are told apart before the bracket.
+  // In pretty layout an empty array is "[]", and any other array has a line break behind its bracket. So the
+  // bracket is part of two alternatives.
   const bool pretty = layout_.mode == JsonLayout::kPretty;
   const uint32_t depth = pretty ? r.depth + 1 : 0;
   for_each_branch(restricted(v, Kind::kArray), [&](TypedId p) {
@@ -464,7 +462,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
       return start;
     });
     if (s == kNone) {
-      // An object that is too much to write member by member may still be written empty.
+      // An object whose members take too much work to decide may still be written empty.
       if (solver_.effort().omits() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
       return;
     }
@@ -482,8 +480,8 @@ TypedId JsonProductions::restricted(ValueId v, Kind kind) {
   return solver_.attempt(TypedId(FormulaSpace::no()), [&] { return solver_.restrict(v, kind); });
 }
 
-// True if the array can be completed item by item. array_productive() may find that without all cells;
-// where the world omits, the cells must exist, too.
+// True if the array can be completed item by item. array_productive() may say yes without making any cell. In
+// a world that omits, some cell must exist, too.
 bool JsonProductions::leads_on(TypedId p) {
   return solver_.attempt(false, [&] {
     return solver_.array_productive(p) &&
@@ -491,8 +489,8 @@ bool JsonProductions::leads_on(TypedId p) {
   });
 }
 
-// The closing bracket, and each way to write the next item. An item is captured if the rest depends on
-// its text.
+// Adds the closing bracket, and each cell of the next item. An item is captured if the rest depends on its
+// text.
 void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool nearest) {
   const TypedId p = r.array();
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
@@ -500,7 +498,8 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
   if (r.b != kAsAsked) return expand_lenient(r, out);
   std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
-  // A search looks at one shortest item, which may be one that makes the rest longer.
+  // A search tries one shortest item of each cell. The shortest item may be one that makes the rest longer,
+  // so the items that differ from all captured values are a cell of their own.
   for (std::size_t i = 0, n = nearest ? cells.size() : 0; i < n; ++i)
     if (formulas_[cells[i].rest].has & kHasOutside)
       if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
@@ -511,8 +510,8 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
     });
 }
 
-// An item with what stands in front of it, and the rest of its array. The states of an item that is captured
-// depend on its text, so it is read as the schema has it.
+// Adds an item with the text in front of it, and the rest of its array. What follows a captured item depends
+// on its text, so the rules inside of the item are not lenient.
 void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool capture, Alternatives& out) {
   std::vector<Symbol> sequence;
   if (r.kind != kArrayFirst)
@@ -526,8 +525,9 @@ void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool c
   out.add(sequence);
 }
 
-// The items of an array that may repeat here. Behind a number, a number without a condition has the lexemes
-// of one with a condition, as it has where it must differ from numbers that were written.
+// Adds the items of a lasting array, which may repeat. Behind a number, a number without a condition has the
+// lexemes of a number with a condition. The strict rules have the same lexemes, because a number there must
+// differ from earlier numbers.
 void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
   const TextId zero = formulas_.intern_text("0");
   const TypedId any_number =
@@ -552,8 +552,8 @@ void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
     });
 }
 
-// Finds the rule of those values of the rule that are in `choice`, or with `others` of those that are
-// not (parse/productions.h).
+// Finds the rule of the values of `id` that are in `choice`; with `others`, of the values that are not in it
+// (parse/productions.h).
 bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool& any) {
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
@@ -577,7 +577,7 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
   return true;
 }
 
-// All values of a rule, as they are written here; false if there are `most` or more.
+// All values of a rule, as the layout writes them; false if there are `most` or more.
 bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>& out) {
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
@@ -599,8 +599,8 @@ bool JsonProductions::compared_with(RuleId id, std::size_t most, std::vector<std
 
 bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike(); }
 
-// An item was written whose text decides what may follow. A mask that does not know the text gets the
-// alternatives that hold whatever the text was, and poison for the others.
+// Expands the reader of an item whose text decides what may follow. A mask that does not know the text gets
+// the alternatives that hold whatever the text was, and poison for the others.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
   const TypedId rest = r.array();
   if (reading.kind == Reading::kText) {
@@ -608,10 +608,10 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     return;
   }
   if (reading.kind == Reading::kFresh) {
-    // Two cases. Items must differ: the text removes one value, which does not matter to items that
-    // differ from it. Two items must be equal: the text adds a value that may be repeated. The
-    // alternatives with the text contain those without it, and are contained in those without the
-    // condition.
+    // The item is fresh: it differs from all other items. If items must differ, its text excludes one value
+    // for later items, which they do not have anyway. If two items must be equal, its text adds a value that
+    // may be repeated. Then the alternatives that the text allows contain the alternatives that need no text,
+    // and are among the alternatives of the array without the condition.
     const bool apart = solver_.unique().asks_apart(rest);
     const TypedId free = solver_.unique().behind_fresh(rest, !apart);
     if (!apart) out.add({call({kArrayNext, solver_.unique().behind_fresh(rest, false)}, r.depth)});
@@ -628,8 +628,8 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
   out.add({comma(r.depth, false), poison});
 }
 
-// The value of a member was written that decides whether the object equals a captured one. A value that
-// differs from all others makes it differ.
+// Expands the reader of a member whose value decides whether the object equals a captured value. A value that
+// no captured object has here makes the object differ from all.
 void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alternatives& out) {
   if (reading.kind == Reading::kText) {
     const std::string value = Captured::canonical(to_json(reading.text));
@@ -643,7 +643,7 @@ void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alterna
   }
 }
 
-// The closing bracket, and the quote of a key. The quote is read before the key's rule is expanded, so
+// Adds the closing bracket, and the quote of a key. The quote is read before the key's rule is expanded, so
 // that a state behind `{` need not know the names.
 void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
   const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
@@ -662,13 +662,13 @@ void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
   add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.object()), out);
 }
 
-// The keys: names on offer as one literal set, and a captured terminal for each class.
+// Adds the keys: the names on offer as one literal set, and a captured terminal for each class.
 void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
   Bits names = offers.names;
   if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApartInString)) {
-    // Some names have spellings that are excluded, and a label belongs to a whole table, so those names
-    // are taken out of it. Inside a string each name is apart: a spelled table is no literal set any
-    // more, and holes/ rely on literal sets.
+    // A label belongs to a whole literal set. So a name with an excluded spelling leaves the set and has a
+    // terminal of its own. Inside of a string every name has a terminal of its own: an escaped literal set is
+    // no literal set any more, and holes/ relies on literal sets.
     const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(r.object()).plan);
     for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
       if (!has_bit(names, i) || !has_bit(apart, i)) continue;
@@ -697,7 +697,8 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
     if (step.capture)
       out.add(
           {colon(), Symbol::capture(), value, call({kRead, step.next, formulas_.intern_name(key)}, r.depth)});
-    // A search looks at one shortest value, which may be one that makes the rest longer.
+    // A search tries one shortest value of each step. The shortest value may be one that makes the rest
+    // longer, so the values that no captured object has here are an alternative of their own.
     if (step.capture && nearest) {
       Captured& captured = solver_.captured();
       const ValueId fresh =
@@ -714,7 +715,7 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
 std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
                                                           bool nearest) {
   uint32_t least = Objects::kFar;
-  // The object at the nearest end may equal a captured value.
+  // The object at the nearest end may equal a captured value, so every step is kept.
   if (std::ranges::any_of(steps, &Objects::Step::capture)) return steps;
   if (nearest && steps.size() > 1)
     for (const Objects::Step& step : steps)
@@ -751,9 +752,9 @@ std::string JsonProductions::renamed(std::string_view text, std::size_t from, st
 
 // ---- strings as they are written ----
 
-// Refuses an excluded text that could leave some string without a spelling. Every character can be
-// written as \uXXXX with digits in lower case, or all in upper case. If the excluded text occurs in
-// neither, or in one of the two, the other always remains.
+// Refuses an excluded text that could leave some string without a spelling. Every character can be written as
+// \uXXXX with digits in lower case, or all in upper case. If the excluded text occurs in at most one of the
+// two spellings, the other spelling always remains.
 void JsonProductions::refuse_unwritten() {
   for (const std::string& t : layout_.excludes) {
     const RegexId parts[] = {RegexArena::anything(), regexes_.literal(t), RegexArena::anything()};
@@ -771,10 +772,10 @@ void JsonProductions::refuse_unwritten() {
   }
 }
 
-// The spellings of `body` without the excluded texts; remembered. Inside a string at_level() does this
-// for the spelled terminals.
+// The spellings of `body` without the excluded texts; remembered. Inside of a string at_level() does so for
+// the escaped terminals.
 RegexId JsonProductions::clean(RegexId body) {
-  if (clean_ == RegexArena::empty() || inside_ > 0) return body;  // in a string: see at_level
+  if (clean_ == RegexArena::empty() || inside_ > 0) return body;
   if (const RegexId* known = cleaned_.find(body.v)) return *known;
   const RegexId out = regexes_.both(body, clean_);
   cleaned_.emplace(body.v, out);
@@ -792,7 +793,7 @@ Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
     if (!regexes_.is_empty(regexes_.minus(written, clean_))) add_bit(out, i);
   }
   const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
-  // Nobody finds the entry before the next line has run; if it throws, nothing points to it.
+  // Nothing points to the entry until the next line has run, so an error there does no harm.
   unclean_names_.push_back(out);
   unclean_.emplace(id.v, number);
   return out;
@@ -811,8 +812,8 @@ Symbol JsonProductions::close(char bracket, uint32_t depth, bool nothing_inside)
   return Symbol::terminal(nothing_inside ? end : regexes_.cat(gap_, end));
 }
 
-// A comma with its gaps; before a key also the opening quote. Remembered, because each is a new literal
-// for every depth in pretty layout.
+// A comma with its gaps; before a key also the opening quote. The symbol is remembered, because in pretty
+// layout each depth needs a literal of its own.
 Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
   const uint32_t key = 2 * depth + before_key;
   if (const auto* known = symbols_.find(key)) return *known;

@@ -20,7 +20,7 @@
 
 namespace structgen {
 
-// Branches of one object that are kept apart because each has its own order of keys.
+// The most branches of one object that are kept apart because each has its own order of keys.
 constexpr uint32_t kOrderBranches = 16;
 
 // The layout of JSON: the text between its lexemes, and the texts that no string may contain.
@@ -37,19 +37,19 @@ struct JsonLayout {
     kPattern,  // `pattern` in every gap
   } mode = kFlexible;
   std::string pattern;
-  // No string and no key contains one of these, in the way in which it is written.
+  // No string and no key contains one of these texts in its written form.
   std::vector<std::string> excludes;
   // Python's words: None, True and False. Strings have the spelling kPlainJson.
   bool python = false;
-  // The layout of the outermost object; null: it is JSON like everything inside.
+  // The layout of the outermost object; null: the outermost value is JSON like everything inside.
   std::shared_ptr<const ElementLayout> elements;
 };
 
-// The productions of one schema. Used under the lock of its world.
+// The productions of one schema. Callers hold the lock of its world.
 class JsonProductions : public Productions {
  public:
-  // Throws kUnsatisfiableSchema if no value satisfies the schema, and kSchemaTooComplex if that is too
-  // much to tell.
+  // Throws kUnsatisfiableSchema if no value satisfies the schema, and kSchemaTooComplex if the question takes
+  // too much work.
   JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
                   PropertyOrder order, NumberSpelling numbers);
   // The overrides are described in parse/productions.h.
@@ -81,9 +81,9 @@ class JsonProductions : public Productions {
   }
 
  private:
-  // The kinds of rules. "Of an object" means a state of an object, "of an array" a formula of arrays,
-  // "of a value" a formula of any value. Readers come last (call() relies on it): they get the captured
-  // text or the label that was read.
+  // The kinds of rules. "Of an object" means a state of an object, "of an array" a formula of arrays, "of a
+  // value" a formula of any value. A reader gets the captured text or the label that was read. Readers come
+  // last, because call() compares kinds with kNamed.
   enum RuleKind : uint32_t {
     kValue,       // of a value
     kArrayFirst,  // of an array
@@ -98,7 +98,7 @@ class JsonProductions : public Productions {
     kElement,        // of a value: with the mark behind it, which may name the key
     kItemElement,    // of a value: an item with its marks
     kFirstItems,     // of an array: the items as elements
-    kItems,          // of an array: those that are left
+    kItems,          // of an array: the items that are left, as elements
     kChosen,         // of an object and a name: after the name
     kNamed,          // reader, of an object: a known name was written
     kFree,           // reader, of an object and a class: a free key was written
@@ -107,9 +107,10 @@ class JsonProductions : public Productions {
     kFreeElement,    // reader, of an object and a class: the key of an element was written
     kListedElement,  // reader, of an object: the known key of an element was written
   };
-  // What a lenient rule of an array keeps of uniqueItems. kAsAsked: the formula has all of it. Else items
-  // may repeat here, and the reader of the text refuses them. kAmongNumbers: an item may have been a number,
-  // so that numbers have the lexemes of a condition (numbers/number.h).
+  // How a rule of an array treats uniqueItems. kAsAsked: the formula has the condition. kAllowed: the grammar
+  // lets items repeat, and a table beside the states refuses repeated items (engine/distinct.h).
+  // kAmongNumbers: as kAllowed, behind an item that was a number; numbers then have the lexemes of numbers
+  // with a condition (numbers/number.h).
   enum Repeats : uint32_t { kAsAsked, kAllowed, kAmongNumbers };
   // A rule: its kind, its subject, and its place. Equal rules have one number, so that equal stacks of
   // the parser are equal.
@@ -129,15 +130,15 @@ class JsonProductions : public Productions {
     RuleKind kind;
     // The subject of the rule; the functions above give the type.
     uint32_t a, b = 0;
-    // Levels of indentation; 0 in all layouts but pretty. A condition on values belongs into the formula.
+    // Levels of indentation; 0 in all layouts but pretty.
     uint32_t depth = 0;
-    // The number of strings around it. Each of them holds the JSON text of the next.
+    // The number of JSON strings around the text of the rule, each inside of the next.
     uint32_t inside = 0;
-    // True: items of lasting arrays may repeat (Productions::lenient).
+    // True: items of lasting arrays (Unique::lasting) may repeat (Productions::lenient).
     bool lenient = false;
     friend bool operator==(const Rule&, const Rule&) = default;
   };
-  // Calls f(). An error without a place gets that of the innermost schema at work.
+  // Calls f(). An error without a place gets the place of the innermost schema at work.
   template <class F>
   auto placed(F&& f);
   // The number of a rule. `r.depth` is set to `depth`, and `r.inside` to the number of JSON strings around
@@ -166,13 +167,13 @@ class JsonProductions : public Productions {
   void expand_member(const Rule& r, std::string_view key, const std::vector<Objects::Step>& steps,
                      Alternatives& out, bool nearest);
   void expand_read(const Rule& r, const Reading& reading, Alternatives& out);
-  // A free key was read. Returns false if a mask does not know its text and the alternatives depend on
-  // it.
+  // Finds the steps behind a free key that was read. False: the steps depend on the key's text, which a mask
+  // does not know.
   bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
   // A lower bound of the bytes of a member without its value.
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
-  // Change the constants of a text between JSON (`null`) and the way they are written here (`None`).
+  // Translate the constants of a text between JSON (`null`) and the words of the layout (`None`).
   std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
   std::string from_json(std::string_view json) const { return renamed(json, 0, 1); }
   std::string renamed(std::string_view text, std::size_t from, std::size_t to) const;
@@ -180,7 +181,7 @@ class JsonProductions : public Productions {
   void refuse_unwritten();
   // The spellings in `body` that contain none of the excluded texts.
   RegexId clean(RegexId body);
-  // The names whose escapes give them more than one spelling.
+  // The names some spelling of which contains an excluded text.
   Bits unclean(const Plan& plan, PlanId id);
   // ---- elements.cc ----
   ValueId arguments(ValueId root, bool keys = true, bool values = true);
@@ -217,7 +218,7 @@ class JsonProductions : public Productions {
   RegexId gap_;
   // The blanks that may stand behind "," and ":".
   RegexId after_;
-  // Texts that contain none of the excluded ones; empty(): nothing is excluded.
+  // Texts that contain no excluded text; empty(): nothing is excluded.
   RegexId clean_ = RegexArena::empty();
   FlatMap<uint32_t, RegexId> cleaned_;
   // For each plan an index of unclean_names_.
@@ -225,13 +226,13 @@ class JsonProductions : public Productions {
   std::vector<Bits> unclean_names_;
   // Strings and keys as elements write them.
   std::unique_ptr<Texts> strings_, keys_;
-  // The condition on strings of elements when the schema asks nothing more.
+  // The condition on strings of elements that the layout alone asks for.
   TypedId free_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
   // The number of strings around the rule that is being expanded.
   uint32_t inside_ = 0;
-  // Whether that rule is lenient.
+  // Whether the rule that is being expanded is lenient.
   bool lenient_ = false;
   FlatMap<uint32_t, Symbol> symbols_;
   RuleId root_;

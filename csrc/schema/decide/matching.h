@@ -1,0 +1,57 @@
+// Matches groups of items with different values (Kuhn's algorithm; a group asks for several values).
+//
+// In: groups: a number of items, and the values that each of these items may have. Out: whether all items can
+// get different values, the values that one matching uses, and those that every matching uses. Cost: greedy
+// first, then for each item left over one search for an augmenting path, linear in the lists of values.
+//
+//     one item of {1, 2}, one item of {1}     greedy gives 1 to the first item; the second item asks for 1,
+//                                             and the path moves the first item to 2
+//                                             every matching uses 1 and 2: as many items as values
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace structgen {
+
+class Solver;
+
+class Matching {
+ public:
+  // Steps are paid with Solver::spend.
+  explicit Matching(Solver& solver) : solver_(solver) {}
+  // Adds a group of `count` items, each with one of the values. False: there are fewer values than items.
+  bool add(uint32_t count, const std::vector<std::string>& values);
+  // Finds a matching of all groups. False: there is none. The two questions below come after a true.
+  bool complete();
+  // Append the values that the matching uses, and the values that every matching uses.
+  void used(std::vector<std::string>& out) const;
+  void needed(std::vector<std::string>& out) const;
+
+ private:
+  using GroupId = Id<struct GroupTag>;
+  // An index of texts_ and owner_.
+  using ScarceId = Id<struct ScarceTag>;
+  static constexpr GroupId kFree{0xFFFFFFFFu};
+  struct Group {
+    uint32_t count;
+    std::vector<ScarceId> values;
+  };
+  bool augment(GroupId start);
+
+  Solver& solver_;
+  std::vector<Group> groups_;
+  std::vector<std::string> texts_;
+  std::map<std::string, ScarceId> index_;
+  // The group that uses each value, or kFree.
+  std::vector<GroupId> owner_;
+  // The last search that visited each value.
+  std::vector<uint32_t> seen_;
+  uint32_t round_ = 0;
+};
+
+}  // namespace structgen
