@@ -463,6 +463,36 @@ def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(s
             matcher.accept_token(chance.choice(allowed))
 
 
+def test_trials_within_a_range_are_counted_by_what_they_add() -> None:
+    """The tables of regexes became smaller during a trial. The count of all trials went below zero, and every
+    later mask refused to try a token."""
+    source = random.Random(1)
+    letters = b"abcdefghijklmnopqrstuvwxyz"
+    words = sorted({bytes(source.choices(letters, k=source.randint(2, 8))) for _ in range(300)})
+    pieces = [bytes([b]) for b in range(256)] + [w + source.choice([b"", b'"', b'":']) for w in words] + [b""]
+    vocabulary = sg.Vocabulary.from_bytes(pieces, eos_token_ids=[len(pieces) - 1])
+    row = sg.allocate_bitmask(1, len(pieces))
+
+    def masks(compiler):
+        plain = compiler.json_schema({"properties": {"uploaded": {"type": "boolean"}}}, whitespace="compact")
+        matcher = (plain & sg.without("zz") & sg.max_bytes(18)).matcher()
+        for byte in b'{"uploaded":true}':
+            matcher.fill_bitmask(row)
+            yield matcher.mask_exact, row.tobytes()
+            assert matcher.accept_bytes(bytes([byte]))
+
+    fresh = list(masks(sg.Compiler(vocabulary)))
+    for size in range(40, 64):
+        compiler = sg.Compiler(vocabulary)
+        compiler.json_schema({"enum": [f"{i}{words[i % len(words)].decode()}" for i in range(400 * size)]})
+        among = "|".join(f"{i}.{{{i % 7}}}{words[i % len(words)].decode()}" for i in range(20 * size))
+        matcher = compiler.regex(among).matcher()
+        matcher.fill_bitmask(row)
+        for i in range(20 * size):
+            matcher.fork().accept_bytes(b"%dabcdefgh" % i)
+        assert list(masks(compiler)) == fresh
+
+
 @pytest.mark.parametrize("names", [("na", "nb"), ("nb", "na")])
 def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(names: tuple[str, str]) -> None:
     """A completion took the first name. `na` needs `nb` as a second member."""
