@@ -17,7 +17,7 @@ import re
 import pytest
 
 import structgen as sg
-from oracles import closed, harness, oracle, random_grammars, random_items, ranges
+from oracles import closed, harness, histories, oracle, random_grammars, random_items, ranges
 from oracles.random_grammars import DIALECTS, compiled, compilers, draw
 from oracles.strategies import Seeded, any_schema
 from structgen.checking import bytes_compiler
@@ -491,6 +491,23 @@ def test_trials_within_a_range_are_counted_by_what_they_add() -> None:
         for i in range(20 * size):
             matcher.fork().accept_bytes(b"%dabcdefgh" % i)
         assert list(masks(compiler)) == fresh
+
+
+@pytest.mark.parametrize("condition", [sg.without("zz"), sg.Regex(".*"), sg.containing("77")])
+def test_a_name_that_is_begun_needs_the_longest_of_the_names_that_it_may_be(condition) -> None:
+    """The bound behind a name was that of another name, so a mask allowed a token that left too little."""
+    names = ["name", "location", "from_year"]
+    grammar = sg.Compiler(histories.VOCABULARY).json_schema(
+        closed({name: {"type": "integer"} for name in names}, names), whitespace="spaced"
+    )
+    for begun in (b'{"', b'{"n', b'{"location": 1, "'):
+        matcher = (grammar & condition).matcher()
+        assert matcher.accept_bytes(begun)
+        least = matcher.tokens_needed()
+        for left in range(least, least + 6):
+            for token in oracle.mask_of(matcher, histories.END + 1, left).nonzero()[0].tolist():
+                behind = matcher.fork()
+                assert behind.accept_token(token) and behind.tokens_needed() < left, (begun, left, token)
 
 
 @pytest.mark.parametrize("names", [("na", "nb"), ("nb", "na")])
