@@ -415,7 +415,7 @@ TokenId Budget::nearest() {
 // Finds the token that keeps the text completable in `budget` tokens where needed() is more; the
 // opening explains how. It goes back to a place where the plan fits, then forward along the plan, and
 // searches anew where the text left it.
-Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
+Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
   const auto goes_back = [&](std::size_t i) {
@@ -427,8 +427,10 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   if (goes_back(from)) {
     way = plan(past_[--from]);
     if (finish(past_[from]).from == Finish::kBytes) {
-      next = nearest();
-      return next < 0 ? Reach::Answer::kUnknown : Reach::Answer::kYes;
+      const TokenId next = nearest();
+      if (next < 0) return Reach::Answer::kUnknown;
+      rest.assign(1, next);
+      return Reach::Answer::kYes;
     }
   } else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
              found != Reach::Answer::kYes && from == n) {
@@ -437,7 +439,7 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   for (std::size_t k = from;; ++k) {
     const bool on = k - from < way.size();
     if (k == n && on) {
-      next = way[k - from];
+      rest.assign(way.begin() + static_cast<std::ptrdiff_t>(k - from), way.end());
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
@@ -749,11 +751,14 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   // A token that certainly leaves enough.
   TokenId next = -1;
+  std::vector<TokenId> rest;
   const bool enough = needed(here()) <= budget;
   if (enough) {
     next = finish(here()).next;
-  } else if (!certain(planned(budget, next), budget)) {
+  } else if (!certain(planned(budget, rest), budget)) {
     return std::nullopt;
+  } else {
+    next = rest[0];
   }
   const Mask* m = all_.world.cache && all_.fast && !partial_ ? all_.masks.peek(here()) : nullptr;
   const Staying stays = stay(all_.world.cache ? all_.masks.peek(here()) : nullptr, from, budget);
@@ -817,7 +822,10 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
     if (finish(here()).from == Finish::kBytes) next = nearest();
-    if (next < 0 && !certain(planned(budget, next), budget)) return std::nullopt;
+    if (next < 0) {
+      if (!certain(planned(budget, rest), budget)) return std::nullopt;
+      next = rest[0];
+    }
   }
   // The certain token is set, whatever part of the row was judged.
   if (next >= 0) set_bit(row, next);

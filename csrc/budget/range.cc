@@ -235,10 +235,24 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   const bool judged = static_cast<bool>(told(judge));
   exact_ = exact_ && judged;
   for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
+  if (tokens != kEndless && next < 0 && std::all_of(row, row + v.words(), [](uint32_t w) { return w == 0; }))
+    if (const std::vector<TokenId> rest = planned_in_range(tokens); !rest.empty()) next = rest[0];
   if (next >= 0) set_bit(row, next);
   if (tokens != kEndless || !judged || all_.ranged_bytes > kRangedBytes) return;
   kept.push_back({from_, to_, exact_, {row, row + v.words()}});
   all_.ranged_bytes += v.words() * 4 + 100;
+}
+
+// The rest of the plan that the text has followed so far, if it ends in the range. Another shortest text may
+// take more tokens.
+std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
+  std::vector<TokenId> rest;
+  Told<Reach::Answer> found = told([&] { return planned(tokens, rest); });
+  if (!found && meter.exhausted()) std::move(found).value();
+  if (!found || *found != Reach::Answer::kYes || !follow(here(), rest) ||
+      !written_.whole.has(written_.bytes + bytes_of(rest).size()))
+    rest.clear();
+  return rest;
 }
 
 Finish Budget::ranged_finish() {
