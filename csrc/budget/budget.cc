@@ -306,7 +306,8 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   if (search.least(at) > budget || too_short(s, budget)) return Reach::Answer::kNo;
   if (budget > kLongWay) return Reach::Answer::kUnknown;
   const Reach::Answer out = search.within(at, budget, work);
-  if (out != Reach::Answer::kYes || (at == s && !way)) return out;
+  // Behind unproven productions an answer without captured text may hold for some texts only.
+  if (out != Reach::Answer::kYes || (at == s && !way && !parser().unproven())) return out;
   std::vector<TokenId> tokens = search.way(at);
   const std::vector<TokenId> rest = plan(at);
   tokens.insert(tokens.end(), rest.begin(), rest.end());
