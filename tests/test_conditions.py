@@ -539,6 +539,24 @@ def test_the_fewest_tokens_of_items_that_differ(condition) -> None:
     assert (grammar & condition).matcher().tokens_needed() == grammar.matcher().tokens_needed() == 5
 
 
+def test_the_number_that_suffices_has_a_mask() -> None:
+    """The count tried the numbers from 2 up and found 61 with what it had learned. The mask at 61 tokens
+    tried 61 alone, then all smaller numbers."""
+    strings = {name: {"type": "string"} for name in ("access_token", "refresh_token")}
+    properties = strings | {"expires_in": {"type": "number"}, "token_type": {"enum": ["bearer"]}}
+    grammar = sg.Compiler(histories.VOCABULARY).json_schema(
+        closed(properties, ["token_type", "access_token", "expires_in", "refresh_token"]),
+        property_order="any",
+        whitespace="compact",
+    )
+    source, matcher = random.Random(0), (grammar & sg.Regex(".*[0-9]{2}.*")).matcher()
+    left = matcher.tokens_needed()
+    while not matcher.is_terminated():
+        allowed = oracle.mask_of(matcher, histories.END + 1, left).nonzero()[0].tolist()
+        assert matcher.accept_token(source.choice(allowed))
+        left -= 1
+
+
 @pytest.mark.parametrize("names", [("na", "nb"), ("nb", "na")])
 def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(names: tuple[str, str]) -> None:
     """A completion took the first name. `na` needs `nb` as a second member."""

@@ -350,8 +350,10 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
     if (found != Reach::Answer::kUnknown) return found;
     if (uint64_t work = kAskedReach; descends(s, budget, work, &made.tokens, false) < kTooMany)
       return Reach::Answer::kYes;
-    for (std::size_t k = 2; k < std::min(budget, kLongWay); ++k) {
-      const Reach::Answer fewer = asked_within(search, s, k, &made.tokens);
+    // The numbers that bounds() tries, with what it learns on the way.
+    Asked rising = asked();
+    for (std::size_t k = 2; k <= std::min(budget, kLongWay); ++k) {
+      const Reach::Answer fewer = asked_within(rising, s, k, &made.tokens);
       if (fewer != Reach::Answer::kNo) return fewer;
     }
     return Reach::Answer::kUnknown;
