@@ -557,6 +557,19 @@ def test_the_number_that_suffices_has_a_mask() -> None:
         left -= 1
 
 
+def test_a_key_in_a_range_is_judged_without_its_text_if_the_text_does_not_matter() -> None:
+    """A key of two characters more fits 12 bytes. The mask knew; reading looked at a state for each key, gave
+    up, and refused."""
+    schema = {"type": "object", "properties": {"b": {"type": "integer"}}, "minProperties": 1}
+    schema["additionalProperties"] = {"enum": ["a", "ab", 1]}
+    matcher = (
+        COMPILER.json_schema(schema, whitespace="compact") & sg.min_bytes(12) & sg.max_bytes(12)
+    ).matcher()
+    for byte in b'{"aaa\xde\x80x":1}':
+        assert oracle.mask_of(matcher, END + 1)[byte] and matcher.accept_bytes(bytes([byte])), byte
+    assert matcher.is_accepting()
+
+
 @pytest.mark.parametrize("names", [("na", "nb"), ("nb", "na")])
 def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(names: tuple[str, str]) -> None:
     """A completion took the first name. `na` needs `nb` as a second member."""

@@ -92,11 +92,12 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
   if (!fresh) return known->second;
   std::vector<uint32_t> level{s.v}, next;
   std::size_t steps = 0;
+  bool unsure = false;
   for (std::size_t n = 0; n <= most && !level.empty(); ++n) {
     next.clear();
     for (const uint32_t at : level) {
       charge(10);
-      if (parser().state(StateId{at}).poisoned) return std::nullopt;
+      unsure = unsure || parser().state(StateId{at}).poisoned;
       if (n >= least && parser().state(StateId{at}).accepting) return known->second = true;
       if (n == most) continue;
       parser().live(StateId{at}).for_each([&](uint8_t b) {
@@ -110,7 +111,8 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
     next.erase(std::unique(next.begin(), next.end()), next.end());
     level.swap(next);
   }
-  return known->second = false;
+  if (!unsure) known->second = false;
+  return known->second;
 }
 
 bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
@@ -176,7 +178,10 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   }
   // A token a byte.
   const std::size_t most = std::min(room, less(tokens, 1));
-  const std::optional<bool> some = reaches(s, missing, most);
+  // All keys share the state without its captured text.
+  std::optional<bool> some;
+  if (!parser().unproven()) some = reaches(blind, missing, most);
+  if (!some && (parser().unproven() || blind != s)) some = reaches(s, missing, most);
   holds(written_.bytes, 0);
   exact_ = exact_ && some && (*some || most == room);
   return some.value_or(false);
