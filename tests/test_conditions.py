@@ -727,24 +727,30 @@ def test_a_range_of_bytes_behind_a_value_that_cannot_grow() -> None:
     assert matcher.is_accepting()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(60))
 def test_a_range_of_bytes_beside_a_budget_of_tokens(seed: int) -> None:
-    source = random.Random(seed)
+    """Every allowed token is read, and no mask within a number of tokens that suffices is empty: with
+    conditions of all kinds, both orders of properties and two vocabularies.
+    """
+    source, compiler = random.Random(seed), (COMPILER, sg.Compiler(histories.VOCABULARY))[seed % 2]
+    drawn = any_schema(Seeded(seed + 900)) if seed % 3 else ranges.schema(Seeded(seed))
+    narrower = source.choice([None, sg.without("zz"), sg.containing("77", "a"), sg.Regex(".*[0-9]{2}.*")])
     try:
-        plain = COMPILER.json_schema(any_schema(Seeded(seed + 900)))
+        plain = compiler.json_schema(drawn, property_order=source.choice(["schema", "any"]))
+        plain = plain & narrower if narrower else plain
         shortest = len(plain.matcher().shortest_completion())
         grammar = ranged(plain, source.choice([0, shortest + 5]), shortest + source.choice([5, 30]))
-    except (sg.UnsatisfiableSchema, sg.BudgetExceeded, sg.SchemaTooComplex):
+        matcher = grammar.matcher() if grammar else None
+        left = matcher.tokens_needed() + source.choice([0, 0, 2, 10]) if matcher else 0
+    except (sg.UnsatisfiableSchema, sg.UnsatisfiableCondition, sg.BudgetExceeded, sg.SchemaTooComplex):
         return
-    if grammar is None:
-        return
-    matcher = grammar.matcher()
-    left = matcher.tokens_needed() + source.choice([0, 2, 10])
-    while not matcher.is_terminated():
-        row = oracle.mask_of(matcher, END + 1, left)
-        assert row.any() and left > 0
-        assert matcher.accept_token(int(source.choice(row.nonzero()[0].tolist())))
+    while matcher and not matcher.is_terminated():
+        allowed = oracle.mask_of(matcher, compiler.vocabulary.vocab_size, left).nonzero()[0].tolist()
+        for token in source.sample(allowed, min(12, len(allowed))):
+            assert matcher.fork().accept_token(token), (seed, token)
+        assert matcher.accept_token(source.choice(allowed))
         left -= 1
+        assert left >= 0
 
 
 def test_a_range_of_bytes_in_an_open_object() -> None:
