@@ -308,7 +308,8 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   if (search.least(at) > budget || too_short(s, budget)) return Reach::Answer::kNo;
   if (budget > kLongWay) return Reach::Answer::kUnknown;
   const Reach::Answer out = search.within(at, budget, work);
-  if (out != Reach::Answer::kYes || (at == s && !way)) return out;
+  // Behind unproven productions an answer without captured text may hold for some texts only.
+  if (out != Reach::Answer::kYes || (at == s && !way && !parser().unproven())) return out;
   std::vector<TokenId> tokens = search.way(at);
   const std::vector<TokenId> rest = plan(at);
   tokens.insert(tokens.end(), rest.begin(), rest.end());
@@ -351,8 +352,10 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
     if (found != Reach::Answer::kUnknown) return found;
     if (uint64_t work = kAskedReach; descends(s, budget, work, &made.tokens, false) < kTooMany)
       return Reach::Answer::kYes;
-    for (std::size_t k = 2; k < std::min(budget, kLongWay); ++k) {
-      const Reach::Answer fewer = asked_within(search, s, k, &made.tokens);
+    // The numbers that bounds() tries, with what it learns on the way.
+    Asked rising = asked();
+    for (std::size_t k = 2; k <= std::min(budget, kLongWay); ++k) {
+      const Reach::Answer fewer = asked_within(rising, s, k, &made.tokens);
       if (fewer != Reach::Answer::kNo) return fewer;
     }
     return Reach::Answer::kUnknown;
@@ -415,10 +418,10 @@ TokenId Budget::nearest() {
   return out;
 }
 
-// Finds a token behind which the text can be completed within `budget` tokens, where needed() is more than
-// the budget. It goes back to a place where the plan fits, then forward along the plan, and searches anew
-// where the text left the plan. The opening of this file explains why.
-Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
+// Finds tokens behind which the text can be completed within `budget` tokens, where needed() is more than the
+// budget; `rest` takes the rest of the plan. It goes back to a place where the plan fits, then forward along the
+// plan, and searches anew where the text left the plan. The opening of this file explains why.
+Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
   const auto goes_back = [&](std::size_t i) {
@@ -430,8 +433,10 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   if (goes_back(from)) {
     way = plan(past_[--from]);
     if (finish(past_[from]).from == Finish::kBytes) {
-      next = nearest();
-      return next < 0 ? Reach::Answer::kUnknown : Reach::Answer::kYes;
+      const TokenId next = nearest();
+      if (next < 0) return Reach::Answer::kUnknown;
+      rest.assign(1, next);
+      return Reach::Answer::kYes;
     }
   } else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
              found != Reach::Answer::kYes && from == n) {
@@ -440,7 +445,7 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   for (std::size_t k = from;; ++k) {
     const bool on = k - from < way.size();
     if (k == n && on) {
-      next = way[k - from];
+      rest.assign(way.begin() + static_cast<std::ptrdiff_t>(k - from), way.end());
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
@@ -753,11 +758,14 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   // The token of the plan, which leaves enough.
   TokenId next = -1;
+  std::vector<TokenId> rest;
   const bool enough = needed(here()) <= budget;
   if (enough) {
     next = finish(here()).next;
-  } else if (!certain(planned(budget, next), budget)) {
+  } else if (!certain(planned(budget, rest), budget)) {
     return std::nullopt;
+  } else {
+    next = rest[0];
   }
   const Mask* m = all_.world.cache && all_.fast && !partial_ ? all_.masks.peek(here()) : nullptr;
   const Staying stays = stay(all_.world.cache ? all_.masks.peek(here()) : nullptr, from, budget);
@@ -821,7 +829,10 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
     if (finish(here()).from == Finish::kBytes) next = nearest();
-    if (next < 0 && !certain(planned(budget, next), budget)) return std::nullopt;
+    if (next < 0) {
+      if (!certain(planned(budget, rest), budget)) return std::nullopt;
+      next = rest[0];
+    }
   }
   // The plan's token is set, whatever part of the row was judged.
   if (next >= 0) set_bit(row, next);

@@ -238,7 +238,9 @@ class Budget {
   bool sure(StateId s, std::size_t budget) const;
   std::string bytes_of(std::span<const TokenId> tokens) const;
   std::vector<TokenId> plan(StateId s);
-  Reach::Answer planned(std::size_t budget, TokenId& next);
+  // `rest`: the token that comes next, and those behind it where they are known.
+  Reach::Answer planned(std::size_t budget, std::vector<TokenId>& rest);
+  std::vector<TokenId> planned_in_range(std::size_t tokens);
   void set_only(uint32_t* row, TokenId t) const;
   bool follow(StateId s, std::span<const TokenId> tokens);
   Reach::Answer find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);

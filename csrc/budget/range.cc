@@ -93,11 +93,12 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
   if (!fresh) return known->second;
   std::vector<uint32_t> level{s.v}, next;
   std::size_t steps = 0;
+  bool unsure = false;
   for (std::size_t n = 0; n <= most && !level.empty(); ++n) {
     next.clear();
     for (const uint32_t at : level) {
       charge(10);
-      if (parser().state(StateId{at}).poisoned) return std::nullopt;
+      unsure = unsure || parser().state(StateId{at}).poisoned;
       if (n >= least && parser().state(StateId{at}).accepting) return known->second = true;
       if (n == most) continue;
       parser().live(StateId{at}).for_each([&](uint8_t b) {
@@ -111,7 +112,8 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
     next.erase(std::unique(next.begin(), next.end()), next.end());
     level.swap(next);
   }
-  return known->second = false;
+  if (!unsure) known->second = false;
+  return known->second;
 }
 
 bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
@@ -177,7 +179,10 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   }
   // Each byte counts as one token.
   const std::size_t most = std::min(room, less(tokens, 1));
-  const std::optional<bool> some = reaches(s, missing, most);
+  // All keys share the state without its captured text.
+  std::optional<bool> some;
+  if (!parser().unproven()) some = reaches(blind, missing, most);
+  if (!some && (parser().unproven() || blind != s)) some = reaches(s, missing, most);
   holds(written_.bytes, 0);
   exact_ = exact_ && some && (*some || most == room);
   return some.value_or(false);
@@ -236,10 +241,24 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   const bool judged = static_cast<bool>(told(judge));
   exact_ = exact_ && judged;
   for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
+  if (tokens != kEndless && next < 0 && std::all_of(row, row + v.words(), [](uint32_t w) { return w == 0; }))
+    if (const std::vector<TokenId> rest = planned_in_range(tokens); !rest.empty()) next = rest[0];
   if (next >= 0) set_bit(row, next);
   if (tokens != kEndless || !judged || all_.ranged_bytes > kRangedBytes) return;
   kept.push_back({from_, to_, exact_, {row, row + v.words()}});
   all_.ranged_bytes += v.words() * 4 + 100;
+}
+
+// The rest of the plan that the text has followed so far, if it ends in the range. Another shortest text may
+// take more tokens.
+std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
+  std::vector<TokenId> rest;
+  Told<Reach::Answer> found = told([&] { return planned(tokens, rest); });
+  if (!found && meter.exhausted()) std::move(found).value();
+  if (!found || *found != Reach::Answer::kYes || !follow(here(), rest) ||
+      !written_.whole.has(written_.bytes + bytes_of(rest).size()))
+    rest.clear();
+  return rest;
 }
 
 Finish Budget::ranged_finish() {

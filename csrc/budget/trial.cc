@@ -262,8 +262,8 @@ void Budget::Trial::judge_texts() {
   // nobody wrote cannot fill the world.
   struct Tried {
     World& world;
-    const std::size_t before = world.regexes.byte_size();
-    ~Tried() { world.tried += world.regexes.byte_size() - before; }
+    const std::size_t before = world.regexes.node_bytes();
+    ~Tried() { world.tried += world.regexes.node_bytes() - before; }
   } tried{of.all_.world};
   const bool alike_asked = of.all_.productions.asks_alike();
   std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;

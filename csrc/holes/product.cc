@@ -48,6 +48,8 @@ namespace {
 constexpr std::size_t kMostPairs = 1u << 17;
 // The most memory of the parser that reads witnesses, in bytes. Beyond it a new one is made.
 constexpr std::size_t kReaderBytes = 16u << 20;
+// Behind more labels no bound is told.
+constexpr std::size_t kFewLabels = 64;
 
 // The derivative to which a text has to lead.
 struct Derivative {
@@ -329,7 +331,8 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
   for (const auto& [key, labels] : together) {
     walk.made.push_back(Symbol::terminal(regexes_.restricted_set(set, bits(labels), true)));
-    const Own reader{Own::kReader, s[1].rule_id().v, facts_->at(key.first, Alive::kClear), 0};
+    const Own reader{Own::kReader, s[1].rule_id().v, facts_->at(key.first, Alive::kClear), 0,
+                     Own::kLabels + numbered(labels_index_, labels_, labels, labels)};
     if (s + 2 == walk.end) {
       Own o = reader;
       o.to = walk.to;
@@ -376,7 +379,7 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
-  const Own reader{Own::kReader, s->rule_id().v, at, 0, few};
+  const Own reader{Own::kReader, s->rule_id().v, at, 0, few ? Own::kFewTexts : Own::kAnyText};
   // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings) {
@@ -412,7 +415,8 @@ Facts::Head Product::head(const Own& o, const Reading& reading) {
 // the alternatives behind the text, and the result is those behind a text that differs from all others, of
 // which facts are known. Null: they have to be asked of the text itself.
 const Alternatives* Product::alike(const Own& o, const Reading& reading, Alternatives& of_text) {
-  if (o.kind != Own::kReader || o.label != 0 || reading.kind != Reading::kText || lexed_) return nullptr;
+  if (o.kind != Own::kReader || o.label != Own::kAnyText || reading.kind != Reading::kText || lexed_)
+    return nullptr;
   base_.expand(RuleId{o.a}, reading, of_text);
   Reading fresh;
   fresh.kind = Reading::kFresh;
@@ -461,11 +465,18 @@ std::optional<std::string> Product::written(const Own& o, Facts::Head h, At to, 
   return std::nullopt;
 }
 
-// Behind an unknown text the base reads only what may follow every text.
+// Behind an unknown text the base reads only what may follow every text. Each label leads on in a way of its
+// own, so the longest of these ways counts.
 bool Product::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= own_.size()) return false;
-  Undo anew([&] { begin_anew(); });
   const Own o = own_[rule.v];
+  if (o.kind == Own::kReader && o.label >= Own::kLabels) {
+    const std::vector<uint32_t>& labels = labels_[o.label - Own::kLabels];
+    if (labels.size() > kFewLabels) return false;
+    for (const uint32_t label : labels) out.any.push_back(own({Own::kTold, o.a, o.from, o.to, label}));
+    return true;
+  }
+  Undo anew([&] { begin_anew(); });
   Reading told;
   if (o.kind == Own::kReader) told.kind = Reading::kUnknown;
   const Facts::Head h = head(o, told);

@@ -66,8 +66,10 @@ class Product : public Productions {
     // A rule of the base.
     uint32_t a;
     At from, to;
-    // Of kTold the label that the reader was told; of kReader 1 where it reads one of a few texts.
-    uint32_t label = 0;
+    // Of kTold the label that the reader was told. Of kReader what it is told; from kLabels on: one of the
+    // labels with the number label - kLabels.
+    enum Told : uint32_t { kAnyText, kFewTexts, kLabels };
+    uint32_t label = kAnyText;
     friend bool operator==(const Own&, const Own&) = default;
   };
   // The spots to which the texts of a regex lead, and whether every text of it leads to one.
@@ -119,6 +121,9 @@ class Product : public Productions {
   bool tried_ = false;
   std::vector<Own> own_;
   InternTable own_index_;
+  // Sets of labels.
+  std::vector<std::vector<uint32_t>> labels_;
+  std::map<std::vector<uint32_t>, uint32_t> labels_index_;
   std::map<std::pair<uint32_t, Facts::Spot>, Reads> reads_;
   // A lexeme, the spots between which it leads, and the bytes that may not follow.
   using Lexeme = std::tuple<uint32_t, Facts::Spot, Facts::Spot, uint32_t>;

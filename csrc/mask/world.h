@@ -93,7 +93,7 @@ struct World {
   // False: every mask is computed anew by the plain walk.
   const bool cache;
   Mutex lock;
-  // The bytes of automata for texts that masks under a budget tried. Needs the lock.
+  // The bytes of regexes for texts that masks under a budget tried. Needs the lock.
   std::size_t tried = 0;
   std::atomic<std::size_t> published{0};
   // The bytes that the epochs and productions of all grammars take.

@@ -285,6 +285,8 @@ class RegexArena {
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
+  // The bytes of the nodes without the tables around them. They never become fewer.
+  std::size_t node_bytes() const { return nodes_.size() * sizeof(RegexNode) + pool_.byte_size(); }
   // The limit of the bytes of this arena, and of the states of parsers that read with it. Beyond it new
   // nodes throw out_of_memory().
   void set_most(std::size_t bytes) { most_ = bytes; }
