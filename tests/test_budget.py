@@ -688,3 +688,43 @@ def test_a_row_that_is_asked_for_again_is_the_same(
             assert len(set(found)) == 1, (text, left)
             compared += 1
     assert compared > 60
+
+
+# Items that are compared: another rule behind each of them, and none of the first kind ever meets `contains`.
+HALF_NUMBERS: dict[str, Any] = {"type": "array", "items": {"type": "number", "multipleOf": 0.5}}
+INTEGERS: dict[str, Any] = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+
+
+@pytest.mark.parametrize("begun", ["[", "[100", "[100,", "[7,100,", "[7,100,1", "[7.5,", "[100,0,0"])
+def test_a_completion_behind_items_without_an_end_is_the_first_of_the_shortest(begun: str) -> None:
+    schema = {"oneOf": [HALF_NUMBERS, INTEGERS | {"contains": {"minimum": 100}}]}
+    judge = jsonschema.Draft202012Validator(schema)
+
+    def valid(text: str) -> bool:
+        try:
+            return judge.is_valid(json.loads(text))
+        except ValueError:
+            return False
+
+    ends = ("".join(end) for n in range(5) for end in itertools.product(",-.0157]", repeat=n))
+    shortest = next(end for end in ends if valid(begun + end))
+    for before in ([], ["[100,100"], ["[7,8,9,1", "["]):  # whatever was asked before
+        grammar = small().json_schema(schema, whitespace="compact")
+        for text in [*before, begun]:
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(text.encode())
+            found = matcher.shortest_completion().decode()
+        assert found == shortest, before
+
+
+def test_a_search_behind_items_without_an_end_is_short() -> None:
+    schema = {"oneOf": [HALF_NUMBERS, INTEGERS | {"contains": {"minimum": 100}}]}
+    begun = b"[7.7770077007107077000e0"
+    matcher = small().json_schema(schema, whitespace="compact").matcher(max_tokens=len(begun) + 2)
+    for byte in begun:
+        assert matcher.accept_token(TEXTS.index(bytes([byte])))
+    before = structgen._core._work_done()
+    with pytest.raises(structgen.BudgetExceeded):
+        matcher.fill_bitmask(np.zeros((1, oracle.words(SIZE)), np.int32))
+    assert structgen._core._work_done() - before < structgen.Limits().mask
+    assert matcher.shortest_completion() == b"16,0,0]"

@@ -109,3 +109,25 @@ def test_a_format_beside_a_pattern_that_may_match_anywhere():
     ):
         assert verdict(grammar, f'"{text}"') is right, text
     assert grammar.matcher().shortest_completion() == b'"0000-01-01T00:00:00Z"'
+
+
+def test_branches_that_one_key_tells_apart() -> None:
+    """Behind a key of all branches each pair of them was searched: 1.6 million units, and 100,000 now."""
+    branches = [
+        {
+            "type": "object",
+            "properties": {f"f{j}": {"type": "string"} for j in range(1 + i % 5)}
+            | {"tag": {"const": f"t{i}"}},
+            "required": ["tag"],
+        }
+        for i in range(60)
+    ]
+    grammar = compiler().json_schema({"oneOf": branches}, whitespace="compact", property_order="any")
+    before = structgen._core._work_done()
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes(b'{"f0":"a"') and matcher.shortest_completion() == b',"tag":"t0"}'
+    assert structgen._core._work_done() - before < 300_000
+    judge = jsonschema.Draft202012Validator({"oneOf": branches})
+    for instance in ({"f0": "a", "tag": "t7"}, {"f0": 1, "tag": "t7"}, {"f0": "a", "tag": "u"}, {"f0": "a"}):
+        text = json.dumps(instance, separators=(",", ":"))
+        assert verdict(grammar, text) == judge.is_valid(instance), instance

@@ -137,7 +137,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // mask_work(), and where the world omits it is never small.
   Allowance ending_work() const;
   // The work of a completion that the user asks for: mask_work() if it is at least ten million units
-  // (about a second), else that many, but no more than ending_work().
+  // (about a second), else five times that and a million units at least, but no more than ten million or
+  // ending_work().
   Allowance completion_work() const;
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;

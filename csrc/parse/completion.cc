@@ -24,6 +24,12 @@
 // closed. If the search finds nothing although there is a text (rules that need each other in a
 // circle), settle() computes the least fixpoint over the rules that were met.
 //
+// Rules without an end. An array whose items are compared has another rule behind each item. A search that
+// follows them deeper and deeper never returns where no item brings the end nearer: of oneOf [{items: M},
+// {items: integers, contains: large, unique}], `[7,0,1,2,...` is in both as long as the items differ. So
+// rule() searches within a number of bytes, which doubles until no text that was cut off (cut_) can be
+// shorter than the best one.
+//
 // Invariants.
 // - A text that is returned completes the state: the parser reads it to its end.
 // - What is kept is a function of its key. No answer depends on what was asked before.
@@ -57,6 +63,8 @@ constexpr uint64_t kMaxSteps = 2'000;
 constexpr uint32_t kMaxText = 200'000;
 constexpr const char* kNotFound = "no text was found of what is too much to tell";
 constexpr uint32_t kClean = 0xFFFFFFFFu;
+// The first bound of a search, in bytes. It doubles until an answer is proved.
+constexpr uint32_t kFirstRoom = 16;
 // The work of one search for a text that is as short as the best one: half a millisecond.
 constexpr int64_t kTieWork = 5'000;
 // A lower bound looks into rules down to this depth.
@@ -193,7 +201,8 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
     const RegexNode& end = regexes.node(regexes.run(r, text));
     if (end.kind != RegexKind::kDone) return {};
     reading.label = end.min;
-    for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, text + w.text, {});
+    for (Way& w : behind(text.size(), [&] { return rule(reader, reading, Alive::kClear); }))
+      keep(best, w.to, text + w.text, {});
     return best;
   }
   const LiteralSet set = regexes.literal_set_of(r);
@@ -222,7 +231,8 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   for (const Choice& c : choices) {
     if (!best.empty() && c.least >= best[0].text.size()) break;
     reading.label = c.label;
-    for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, c.text + w.text, {});
+    for (Way& w : behind(c.text.size(), [&] { return rule(reader, reading, Alive::kClear); }))
+      keep(best, w.to, c.text + w.text, {});
   }
   return best;
 }
@@ -292,9 +302,12 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
         continue;
       }
       CaptureId here = w.capture;
-      const Ways parts = labels                        ? labelled(s.regex(), symbols[i + 1].rule_id())
-                         : s.kind() == Symbol::kReader ? read(s.rule_id(), here, w.to)
-                                                       : symbol(s, w.to);
+      const std::span<const Symbol> rest = symbols.subspan(i + (labels ? 2 : 1));
+      const Ways parts = behind(w.text.size() + own_text(rest), [&] {
+        return labels                        ? labelled(s.regex(), symbols[i + 1].rule_id())
+               : s.kind() == Symbol::kReader ? read(s.rule_id(), here, w.to)
+                                             : symbol(s, w.to);
+      });
       for (const Way& part : parts) {
         CaptureId after = here;
         capture(after, part.text);
@@ -318,9 +331,39 @@ uint64_t Completion::own_text(std::span<const Symbol> symbols) {
   return least;
 }
 
-// The ways of a rule: those that are known, else those that a search finds. The search keeps track of
-// open rules.
+// The ways of f() behind so many bytes of the same text.
+template <class F>
+Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
+  const uint32_t room = room_, cut = std::exchange(cut_, kNone);
+  room_ -= static_cast<uint32_t>(std::min<std::size_t>(room, bytes));
+  Ways out = f();
+  cut_ = static_cast<uint32_t>(std::min<uint64_t>(cut, uint64_t{cut_} + bytes));
+  room_ = room;
+  return out;
+}
+
+// The ways of a rule. The outermost one looks for them within more and more bytes.
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
+  if (depth_ > 0) return within(r, reading, from);
+  for (uint32_t room = kFirstRoom;; room *= 2) {
+    room_ = room;
+    cut_ = kNone;
+    found_.clear();
+    Ways out = within(r, reading, from);
+    const uint32_t cut = std::exchange(cut_, kNone);
+    room_ = kNone;
+    const auto proved = [&](const Way& w) { return w.text.size() < cut; };
+    if (cut == kNone || (!out.empty() && std::ranges::all_of(out, proved))) return out;
+    if (room > kMaxText)
+      throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to find");
+    steps_ = 0;
+    productions_.start_search();
+  }
+}
+
+// The ways of a rule within room_: those that are known, else those that a search finds. The search keeps
+// track of open rules.
+Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending from) {
   check_depth();
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
   if (!parser_.alive().plain(r)) from = Alive::kClear;
@@ -331,8 +374,10 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
       poison_ = poison_ || tainted_rules_.contains(key);
       return it->second;
     }
-    if (const auto it = found_.find(key); it != found_.end()) {
+    if (const auto it = found_.find(key);
+        it != found_.end() && (it->second.exact() || room_ <= it->second.room)) {
       low_ = std::min(low_, it->second.low);
+      cut_ = std::min(cut_, it->second.cut);
       return it->second.ways;
     }
     if (const auto it = open_.find(key); it != open_.end()) {
@@ -340,11 +385,15 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
       return {};
     }
   }
+  if (reading.kind == Reading::kText && room_ == 0) {
+    cut_ = 0;
+    return {};
+  }
   if (depth_ >= recursion_ || ++steps_ > 10 * kMaxSteps)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
   ++work_;
   charge(10);
-  const uint32_t before = low_, mine = depth_++;
+  const uint32_t before = low_, mine = depth_++, room = room_, cut_before = std::exchange(cut_, kNone);
   const bool poison_before = poison_;
   low_ = kClean;
   poison_ = false;
@@ -355,6 +404,8 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   const bool one = !parser_.alive().plain(r);
   // Short alternatives first: closing an object is found before another member is tried.
   for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
+    // Only a text that is no longer can be better.
+    if (!best.empty() && one) room_ = std::min(room, static_cast<uint32_t>(best[0].text.size()) + 1);
     // Beyond the limit of steps the first way is good enough.
     if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
     if (best.empty() || !one) {
@@ -363,7 +414,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     }
     // An equally short text may come first in the order of bytes. If that is too much to tell, the
     // answer stays.
-    const uint32_t met = low_;
+    const uint32_t met = low_, cut = cut_, left = room_;
     const bool poison = poison_;
     // An alternative with one more item in front of the rest is longer, whatever follows.
     Told<Ways> others = told([&] {
@@ -377,6 +428,8 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
       std::erase_if(open_, [&](const auto& o) { return o.second > mine; });
       depth_ = mine + 1;
       low_ = met;
+      cut_ = cut;
+      room_ = left;
       poison_ = poison;
       continue;
     }
@@ -384,18 +437,21 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   }
   if (memo) open_.erase(key);
   depth_ = mine;
+  room_ = room;
+  if (one && !best.empty() && best[0].text.size() < cut_) cut_ = kNone;
   if (memo) {
     // Alternatives that this rule hid are visible now, so answers without them are made again.
-    std::erase_if(found_, [&](const auto& f) { return f.second.low >= mine; });
-    if (low_ >= mine) {
+    std::erase_if(found_, [&](const auto& f) { return f.second.low >= mine && f.second.low != kClean; });
+    if (low_ >= mine && cut_ == kNone) {
       if (poison_) tainted_rules_.insert(key);
       rules_.emplace(key, best);
       bytes_ += size_of(best);
     } else {
-      found_.insert_or_assign(key, Partial{best, low_});
+      found_.insert_or_assign(key, Partial{best, low_ >= mine ? kClean : low_, room, cut_});
     }
   }
   low_ = low_ >= mine ? before : std::min(low_, before);
+  cut_ = std::min(cut_, cut_before);
   poison_ = poison_ || poison_before;
   return best;
 }
@@ -556,6 +612,7 @@ void Completion::begin_search() {
   steps_ = 0;
   depth_ = 0;
   low_ = kClean;
+  room_ = cut_ = kNone;
   poison_ = false;
   open_.clear();
   found_.clear();

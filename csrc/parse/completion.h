@@ -65,6 +65,9 @@ class Completion {
   Ways stack(StackId s, Pending from, CaptureId c);
   Ways symbol(Symbol s, Pending from);
   Ways rule(RuleId r, const Reading& reading, Pending from);
+  Ways within(RuleId r, const Reading& reading, Pending from);
+  template <class F>
+  Ways behind(std::size_t bytes, F&& f);
   Ways sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
   Ways labelled(RegexId r, RuleId reader);
   Ways read(RuleId reader, CaptureId& c, Pending from);
@@ -109,8 +112,11 @@ class Completion {
   // through an open rule. It holds until that rule is closed; then a shorter text may be found.
   struct Partial {
     Ways ways;
-    // The depth of the open rule.
+    // The depth of the open rule; kClean: none was met, but the search was cut.
     uint32_t low;
+    // The bytes that the search had, and where it was cut.
+    uint32_t room, cut;
+    bool exact() const { return cut == kNone; }
   };
   std::map<Key, Partial> found_;
   // Rules in progress, with their depths.
@@ -133,6 +139,10 @@ class Completion {
   const Key* at_ = nullptr;
   bool settling_ = false;
   bool settled_poison_ = false;
+  // Behind captured text there may be a new rule for each text, without an end. So the search cuts readers of
+  // captured text that no byte is left for. `room_`: the bytes that are left. `cut_`: each text that was
+  // missed has so many bytes at least, from the place of the search; kNone: none was missed.
+  uint32_t room_ = kNone, cut_ = kNone;
   // The smallest depth of an open rule that was met; kClean: none.
   uint32_t low_ = 0xFFFFFFFFu;
   uint32_t depth_ = 0;

@@ -45,6 +45,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/sorted.h"
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
@@ -324,11 +325,12 @@ class Solver::Branches {
       TypedId r;
       if (!solver_.value_and_rest(k, v, r)) return false;
       const auto [it, fresh] = index.try_emplace(r, groups_.size());
-      if (fresh) groups_.push_back({r, {}, {}, {}, {}});
+      if (fresh) groups_.push_back({r, {}, {}, {}, {}, {}});
       groups_[it->second].values.push_back(v);
       distinct.insert(v);
     }
     if (judges_.trial || distinct.size() < kManyBranches) return false;
+    for (Group& g : groups_) find_tags(g);
     others_ = given_;
     others_.push_back(formulas_.negate(formulas_.any_of(untouched_)));
     std::vector<TypedId> plain = others_;
@@ -344,8 +346,10 @@ class Solver::Branches {
       g.rivals.clear();
       if (by_value && !solver_.nonempty(g.one)) continue;
       const TypedId rest = formulas_.both(beside_, g.rest);
+      solver_.spend(static_cast<uint32_t>(groups_.size() / 8));
       for (const Group& other : groups_) {
-        if (&other == &g || (by_value && !solver_.nonempty(formulas_.both(g.one, other.any)))) continue;
+        if (&other == &g || tags_differ(g, other)) continue;
+        if (by_value && !solver_.nonempty(formulas_.both(g.one, other.any))) continue;
         if (judges_.possible(formulas_.both(rest, other.rest))) g.rivals.push_back(&other);
         if (g.rivals.size() > kMaxRivals) return false;
       }
@@ -403,7 +407,54 @@ class Solver::Branches {
     std::vector<ValueId> values;
     // The groups that can hold beside this group.
     std::vector<const Group*> rivals;
+    // The keys that the rest requires, and the constant that it asks of each; sorted by key.
+    std::vector<std::pair<NameId, std::string>> tags;
   };
+
+  // The key of a conjunct about one key.
+  std::optional<NameId> only_key(const Formula& f) const {
+    if (f.op != Op::kAll && f.op != Op::kSome) return std::nullopt;
+    const Region& r = formulas_.region(RegionId{f.a});
+    return r.kind == Region::kNames && r.names.size() == 1 ? std::optional(r.names[0]) : std::nullopt;
+  }
+
+  // Reads the constants of the keys that the rest of a group requires. Two groups with different constants of
+  // one key need no search to exclude each other, and of many branches nearly all pairs are of this kind.
+  void find_tags(Group& g) {
+    std::vector<NameId> required;
+    const auto kids = formulas_.conjuncts(g.rest);
+    const std::vector<TypedId> all(kids.begin(), kids.end());
+    solver_.spend(static_cast<uint32_t>(all.size()));
+    for (TypedId k : all)
+      if (const Formula& f = formulas_[k]; f.op == Op::kSome && f.c > 0)
+        if (const std::optional<NameId> key = only_key(f)) required.push_back(*key);
+    sort_unique(required);
+    for (TypedId k : all) {
+      const Formula f = formulas_[k];
+      const std::optional<NameId> key = f.op == Op::kAll ? only_key(f) : std::nullopt;
+      std::vector<std::string> texts;
+      if (key && std::ranges::binary_search(required, *key) && only_strings(f.value()) &&
+          solver_.texts_.constants(solver_.restrict(f.value(), Kind::kString), texts) && texts.size() == 1)
+        g.tags.emplace_back(*key, std::move(texts[0]));
+    }
+    std::ranges::sort(g.tags);
+  }
+
+  bool only_strings(ValueId v) const {
+    for (Kind k : {Kind::kNull, Kind::kTrue, Kind::kFalse, Kind::kNumber, Kind::kArray, Kind::kObject})
+      if (solver_.restrict(v, k) != FormulaSpace::no()) return false;
+    return true;
+  }
+
+  static bool tags_differ(const Group& x, const Group& y) {
+    auto a = x.tags.begin();
+    auto b = y.tags.begin();
+    while (a != x.tags.end() && b != y.tags.end()) {
+      if (a->first == b->first && a->second != b->second) return true;
+      *a < *b ? ++a : ++b;
+    }
+    return false;
+  }
 
   // Lets each group from `at` on be true or false, and appends a leaf for each combination that is possible.
   // False: there are too many leaves.
