@@ -67,12 +67,7 @@ def logsumexp(logits: torch.Tensor, mask: Any, threads: int) -> torch.Tensor:
     kind = _kind(logits)
     if _needs_grad(logits) or not logits.is_cpu:
         return torch.logsumexp(where(logits, mask).to(_wide(logits)), dim=-1)
-    bits = _on_cpu(mask)
-    words = _words(bits, _count(logits))
-    source = logits if _dense(logits) else logits.contiguous()
-    result = torch.empty(logits.shape[:-1], dtype=_wide(logits))
-    _core.masked_logsumexp(result.data_ptr(), *_span(source, kind), *words, threads)
-    return result
+    return _summed(_core.masked_logsumexp, logits, kind, mask, logits.shape[:-1], threads)
 
 
 def log_softmax(logits: torch.Tensor, mask: Any, threads: int) -> torch.Tensor:
@@ -83,11 +78,18 @@ def log_softmax(logits: torch.Tensor, mask: Any, threads: int) -> torch.Tensor:
         masked = where(logits, mask).to(_wide(logits))
         total = torch.logsumexp(masked, dim=-1, keepdim=True)
         return torch.where(torch.isneginf(total), total, masked - total)
+    return _summed(_core.masked_log_softmax, logits, kind, mask, logits.shape, threads)
+
+
+def _summed(
+    kernel: Any, logits: torch.Tensor, kind: Any, mask: Any, shape: Sequence[int], threads: int
+) -> torch.Tensor:
+    """What a kernel of the core makes of masked logits."""
     bits = _on_cpu(mask)
     words = _words(bits, _count(logits))
     source = logits if _dense(logits) else logits.contiguous()
-    result = torch.empty(logits.shape, dtype=_wide(logits))
-    _core.masked_log_softmax(result.data_ptr(), *_span(source, kind), *words, threads)
+    result = torch.empty(shape, dtype=_wide(logits))
+    kernel(result.data_ptr(), *_span(source, kind), *words, threads)
     return result
 
 

@@ -262,14 +262,14 @@ class Compiler:
         """
         subset = self._subset(on_limit)
         key = ("gbnf", text_of(text, "a grammar"), root, subset)
-        if (known := self._known(key)) is not None:
-            return known
-        from .frontend import gbnf
 
-        recipe: _Recipe = ("gbnf", (text,), {"root": root})
-        return self._remember(
-            key, self._built(*gbnf.build(text, self.vocabulary, root), text, subset, recipe)
-        )
+        def made() -> CompiledGrammar:
+            from .frontend import gbnf
+
+            built = gbnf.build(text, self.vocabulary, root)
+            return self._built(*built, text, subset, ("gbnf", (text,), {"root": root}))
+
+        return self._kept(key, made)
 
     def lark(
         self,
@@ -304,19 +304,19 @@ class Compiler:
         subset = self._subset(on_limit)
         key = ("lark", text_of(text, "a grammar"), start, lexer, style, subset)
         alone = not grammars and not import_paths  # else the same text may mean another grammar later
-        if alone and (known := self._known(key)) is not None:
-            return known
-        from .frontend import lark
 
-        paths = [os.fspath(path) for path in import_paths]
-        builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths, style)
-        try:
+        def made() -> CompiledGrammar:
+            from .frontend import lark
+
+            paths = [os.fspath(path) for path in import_paths]
+            built = lark.build(text, self.vocabulary, start, lexer, grammars, paths, style)
             recipe = {"start": start, "lexer": lexer, "grammars": grammars, "import_paths": paths}
-            recipe |= style.arguments()
-            built = self._built(builder, rule, text, subset, ("lark", (text,), recipe))
-            return self._remember(key, built) if alone else built
-        except GrammarError as error:
-            raise error.located(text) from None
+            try:
+                return self._built(*built, text, subset, ("lark", (text,), recipe | style.arguments()))
+            except GrammarError as error:
+                raise error.located(text) from None
+
+        return self._kept(key if alone else None, made)
 
     def deserialize(self, data: bytes, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """The grammar that `CompiledGrammar.serialize` wrote; no reader of its dialect is needed.
@@ -371,11 +371,8 @@ class Compiler:
         style = JsonStyle.of(options, **structural_tag.PLAIN.arguments())
         subset = self._subset(on_limit)
         same = tool_lists.identity(spec)
-        key = ("structural_tag", same, style, subset)
-        if same is not None and (known := self._known(key)) is not None:
-            return known
-        grammar = self._tagged(spec, style, subset)
-        return grammar if same is None else self._remember(key, grammar)
+        key = None if same is None else ("structural_tag", same, style, subset)
+        return self._kept(key, lambda: self._tagged(spec, style, subset))
 
     def _tagged(self, spec: Any, style: JsonStyle, subset: bool) -> CompiledGrammar:
         """A structural tag that is not kept."""
@@ -457,16 +454,15 @@ class Compiler:
         same = tool_lists.identity(given, tool_choice, style, parallel, extra_keys, digits, strictness)
         arguments = JsonStyle.of(options, **structural_tag.PLAIN.arguments())
         subset = self._subset(on_limit)
-        key = ("tools", same, thinks, arguments, subset)
-        if same is not None and (known := self._known(key)) is not None:
-            return known
-        spec = front.structural_tag(
-            given, tool_choice, style, parallel, never, extra_keys, digits, strictness
-        )
-        grammar = self._tagged(spec, arguments, subset)
-        if thinks is not None:
-            grammar = self.with_reasoning(grammar, thinks, on_limit=on_limit)
-        return grammar if same is None else self._remember(key, grammar)
+
+        def made() -> CompiledGrammar:
+            spec = front.structural_tag(
+                given, tool_choice, style, parallel, never, extra_keys, digits, strictness
+            )
+            grammar = self._tagged(spec, arguments, subset)
+            return grammar if thinks is None else self.with_reasoning(grammar, thinks, on_limit=on_limit)
+
+        return self._kept(None if same is None else ("tools", same, thinks, arguments, subset), made)
 
     def with_reasoning(
         self,
@@ -734,6 +730,13 @@ class Compiler:
                 self._forget(grammar._core)  # its matchers keep it; the next text gets a new grammar
                 return None
             return grammar
+
+    def _kept(self, key: Any, make: Callable[[], CompiledGrammar]) -> CompiledGrammar:
+        """The grammar under a key, made where there is none. None as the key: the grammar is not kept."""
+        if key is None:
+            return make()
+        known = self._known(key)
+        return self._remember(key, make()) if known is None else known
 
     def _remember(self, key: Any, grammar: CompiledGrammar) -> CompiledGrammar:
         if self._cache:

@@ -98,12 +98,7 @@ def masked_logsumexp(logits: Array, mask: Any, *, threads: int = 0) -> Array:
 
         return cast(Array, _kernels_torch.logsumexp(cast(Any, logits), mask, threads))
     array = _logits(logits)
-    source = array if _dense(array) else np.ascontiguousarray(array)
-    bits = mask_array(mask)
-    words = _words(bits, _count(array))
-    result = np.empty(array.shape[:-1], _wide(array))
-    _core.masked_logsumexp(address(result), *_span(source), *words, threads)
-    return cast(Array, result)
+    return cast(Array, _summed(_core.masked_logsumexp, array, mask, array.shape[:-1], threads))
 
 
 def masked_log_softmax(logits: Array, mask: Any, *, threads: int = 0) -> Array:
@@ -117,12 +112,17 @@ def masked_log_softmax(logits: Array, mask: Any, *, threads: int = 0) -> Array:
 
         return cast(Array, _kernels_torch.log_softmax(cast(Any, logits), mask, threads))
     array = _logits(logits)
+    return cast(Array, _summed(_core.masked_log_softmax, array, mask, array.shape, threads))
+
+
+def _summed(kernel: Any, array: Any, mask: Any, shape: tuple[int, ...], threads: int) -> Any:
+    """What a kernel of the core makes of masked logits."""
     source = array if _dense(array) else np.ascontiguousarray(array)
     bits = mask_array(mask)
     words = _words(bits, _count(array))
-    result = np.empty(array.shape, _wide(array))
-    _core.masked_log_softmax(address(result), *_span(source), *words, threads)
-    return cast(Array, result)
+    result = np.empty(shape, _wide(array))
+    kernel(address(result), *_span(source), *words, threads)
+    return result
 
 
 class Brief(NamedTuple):

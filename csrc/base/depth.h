@@ -84,8 +84,8 @@ class Work {
 void elsewhere(const std::function<void()>& work);
 }  // namespace room
 
-// f(), with kStack bytes of stack. The caller must hold no lock and be in no ForkSection, because f may
-// run on another thread.
+// Runs f() with kStack bytes of stack. The caller must hold no lock and be in no ForkSection, because f
+// may run on another thread.
 template <class F>
 auto with_stack(F&& f) -> std::invoke_result_t<F&> {
   using Result = std::invoke_result_t<F&>;

@@ -13,7 +13,7 @@
 //
 // The hard part is a border inside something that is compared: `["a","b` HOLE `b"]` with uniqueItems.
 // The items that the text may still have depend on the suffix. So the prefix is read again from the
-// beginning of that item, by the productions that the suffix leaves of the grammar (Middles:
+// beginning of that item, by the productions of those texts of the grammar that end with the suffix (Middles:
 // outside_items(), inside_).
 //
 // Invariants.
@@ -120,7 +120,7 @@ class Middles : public Productions {
     if (!quotient_->possible(unsure) && !unsure) refuse(suffix, false);
     if (begin < prefix.size()) {
       // The texts that such an item may have depend on the suffix. So the item is read from its
-      // beginning by the productions that the suffix leaves of the grammar.
+      // beginning by the productions of the texts that end with the suffix.
       const std::size_t fits = quotient_->fits();
       quotient_.reset();
       rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));

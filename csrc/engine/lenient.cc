@@ -71,8 +71,8 @@ bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) 
   return out;
 }
 
-// Whether the item that is being read can still become new. It cannot be told only of a word, and of a number
-// that is a member and can only get zeros (Unique::lasting).
+// Whether the item that is being read can still become new. Every item can but for two kinds (lasting.cc): a
+// word, and a number that can only get zeros. Those are compared with the members.
 Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   const std::string_view word = distinct_.word();
   if (word.empty() || !distinct_.compares()) return Fate::kLives;

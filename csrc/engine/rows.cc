@@ -358,8 +358,8 @@ class PartRow : public PlainRow {
     return any != 0;
   }
 
-  // Some tokens of a mask that took too much work: with a share of the work that is left, by one of several
-  // ways to read on, and with more work where none of these finds a token.
+  // Finds some tokens of a mask that took too much work. It looks along one way to read on after another,
+  // each with a share of the work that is left. Where no way has a token, it looks once more, with more work.
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
     row.exact = false;
     const auto part = [&](StateId at) {

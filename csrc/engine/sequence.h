@@ -60,7 +60,7 @@ class Sequence {
   // The bytes of the text, with the range in which the whole text must end.
   ByteCount written() const { return {grammar_->bytes(), bytes()}; }
 
-  // Takes a step of so many bytes. Room for it is made first, so that push() changes everything or
+  // Takes a step of so many bytes. Memory is allocated first, so that push() changes everything or
   // nothing.
   void push(StateId s, TokenId t, std::size_t bytes);
   // Takes the last n steps back. The last `ends` of these steps read no text.

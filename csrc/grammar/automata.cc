@@ -4,9 +4,9 @@
 // stack holds all fifteen levels, each with "and now perhaps my operator", and every state asks all of
 // them.
 //
-// The idea. A rule, together with the rules that it calls where nothing of the caller stands around the
-// call, is one finite automaton over symbols. It is made deterministic and minimal, and its states
-// become the new rules.
+// The idea. A rule and the rules that it calls become one finite automaton over symbols. A call that must
+// come back to the middle of its own rule (between brackets) stays a symbol. The automaton is made
+// deterministic and minimal, and its states become the new rules.
 //
 //     expr: term ("+" term)*          term: NAME | "(" expr ")"
 //     Network    term is merged in; expr between brackets stays a symbol
@@ -14,9 +14,9 @@
 //     rules      expr = NAME e1 | "(" e2     e1 = nothing | "+" expr     e2 = expr e3     e3 = ")" e1
 //     stack      after `a` it is one symbol, e1, however many levels of operators there are
 //
-// Steps: Calls (which rules recur, and how), Network (a graph with empty edges; a node stands for what
-// may still be read, so a call that was met with the same continuation is an edge to the node that
-// exists), determinise (subsets), minimise (Moore's refinement), to_automata (states as rules).
+// Steps. Calls finds which rules recur, and how. Network is a graph with empty edges; a node stands for what
+// may still be read, so a call with a continuation that was met before is an edge to the node that exists.
+// Then come determinise (subsets), minimise (Moore's refinement) and to_automata (states as rules).
 //
 // Invariants. Each rule keeps its language. Grammars with notes or limits are left as they are, because
 // those are places in the rules; so are counted rules and rules with hidden left recursion. State 0 is

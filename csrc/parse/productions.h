@@ -147,7 +147,7 @@ class Productions {
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
   // The bytes of everything that it remembers.
   virtual std::size_t byte_size() const { return 0; }
-  // A search for a shortest completion begins. All calls until the next one share one limit of steps.
+  // A search for a shortest completion begins. All calls until the next search share one limit of steps.
   virtual void start_search() {}
   // Alternatives among which there is a shortest one. A provider that knows more leaves out the others.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {

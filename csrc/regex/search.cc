@@ -3,8 +3,8 @@
 // In: a regex. Out: the answer, found by walking derivatives. Cost: none where the structure tells, else the
 // nodes visited, under a budget; what a search found out about the nodes on its way is kept in them.
 //
-// The problem. A node without & and ~ is empty only if it is empty(): the constructors take care of
-// that. A & B and ~A have to be searched, and `[a-z]{1,30} & .*x.*` has more derivatives than a search
+// The problem. The constructors turn every regex without a text into the node empty(), if it has no & and
+// no ~. A & B and ~A have to be searched, and `[a-z]{1,30} & .*x.*` has more derivatives than a search
 // should visit.
 //
 // The idea. These steps, each only if the earlier ones do not tell:

@@ -1,7 +1,7 @@
 """`structgen mask SCHEMA --after TEXT`: the tokens that may come next.
 
-In: a schema or another constraint, the text so far, a tokenizer. Out: `id<TAB>token` a line, by id; the count
-on standard error.
+In: a schema or another constraint, the text so far, a tokenizer. Out: a line
+`id<TAB>token` for each allowed token, in the order of ids; their number on standard error.
 """
 
 from __future__ import annotations

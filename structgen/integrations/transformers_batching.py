@@ -16,8 +16,8 @@ Everything that works around it is in this file; each of these was met in transf
 1. Processors come from `model._get_logits_processor` alone, when a manager is made. `constrained` adds ours.
 2. Room for a request's int32 is kept only for processors that the host converts itself. So what is added is
    `_Marker`, for which `CLASSIC_TO_CB_PROCESSORS_MAP` names our processor.
-3. Scores may have more rows than requests, and the int32s beyond them are those of an earlier step. Rows are
-   counted where they are prepared.
+3. Scores may have more rows than requests; the int32s of the surplus rows are left from an earlier step. Rows
+   are counted where they are prepared.
 4. A preempted request comes back as another object, with its text as part of its prompt.
 5. Arguments of requests are deep-copied (a grammar is its own copy), no hook tells of an end, and an
    exception in a processor fails every request of the manager. Matchers are kept for the last batch only and

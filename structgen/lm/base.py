@@ -95,4 +95,4 @@ def check_logprobs(rows: npt.NDArray[np.float32], contexts: int, width: int) -> 
             f"{width} tokens"
         )
     if rows.size and not rows.max() < float("inf"):
-        raise LanguageModelError("the model gave NaN or infinite log-probabilities: its output is no law")
+        raise LanguageModelError("the model gave NaN or infinite log-probabilities: they are no distribution")

@@ -560,7 +560,9 @@ class BestFirst:
                 self._know([walk])
                 slot = walk.node.row.slot(token)
                 if slot is None:
-                    raise StructgenError("the saved search is another model's: a token of it has no weight")
+                    raise StructgenError(
+                        "the saved search is another model's: this model gives one of its tokens no weight"
+                    )
                 self.walker.follow(walk, slot)
             one.walk = walk
         return walk

@@ -112,7 +112,7 @@ class Cursor(Protocol):
         ...
 
     def step(self, token: int) -> Cursor | None:
-        """The place after a token, also one that it did not offer; None: it knows nothing there."""
+        """The place after a token, offered or not; None: the drafter knows nothing there."""
         ...
 
 

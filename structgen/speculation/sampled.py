@@ -159,7 +159,7 @@ class SampledRun(SpeculativeRows):
         cursor: Cursor,
         deepest: int,
     ) -> None:
-        """The tree of stochastic beam search; what a node has no room for was never drawn."""
+        """The tree of stochastic beam search. A child that finds no room counts as never drawn."""
         width = self.options.branches
         cursors = {-1: cursor}
 

@@ -49,8 +49,8 @@ import numpy.typing as npt
 from ..._array_file import DAMAGED, load_arrays, save_arrays, vocabulary_digest
 from ..._fork import hold_over_forks
 from ...errors import StructgenError
-from ..base import Cursor, Here, Quiet, Start, Step
-from .suffix_automaton import SuffixAutomaton, SuffixCursor, SuffixLinks
+from ..base import Here, Start
+from .suffix_automaton import SuffixAutomaton, SuffixCursor, SuffixLinks, SuffixSession
 
 if TYPE_CHECKING:
     from ...vocabulary import Vocabulary
@@ -187,8 +187,8 @@ class CorpusDrafter:
         else:
             self._texts = texts_of(corpus)
 
-    def open(self, start: Start) -> _Session:
-        return _Session(self.prepared(start.vocabulary), self.least, start.prompt)
+    def open(self, start: Start) -> SuffixSession[Corpus]:
+        return SuffixSession(self.prepared(start.vocabulary), _Cursor, self.least, start.prompt)
 
     def prepared(self, vocabulary: Vocabulary) -> Corpus:
         """The corpus. It is built from its texts at the first call.
@@ -202,26 +202,6 @@ class CorpusDrafter:
                 self._texts = None
             self._corpus.check_vocabulary(vocabulary)
             return self._corpus
-
-
-class _Session(Quiet):
-    def __init__(self, corpus: Corpus, least: int, prompt: Sequence[int]) -> None:
-        self._corpus = corpus
-        self._least = least
-        self._state = self._length = 0
-        self._read(prompt)
-
-    def _read(self, tokens: Sequence[int]) -> None:
-        for token in tokens:
-            self._state, self._length = self._corpus.read(self._state, self._length, token)
-
-    def accept(self, step: Step) -> None:
-        self._read(step.tokens)
-
-    def cursor(self) -> Cursor | None:
-        if self._length < self._least:
-            return None
-        return _Cursor(self._corpus, self._least, self._state, self._length)
 
 
 class _Cursor(SuffixCursor[Corpus]):

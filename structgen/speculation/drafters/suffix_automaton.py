@@ -147,6 +147,31 @@ class SuffixCursor(ABC, Generic[S]):
         return None if length < self.least else type(self)(self.automaton, self.least, state, length)
 
 
+class SuffixSession(Quiet, Generic[S]):
+    """A text, and the place of its end in an automaton."""
+
+    def __init__(
+        self, automaton: S, cursor: type[SuffixCursor[S]], least: int, prompt: Sequence[int]
+    ) -> None:
+        self._automaton: S = automaton
+        self._cursor = cursor
+        self._least = least
+        self._state = self._length = 0
+        self._read(prompt)
+
+    def _read(self, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            self._state, self._length = self._automaton.read(self._state, self._length, token)
+
+    def accept(self, step: Step) -> None:
+        self._read(step.tokens)
+
+    def cursor(self) -> Cursor | None:
+        if self._length < self._least:
+            return None
+        return self._cursor(self._automaton, self._least, self._state, self._length)
+
+
 class SuffixAutomatonDrafter:
     """Copies from the prompt and from the answer itself.
 
@@ -166,12 +191,10 @@ class SuffixAutomatonDrafter:
         return _Session(start.prompt, self.least)
 
 
-class _Session(Quiet):
+class _Session(SuffixSession[SuffixAutomaton]):
     def __init__(self, prompt: Sequence[int], least: int) -> None:
-        self._automaton = SuffixAutomaton()
-        self._state = self._length = self._last = 0
-        self._least = least
-        self._read(prompt)
+        self._last = 0
+        super().__init__(SuffixAutomaton(), _Cursor, least, prompt)
 
     def _read(self, tokens: Sequence[int]) -> None:
         sam = self._automaton
@@ -179,14 +202,6 @@ class _Session(Quiet):
             state, self._length = sam.read(self._state, self._length, token)
             self._last = sam.extend(self._last, token)
             self._state = sam.fit(state, self._length)
-
-    def accept(self, step: Step) -> None:
-        self._read(step.tokens)
-
-    def cursor(self) -> Cursor | None:
-        if self._length < self._least:
-            return None
-        return _Cursor(self._automaton, self._least, self._state, self._length)
 
 
 class _Cursor(SuffixCursor[SuffixAutomaton]):
