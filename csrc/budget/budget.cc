@@ -419,8 +419,8 @@ TokenId Budget::nearest() {
 }
 
 // Finds tokens behind which the text can be completed within `budget` tokens, where needed() is more than the
-// budget; `rest` takes the rest of the plan. It goes back to a place where the plan fits, then forward along the
-// plan, and searches anew where the text left the plan. The opening of this file explains why.
+// budget; `rest` takes the rest of the plan. It goes back to a place where the plan fits, then forward along
+// the plan, and searches anew where the text left the plan. The opening of this file explains why.
 Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
