@@ -102,8 +102,8 @@ def _mix(words: npt.NDArray[np.uint64]) -> None:
 
 
 def scaled(logprobs: npt.NDArray[np.float32], temperature: float) -> _Floats:
-    """Log-probabilities divided by the temperature. No maximum is subtracted: it would depend on the mask, and
-    a token's score must be the same bits whether or not the mask was ever computed."""
+    """Log-probabilities divided by the temperature. No maximum is subtracted, because it would depend on the
+    mask: a token's score must be the same bits whether or not the mask was ever computed."""
     scores = logprobs.astype(np.float64)
     with np.errstate(over="ignore"):  # -inf is the limit, and `draw` knows it
         scores /= temperature
