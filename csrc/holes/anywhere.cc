@@ -42,8 +42,8 @@ RegexId without_exceptions(RegexArena& regexes, RegexId r) {
     kept = RegexId{n.kids[i]};
   }
   if (kept == RegexArena::empty()) return r;
-  // kept is E* and a rest: for every text there is a longer one with any element in front, so the few
-  // excluded texts restrict nothing once the beginning is unknown.
+  // `kept` is E* and a rest, so every text has a longer text with more elements in front. With an unknown
+  // beginning, the few excluded texts restrict nothing.
   const RegexNode& k = regexes.node(kept);
   if (k.kind != RegexKind::kCat) return r;
   const RegexNode& body = regexes.node(RegexId{k.a});
@@ -96,9 +96,9 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
   return *slot;
 }
 
-// Without escapes, a text that ends inside `rest` has the whole beginning of `rest`, up to the first
-// quote, as its end. The first bytes of that beginning may be the end of an escape (`\u0061` cut after
-// `\u00`): up to `most` bytes, as many as a letter, digits or both may be.
+// Without escapes, a text that ends inside `rest` ends with the bytes of `rest` up to the first quote. The
+// first of these bytes may be the end of an escape that began before `rest` (`\u0061` cut after `\u00`): up
+// to `most` bytes.
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   Endings out;
   const LiteralSet s = regexes.literal_set_of(set);

@@ -1,4 +1,4 @@
-// What may be left of a regex after some text of it was read, whichever text that is.
+// What may be left of a regex when an unknown beginning of its texts was read.
 //
 // In: a regex. Out: its derivatives by every text. Cost: a step for each derivative and class of bytes,
 // once an arena. Two shapes with thousands of derivatives are cut short:

@@ -13,10 +13,10 @@
 // clouds on its path. F and the answers are kept from question to question: a change of slot p makes F
 // anew behind p, and no answer before it.
 //
-// Where a cloud is blind, a yes needs a filling. The ways to find one, in this order: the filling that
-// is kept, with the token in it, and its rest as it is (splice()); new tokens near the slot only, 1, 4,
-// 16, 64 on each side (nearby()); a search from the changed slot, then one from the left over all slots
-// (show()). dies() proves a no from clouds that are wider than they need be.
+// Where a cloud is blind, a yes needs a filling. The ways to find one, in this order: put the token into the
+// kept filling and leave the other slots (splice()); write 1, 4, 16 or 64 slots on each side anew (nearby());
+// search from the changed slot, then from the left over all slots (show()). dies() proves a no from older
+// clouds, which hold more than F.
 //
 // Invariants.
 // - kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. kUnknown is
@@ -41,17 +41,17 @@
 namespace structgen {
 
 namespace {
-// A search for a filling takes two steps for each slot and so many more.
+// A search for a filling takes at most two steps for each slot and kTries more.
 constexpr std::size_t kTries = 400;
-// For at most so many tokens of one way the rest of the filling is read again.
+// The most tokens of one way for which the rest of the filling is read again.
 constexpr std::size_t kReplayed = 256;
-// nearby() writes so many slots on each side of a change anew: the first number, then the next.
+// The numbers of slots that nearby() writes anew on each side of a change, one after the other.
 constexpr std::size_t kWidths[] = {1, 4, 16, 64};
-// In nearby() stacks may have at least so many symbols more than the stacks of the filling.
+// The least number of symbols by which stacks may be deeper in nearby() than the stacks of the filling.
 constexpr uint32_t kDeeper = 6;
-// dies() reads at most so many slots.
+// The most slots that dies() reads.
 constexpr std::size_t kDies = 12;
-// fill_row() looks for a filling for at most so many ways of a slot.
+// The most ways of a slot for which fill_row() looks for a filling.
 constexpr std::size_t kBuilt = 24;
 }  // namespace
 
@@ -90,7 +90,7 @@ std::size_t Canvas::byte_size() const {
   return out;
 }
 
-// From here on questions are about the slots with token t in slot `slot`.
+// Makes the questions that follow be about the slots with token t in slot `slot`.
 void Canvas::change(std::size_t slot, TokenId t) {
   if (changed_ != kNowhere)
     for (std::size_t i = 0; i <= changed_; ++i) leads_changed_[i].clear();
@@ -156,8 +156,8 @@ void Canvas::keep(std::optional<Filling> filling) {
   thin_.clear();
 }
 
-// Whether the cloud c before slot i holds the cloud along the kept filling, behind the change. If so,
-// the filling's rest leads from c to an end.
+// Whether the cloud c before slot i, behind the change, holds the cloud of the kept filling before this slot.
+// If so, the rest of the filling leads from c to an end.
 bool Canvas::meets_filling(std::size_t i, Id c) {
   if (!filling_ || (changed_ != kNowhere && i <= changed_) || i > filling_->tokens.size() ||
       filling_->tokens.size() < range_.lo || filling_->tokens.size() > range_.hi)
@@ -180,7 +180,7 @@ bool Canvas::leads(std::size_t i, Id c) {
   bool out = false;
   for (;; ++i) {
     if (c == Clouds::kNone) break;
-    // Behind the change the slots are as they are, so the answers there are shared by all questions.
+    // Behind the change the slots do not depend on the question, so all questions share the answers there.
     auto& known = i > changed_ || changed_ == kNowhere ? leads_[i] : leads_changed_[i];
     if (const bool* told = known.find(c)) {
       out = *told;
@@ -206,7 +206,7 @@ bool Canvas::leads(std::size_t i, Id c) {
   return out;
 }
 
-// The same question with a bound: a yes has to meet the filling, or an end, in front of slot near_.
+// leads() with a bound: a yes has to meet the filling, or an end, in front of slot near_.
 bool Canvas::leads_near(std::size_t i, Id c) {
   const std::size_t from = i;
   std::vector<Id> path;
@@ -254,7 +254,7 @@ bool Canvas::nearby(std::size_t width) {
 }
 
 // Whether older clouds rule the change out. They were made when fewer slots were known, so they hold more
-// texts than F. If no text of theirs survives the change, none of F does.
+// texts than F. If none of their texts is left with the change, none of F is.
 bool Canvas::dies() {
   if (changed_ >= wider_.size() || wider_[changed_] == kUntold) return false;
   Id c = clouds_->token(wider_[changed_], to_);
@@ -285,8 +285,7 @@ StateId Canvas::walk(StateId s, TokenId t) {
   return s;
 }
 
-// The token number `skip`, in the order of the ways, by which the real state with its captured text
-// leads on.
+// The token number `skip`, in the order of the ways, that the parser reads in state s with its captured text.
 bool Canvas::next_way(std::size_t i, StateId s, std::size_t skip, Try& out) {
   bool found = false;
   clouds_->ways(clouds_->of(s), [&](Id c, RegexId r, uint32_t places, std::size_t left) {
@@ -307,8 +306,8 @@ bool Canvas::next_way(std::size_t i, StateId s, std::size_t skip, Try& out) {
   return found;
 }
 
-// Finds tokens for the slots from `from` on, depth first; `out` has those before. It stops after two
-// steps a slot and kTries more.
+// Finds tokens for the slots from `from` on, depth first; `out` has the tokens before. It stops after two
+// steps for each slot and kTries more.
 bool Canvas::build(std::size_t from, Filling& out) {
   const std::size_t n = slots_.size();
   // The number of ways tried, for each slot from `from` on.
@@ -516,8 +515,7 @@ Verdict Canvas::set(std::size_t slot, TokenId t) {
   return told;
 }
 
-// Behind the slot, F becomes the wider F, because with one more token known the new F can only be
-// smaller.
+// Keeps the clouds of F behind the slot as wider_: with one more token known, the new F holds no more.
 void Canvas::put(std::size_t slot, TokenId t) {
   // A slot that is set is masked first, so that F is made anew from it on.
   if (slots_[slot] != kMasked) clear(slot);
@@ -529,7 +527,7 @@ void Canvas::put(std::size_t slot, TokenId t) {
   change(kNowhere, kMasked);
 }
 
-// With one token less known, F may be larger than the clouds that are kept, so wider_ is dropped.
+// With one token less known, F may hold more than the clouds in wider_, so wider_ is dropped.
 void Canvas::clear(std::size_t slot) {
   if (slots_[slot] == kMasked) return;
   slots_[slot] = kMasked;

@@ -9,10 +9,10 @@
 // that it leads to from F[p] can be read on through the other slots to an end. This is exact unless
 // clouds are blind. Where they are blind, "no" is still a proof, and "yes" is said only with a
 // *filling*: tokens for all slots that the parser has read, captured text included. The filling of the
-// last "yes" is kept. A token that leads back to its states, or after which its rest can still be read,
-// needs no search. Otherwise a filling is looked for near the slot first: it may differ from the one
-// that is kept only a few slots before and behind. Such a search reads a part of F, so it can show only
-// a "yes". A cloud that holds more than F, from when fewer slots were known, can show only a "no".
+// last "yes" is kept. If a token leads back to the states of this filling, or the rest of the filling can be
+// read behind the token, no search is needed. Otherwise a filling is looked for that differs from the kept
+// one in a few slots before and behind the token. Such a search reads a part of F, so it can show only a
+// "yes". Clouds from the time when fewer slots were known hold more than F, so they can show only a "no".
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ namespace structgen {
 class Canvas {
  public:
   static constexpr TokenId kMasked = -1;
-  // `open`: more text may follow the slots; otherwise it ends within them or with them. `pad`: the
-  // token that fills the slots behind the end token. If it is kMasked, the end token fills them.
+  // `open`: more text may follow the slots; otherwise the text ends within the slots or with the last one.
+  // `pad`: the token that fills the slots behind the end token; kMasked: the end token fills them.
   Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
          bool open, TokenId pad);
   Canvas(const Canvas& o);
@@ -46,10 +46,10 @@ class Canvas {
   // Sets a slot in any case.
   void put(std::size_t slot, TokenId t);
   void clear(std::size_t slot);
-  // Writes the tokens for which allows() would say yes. False: tokens for which it would say "not
-  // known" were left out.
+  // Writes the tokens for which allows() says yes. False: allows() says "not known" of some token, which is
+  // left out.
   bool fill_row(std::size_t slot, uint32_t* row);
-  // Tokens for all slots. kUnknown: none were found, which is no proof.
+  // Tokens for all slots. kUnknown: no tokens were found, and none were ruled out.
   Verdict complete(std::vector<TokenId>& out);
   std::size_t byte_size() const;
 
@@ -57,10 +57,10 @@ class Canvas {
   using Id = Clouds::Id;
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   static constexpr Id kUntold = ~Id{0};
-  // This number stands for any token that is text.
+  // Stands for any token of text.
   static constexpr TokenId kAnyText = -2;
-  // The text may end before slot i for i from lo to hi; i = the number of slots means behind all of
-  // them.
+  // The text may end before slot i if lo <= i <= hi. The number of slots stands for the end behind the last
+  // slot.
   struct Range {
     std::size_t lo = 0, hi = 0;
     // The end token that stands in a slot already.
@@ -82,7 +82,7 @@ class Canvas {
   void change(std::size_t slot, TokenId t);
   Range range() const;
   bool over(std::size_t i, bool accepting) const { return i >= range_.lo && i <= range_.hi && accepting; }
-  // F[i]. F is computed as far as i.
+  // F[i]. Computes F as far as i.
   Id before(std::size_t i);
   bool leads(std::size_t i, Id c);
   bool reaches(std::size_t i, Id c) { return near_ == kNowhere ? leads(i, c) : leads_near(i, c); }
@@ -107,7 +107,7 @@ class Canvas {
   const bool open_;
   const TokenId pad_;
   std::vector<TokenId> slots_;
-  // The clouds of F that are known.
+  // The clouds of F that were computed.
   std::vector<Id> before_;
   // F as it was when fewer slots were known. Each cloud holds at least what F holds. kUntold: not known.
   std::vector<Id> wider_;
@@ -121,7 +121,7 @@ class Canvas {
   // slot near_; kNowhere: there is no bound.
   std::vector<FlatMap<uint32_t, bool>> leads_near_;
   std::size_t near_ = kNowhere;
-  // Stacks with more symbols are not followed there.
+  // leads_near() does not follow stacks with more symbols.
   uint32_t deep_ = 0;
   std::optional<Filling> filling_;
   // The clouds along the filling.

@@ -45,7 +45,7 @@
 namespace structgen {
 
 namespace {
-// ends_at_edge() goes through at most so many marks.
+// The most marks that ends_at_edge() goes through.
 constexpr uint32_t kMostEdges = 64;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -82,10 +82,10 @@ Clouds::Set Clouds::set_of(RegexId r) {
   return set(one);
 }
 
-// Gives every regex one entry, above all stacks that it stands above, then puts regexes above equal
-// stacks into one group, and interns the result.
+// Gives every regex one entry above the union of its stacks, puts regexes above equal stacks into one group,
+// and interns the result.
 Clouds::Id Clouds::intern(Gathered& g) {
-  // All open clouds are one: nothing else is known of them.
+  // There is one open cloud, because nothing is known of what it holds.
   if (g.open) g = {{}, true, true, true};
   if (g.groups.size() > 1) {
     std::sort(g.groups.begin(), g.groups.end(), [](const Group& x, const Group& y) {
@@ -101,7 +101,7 @@ Clouds::Id Clouds::intern(Gathered& g) {
     g.groups.resize(n);
   }
   if (g.groups.size() > 1) {
-    // A regex may be in two groups, above other stacks in each. It gets one entry above the union.
+    // A regex may stand in several groups. It gets one entry above the union of their stacks.
     FlatMap<uint32_t, StackId> below;
     std::vector<uint32_t> all;
     for (const Group& e : g.groups) {
@@ -140,7 +140,7 @@ Clouds::Id Clouds::intern(Gathered& g) {
       });
 }
 
-// Sorts a derivative into those with bytes left and the labels of those that may end.
+// Adds a derivative to `left` if it has bytes left to read, and its labels to `labels` if it may end.
 void Clouds::meet(RegexId to, std::vector<uint32_t>& left, std::vector<uint32_t>& labels) {
   const RegexNode& n = regexes_.node(to);
   if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) left.push_back(to.v);
@@ -167,9 +167,8 @@ const Clouds::Leap& Clouds::byte(Set s, uint8_t b) {
   return leaps_.back();
 }
 
-// The effect of any token that begins at the places: the derivatives that are left, and for each label
-// the places at which a regex ended inside a token. Unions of places are kept, because many regexes
-// share them.
+// The effect of all tokens that begin at the places: the derivatives that are left, and for each label the
+// places at which a regex ended inside a token. Unions of places are kept, because many regexes share them.
 const Clouds::Leap& Clouds::leap(Set s, uint32_t places) {
   const uint64_t at = pair_key(s, places);
   if (const uint32_t* known = leap_index_.find(at)) return leaps_[*known];
@@ -210,7 +209,8 @@ const Clouds::Leap& Clouds::leap(Set s, uint32_t places) {
   return leaps_.back();
 }
 
-// Adds to `out` what a leap leads to above the stacks s.
+// Adds the result of a leap above the stacks s to `out`: the regexes that are left, and what follows where a
+// regex ended.
 void Clouds::follow(const Leap& l, StackId s, Gathered& out) {
   charge();
   if (!sets_[l.left].empty()) out.groups.push_back({l.left, s});
@@ -264,15 +264,15 @@ Clouds::Id Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Gathered& out) {
   check_depth();
   charge();
-  // Left recursion comes back to the same stacks; they are entered once. With a label the reader on top
-  // decides, so that entry is not remembered.
+  // Left recursion comes back to the same stacks, which are entered once. With a label the reader on top
+  // decides what follows, so such an entry is not noted.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);
   for (const StackEntry& e : entries) read(e.top, e.rest, pending, label, out);
 }
 
-// One symbol on top of the stacks `rest`.
+// Adds what can be read of the symbol `top` above the stacks `rest`.
 void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t label, Gathered& out) {
   std::vector<Alive::Step> steps;
   switch (top.kind()) {
@@ -381,7 +381,7 @@ Clouds::Id Clouds::token(Id c, TokenId t) {
       return std::pair(x.set, x.stack.v) < std::pair(y.set, y.stack.v);
     });
     next.groups.erase(std::unique(next.groups.begin(), next.groups.end()), next.groups.end());
-    // A text that ends inside the token is not the whole token.
+    // If the text ends inside the token, the token is not read.
     if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
     now = std::move(next);
   }
@@ -390,8 +390,8 @@ Clouds::Id Clouds::token(Id c, TokenId t) {
   return made;
 }
 
-// The cloud of tokens that have just left a terminal above these stacks and go on at these places of
-// the trie.
+// The cloud behind the tokens that have just left a terminal above the stacks s and have their rest below the
+// places of the trie.
 Clouds::Id Clouds::leave(StackId s, uint32_t label, uint32_t places) {
   check_depth();
   const uint64_t at = pair_key(s.v, label);
@@ -399,8 +399,8 @@ Clouds::Id Clouds::leave(StackId s, uint32_t label, uint32_t places) {
     if (const Id* id = known->second.find(places)) return *id;
   Gathered out;
   const Id entered = enter(s, label);
-  // The regexes behind the terminal are those of the cloud on top of the stacks. It may also accept,
-  // but only tokens that have bytes left are followed here.
+  // The regexes behind the terminal are those of the cloud that enter() gives. Whether that cloud accepts
+  // does not count, because all tokens here have bytes left.
   out.blind = clouds_[entered].blind;
   out.open = clouds_[entered].open;
   const std::vector<Group> groups = clouds_[entered].groups;
@@ -422,7 +422,7 @@ Clouds::Id Clouds::any(Id c) {
   return made;
 }
 
-// The stacks of at most `symbols` symbols among those of s; deeper ones are cut out of the set.
+// The stacks of s that have at most `symbols` symbols.
 StackId Clouds::shallow(StackId s, uint32_t symbols) {
   check_depth();
   const StackArena& stacks = parser_.stacks();
@@ -504,8 +504,8 @@ const std::vector<TokenId>* Clouds::ending(Id c) {
   const std::vector<Entry> all = clouds_[c].open ? std::vector<Entry>{} : entries(c);
   std::string text;
   bool found = false;
-  // The completion is one of a parse state without captured text; text_matters() tells whether it holds
-  // for every text.
+  // The completion is that of a parse state without captured text. text_matters() tells whether it holds for
+  // every captured text.
   if (!all.empty() && all.size() <= kFew) {
     std::vector<Item> items;
     for (const Entry& e : all) items.push_back({e.regex, e.stack, CaptureId{0}});

@@ -5,14 +5,13 @@
 // The effect of unknown tokens is computed once for a set of regexes, and once a world for one regex
 // (holes/strides.h).
 //
-// A cloud is no parse state. A state makes one regex of all that stand above equal stacks, and after a
-// few unknown tokens those would be new in every slot. In a cloud each terminal keeps its own regex, so
-// there are as many regexes as terminals have derivatives, and the stacks below each are united. A
-// union of sets of stacks holds exactly the stacks of both, so a cloud holds exactly what some tokens
-// lead to, with one exception: captured text is not kept. Its readers are told that it differs from all
-// other texts (Reading::kFresh), which is true of some text where there are enough of them. A cloud
-// that came by such a reader says so (`blind`). It may hold more than can be read, and never holds
-// less.
+// A cloud is no parse state. A state unites all regexes above equal stacks to one regex, and behind a few
+// unknown tokens every slot would have new unions. In a cloud each terminal keeps its own regex, so there are
+// as many regexes as terminals have derivatives, and the stacks below each regex are united. A union of sets
+// of stacks holds exactly the stacks of both, so a cloud holds exactly what some tokens lead to, with one
+// exception: captured text is not kept. The readers of captured text are told that the text differs from all
+// other texts (Reading::kFresh); some text does, if enough texts are possible. Behind such a reader a cloud
+// is `blind`: it may hold more than can be read, and never holds less.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +34,14 @@ namespace structgen {
 class Clouds {
  public:
   using Id = uint32_t;
-  // Nothing can be read, and the text cannot end.
+  // The cloud in which nothing can be read and the text cannot end.
   static constexpr Id kNone = 0;
   struct Entry {
     RegexId regex;
     StackId stack;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  // Regexes above the same stacks: in practice a few hundred regexes share a dozen sets of stacks.
+  // The regexes that stand above one set of stacks. In practice a few hundred regexes share a dozen sets.
   struct Group {
     uint32_t set;
     StackId stack;
@@ -54,11 +53,12 @@ class Clouds {
     bool accepting = false;
     // True if some captured text was assumed to differ from all others.
     bool blind = false;
-    // True if that assumption did not decide. Then anything may follow.
+    // True if a reader could not tell what follows a text that differs from all others. Then anything may
+    // follow.
     bool open = false;
   };
 
-  // `strides`: bytes that the arena's table of strides may take.
+  // `strides`: the most bytes of the arena's table of strides.
   Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary, std::size_t strides);
   Parser& parser() { return parser_; }
   const Cloud& cloud(Id c) const { return clouds_[c]; }
@@ -66,27 +66,26 @@ class Clouds {
   Id of(StateId s);
   // The cloud after token t.
   Id token(Id c, TokenId t);
-  // The cloud after some token, whichever.
+  // The cloud after any one token.
   Id any(Id c);
-  // The part of a cloud whose stacks have at most so many symbols. Unknown tokens lead to ever new
-  // clouds with ever deeper stacks; these parts are few.
+  // The part of a cloud whose stacks have at most `symbols` symbols. Unknown tokens lead to new clouds with
+  // ever deeper stacks, and there are few such parts.
   Id shallow(Id c, uint32_t symbols);
-  // The number of symbols of the cloud's least stack, the largest over its groups.
+  // For each group the number of symbols of its smallest stack; the largest of these numbers.
   uint32_t depth(Id c);
-  // Whether some text goes on from here to an end.
+  // Whether some text can be read from the cloud to an end.
   bool alive(Id c);
   // Whether everything that can be read from `part` can be read from c.
   bool holds(Id c, Id part);
-  // The tokens of some short text that ends here, for a cloud of few entries; null: none was found.
+  // The tokens of a short text that completes the cloud, which must have few entries; null: none was found.
   const std::vector<TokenId>* ending(Id c);
-  // The cloud of one entry and of what follows where its regex may end. The tokens of a walk lead to
-  // clouds of this kind.
+  // The cloud of one entry, and of what follows if the regex of the entry may end.
   Id closed(Entry e);
   // Calls f(cloud, regex, places, left) for every way on: the tokens of number `left` in the stride of
   // (regex, places) lead to the cloud. It stops when f returns false.
   using Way = std::function<bool(Id, RegexId, uint32_t, std::size_t)>;
   bool ways(Id c, const Way& f);
-  // The last call of ways() met an open cloud, of whose ways nothing is known.
+  // Whether the last call of ways() met an open cloud, whose ways are not known.
   bool lost_ways() const { return lost_; }
   Strides& strides() { return strides_; }
   // Whether some cloud was blind. If so, a yes has to be shown by a text.
@@ -146,7 +145,7 @@ class Clouds {
   InternTable set_index_;
   FlatMap<uint64_t, uint32_t> byte_index_, leap_index_;
   std::deque<Leap> leaps_;
-  // For sets of sets of places: their union.
+  // Keyed by numbers of sets of places: the number of their union.
   std::map<std::vector<uint32_t>, uint32_t> unions_;
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
@@ -167,7 +166,7 @@ class Clouds {
   // Keyed by stacks and label, then by places.
   std::unordered_map<uint64_t, FlatMap<uint32_t, Id>> left_;
   std::unordered_map<uint64_t, Alternatives> expansions_;
-  // Used while stacks are entered.
+  // The stacks that enter() has entered, with what was pending.
   FlatMap<uint64_t, bool> visited_;
 };
 

@@ -1,8 +1,7 @@
 // How facts are found: "this rule, begun at this place of the path, may end at these places".
 //
-// The problem. A text with holes stands for very many texts. It has to be found without trying texts
-// whether a grammar has one of them, which parts of the grammar read which stretch, and one text that
-// shows it.
+// The problem. A text with holes stands for very many texts. Without trying them: does the grammar have one
+// of these texts, which parts of the grammar read which stretch of it, and which text shows that?
 //
 // The idea. The text is a path of spots (holes/path.h): a fixed byte leads from one spot to the next,
 // and a hole leads round to its own spot. A fact is a rule at a place (a spot, and the bytes that may
@@ -18,16 +17,16 @@
 // step that needs a fact is put on the fact's list (`waiting`) and goes on with every exit that is
 // found later. There is no recursion, because a hole that leads round would never end.
 //
-// Captured text. A reader is told the text between two places if both of its ends are fixed. If few
-// texts are possible it is told each of them. Otherwise it is told that the text differs from all
-// others (Reading::kFresh). A place reached in this way may be `assumed`, and is then kept apart from
-// the same place proved; Quotient proves it or says that it cannot.
+// Captured text. If both ends of a captured text are fixed, its reader is told the text. If few texts are
+// possible, the reader is told each of them. Otherwise the reader is told that the text differs from all
+// others (Reading::kFresh). A place behind such a reader may be `assumed`; the proved place is another place.
+// Quotient proves an assumption or says that it cannot.
 //
-// Witnesses. Each exit has one way: a tree of terminals and stretches. It is the first that was found, or a
-// shortest (prefer_short()): a step or an exit that is reached by a shorter way than before is told on again,
-// so that lengths settle as in the method of Bellman and Ford. witness() writes the text of a way, letters
-// and digits first so that people can read it; `vary` chooses other texts for stretches that are compared, as
-// items of uniqueItems are.
+// Witnesses. Each exit has one way: a tree of terminals and stretches. This is the first way that was found,
+// or a shortest way (prefer_short()): if a shorter way to a step or an exit is found, the steps behind it are
+// taken again, so that lengths settle as in the method of Bellman and Ford. witness() writes the text of a
+// way, letters and digits first so that people can read it; `vary` chooses different texts for stretches that
+// are compared, such as items of uniqueItems.
 //
 // Invariants.
 // - Once run() has emptied the list, a fact has all its exits, unless it is `unsure`: poison stood in
@@ -58,15 +57,15 @@
 namespace structgen {
 
 namespace {
-// If a hole may hold at most so many captured texts, they are tried one by one.
+// The most captured texts of a hole that are tried one by one.
 constexpr std::size_t kTriedTexts = 64;
-// The search for those texts takes at most so many steps.
+// The most steps of the search for these texts.
 constexpr std::size_t kTriedSteps = 4096;
 // The most bytes of a witness.
 constexpr std::size_t kMaxWitness = 1u << 20;
-// At most so many texts of one terminal are tried for a witness.
+// The most texts of one terminal that are tried for a witness.
 constexpr std::size_t kMaxVaried = 4096;
-// A search for exits that has met so many pairs asks how many exits there can be.
+// A search for exits that has met kManyPairs pairs asks how many exits there can be.
 constexpr std::size_t kManyPairs = 256;
 // More bytes than any shortest text has.
 constexpr uint64_t kAnyLength = ~uint64_t{0};
@@ -80,7 +79,7 @@ bool plain_first(uint8_t a, uint8_t b) {
   return std::pair(odd(a), a) < std::pair(odd(b), b);
 }
 
-// The bytes of which each text of the regex ends with one; all bytes where the form does not tell.
+// The bytes with which texts of the regex may end; all bytes if the form of the regex does not tell.
 ByteSet last_bytes(const RegexArena& regexes, RegexId r) {
   check_depth();
   const RegexNode& n = regexes.node(r);
@@ -130,9 +129,9 @@ std::size_t Facts::byte_size() const {
          exits_.capacity() * sizeof(Exit) + shortest_bytes_ + path_.byte_size();
 }
 
-// In the last hole something can stand between two lexemes wherever nothing restricts them. Then every
-// next byte is possible there, and the pending restriction is dropped. The exception is a lexeme that
-// begins with the text behind the hole; the parser checks that one again.
+// In the last hole, other text can stand between two lexemes if no restriction holds. Then every byte may
+// come next, and the pending restriction is dropped. A lexeme that begins with the text behind the hole is
+// the exception, which the parser checks again.
 Facts::At Facts::at(Spot spot, Alive::Pending pending, bool assumed) {
   if (pending != Alive::kClear && free_ && path_.loops(spot) && path_.text_behind(spot))
     pending = alive_.without_follow(pending);
@@ -430,9 +429,9 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
   return !endless;
 }
 
-// A shortest text of a leaf: the first of them, letters and digits before other bytes; empty: there is none.
-// Breadth first, a byte for each class. The leaf's length leaves out the pairs that need more; inside a hole
-// it is a lower bound, and then a second search has none.
+// A shortest text of a leaf, the first in the order of letters and digits before other bytes; empty: none.
+// The search goes in breadth, with one byte for each class. Pairs that need more bytes than the length of the
+// leaf are left out; if this length is a mere lower bound, as in a hole, a second search has no bound.
 const std::string& Facts::shortest(const Way& leaf) {
   const auto [it, fresh] = shortest_.try_emplace({leaf.regex.v, leaf.from, leaf.to, leaf.a});
   std::string& out = it->second;
@@ -482,7 +481,8 @@ const std::string& Facts::shortest(const Way& leaf) {
 
 // ---- captured text ----
 
-// What a reader is told where few texts lead from one spot to the other: each of them.
+// The texts of a regex that lead from one spot to the other, as messages to a reader; no value: there are
+// many.
 std::optional<std::vector<Reading>> Facts::few(RegexId r, Spot from, Spot to) {
   std::vector<std::string> all;
   if (!texts(r, from, to, kTriedTexts, all, 0, true)) return std::nullopt;
@@ -507,7 +507,7 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
     out.text = path_.text(from, to);
     return {out};
   }
-  // If any text but a few is possible, there is always another one, so none is tried.
+  // If all texts but a few are possible, there is always one more, so none is tried.
   if (terminal != RegexArena::poison() &&
       !(path_.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
     const auto known = few_.find({terminal.v, from, to});
@@ -596,7 +596,7 @@ void Facts::push(const Step& s) {
   todo_.push_back(id);
 }
 
-// Steps behind a rule or reader. A reader that was told a label reads no capture, so the open captures
+// Moves a step behind a rule or reader. A reader that was told a label ends no capture, so the open captures
 // stay.
 void Facts::go_on(Step& s) const {
   if (s.symbol->kind() == Symbol::kReader && s.label == 0 && s.captures)
@@ -608,7 +608,7 @@ void Facts::go_on(Step& s) const {
 // Notes a new exit of a fact, or a shorter way to one, and continues every step that waits for the fact. A
 // place that was proved already is not noted as assumed.
 void Facts::leave(uint32_t id, At to, uint32_t way) {
-  // A proof makes the assumption needless.
+  // If the proved place is an exit already, the assumed place is not noted.
   if (assumed(to) && left_.find(exit_key(id, plain(to)))) return;
   const auto [n, fresh] = left_.emplace(exit_key(id, to), static_cast<uint32_t>(facts_[id].exits.size()));
   const uint32_t exit = n;
@@ -701,8 +701,8 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   }
 }
 
-// Takes a step as far as it goes without a rule. A step that moved is pushed again as a new step, so
-// that equal ones are met once.
+// Takes a step up to its next rule. A step that moved is pushed as a new step, so that equal steps are taken
+// once.
 void Facts::proceed(uint32_t id) {
   Step s = steps_[id];
   for (;; ++s.symbol) {

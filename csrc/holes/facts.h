@@ -5,15 +5,15 @@
 // that is asked for, from the left to the right. That is linear in the fixed text for grammars such as
 // those of programs and documents, and at most quadratic in it for each rule.
 //
-// A place is a spot of the path and a pending restriction of parse/alive.h: the bytes that may not
-// follow the lexeme read last. A fact is asked for once; a step that needs it waits there and goes on
-// with every place that it finds later. A hole leads round to its own spot, so recursion would not end;
-// there is a list of steps to be done instead.
+// A place is a spot of the path and a pending restriction of parse/alive.h: the bytes that may not follow the
+// lexeme read last. A fact is asked for once. A step that needs a fact waits for it and goes on from every
+// place that the fact finds later. A hole leads round to its own spot, so a recursion would not end; a list
+// of steps takes its place.
 //
-// Captured text that lies in a hole is not known. If few texts are possible, they are tried one by one.
-// If more are possible, it is assumed that one differs from every other (Reading::kFresh); the
-// productions answer that assumption or say that they cannot tell. Sources: Bar-Hillel, Perles, Shamir
-// 1961; the worklist is that of GLL (Scott, Johnstone 2010) over a graph. facts.cc has an example.
+// Captured text that lies in a hole is not known. If few texts are possible, they are tried one by one. If
+// many are possible, the reader is told a text that differs from every other text (Reading::kFresh); the
+// productions answer, or say that they cannot tell. Sources: Bar-Hillel, Perles, Shamir 1961; the worklist is
+// that of GLL (Scott, Johnstone 2010) over a graph. facts.cc has an example.
 #pragma once
 
 #include <cstdint>
@@ -42,31 +42,31 @@ class Facts {
  public:
   // A spot and a pending restriction.
   using At = uint32_t;
-  // A set of alternatives: those of a rule, of a reader that was told a text, or one tail of an
+  // A set of alternatives: those of a rule, those of a reader that was told a text, or the tail of a single
   // alternative.
   using Head = uint32_t;
   using Spot = Path::Spot;
 
-  // `asked_again`: a parser checks what follows a lexeme at the place where the last hole ends; see
-  // at(). `marked`: a place that is reached by an assumption of a reader (Alternatives::assumed) is
-  // kept apart from the same place proved.
+  // `asked_again`: a parser checks what follows a lexeme at the place where the last hole ends; see at().
+  // `marked`: a place that is reached by an assumption of a reader (Alternatives::assumed) and a place that
+  // is proved are two places.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again = false,
         bool marked = false);
 
-  // From here on captured text is never guessed. It throws kSchemaTooComplex where two items have to be
-  // equal and one of them is not known, and where items have to differ that have few values in too many
+  // After this call captured text is never guessed. Instead, kSchemaTooComplex is thrown where two items have
+  // to be equal and one of them is not known, and where items have to differ that have few values in too many
   // spellings.
   void refuse_repeats() { refuses_repeats_ = true; }
-  // True if some reader was told a text that is not known for certain: one of the few that a captured symbol
-  // has.
+  // True if some reader was told one of the few texts that a captured symbol has. Another of them may be
+  // read.
   bool tried() const { return tried_; }
-  // From here on each exit has a shortest way. Without this call it has the first way that was found. Each
-  // shorter way costs one more step.
+  // After this call each exit has a shortest way; without it, the first way that was found. Each shorter way
+  // costs one more step.
   void prefer_short() { short_ = true; }
 
   At at(Spot spot, Alive::Pending pending, bool assumed = false);
   bool assumed(At a) const { return places_[a].assumed; }
-  // The same place, proved.
+  // The proved place of the same spot and restriction.
   At plain(At a) { return assumed(a) ? at(spot(a), pending(a)) : a; }
   Spot spot(At a) const { return places_[a].spot; }
   uint32_t places() const { return static_cast<uint32_t>(places_.size()); }
@@ -74,39 +74,41 @@ class Facts {
 
   Head head(RuleId rule) { return reader(rule, Reading{}); }
   Head reader(RuleId rule, const Reading& reading);
-  // Some symbols of a head's alternative. `label`: 1 + the label of the terminal in front, or 0.
+  // The head of the symbols from `begin` to `end` of an alternative. `label`: 1 + the label of the terminal
+  // in front, or 0.
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   const Alternatives& alternatives(Head h);
-  // The number of a list of open captures: `captures` with one more that begins here. 0 is the empty
-  // list.
+  // The number of the list `captures` of open captures with one more capture, which begins at `here`. 0 is
+  // the empty list.
   uint32_t opened(uint32_t captures, At here);
-  // The captured text: all possible texts as one regex, or poison; and whether it has few values.
+  // What is known of a captured text: all possible texts as one regex, or poison; and whether they have few
+  // values.
   struct Captured {
     RegexId regex;
     bool few = false;
   };
   // The messages to a reader whose captured text lies between two places.
   std::vector<Reading> readings(uint32_t captures, At here, Captured text);
-  // The symbol in front of a reader; `begin`: the first symbol of its alternative.
+  // The captured text in front of a reader; `begin` is the first symbol of the reader's alternative.
   Captured captured(const Symbol* reader, const Symbol* begin);
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
-  // Every place behind the texts that are read from `from`. `unsure`: there may be more.
+  // Every place behind the texts of a head that are read from a place. `unsure`: there may be more places.
   struct Found {
     std::span<const At> exits;
     bool unsure;
   };
   Found ask(Head h, At from);
-  // The same for the texts of a regex, of one byte or more. `label`: 1 + the label in which they end, or 0.
-  // `length`: the bytes of a shortest of them; inside a hole a lower bound.
+  // A spot behind texts of a regex, of one byte or more. `label`: 1 + the label in which the texts end, or 0.
+  // `length`: the bytes of a shortest such text; inside a hole a lower bound.
   struct Exit {
     Spot spot;
     uint32_t label;
     uint32_t length;
   };
   std::span<const Exit> reads(RegexId r, Spot from);
-  // Calls f(byte, derivative, spot, first) for every byte that the regex and the path read here. `first`:
-  // no smaller byte leads to the same two. Cost: a derivative for each class of bytes.
+  // Calls f(byte, derivative, spot, first) for every byte that the regex and the path read at the spot.
+  // `first`: no smaller byte leads to this derivative and spot. Cost: a derivative for each class of bytes.
   template <class F>
   void steps(RegexId r, Spot here, F&& f) {
     const ByteSet there = path_.bytes(here) & regexes_.steps(r);
@@ -132,15 +134,14 @@ class Facts {
   // no text is written where there are infinitely many.
   bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
              uint32_t label = 0, bool finite = false);
-  // The bytes of the text that witness() writes. ask(h, from) found the exit `to`.
+  // The bytes of the text that witness() writes. The exit `to` must be one that ask(h, from) found.
   uint32_t length(Head h, At from, At to) {
     const uint32_t f = fact(h, from);
     return length(facts_[f].ways[*left_.find(exit_key(f, to))]);
   }
-  // Writes the text of a derivation that leads from the first place of `h` to `to`. With `vary`, no
-  // part that may be chosen is chosen twice, as long as there are other texts for it. False where the
-  // text is too long. `items` gets the outermost parts that are texts of rules whose texts are
-  // compared.
+  // Writes the text of a derivation that leads from the first place of `h` to `to`. With `vary`, parts whose
+  // text is free get different texts, as long as there are any. `items` gets the outermost parts that are
+  // texts of rules whose texts are compared. False: the text is too long.
   bool witness(Head h, At from, At to, bool vary, std::string& out,
                std::vector<std::string>* items = nullptr);
   std::size_t byte_size() const;
@@ -174,7 +175,7 @@ class Facts {
     Spot from, to;
     uint32_t length;
     bool captured = false;
-    // Way `a` is the whole of a text that is compared with others.
+    // True: way `a` is the whole text of an item that is compared with other items.
     bool item = false;
   };
   // An alternative that is read up to `symbol`.
@@ -252,14 +253,14 @@ class Facts {
   std::vector<Exit> exits_;
   std::vector<Alive::Step> after_;
   std::map<std::tuple<uint32_t, Spot, Spot>, std::optional<std::vector<Reading>>> few_;
-  // What shortest() found; keyed by regex, spots and label.
+  // The answers of shortest(), keyed by regex, spots and label.
   std::map<std::tuple<uint32_t, Spot, Spot, uint32_t>, std::string> shortest_;
   std::size_t shortest_bytes_ = 0;
   Spot furthest_ = 0;
 };
 
-// Whether the parser reads the text as one of the alternatives. Facts assume that captured texts differ. Two
-// items of a witness may be equal all the same, and then the witness is no text of the rule.
+// Whether the parser reads the text as one of the alternatives. Facts assume that captured texts differ. If
+// two items of a witness are equal nevertheless, the witness is no text of the rule.
 bool reads_one(Parser& parser, const Alternatives& all, std::string_view text);
 
 }  // namespace structgen

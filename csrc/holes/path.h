@@ -28,9 +28,9 @@ struct Part {
   enum Kind : uint8_t { kText, kAny, kBytes, kTokens } kind = kText;
   // For kText.
   std::string text;
-  // kBytes: at least so many; kTokens: exactly so many.
+  // kBytes: the least number of bytes; kTokens: the number of tokens.
   uint64_t lo = 0;
-  // kBytes: at most so many; kEndless: any number.
+  // kBytes: the largest number of bytes; kEndless: any number.
   uint64_t hi = 0;
   static constexpr uint64_t kEndless = ~uint64_t{0};
 };
@@ -51,7 +51,7 @@ class Path {
   // The spot before byte `at` of fixed text `part`.
   Spot of_text(std::size_t part, std::size_t at) const { return begins_[part] + static_cast<Spot>(at); }
   Spot last() const { return static_cast<Spot>(nodes_.size() - 1); }
-  // Calls f(to) for every spot that is reached without a byte; the first is s itself.
+  // Calls f(to) for every spot that is reached from s without a byte; s itself comes first.
   template <class F>
   void for_each_here(Spot s, F&& f) {
     for (;;) {
@@ -77,20 +77,20 @@ class Path {
     for_each_here(s, [&](Spot at) { out = out || at == last(); });
     return out;
   }
-  // The bytes that lead on from exactly this spot. next() tells where each leads.
+  // The bytes that lead on from this spot itself. next() tells where a byte leads.
   ByteSet bytes(Spot s) const;
   Spot next(Spot s, uint8_t b);
   bool single(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kByte; }
   uint8_t byte(Spot s) const { return nodes_[s].byte; }
   bool loops(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kLoop; }
-  // Classes of bytes: those of one class lead to one derivative of the regex and to one spot. Null: each
-  // byte may lead to a spot of its own.
+  // Classes of bytes: all bytes of one class lead to one derivative of the regex and to one spot. Null: each
+  // byte may lead to another spot.
   const ClassMap* alike(RegexArena& arena, RegexId r, Spot s) const {
     if (regexes_) return &arena.classes(r, states_[s]);
     return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
   }
-  // Of a path of a regex: how many spots there are at most behind texts that begin at `from` and end with a
-  // byte of `last`. Else, and where there are many, kNoBound.
+  // For a path of a regex: a bound of the number of spots behind texts that begin at `from` and end with a
+  // byte of `last`. kNoBound: the path is another one, or there are many spots.
   static constexpr std::size_t kNoBound = ~std::size_t{0};
   std::size_t spots_behind(Spot from, const ByteSet& last);
   // Whether only fixed text, of at least one byte, stands behind the spot.

@@ -48,7 +48,7 @@ namespace {
 constexpr std::size_t kMostPairs = 1u << 17;
 // The most memory of the parser that reads witnesses, in bytes. Beyond it a new one is made.
 constexpr std::size_t kReaderBytes = 16u << 20;
-// Behind more labels no bound is told.
+// The most labels of a reader for which bound() compares the ways behind them.
 constexpr std::size_t kFewLabels = 64;
 
 // The derivative to which a text has to lead.
@@ -465,8 +465,8 @@ std::optional<std::string> Product::written(const Own& o, Facts::Head h, At to, 
   return std::nullopt;
 }
 
-// Behind an unknown text the base reads only what may follow every text. Each label leads on in a way of its
-// own, so the longest of these ways counts.
+// A bound of the texts of a rule. Behind an unknown text the base reads what may follow every text. Each
+// label leads to other alternatives, so the longest of them counts.
 bool Product::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= own_.size()) return false;
   const Own o = own_[rule.v];

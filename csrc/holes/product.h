@@ -38,8 +38,8 @@ class Product : public Productions {
   bool possible(bool& unsure);
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  // One text of the rule, a shortest that the facts know: a search through rules has no end where each key
-  // that was read makes rules of its own. A captured text that is not known is one that differs from others.
+  // One text of the rule, a shortest one by the facts. (A search through rules has no end if each key that
+  // was read makes new rules.) An unknown captured text counts as a text that differs from all others.
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
@@ -66,8 +66,8 @@ class Product : public Productions {
     // A rule of the base.
     uint32_t a;
     At from, to;
-    // Of kTold the label that the reader was told. Of kReader what it is told; from kLabels on: one of the
-    // labels with the number label - kLabels.
+    // Of kTold: the label that the reader was told. Of kReader: what the reader is told. From kLabels on, the
+    // reader is told a label of the set number `label - kLabels` of labels_.
     enum Told : uint32_t { kAnyText, kFewTexts, kLabels };
     uint32_t label = kAnyText;
     friend bool operator==(const Own&, const Own&) = default;
@@ -83,7 +83,8 @@ class Product : public Productions {
     At to;
     std::vector<Symbol> made;
     Alternatives& out;
-    // The symbols of which facts are asked, as many as from begin to end. Null: those themselves.
+    // The symbols of which facts are asked in place of those from begin to end, as many. Null: facts are
+    // asked of the symbols themselves.
     const Symbol* alike = nullptr;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
   };
@@ -110,14 +111,14 @@ class Product : public Productions {
   const RuleId root_;
   const bool lexed_;
   const RegexId whole_;
-  // Empty: alive_ needs an arena and uses none of its stacks.
+  // alive_ needs an arena of stacks; this one stays empty.
   StackArena stacks_;
   std::unique_ptr<Alive> alive_;
   std::unique_ptr<Path> path_;
   std::unique_ptr<Facts> facts_;
   std::unique_ptr<Parser> reader_;  // of the base
   bool unsure_ = false;
-  // Facts that are no longer kept told a reader one of few texts.
+  // True: facts that were dropped since had told a reader one of few texts.
   bool tried_ = false;
   std::vector<Own> own_;
   InternTable own_index_;

@@ -48,8 +48,8 @@ class Quotient : public Productions {
   RuleId rule() const { return RuleId{1}; }
   // Whether there is any text; `unsure`: that took too much work to decide.
   bool possible(bool& unsure);
-  // The number of bytes of the suffix that some text can lead through. It is the suffix's length if the
-  // text then cannot end; the error message points there.
+  // The number of bytes of the suffix that can be read behind some text; the error message points there. All
+  // bytes: the suffix can be read, and the text cannot end behind it.
   std::size_t fits();
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
@@ -80,7 +80,7 @@ class Quotient : public Productions {
     enum Kind : uint32_t {
       // Rule a of the base, from pending restriction b, to place c.
       kCross,
-      // The same for a reader.
+      // Reader a of the base, from pending restriction b, to place c.
       kReader,
       // Reader a, which is told the captured text and `text`; it leads from place c to place d, and
       // reads nothing before the border.
@@ -98,7 +98,7 @@ class Quotient : public Productions {
   // A text that leads from one place to another and that a parser has read.
   struct Proof {
     std::string text;
-    // The outermost parts of it that are compared.
+    // The outermost parts of the text whose values are compared.
     std::vector<std::string> items;
   };
   using Question = std::tuple<Facts::Head, At, At>;
@@ -106,8 +106,8 @@ class Quotient : public Productions {
   const Proof* prove(const Question& question, std::unique_ptr<const Proof> found);
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
   bool reads(Facts::Head head, const std::string& text);
-  // Whether some exit of `head` from `from` is `to`. It sets unsure_ if a captured text has to be
-  // known, and unknown_ if the question took too much work.
+  // Whether `to` is an exit of `head` from `from`. Sets unsure_ if a captured text would have to be known,
+  // and unknown_ if the question took too much work.
   bool leads(Facts::Head head, At from, At to);
   Verdict decide(Facts::Head head, At from, At to);
   Verdict resolve(Facts::Head head, At from, At to);
@@ -133,16 +133,16 @@ class Quotient : public Productions {
   const RuleId root_;
   const bool lexed_;
   const std::string suffix_;
-  // Empty: alive_ needs an arena and uses none of its stacks.
+  // alive_ needs an arena of stacks; this one stays empty.
   StackArena stacks_;
   std::unique_ptr<Alive> alive_;
   std::unique_ptr<Path> path_;
   std::unique_ptr<Facts> facts_;
   At end_ = 0;
   bool unsure_ = false, unknown_ = false;
-  // Facts that are no longer kept told a reader one of few texts.
+  // True: facts that were dropped since had told a reader one of few texts.
   bool tried_ = false;
-  // One alternative is enough.
+  // True: the search ends with the first alternative.
   bool one_ = false;
   bool inexact_ = false;
   // The parser that reads proofs.
