@@ -29,8 +29,8 @@ enum class Task : uint8_t {
   kHoles
 };
 
-// The work that a call may take. `set`: the limit that a user set, if the call may take a multiple of
-// it.
+// The work that a call may take, in units. If the call may take a multiple of a limit that a user set, `set`
+// is that limit; else 0.
 struct Allowance {
   int64_t units;
   int64_t set = 0;

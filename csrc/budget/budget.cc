@@ -217,7 +217,7 @@ Finish Budget::finish(StateId s) {
     known = all_.found.emplace(s.v, std::move(search)).first;
   }
   const Budgets::Search& found = known->second;
-  // A search with the work that is left would not have ended.
+  // A search with the work that is left in spelling_ would not have found the answer.
   if (!paid_.contains(s.v) && found.cost > spelling_) {
     spelling_ = 0;
     unproved_ = true;

@@ -219,8 +219,8 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 
 // ---- tokens ----
 
-// This is certain if each item has no mark, or a single mark right behind its terminal that has at least as
-// many tokens left as the terminal needs bytes.
+// No mark can run out if each item has no mark, or a single mark right behind its terminal that has at least
+// as many tokens left as the terminal needs bytes.
 StateId Limits::unlimited(StateId s) {
   if (const uint32_t* known = unlimited_.find(s.v)) return StateId{*known};
   const StateId plain = looked_at(s);

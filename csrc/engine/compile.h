@@ -35,7 +35,8 @@ struct JsonOptions {
   JsonLayout layout;
   PropertyOrder order = PropertyOrder::kSchema;
   NumberSpelling numbers = NumberSpelling::kAny;
-  // See RegexArena. Such grammars have worlds of their own.
+  // Strings are written without escapes that JSON does not need (strings/json_literals.h). Such grammars have
+  // worlds of their own.
   bool plain_strings = false;
 };
 

@@ -70,7 +70,8 @@ class Matcher {
   // A shortest text in bytes that completes the text; with limits on tokens, the text of a way that
   // keeps them.
   std::string shortest_completion();
-  // Fills the row only if the mask is known and `budget` tokens refuse none of it. Takes no lock.
+  // Fills the row if the mask is known and a budget of `budget` tokens forbids none of its tokens; else
+  // returns false. Takes no lock.
   bool fill_row_fast(uint32_t* row, std::size_t budget = Request::kAny);
   // Reads a text from here on and tells the mask in front of each token: row of[i] of `rows`, words()
   // words each. Equal masks are one row. It ends in front of the first token that is refused, so that

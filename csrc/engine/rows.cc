@@ -50,7 +50,7 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
   return found;
 }
 
-// Leaves the first token of the plan alone in the row. The plan is known, so no scope of work is needed.
+// Keeps only the first token of the plan in the row. The plan is known, so no scope of work is needed.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
   return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });

@@ -432,7 +432,7 @@ bool Canvas::show(Filling& out) {
   return build(0, out);
 }
 
-// Whether some end in the range can be reached through all slots before it.
+// Whether the text can end at one of the places of range_, with all slots before this place filled.
 bool Canvas::somewhere() {
   if (changed_ == kNowhere || to_ == kMasked) return leads(0, before(0));
   if (!ends(to_)) return leads(changed_ + 1, clouds_->token(before(changed_), to_));

@@ -410,10 +410,11 @@ Facts::Head Product::head(const Own& o, const Reading& reading) {
   return facts_->reader(RuleId{o.a}, told);
 }
 
-// Each text that a reader is told makes rules of its own: those of an object without the key. If more than a
-// few texts are possible, these rules lead where the rules behind any other text lead. Then `of_text` gets
-// the alternatives behind the text, and the result is those behind a text that differs from all others, of
-// which facts are known. Null: they have to be asked of the text itself.
+// The base may have other alternatives behind each text that a reader is told: behind a key, the rules of an
+// object without this key. `of_text` gets the alternatives behind the told text. If they have the same kinds
+// of symbols as the alternatives behind a text that differs from all others, the latter are returned: their
+// facts serve for both. Null: the kinds differ, or the reader is not told any text; facts are asked of the
+// told text.
 const Alternatives* Product::alike(const Own& o, const Reading& reading, Alternatives& of_text) {
   if (o.kind != Own::kReader || o.label != Own::kAnyText || reading.kind != Reading::kText || lexed_)
     return nullptr;

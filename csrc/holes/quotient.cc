@@ -463,9 +463,9 @@ void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
   out.add(sequence);
 }
 
-// The symbols of the quotient for the symbols behind one whose text ends at `at` in the suffix. There
-// are none, except readers of captures that began before the border: each is told the captured text and
-// the suffix up to it. Each result is one way.
+// The symbols of the quotient behind the symbol that crosses the border; its text ends at `at` in the suffix.
+// Only readers of captures that began before the border stay: each is told its captured text, the suffix up
+// to the reader included. The quotient gets one alternative for each list of symbols.
 std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                                   uint32_t captures, At to) {
   check_depth();

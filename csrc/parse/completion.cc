@@ -96,8 +96,8 @@ void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   best.push_back({to, std::move(text), c});
 }
 
-// A shortest text of a regex. The result is remembered. An edge is no text and counts as empty. The text of
-// E{m,n} t is m times that of E, then that of t: each count of a run needs no search of its own.
+// A shortest text of a regex, which is kept. The mark of an edge (kEdge) counts as the empty text. A shortest
+// text of E{m,n} t is m times the text of E, then the text of t, so the counts of a run need no searches.
 const std::string& Completion::shortest(RegexId r) {
   static const std::string nothing;
   if (parser_.marks(r)) return nothing;

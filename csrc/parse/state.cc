@@ -374,7 +374,7 @@ void Parser::normalise(std::vector<Item>& items) {
     group.clear();
     for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture;
          ++j) {
-      // A labelled regex ends in a label and poison in nothing, so neither can be part of a union.
+      // A labelled regex ends in a label, and poison has no end, so neither can be part of a union.
       if (regexes_.node(items[j].regex).labelled || items[j].regex == RegexArena::poison())
         merged.push_back(items[j]);
       else

@@ -291,7 +291,7 @@ RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& 
 namespace {
 // The place of a search inside a JSON string body, if it tries one spelling for each character only.
 enum Spelled : uint8_t {
-  // The language is no body: every byte counts.
+  // The language is not that of JSON string bodies, so all spellings are tried.
   kAnywhere = 0,
   // 1: at the beginning of a character. 2, 3, 4: one, two, three continuation bytes are missing.
   kCharacter = 1,

@@ -628,8 +628,8 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
   out.add({comma(r.depth, false), poison});
 }
 
-// Expands the reader of a member whose value decides whether the object equals a captured value. A value that
-// no captured object has here makes the object differ from all.
+// Expands the reader of a member's value. The object is compared with captured objects, which it must equal
+// or differ from. If no captured object has this value for this key, the object differs from all of them.
 void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alternatives& out) {
   if (reading.kind == Reading::kText) {
     const std::string value = Captured::canonical(to_json(reading.text));
