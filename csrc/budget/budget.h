@@ -5,7 +5,7 @@
 // budget.cc, whose opening explains the method. All calls hold the world's lock and run within a scope
 // of work.
 //
-// Other rooms include this header only. Behind it:
+// Other folders of csrc include this header only. Behind it:
 //
 //     limits.h      ways out of what a grammar limits in tokens
 //     spellable.h   what a vocabulary without all bytes can spell
