@@ -146,6 +146,18 @@ BUGS = (
         "return 0;",
     ),
     Bug(
+        "keys beside the states: a key whose beginning is taken back has begun",
+        "csrc/engine/distinct.cc",
+        "if (inner() != kNone && arrays_[inner()].begin >= size) arrays_[inner()].begin = kNone;",
+        "",
+    ),
+    Bug(
+        "keys beside the states: a key of few keys is compared there, too",
+        "csrc/schema/write/productions.cc",
+        "if (lenient_ && solver_.unique().lasting(plan.classes[c.v].language))",
+        "if (lenient_)",
+    ),
+    Bug(
         "items beside the states: what is taken back stays in the set",
         "csrc/engine/distinct.cc",
         "slots_[i] = 0;",

@@ -1,4 +1,4 @@
-"""Arrays of many different items: verdicts as arithmetic has them.
+"""Arrays of many different items, objects of many keys: verdicts as arithmetic has them.
 
 What a token costs as a text grows is measured by `python -m bench.long`.
 """
@@ -63,12 +63,17 @@ TOKENS = list(
         + b'", "] "," ["a","a" [1,1 1, 0, 7. 0. -0 12 7,7 a" b", "a" "a", ], ]] null true,'.split()
         + b'\\u0061 [[ [{" }] },{" ": [1], 0e 7e- .0 [] [],[] {} a","a" 1.0 1e0 ," ,1 1,1,'.split()
         + b'"} "}, "id": 1},'.split()
+        + b'{"a":1 "a":1, ":1," ":{"a": "a": k" b": 1,"b": 1,"a": }, }} },"a": \\u0062":'.split()
         + [b", "]
     )
 )
 WORDS = structgen.Vocabulary.from_bytes([*TOKENS, b""], eos_token_ids=[len(TOKENS)])
 LIKELY = [
     TOKENS.index(t) for t in b'", , " 1, 0, a" b", ] ], 0 1 7 a 7. .0 },{" -0 - [ null \\u0061 a","a"'.split()
+]
+KEYS = [
+    *LIKELY,
+    *(TOKENS.index(t) for t in b'{ " : ":1," "a": b": 1,"b": }, ":{"a": \\u0062": } { ":1,"'.split()),
 ]
 INTEGER, STRING = {"type": "integer"}, {"type": "string"}
 RECORD = {"type": "object", "properties": {"id": INTEGER}, "required": ["id"]}
@@ -113,6 +118,42 @@ SCHEMAS = [
     *({"anyOf": [distinct(INTEGER), {"type": "array", "items": INTEGER, "maxItems": n}]} for n in (1, 4)),
     {"oneOf": [chosen("x", distinct(INTEGER)), chosen("y", {"type": "array"})]},
 ]
+# A text is read beside the states from its start on if some array in its schema asks that items differ.
+ASKS = distinct(INTEGER, minItems=2)
+# objects with keys beside the states, objects with keys in the states, and both in one schema
+MAPS: list[dict[str, object]] = [
+    *({"additionalProperties": value} for value in (True, INTEGER, STRING, ASKS, {"type": "object"})),
+    *({"propertyNames": {"pattern": p}} for p in ("^[a-z]+[0-9]*$", "^a", "^.{1,2}$", "^(a|b|ab)$", "b$")),
+    {"propertyNames": {"maxLength": 2}},
+    {"propertyNames": {"enum": ["a", "b", "c"]}},
+    {"patternProperties": {"^a": INTEGER, "b$": {"type": "number"}}, "additionalProperties": False},
+    {"patternProperties": {"^a": INTEGER, "^.$": ASKS}, "additionalProperties": {"type": "null"}},
+    {"patternProperties": {"^a": INTEGER, "^b$": {}}, "minProperties": 3, "additionalProperties": False},
+    *(
+        {"additionalProperties": INTEGER, least: n}
+        for least in ("minProperties", "maxProperties")
+        for n in (1, 3)
+    ),
+    {"properties": {"a": INTEGER, "b": ASKS}, "required": ["b"]},
+    {"properties": {"a": INTEGER}, "dependentRequired": {"b": ["a", "k"]}},
+    {"dependentSchemas": {"a": {"additionalProperties": INTEGER}}},
+    {"not": {"required": ["a"]}, "maxProperties": 4},
+    {
+        "anyOf": [
+            {"required": ["a"], "additionalProperties": False, "properties": {"a": {}}},
+            {"minProperties": 2},
+        ]
+    },
+    {"oneOf": [{"additionalProperties": INTEGER}, {"required": ["b"]}]},
+    {
+        "allOf": [{"properties": {"a": {}}}, {"patternProperties": {"^b": INTEGER}}],
+        "unevaluatedProperties": ASKS,
+    },
+    {"additionalProperties": {"additionalProperties": {"additionalProperties": INTEGER}}},
+    {"additionalProperties": {"enum": [{"a": 1}, {"b": 1, "a": 1}]}},
+]
+SCHEMAS += [{"anyOf": [{"type": "object", **more}, ASKS]} for more in MAPS]
+SCHEMAS += [distinct({"type": "object", **more}) for more in MAPS[::3]]
 STYLES: list[dict[str, str]] = [
     *({"whitespace": w} for w in ("flexible", "compact", "pretty")),
     *({"numbers": n} for n in ("plain", "canonical")),
@@ -139,6 +180,7 @@ def compare(source: random.Random, schema: object, style: dict[str, str]) -> byt
     beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
     one, other = (each.json_schema(schema, **style).matcher() for each in (beside, states))
     taken: list[bytes] = []
+    likely = source.choice([LIKELY, KEYS])
     for _ in range(source.randint(5, 60)):
         if taken and source.random() < 0.1:
             back = source.randint(1, min(len(taken), 8))
@@ -163,7 +205,7 @@ def compare(source: random.Random, schema: object, style: dict[str, str]) -> byt
         text = [t for t in allowed if t < len(TOKENS)]
         if not text:
             break
-        token = source.choice([t for t in LIKELY if t in allowed and source.random() < 0.75] or text)
+        token = source.choice([t for t in likely if t in allowed and source.random() < 0.75] or text)
         assert one.accept_token(token) and other.accept_token(token)
         taken.append(TOKENS[token])
     return b"".join(taken) + one.shortest_completion()
@@ -206,6 +248,66 @@ def test_items_make_no_states(items: object) -> None:
     assert not matcher.fork().accept_bytes(b"," + value.encode() + b"]")
     matcher.rollback(len(value) + 1)
     assert matcher.accept_bytes(b"," + value.encode() + b"]") and matcher.is_accepting()
+
+
+NUMBERS = {"additionalProperties": INTEGER}
+CROWDS: list[dict[str, object]] = [
+    NUMBERS,
+    {"propertyNames": {"pattern": "^[a-z]+[0-9]*$"}, "minProperties": 700},
+    {"patternProperties": {"^k": INTEGER, "^s$": {}, "^[ab]$": INTEGER}, "additionalProperties": False},
+    {"properties": {"k5": INTEGER, "a": INTEGER, "last": {}}, "required": ["last"], **NUMBERS},
+    {"properties": {"a": {"type": "array", "items": {"type": "object", **NUMBERS}}}, **NUMBERS},
+    {"oneOf": [NUMBERS, {"required": ["last"]}]},
+]
+
+
+@pytest.mark.parametrize("more", CROWDS)
+def test_keys_make_no_states(more: dict[str, object]) -> None:
+    """Objects that crowd the states with keys: from then on the keys stand beside the states."""
+    grammar = structgen.Compiler(BYTES).json_schema({"type": "object", **more})
+    matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, 257)
+    known: list[int] = []
+    for i in range(2000):
+        for byte in (f'{"{,"[i > 0]}"k{i}":{i}').encode():
+            matcher.fill_bitmask(mask)
+            assert matcher.accept_token(byte)
+        known.append(grammar._core.states)
+    assert known[-1] - known[1000] < 20
+    matcher.rollback(5)  # `:1999`
+    for key in ("k7", r"k\u0037", r"\u006b1999"):
+        other = matcher.fork()
+        assert other.accept_bytes(b':0,"' + key.encode()) and not other.accept_token(ord('"'))
+        other.fill_bitmask(mask)
+        assert not mask[0][1] >> 2 & 1 and not other.accept_bytes(b'":')
+    assert matcher.accept_bytes(b':1,"k2000":1')
+
+
+@pytest.mark.parametrize("seed", range(len(CROWDS)))
+def test_many_keys_beside_the_states_are_those_of_the_states(seed: int) -> None:
+    """Without a cache of masks the states compare the keys."""
+    source, schema = random.Random(seed), {"type": "object", **CROWDS[seed]}
+    matcher, slow = (
+        structgen.Compiler(WORDS, cache=cache).json_schema(schema).matcher() for cache in (True, False)
+    )
+    for i in range(400):
+        for byte in (f'{"{,"[i > 0]}"k{i}":{i}').encode():
+            row(matcher)
+            token = TOKENS.index(bytes([byte]))
+            assert matcher.accept_token(token) and slow.accept_token(token)
+    for _ in range(harness.cases(30)):
+        beside, states = matcher.fork(), slow.fork()
+        back = source.choice([0, 0, source.randint(0, 60), 3500])
+        beside.rollback(back), states.rollback(back)
+        for step in range(source.randint(1, 40)):
+            allowed = row(beside)
+            assert allowed == row(states), (schema, step)
+            text = [t for t in allowed if t < len(TOKENS)]
+            if not text:
+                break
+            token = source.choice([t for t in KEYS if t in allowed and source.random() < 0.75] or text)
+            assert beside.accept_token(token) and states.accept_token(token)
+        assert beside.shortest_completion() == states.shortest_completion()
+        assert beside.live_bytes() == states.live_bytes()
 
 
 def test_items_are_in_the_account_of_memory() -> None:

@@ -103,8 +103,15 @@ void Distinct::place() {
   }
 }
 
+// Whether the last byte is the quote of a key. The innermost container is an object.
+bool Distinct::at_key() const {
+  if (text_.back() != '"') return false;
+  const std::size_t before = text_.find_last_not_of(" \t\n\r", text_.size() - 2);
+  return text_[before] == '{' || text_[before] == ',';
+}
+
 void Distinct::begin() {
-  if (inner() == kNone) return;
+  if (inner() == kNone || (in_object() && !at_key())) return;
   arrays_[inner()].begin = static_cast<uint32_t>(text_.size() - 1);
   arrays_[inner()].weight = weight_ - weight(kBetween, text_.back());
 }
@@ -114,6 +121,7 @@ bool Distinct::end(std::size_t at, uint32_t weight) {
   const uint32_t of = inner();
   if (of == kNone) return true;
   Array& array = arrays_[of];
+  if (array.begin == kNone) return true;
   weight -= array.weight;
   const uint64_t kind = uint64_t{of} << 32 | weight;
   if (weight < kHeavy || alike_.contains(kind)) {
@@ -146,7 +154,7 @@ bool Distinct::read(char byte, Kind kind) {
   if (mode_ == kString || (mode_ == kWord && before != kWord)) begin();
   if (byte == '[' || byte == '{') {
     begin();
-    if (kind == kDistinct) arrays_.push_back({kNone, 0, 0});
+    if (kind == kDistinct) arrays_.push_back({kNone, 0, 0, byte == '{'});
     open_.push_back({size, kind == kDistinct ? static_cast<uint32_t>(arrays_.size() - 1) : kNone});
     distinct_ += kind == kDistinct;
   } else if ((byte == ']' || byte == '}') && !open_.empty()) {
@@ -184,6 +192,8 @@ void Distinct::cut(std::size_t size, Mode mode) {
   }
   text_.resize(size);
   for (;;) {
+    // An item or key that began behind the cut has not begun.
+    if (inner() != kNone && arrays_[inner()].begin >= size) arrays_[inner()].begin = kNone;
     const uint32_t opened = open_.empty() ? 0 : open_.back().at;
     if (!closed_.empty() && closed_.back().at > std::max<std::size_t>(size, opened)) {
       open_.push_back(closed_.back().container);
@@ -199,22 +209,22 @@ void Distinct::cut(std::size_t size, Mode mode) {
       break;
     }
   }
-  if (inner() != kNone && arrays_[inner()].begin >= size) arrays_[inner()].begin = kNone;
 }
 
 std::string_view Distinct::word() const {
-  if (mode_ != kWord || inner() == kNone) return {};
+  if (mode_ != kWord || inner() == kNone || in_object()) return {};
   return std::string_view(text_).substr(arrays_[inner()].begin);
 }
 
 bool Distinct::harmless(std::string_view bytes) {
   std::size_t i = 0;
-  if (mode_ == kWord && distinct_ > 0) return false;
+  const bool words = distinct_ > 0 && !in_object();
+  if (mode_ == kWord && words) return false;
   if (mode_ == kString || mode_ == kEscape) {
     const std::size_t quote = bytes.find('"');
     if (quote == bytes.npos) return true;
     if (bytes.find('\\') < quote || mode_ == kEscape) return false;
-    if (compares()) {
+    if (compares() && arrays_[inner()].begin != kNone) {
       const uint32_t begin = arrays_[inner()].begin;
       if (hashed_from_ != begin) {
         hashed_from_ = hashed_ = begin;
@@ -237,7 +247,7 @@ bool Distinct::harmless(std::string_view bytes) {
     if (bytes[i] == '"') return bytes.find('"', i + 1) == bytes.npos;
     if (bytes[i] == '[' || bytes[i] == '{') return false;
     if ((bytes[i] == ']' || bytes[i] == '}') && outer) return false;
-    if (distinct_ > 0 && next(kBetween, bytes[i]) == kWord) return false;
+    if (words && next(kBetween, bytes[i]) == kWord) return false;
   }
   return true;
 }

@@ -12,11 +12,13 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
                      if (!w->lock.lost()) delete p;
                    }),
       start_rule_(start),
+      lenient_rule_(start),
       report_of_(std::move(report_of)),
       warnings_(std::move(warnings)),
       captures_(std::move(captures)),
       limited_(limited),
       mask_work_(mask_work) {
+  if (!limited && !omits()) lenient_rule_ = productions_->lenient(start);
   open(0);
   note_omissions(world_->regexes.effort().omitted());
   publish();
@@ -30,6 +32,7 @@ Grammar::Grammar(std::shared_ptr<Grammar> of, const ByteRange& bytes)
       bytes_(bytes),
       productions_(of_any_length_, of_any_length_->productions_.get()),
       start_rule_(of_any_length_->start_rule_),
+      lenient_rule_(start_rule_),
       report_of_(of_any_length_->report_of_),
       warnings_(of_any_length_->warnings_),
       captures_(of_any_length_->captures_),
@@ -99,9 +102,8 @@ void Grammar::open(std::size_t least) {
     if (!e->world.lock.lost()) delete e;
   });
   start_ = next->parser.start(start_rule_);
-  if (next->fast && !omits() && !of_any_length_)
-    if (const RuleId lenient = productions_->lenient(start_rule_); lenient != start_rule_)
-      lenient_start_ = next->parser.start(lenient);
+  if (next->fast && lenient_rule_ != start_rule_ && productions_->asks_distinct())
+    lenient_start_ = next->parser.start(lenient_rule_);
   epoch_ = std::move(next);
   // Live states alone may exceed the share: a very long text is kept for rollback. The limit then
   // doubles (Sequence::migrate), or each call would open a new epoch.

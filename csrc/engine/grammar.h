@@ -168,7 +168,16 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   StateId start() const { return start_; }
   // The start of a text whose items are compared beside its states (engine/distinct.h); dead where the states
   // compare them all.
+  // The start of the lenient language (engine/lenient.h); dead(): each text begins in the states. Needs the
+  // lock.
   StateId lenient_start() const { return lenient_start_; }
+  // The rule of the lenient language; start_rule(): there is none.
+  RuleId lenient_rule() const { return lenient_rule_; }
+  // Whether some object has so many keys that they are better kept beside the states. Needs the lock.
+  bool crowded() const {
+    constexpr std::size_t kKeys = 256;
+    return productions_->most_keys() >= kKeys;
+  }
   RuleId start_rule() const { return start_rule_; }
   // Needs the world's lock.
   Productions& productions() const { return *productions_; }
@@ -212,7 +221,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   const std::shared_ptr<Grammar> of_any_length_;
   const ByteRange bytes_;
   std::shared_ptr<Productions> productions_;
-  RuleId start_rule_;
+  RuleId start_rule_, lenient_rule_;
   std::vector<const SchemaSet*> report_of_;
   std::vector<std::string> warnings_;
   std::vector<std::string> captures_;

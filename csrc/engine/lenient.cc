@@ -29,12 +29,15 @@ void Lenient::cut(std::size_t places_left) {
   cut();
 }
 
-Lenient::Opens Lenient::opens(const Grammar& grammar, Parser& parser, StateId s, bool locked) {
-  if (const auto known = opens_.find(s.v); known != opens_.end()) return static_cast<Opens>(known->second);
+// Where one reading of a `{` asks for keys that differ, the keys are compared in every reading: no reading
+// lets a key repeat.
+Lenient::Opens Lenient::opens(const Grammar& grammar, Parser& parser, StateId s, char bracket, bool locked) {
+  const uint32_t key = 2 * s.v + (bracket == '{');
+  if (const auto known = opens_.find(key); known != opens_.end()) return static_cast<Opens>(known->second);
   if (!locked) return kUnknown;
   uint8_t out = 0;
   for (const Item& i : parser.items(s)) {
-    if (parser.regexes().step(i.regex, '[') == RegexArena::empty()) continue;
+    if (parser.regexes().step(i.regex, static_cast<uint8_t>(bracket)) == RegexArena::empty()) continue;
     for (const StackEntry& e : parser.stacks().entries(i.stack)) {
       if (e.top.kind() != Symbol::kRule) continue;
       const Productions::Items items = grammar.productions().items(e.top.rule_id());
@@ -42,7 +45,8 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Parser& parser, StateId s,
     }
   }
   if (out == 0) out = kAny;
-  opens_.emplace(s.v, out);
+  if (bracket == '{' && out == kMixed) out = kDistinct;
+  opens_.emplace(key, out);
   return static_cast<Opens>(out);
 }
 
@@ -102,7 +106,8 @@ Lenient::Fate Lenient::fate(Grammar& grammar, Epoch& epoch, std::string_view byt
   for (char b : bytes) {
     const auto byte = static_cast<uint8_t>(b);
     Opens kind = kAny;
-    if (b == '[' && distinct_.mode() == Distinct::kBetween) kind = opens(grammar, parser, at, locked);
+    if ((b == '[' || b == '{') && distinct_.mode() == Distinct::kBetween)
+      kind = opens(grammar, parser, at, b, locked);
     if (kind == kUnknown) return Fate::kLock;
     if (kind == kMixed) return Fate::kStates;
     at = locked ? parser.step(at, byte) : parser.peek(at, byte);

@@ -1,4 +1,4 @@
-// A text in which items that differ are compared beside the states: engine/distinct.h says why.
+// A text in which items and keys that differ are compared beside the states: engine/distinct.h says why.
 //
 // In: bytes, and the parser of the lenient language. Out: the state behind each step, or that a token ends
 // an item that is a member, or leaves nothing but items that are. Cost: that of Distinct and of the parser's
@@ -52,9 +52,9 @@ class Lenient {
   void forget() { opens_ = one_value_ = {}; }
 
  private:
-  // What a `[` opens. kMixed: readings differ.
+  // What a bracket opens. kMixed: readings differ.
   enum Opens : uint8_t { kUnknown, kAny, kDistinct, kMixed };
-  Opens opens(const Grammar& grammar, Parser& parser, StateId s, bool locked);
+  Opens opens(const Grammar& grammar, Parser& parser, StateId s, char bracket, bool locked);
   Fate fate(Parser& parser, StateId s, bool locked);
   Fate fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
   bool one_value(Parser& parser, StateId s, bool nonzero, bool exponent);

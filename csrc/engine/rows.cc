@@ -188,7 +188,7 @@ class PlainRow : public RowSource {
   void mask(Sequence& s, Row& row) const { mask(s, row, s.grammar().mask_work()); }
 };
 
-// The source for an exact grammar of JSON whose items may be compared beside the states.
+// The source for an exact grammar of JSON whose items and keys may be compared beside the states.
 class DistinctRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -201,13 +201,13 @@ class DistinctRow final : public PlainRow {
 
   void fill(Sequence& s, Row& row) const override {
     if (known(s, row)) return;
-    if (s.lenient()) {
+    if (s.lenient() || s.crowds()) {
       const LockedWork work(s, Task::kMask, s.grammar().mask_work());
       s.refresh();
       write_row(*s.epoch()->masks.mask(s.top()), s.vocabulary(), row.words);
       if (s.keep_distinct(row.words, true) == Lenient::Fate::kLives) return;
+      s.leave();
     }
-    s.leave();
     PlainRow::fill(s, row);
   }
 
@@ -567,7 +567,7 @@ const RowSource& row_source(const Grammar& grammar) {
   if (grammar.limited()) return limited;
   if (!grammar.vocabulary().complete()) return spelled;
   if (grammar.omits()) return part;
-  if (grammar.lenient_start() != Parser::dead()) return distinct;
+  if (grammar.lenient_rule() != grammar.start_rule()) return distinct;
   return plain;
 }
 

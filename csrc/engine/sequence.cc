@@ -187,22 +187,47 @@ void Sequence::settle() {
 void Sequence::leave() {
   settle();
   lenient_ = {};
+  look_at_ = kNever;
 }
 
-StateId Sequence::read(std::string_view bytes) {
+// Items of a text are compared by their bytes, so a step whose bytes are not kept ends the attempt.
+bool Sequence::crowds() {
+  if (lenient() || size() < look_at_ || !epoch_->fast) return false;
+  look_at_ = size() + kCrowd;
+  {
+    std::lock_guard hold(grammar_->world().lock);
+    if (!grammar_->crowded()) return false;
+    refresh();
+    lenient_.places.push_back({epoch_->parser.start(grammar_->lenient_rule())});
+  }
+  look_at_ = kNever;
+  Undo back([&] { lenient_ = {}; });
+  for (const TokenId t : tokens_) {
+    StateId at;
+    if (t < 0 || fate(vocabulary().bytes(t), at) != Lenient::Fate::kLives) return false;
+    lenient_.push(at, true);
+  }
+  back.keep();
+  return true;
+}
+
+Lenient::Fate Sequence::fate(std::string_view bytes, StateId& at) {
   for (bool locked : {false, true}) {
     if (lenient_.full(bytes.size())) break;
-    StateId at;
     std::optional<LockedWork> work;
     if (locked) work.emplace(*this, Task::kAccept, grammar_->reading_work(bytes.size()));
     const Lenient::Fate found = lenient_.read(*grammar_, *epoch_, bytes, locked, at);
-    if (found == Lenient::Fate::kLives) {
-      lenient_.count(grammar_->world());
-      return at;
-    }
-    if (found == Lenient::Fate::kDies) return Parser::dead();
-    if (found == Lenient::Fate::kStates) break;
+    if (found == Lenient::Fate::kLives) lenient_.count(grammar_->world());
+    if (found != Lenient::Fate::kLock) return found;
   }
+  return Lenient::Fate::kStates;
+}
+
+StateId Sequence::read(std::string_view bytes) {
+  StateId at;
+  const Lenient::Fate found = fate(bytes, at);
+  if (found == Lenient::Fate::kLives) return at;
+  if (found == Lenient::Fate::kDies) return Parser::dead();
   leave();
   return walk(current(), bytes);
 }

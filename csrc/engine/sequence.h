@@ -5,7 +5,8 @@
 // it was.
 //
 // In a lenient text (engine/lenient.h) the states are those of another language, and the states of the
-// grammar are made when they are asked for (settle()).
+// grammar are made when they are asked for (settle()). A text is lenient from the start where items must
+// differ, and from the time on at which its objects crowd the states with keys (crowds()).
 //
 // Rollback truncates and a fork copies. A grammar whose epoch has outgrown its share opens another
 // epoch (engine/grammar.h); a sequence moves its states there when it next holds the lock (refresh()).
@@ -38,6 +39,9 @@ class Sequence {
   // behind the text, and top() has the state.
   bool lenient() const { return lenient_.on(); }
   StateId top() const { return lenient() ? lenient_.places.back().state : current(); }
+  // Makes the text lenient if its objects have so many keys that the states of each key cost more than a
+  // reading of the whole text. True: it is lenient now. Takes the lock.
+  bool crowds();
   // settle() brings states() up to the end of the text; it takes the lock. leave() does the same, and from
   // then on the text is read by the states alone.
   void settle();
@@ -96,6 +100,9 @@ class Sequence {
  private:
   void migrate();
   StateId step(StateId s, uint8_t byte);
+  // What becomes of a lenient text that goes on with these bytes: it lives in the state `at`, it dies, or
+  // only the states of the grammar can tell. Takes the lock where a step is new.
+  Lenient::Fate fate(std::string_view bytes, StateId& at);
 
   std::shared_ptr<Grammar> grammar_;
   std::shared_ptr<Epoch> epoch_;
@@ -115,6 +122,9 @@ class Sequence {
   bool stays_ = false;
   // True if a budget was asked for; see ways().
   bool budgeted_ = false;
+  // The size at which crowds() looks next.
+  std::size_t look_at_ = kCrowd;
+  static constexpr std::size_t kCrowd = 1024, kNever = ~std::size_t{0};
 };
 
 // The world's lock, and the scope of the work that is done under it.

@@ -56,8 +56,8 @@ struct World {
     return ends_of_items_;
   }
 
-  // The tokens behind which an item of a JSON array may have ended that began in front of them or in them:
-  // with a quote where the place is `in_string`. If no array is `open` around it, an array must begin in the
+  // The tokens behind which an item or key of JSON may have ended that began in front of them or in them:
+  // with a quote where the place is `in_string`. If no container is `open` around it, one must begin in the
   // token. Elsewhere every token. Needs the lock.
   const Words& ends_of_items(bool in_string, bool open) {
     Words& out = ends_of_[2 * in_string + open];
@@ -65,7 +65,7 @@ struct World {
     out.resize(vocabulary->words());
     for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t) {
       const std::string_view bytes = vocabulary->bytes(t);
-      const std::size_t from = open ? 0 : bytes.find('[');
+      const std::size_t from = open ? 0 : bytes.find_first_of("[{");
       if (from != bytes.npos && (open || bytes.find(',', from) != bytes.npos) &&
           (!in_string || bytes.find('"') != bytes.npos))
         set_bit(out.data(), t);

@@ -191,12 +191,16 @@ class Productions {
   // True if some reader may ask that a text equals an earlier one. Otherwise no reader refuses a text that
   // differs from all others.
   virtual bool asks_alike() const { return false; }
-  // A rule with the texts of `start`, and with texts in which items repeat that must differ: those of arrays
-  // in which some other value is always left (engine/distinct.h). `start` itself where there are no such
-  // arrays.
+  // A rule with the texts of `start`, and with texts in which items or keys repeat that must differ: those of
+  // arrays and objects in which some other one is always left (engine/distinct.h). `start` itself where the
+  // language has no such rule.
   virtual RuleId lenient(RuleId start) { return start; }
-  // What a rule reads: no array, an array behind its bracket, or an array whose items must differ although
-  // the rule does not compare them.
+  // Whether some array asks that its items differ.
+  virtual bool asks_distinct() const { return false; }
+  // The most keys that a rule of an object holds.
+  virtual std::size_t most_keys() const { return 0; }
+  // What a rule reads: no array and no object, one behind its bracket, or one whose items or keys must differ
+  // although the rule does not compare them.
   enum class Items : uint8_t { kNone, kAny, kDistinct };
   virtual Items items(RuleId /*rule*/) const { return Items::kNone; }
   // Finds a rule for some texts of a compared rule: those that equal one of `texts` or are texts of one

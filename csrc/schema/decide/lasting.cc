@@ -1,4 +1,5 @@
-// Lasting arrays: whether the items of an array must differ and nothing else depends on their values.
+// Lasting arrays: whether the items of an array must differ and nothing else depends on their values. Lasting
+// keys: the same for the keys of an object.
 //
 // The problem. With uniqueItems each item that was read makes a new formula, new automata and new states
 // (unique.cc): 13 to 27 kB and 60 us a token. In most arrays these values decide one thing only, namely
@@ -15,6 +16,12 @@
 //     {"type": "string", "pattern": "^a+"}  lasts: each state of the automaton leads to a state that goes on
 //     {"enum": [1, 2]}                      does not: after [1, only 2 is left
 //     {"type": "object"}                    lasts: wherever a text stands, one more key may come
+//
+// The free keys of an object always differ. They last if behind every beginning of a key infinitely many keys
+// follow. What a key asks of its value is decided by the class of the key, not by the keys before.
+//
+//     {"patternProperties": {"^k": {}}}     last: behind `"k` come k7, k70, k700 ...
+//     {"propertyNames": {"maxLength": 2}}   do not: behind `"k7` only the closing quote may follow
 //
 // Invariants.
 // - A yes is exact. A no may be wrong: then the formula keeps the values, and the masks are the same.
@@ -47,14 +54,19 @@ bool Unique::lasting(TypedId p) {
   if (!(formulas_[p].has & kHasUnique) || formulas_[p].has & (kHasOutside | kHasContent)) return false;
   if (const bool* known = lasting_.find(p.v)) return *known;
   lasting_.emplace(p.v, false);
-  bool out = false;
+  return lasting_[p.v] = decided([&] { return lasts(p); });
+}
+
+// The answer of f(); false where it takes too much work.
+template <class F>
+bool Unique::decided(F&& f) {
   try {
-    out = lasts(p);
+    return f();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
     solver_.refill();
+    return false;
   }
-  return lasting_[p.v] = out;
 }
 
 // The answer of lasting(), which remembers it.
@@ -76,8 +88,9 @@ bool Unique::endless(ValueId value) {
   const TypedId number = of(Kind::kNumber);
   if (!open(number) && !endless_numbers(number)) return false;
   const TypedId string = of(Kind::kString);
+  std::vector<std::string> constants;
   if (!open(string) && (formulas_[string].op != Op::kLength || formulas_[string].b != kUnbounded) &&
-      !endless_texts(value))
+      (solver_.texts().constants(string, constants) || !endless_texts(solver_.strings(value))))
     return false;
   const TypedId array = of(Kind::kArray);
   if (!open(array) && !endless_array(array)) return false;
@@ -109,11 +122,9 @@ bool Unique::endless_numbers(TypedId p) {
 // True if behind every beginning of a string infinitely many strings follow: each live state of the automaton
 // of the strings has a step to a live state, and so reaches a loop. A string has finitely many spellings, so
 // a loop spells infinitely many strings.
-bool Unique::endless_texts(ValueId value) {
-  std::vector<std::string> constants;
-  if (solver_.texts().constants(solver_.restrict(value, Kind::kString), constants)) return false;
+bool Unique::endless_texts(RegexId language) {
   RegexArena& regexes = solver_.regexes();
-  std::vector<RegexId> states{solver_.strings(value)};
+  std::vector<RegexId> states{language};
   std::unordered_set<RegexId> seen(states.begin(), states.end());
   for (std::size_t i = 0; i < states.size(); ++i) {
     solver_.spend(20);
@@ -128,6 +139,12 @@ bool Unique::endless_texts(ValueId value) {
     if (!goes_on || states.size() > kMostStates) return false;
   }
   return true;
+}
+
+// The names of a plan and the written keys are finitely many. So it does not matter that they are no keys.
+bool Unique::lasting(RegexId keys) {
+  if (const bool* known = lasting_keys_.find(keys.v)) return *known;
+  return lasting_keys_[keys.v] = decided([&] { return endless_texts(keys); });
 }
 
 // True if each array of p that is still open can get one more item.

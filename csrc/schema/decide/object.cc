@@ -654,6 +654,9 @@ WrittenId Objects::write_key(WrittenId written, const std::string& text) {
     list.pop_back();
   }
   list.push_back(tables.add(std::move(merged)));
+  std::size_t keys = 0;
+  for (uint32_t t : list) keys += tables.table(t).texts.size();
+  most_written_ = std::max(most_written_, keys);
   return WrittenId{written_index_.number(hash_words(list, 5), written_, list)};
 }
 

@@ -125,6 +125,8 @@ class Objects {
   RegexId free_language(ObjectId s, KeyClassId cls);
   // The keys of free_language() as plain texts, without a closing quote.
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
+  // The most free keys that a state of any object holds.
+  std::size_t most_written() const { return most_written_; }
   // A lower bound of the number of keys in free_language(), or kEndless.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
@@ -190,6 +192,7 @@ class Objects {
   // The literal tables of each set of written keys. Their sizes double, so n keys take n log n memory in all.
   std::vector<std::vector<uint32_t>> written_{{}};
   InternTable written_index_;
+  std::size_t most_written_ = 0;
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {

@@ -59,6 +59,9 @@ class Unique {
   // to the reader of the text (engine/distinct.h): a number behind which no digit counts any more, and a
   // word.
   bool lasting(TypedId p);
+  // True if every beginning of a key of this language (KeyClass::language) can become infinitely many of its
+  // keys. Then the keys that were written decide no byte but the closing quote of a key that repeats one.
+  bool lasting(RegexId keys);
   // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const { return held_ + captured_.byte_size(); }
@@ -144,10 +147,12 @@ class Unique {
   }
 
   // ---- lasting.cc ----
+  template <class F>
+  bool decided(F&& f);
   bool lasts(TypedId p);
   bool endless(ValueId value);
   bool endless_numbers(TypedId p);
-  bool endless_texts(ValueId value);
+  bool endless_texts(RegexId language);
   bool endless_array(TypedId p);
 
   // ---- not unique(C) ----
@@ -163,8 +168,8 @@ class Unique {
   std::unordered_map<TypedId, std::vector<Cell>> plain_cells_;
   std::unordered_map<TypedId, std::vector<TypedId>> reachable_;
   FlatMap<uint32_t, ValueId> repeats_;
-  // The answers of lasting().
-  FlatMap<uint32_t, bool> lasting_;
+  // The answers of lasting(), for arrays and for languages of keys.
+  FlatMap<uint32_t, bool> lasting_, lasting_keys_;
   // Numbers with one lexeme per value; empty(): not made yet.
   RegexId plain_numbers_{};
   mutable bool asked_alike_ = false;

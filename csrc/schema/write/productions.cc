@@ -155,9 +155,7 @@ RuleId JsonProductions::rule(Rule r, uint32_t depth) {
 }
 
 RuleId JsonProductions::lenient(RuleId start) {
-  if (start != root_ || layout_.elements || layout_.python || !layout_.excludes.empty() ||
-      !schemas_->asks_distinct())
-    return start;
+  if (start != root_ || layout_.elements || layout_.python || !layout_.excludes.empty()) return start;
   lenient_ = true;
   const Undo leave([&] { lenient_ = false; });
   return rule({kValue, rules_[start.v].value()}, 0);
@@ -256,6 +254,9 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
       expand_member(r, key, solver_.objects().take_name(r.object(), name), out, nearest);
       break;
     }
+    case kFreeRepeating:
+      expand_member(r, "", solver_.objects().take_free(r.object(), r.cls(), nullptr, true), out, nearest);
+      break;
     case kItem: expand_item(r, reading, out); break;
     case kRead: expand_read(r, reading, out); break;
     case kListedElement: {
@@ -684,9 +685,13 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
   if (any)
     out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)),
              call({kNamed, r.object()}, r.depth)});
-  for (KeyClassId c : offers.classes)
-    out.add({Symbol::capture(), Symbol::terminal(clean(solver_.objects().free_language(r.object(), c))),
-             call({kFree, r.object(), c}, r.depth)});
+  for (KeyClassId c : offers.classes) {
+    const Symbol key = Symbol::terminal(clean(solver_.objects().free_language(r.object(), c)));
+    if (lenient_ && solver_.unique().lasting(plan.classes[c.v].language))
+      out.add({key, call({kFreeRepeating, r.object(), c}, r.depth)});
+    else
+      out.add({Symbol::capture(), key, call({kFree, r.object(), c}, r.depth)});
+  }
 }
 
 void JsonProductions::expand_member(const Rule& r, std::string_view key,

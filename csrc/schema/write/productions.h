@@ -71,8 +71,11 @@ class JsonProductions : public Productions {
   uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
   const SchemaSet& schemas() const { return *schemas_; }
   RuleId lenient(RuleId start) override;
+  bool asks_distinct() const override { return schemas_->asks_distinct(); }
+  std::size_t most_keys() const override { return solver_.objects().most_written(); }
   Items items(RuleId rule) const override {
     const Rule& r = rules_[rule.v];
+    if (r.kind == kObjectFirst) return r.lenient ? Items::kDistinct : Items::kAny;
     return r.kind != kArrayFirst ? Items::kNone : r.b != kAsAsked ? Items::kDistinct : Items::kAny;
   }
   std::size_t byte_size() const override {
@@ -100,6 +103,7 @@ class JsonProductions : public Productions {
     kFirstItems,     // of an array: the items as elements
     kItems,          // of an array: the items that are left, as elements
     kChosen,         // of an object and a name: after the name
+    kFreeRepeating,  // of an object and a class: after a free key, which may repeat an earlier one
     kNamed,          // reader, of an object: a known name was written
     kFree,           // reader, of an object and a class: a free key was written
     kItem,           // reader, of an array: an item was written
@@ -134,7 +138,7 @@ class JsonProductions : public Productions {
     uint32_t depth = 0;
     // The number of JSON strings around the text of the rule, each inside of the next.
     uint32_t inside = 0;
-    // True: items of lasting arrays (Unique::lasting) may repeat (Productions::lenient).
+    // True: items of lasting arrays and lasting keys (Unique::lasting) may repeat (Productions::lenient).
     bool lenient = false;
     friend bool operator==(const Rule&, const Rule&) = default;
   };
