@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from oracles import closed, harness, oracle, reasoning
 from oracles.reasoning import CLOSE, COMPILER, OPEN
 from oracles.strategies import Seeded
 from structgen import _core
+from structgen.lm.load import language_model
 from structgen.reasoning import FAMILIES, Splitter
 
 SCHEMA = closed({"n": {"type": "integer", "minimum": 0, "maximum": 9}})
@@ -222,6 +224,17 @@ def test_fields(fields, error, words) -> None:
         sg.Reasoning(**fields)
 
 
+def test_a_model_thinks_before_a_middle() -> None:
+    compiler = sg.Compiler(language_model(MODEL).vocabulary)
+    schema = closed({"product": {"type": "string"}, "quantity": {"type": "integer"}})
+    middles = compiler.json_schema(schema, whitespace="compact").infill("", "}")
+    for most, text in ((40, '{"product":"","quantity":3'), (200, '{"product":"oak chairs","quantity":3')):
+        result = sg.generate(MODEL, PROMPT, grammar=middles, reasoning=True, max_tokens=most)
+        assert result.text == text and result.reasoning and result.finish_reason == "stop"
+    with pytest.raises(sg.GrammarError, match="answer_tokens= go with no grammar of middles"):
+        sg.generate(MODEL, PROMPT, grammar=middles, reasoning=True, answer_tokens=5)
+
+
 def test_what_would_be_ambiguous_or_unknown() -> None:
     with pytest.raises(sg.GrammarError, match="start of Reasoning, '<think>', may also begin the answer"):
         BYTES.with_reasoning(BYTES.regex(".*"), sg.Reasoning())
@@ -233,10 +246,48 @@ def test_what_would_be_ambiguous_or_unknown() -> None:
     rules = BYTES.gbnf('root ::= "(" root ")" | "b"') & sg.max_bytes(9)
     with pytest.raises(sg.GrammarError, match="a condition on rules"):
         BYTES.with_reasoning(rules, "qwen3")
-    with pytest.raises(sg.GrammarError, match="no grammar of middles"):
+    with pytest.raises(sg.GrammarError, match="no grammar of middles behind a prefix"):
         BYTES.with_reasoning(RECORD.infill('{"n"', "}"), "qwen3")
+    with pytest.raises(
+        sg.GrammarError, match="max_tokens of Reasoning and answer_tokens= go with no grammar"
+    ):
+        BYTES.with_reasoning(RECORD.infill("", "}"), sg.Reasoning(max_tokens=3))
+    for middles in (BYTES.regex("x*>?").infill("", ">"), BYTES.regex("(?s).*").infill("", "a</think>b")):
+        with pytest.raises(sg.GrammarError, match="end of Reasoning, '</think>', may end within the suffix"):
+            BYTES.with_reasoning(middles, sg.Reasoning(required=True))
     with pytest.raises(sg.VocabularyError, match="another vocabulary"):
         COMPILER.with_reasoning(RECORD, "qwen3")
+
+
+@pytest.mark.parametrize("end", ["</think>", "[/T]"])
+@pytest.mark.parametrize("required", [False, True])
+def test_thoughts_in_front_of_a_middle(end: str, required: bool) -> None:
+    """By definition: thoughts and marks, then a text that is an answer with the suffix."""
+    compiler = COMPILER if end == "[/T]" else BYTES
+    start = "[T]" if end == "[/T]" else "<think>"
+    ids = {"[T]": [OPEN], "[/T]": [CLOSE]}
+    thinks = sg.Reasoning(start, end, required=required, gap="0")
+    for pattern, suffix in (("[01]{1,3}", "1"), ("1|10|101", "01"), ("1[01]?", "0"), ("1+", "1")):
+        grammar = compiler.with_reasoning(compiler.regex(pattern).infill("", suffix), thinks)
+        assert grammar.reasoning is not None
+        gaps = {"", grammar.reasoning.gap}
+        for marks in ((), (start, "1"), (start, end), (start, "1", end)):
+            for middle in ("", "0", "1", "00", "01", "10", "11", "100"):
+                matcher = grammar.matcher()
+                read = all(
+                    matcher.accept_tokens(ids[piece]) if piece in ids else matcher.accept_bytes(piece)
+                    for piece in (*marks, middle)
+                )
+                wanted = (end in marks or not (marks or required)) and any(
+                    middle.startswith(gap) and re.fullmatch(pattern, middle[len(gap) :] + suffix)
+                    for gap in (gaps if marks else {""})
+                )
+                assert (read and matcher.is_accepting()) == wanted, (pattern, suffix, marks, middle)
+    again = pickle.loads(pickle.dumps(grammar))
+    assert (
+        again.reasoning == grammar.reasoning
+        and again.matcher().live_bytes() == grammar.matcher().live_bytes()
+    )
 
 
 def test_the_gap_is_left_out_where_an_answer_begins_with_it() -> None:
@@ -261,6 +312,15 @@ def test_families_from_chat_templates() -> None:
     assert sg.Reasoning.of(Tokenizer(qwen, "assistant\n<think>\n")).prefilled
     seed = Tokenizer("<seed:think> </seed:think> <think>", "")
     assert sg.Reasoning.of(seed, max_tokens=5).start == "<seed:think>"
+    suffixed = Tokenizer("<think:6124c78e> </think:6124c78e>", "assistant<think:6124c78e>")
+    found = sg.Reasoning.of(suffixed)
+    assert found == sg.Reasoning.of("hy-v4:6124c78e") and found.split("a</think>b</think:6124c78e>c") == (
+        "a</think>b",
+        "c",
+    )
+    for wrong in ("qwen3:14b", "hy-v4:", "hy-v4:<", "hy-v4:" + "a" * 50):
+        with pytest.raises(ValueError, match="is no family of models"):
+            sg.Reasoning.of(wrong)
     with pytest.raises(ValueError, match="the chat template tells no marks of thoughts"):
         sg.Reasoning.of(Tokenizer("plain", ""))
 

@@ -56,7 +56,7 @@ THINKERS = {
     "step3.5": "step3p5", "gemma-4": "gemma4", "mimo": "mimo", "ernie-4.5": "ernie45",
     "nemotron-v3": "nemotron_v3", "hunyuan": "hunyuan_a13b", "granite": "granite",
     "granite-4.2": "granite_thinking_parser", "k2-horizon": "k2_horizon", "plamo3": "plamo3",
-    "inkling": "inkling",
+    "inkling": "inkling", "hy-v3": "hy_v3", "hy-v4": "hy_v4",
 }  # fmt: skip
 FLAT = ("phi4", "step3")  # whose readers take no objects inside arguments
 # What the families' tokenizers have as tokens, and the readers ask for.
