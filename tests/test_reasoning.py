@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import pickle
 import re
@@ -105,6 +106,26 @@ def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
         mask = oracle.mask_of(matcher, vocabulary.vocab_size, 300 - at)
         assert mask[token] and (text[at : at + 2] != b'"a' or mask[257]), text[:at]
         assert matcher.accept_token(token)
+
+
+def test_a_mask_that_left_tokens_untried_is_not_exact() -> None:
+    """Without a cache at most 2,000 tokens are tried with their captured text; the mask counted as exact."""
+    words = [bytes(word) for word in itertools.product(b"abcdefghijklmno", repeat=3)]
+    vocabulary = sg.Vocabulary.from_bytes(
+        [*(bytes([i]) for i in range(256)), *words, b""], [256 + len(words)]
+    )
+    schema = {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 4, "uniqueItems": True}
+    for cache, budget in itertools.product((True, False), (None, 100, 12)):
+        compiler = sg.Compiler(vocabulary, cache=cache)
+        answer = compiler.json_schema(schema, whitespace="compact")
+        grammar = compiler.with_reasoning(answer, sg.Reasoning("<t>", "</t>", 3))
+        masks = []
+        for each in (answer, grammar):
+            matcher = each.matcher()
+            assert matcher.accept_bytes('["a","b')
+            masks.append((oracle.mask_of(matcher, vocabulary.vocab_size, budget), matcher.mask_exact))
+        (wanted, _), (found, exact) = masks
+        assert exact == (cache and budget != 12) == (wanted == found).all(), (cache, budget)
 
 
 def test_a_special_token_as_a_mark_is_no_text() -> None:
