@@ -87,6 +87,20 @@ def test_a_limit_on_thoughts_forces_the_end_mark() -> None:
     assert accepts(none, '<think></think>{"n":1}') and not accepts(none, '<think>a</think>{"n":1}')
 
 
+@pytest.mark.parametrize("budget", [None, 200])
+def test_tokens_of_known_masks_are_counted(budget: int | None) -> None:
+    """A mask that is known is read by another way than a new one."""
+    grammar = BYTES.with_reasoning(RECORD, sg.Reasoning(max_tokens=60, required=True))
+    for _ in range(2):
+        matcher = grammar.matcher(max_tokens=budget)
+        assert matcher.accept_tokens(list(b"<think>"))
+        thoughts = 0
+        while oracle.mask_of(matcher, 257)[ord("a")] and thoughts < 100:
+            assert matcher.accept_token(ord("a"))
+            thoughts += 1
+        assert thoughts == 60 and matcher.validate_tokens(list(b'</think>{"n":1}')) == 15
+
+
 # 70_155 ended the process: a way led to a state that no search had met.
 @pytest.mark.parametrize("seed", [*range(4), 70_155])
 def test_what_thoughts_share_changes_no_mask(seed: int) -> None:
