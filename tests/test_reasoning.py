@@ -19,6 +19,7 @@ from oracles.strategies import Seeded
 from structgen import _core
 from structgen.lm.load import language_model
 from structgen.reasoning import FAMILIES, Splitter
+from structgen.speculation.options import NAMED, named
 
 SCHEMA = closed({"n": {"type": "integer", "minimum": 0, "maximum": 9}})
 BYTES = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_token_ids=[256]))
@@ -502,14 +503,23 @@ def test_a_limit_of_thoughts_alone() -> None:
     assert result.value == ORDER and len(result.tokens) <= marks + 6 + 1  # and the gap
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_drafts_change_no_text(seed: int) -> None:
-    given = {"reasoning": True, "seed": seed, "temperature": 0.7, "max_tokens": 70}
-    plain = sg.generate(MODEL, PROMPT, Order, **given)
-    fast = sg.generate(MODEL, PROMPT, Order, speculate="auto", **given)
-    assert fast.tokens == plain.tokens and fast.reasoning == plain.reasoning and fast.text == plain.text
-    assert fast.reasoning_tokens == plain.reasoning_tokens
-    assert fast.speculation is not None and fast.speculation.accepted > 0
+ORDERS = closed({"product": {"type": "string"}, "quantity": {"type": "integer"}})
+
+
+@pytest.mark.parametrize("names", ["auto", *NAMED])
+def test_drafts_change_no_text(names: str) -> None:
+    """Forced marks, chains and trees of every drafter, over the border and near the end of the budget."""
+    drafting = named(names)
+    drafting.adaptive = False
+    accepted = 0
+    for seed in range(4):
+        given = {"reasoning": True, "seed": seed, "temperature": 0.7, "max_tokens": 70}
+        plain = sg.generate(MODEL, PROMPT, ORDERS, **given)
+        fast = sg.generate(MODEL, PROMPT, ORDERS, speculate=drafting, **given)
+        assert fast.tokens == plain.tokens and fast.reasoning == plain.reasoning and fast.text == plain.text
+        assert fast.reasoning_tokens == plain.reasoning_tokens and fast.speculation is not None
+        accepted += fast.speculation.accepted
+    assert accepted > 0
 
 
 def test_events_say_their_part() -> None:
