@@ -483,11 +483,11 @@ class Compiler:
 
         Raises:
             GrammarError: the border would be ambiguous, because an answer may begin with the start mark and
-                thoughts may be left out; the grammar is one of middles, or of rules with a condition;
-                `max_tokens` of the reasoning leaves no thoughts that tokens can write.
+                thoughts may be left out; the grammar is one of middles behind a prefix, or of rules with a
+                condition; `max_tokens` of the reasoning leaves no thoughts that tokens can write.
             ValueError: an unknown family. VocabularyError: the grammar is of another vocabulary.
         """
-        from .reasoning import compose, reasoning_of
+        from .reasoning import before_middles, compose, reasoning_of
 
         thinks = reasoning_of(reasoning)
         if thinks is None:
@@ -504,8 +504,16 @@ class Compiler:
         key = ("reasoning", grammar, thinks, subset)
         if (known := self._known(key)) is not None:
             return known
-        builder, rule, effective = compose(self, grammar, thinks)
         recipe: _Recipe = ("with_reasoning", (grammar, thinks), {})
+        if grammar is not None and grammar.around is not None:
+            whole, suffix, inner = before_middles(grammar.around, thinks, self.vocabulary)
+            both = self.with_reasoning(whole, inner, on_limit=on_limit)
+            made = CompiledGrammar(both._fresh().infill(b"", suffix), self.vocabulary)
+            self._made(made, *recipe, subset)
+            made._reasoned = (grammar, both.reasoning or inner)
+            made._parse = made._answer_value
+            return made
+        builder, rule, effective = compose(self, grammar, thinks)
         try:
             made = self._built(builder, rule, None if grammar is None else grammar.source, subset, recipe)
         except TerminalsOnly as error:

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from . import _core
 from ._checks import truth, whole
 from .errors import GrammarError, UnsatisfiableBudget
-from .frontend import source
+from .frontend import elements, source
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -102,20 +102,21 @@ class Reasoning:
         """The marks of a family of models.
 
         Args:
-            model: the name of a family, a key of `structgen.reasoning.FAMILIES`; or a tokenizer (or an object
-                with a `tokenizer`), whose chat template tells the marks and whether the prompt ends with
-                `start`.
+            model: the name of a family, a key of `structgen.reasoning.FAMILIES`, where "hy-v4:6124c78e" is
+                the row "hy-v4" of a tokenizer whose marks have a suffix; or a tokenizer (or an object with a
+                `tokenizer`), whose chat template tells the marks and whether the prompt ends with `start`.
             changes: fields that are others: `max_tokens=500`.
 
         Raises:
             ValueError: an unknown family, or a chat template without marks that are known.
         """
         if isinstance(model, str):
-            if model not in FAMILIES:
+            row = row_of(model)
+            if row is None:
                 known = ", ".join(FAMILIES)
                 hint = source.meant(model, FAMILIES) or f"; known: {known}"
-                raise ValueError(f"reasoning={model!r} is no family of models{hint}")
-            return cls(**{**_fields(FAMILIES[model]), **changes})
+                raise ValueError(f"reasoning={model!r:.80} is no family of models{hint}")
+            return cls(**{**_fields(row), **changes})
         tokenizer = getattr(model, "tokenizer", model)
         found = _of_template(tokenizer)
         if found is None:
@@ -214,6 +215,8 @@ FAMILIES: dict[str, Reasoning] = {
     "hunyuan": Reasoning("<think>\n", "\n</think>\n<answer>\n", gap=""),
     "granite": Reasoning("Here is my thought process:", "Here is my response:", gap=""),
     "granite-4.2": Reasoning(gap="\n"),
+    "hy-v3": Reasoning(prefilled=True),  # vLLM hy_v3, SGLang hunyuan
+    "hy-v4": Reasoning(prefilled=True),  # vLLM hy_v4
     "exaone": Reasoning(),
     "k2-horizon": Reasoning("<ifm|think>", "</ifm|think>", prefilled=True),
     "plamo3": Reasoning("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", gap=""),
@@ -232,6 +235,18 @@ FAMILIES: dict[str, Reasoning] = {
 }  # fmt: skip
 
 
+_SUFFIXED = ("hy-v3", "hy-v4")  # whose tokenizers may put a suffix into each mark
+
+
+def row_of(name: str) -> Reasoning | None:
+    """The row of a family, with a suffix in its marks where the name has one. None: there is no such row."""
+    base, colon, suffix = name.partition(":")
+    row = FAMILIES.get(base)
+    if row is None or not colon:
+        return row
+    return elements.with_suffix(row, suffix, ("start", "end")) if base in _SUFFIXED else None
+
+
 def _of_template(tokenizer: Any) -> Reasoning | None:
     """The family whose marks stand in a tokenizer's chat template."""
     template = getattr(tokenizer, "chat_template", None)
@@ -240,7 +255,10 @@ def _of_template(tokenizer: Any) -> Reasoning | None:
     if not isinstance(template, str):
         return None
     rows = sorted(FAMILIES.values(), key=lambda row: (row.start == "<think>", row.prefilled))
-    found = next((row for row in rows if row.start.strip() in template and row.end.strip() in template), None)
+    if marked := re.search(rf"<think:({elements.SUFFIX.pattern})>", template):
+        found = row_of(f"hy-v4:{marked[1]}")
+    else:
+        found = next((r for r in rows if r.start.strip() in template and r.end.strip() in template), None)
     if found is None:  # a template that only cuts old thoughts out names the end mark alone
         found = next((row for row in rows if row.end in template), None)
     if found is None:
@@ -410,6 +428,41 @@ def compose(
     return b, rule, reasoning
 
 
+def before_middles(
+    around: tuple[CompiledGrammar, bytes, bytes], reasoning: Reasoning, vocabulary: Vocabulary
+) -> tuple[CompiledGrammar, bytes, Reasoning]:
+    """A grammar of answers, a suffix and a reasoning whose middles are thoughts with a middle behind them.
+
+    A text is thoughts, marks and a middle m exactly where the text and the suffix are thoughts, marks and
+    the answer m + suffix. That holds if the border lies in front of the suffix: no end mark ends within it,
+    and no gap reads on into it. A prefix would stand between the marks and the middle, where the model does
+    not write it. So the middles behind a prefix are no middles of thoughts and answers.
+
+    Raises:
+        GrammarError: the field that does not go with the middles.
+    """
+    whole, prefix, suffix = around
+    if prefix:
+        raise GrammarError(
+            "reasoning= goes with no grammar of middles behind a prefix: thoughts would stand between the "
+            'prefix and the middle; give infill("", suffix), or the middle without reasoning='
+        )
+    if reasoning.max_tokens is not None:
+        raise GrammarError(
+            "max_tokens of Reasoning and answer_tokens= go with no grammar of middles, whose tokens are not "
+            "counted; max_tokens= of the call ends thoughts in time"
+        )
+    *before, (last, token) = _pieces(reasoning.end, vocabulary)
+    tail = b"" if token is not None else last.encode()
+    inside = tail and not before and tail in suffix
+    if inside or any(suffix.startswith(tail[-n:]) for n in range(1, len(tail) + 1)):
+        raise GrammarError(
+            f"end of Reasoning, {reasoning.end!r}, may end within the suffix of the middles, so that "
+            "thoughts and suffix could not be told apart"
+        )
+    return whole, suffix, replace(reasoning, gap="") if suffix[:1] in reasoning.gap.encode() else reasoning
+
+
 def _thoughts(
     b: _core.GrammarBuilder, reasoning: Reasoning, vocabulary: Vocabulary, mark: source.Spell
 ) -> int:
@@ -447,9 +500,7 @@ def _node(b: _core.GrammarBuilder, compiler: Compiler, answer: CompiledGrammar |
         return b.pattern(given[0], True)
     if method == "choice":
         return b.choice([b.literal(text.encode()) for text in given[0]])
-    raise GrammarError(
-        "reasoning= goes with no grammar of middles: it has no form that thoughts can stand before"
-    )
+    raise GrammarError("reasoning= goes with no such grammar: it has no form that thoughts can stand before")
 
 
 def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> Reasoning:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import pickle
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +17,9 @@ from oracles import closed, harness, oracle, reasoning
 from oracles.reasoning import CLOSE, COMPILER, OPEN
 from oracles.strategies import Seeded
 from structgen import _core
+from structgen.lm.load import language_model
 from structgen.reasoning import FAMILIES, Splitter
+from structgen.speculation.options import NAMED, named
 
 SCHEMA = closed({"n": {"type": "integer", "minimum": 0, "maximum": 9}})
 BYTES = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_token_ids=[256]))
@@ -84,6 +88,20 @@ def test_a_limit_on_thoughts_forces_the_end_mark() -> None:
     assert accepts(none, '<think></think>{"n":1}') and not accepts(none, '<think>a</think>{"n":1}')
 
 
+@pytest.mark.parametrize("budget", [None, 200])
+def test_tokens_of_known_masks_are_counted(budget: int | None) -> None:
+    """A mask that is known is read by another way than a new one."""
+    grammar = BYTES.with_reasoning(RECORD, sg.Reasoning(max_tokens=60, required=True))
+    for _ in range(2):
+        matcher = grammar.matcher(max_tokens=budget)
+        assert matcher.accept_tokens(list(b"<think>"))
+        thoughts = 0
+        while oracle.mask_of(matcher, 257)[ord("a")] and thoughts < 100:
+            assert matcher.accept_token(ord("a"))
+            thoughts += 1
+        assert thoughts == 60 and matcher.validate_tokens(list(b'</think>{"n":1}')) == 15
+
+
 # 70_155 ended the process: a way led to a state that no search had met.
 @pytest.mark.parametrize("seed", [*range(4), 70_155])
 def test_what_thoughts_share_changes_no_mask(seed: int) -> None:
@@ -103,6 +121,26 @@ def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
         mask = oracle.mask_of(matcher, vocabulary.vocab_size, 300 - at)
         assert mask[token] and (text[at : at + 2] != b'"a' or mask[257]), text[:at]
         assert matcher.accept_token(token)
+
+
+def test_a_mask_that_left_tokens_untried_is_not_exact() -> None:
+    """Without a cache at most 2,000 tokens are tried with their captured text; the mask counted as exact."""
+    words = [bytes(word) for word in itertools.product(b"abcdefghijklmno", repeat=3)]
+    vocabulary = sg.Vocabulary.from_bytes(
+        [*(bytes([i]) for i in range(256)), *words, b""], [256 + len(words)]
+    )
+    schema = {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 4, "uniqueItems": True}
+    for cache, budget in itertools.product((True, False), (None, 100, 12)):
+        compiler = sg.Compiler(vocabulary, cache=cache)
+        answer = compiler.json_schema(schema, whitespace="compact")
+        grammar = compiler.with_reasoning(answer, sg.Reasoning("<t>", "</t>", 3))
+        masks = []
+        for each in (answer, grammar):
+            matcher = each.matcher()
+            assert matcher.accept_bytes('["a","b')
+            masks.append((oracle.mask_of(matcher, vocabulary.vocab_size, budget), matcher.mask_exact))
+        (wanted, _), (found, exact) = masks
+        assert exact == (cache and budget != 12) == (wanted == found).all(), (cache, budget)
 
 
 def test_a_special_token_as_a_mark_is_no_text() -> None:
@@ -222,6 +260,17 @@ def test_fields(fields, error, words) -> None:
         sg.Reasoning(**fields)
 
 
+def test_a_model_thinks_before_a_middle() -> None:
+    compiler = sg.Compiler(language_model(MODEL).vocabulary)
+    schema = closed({"product": {"type": "string"}, "quantity": {"type": "integer"}})
+    middles = compiler.json_schema(schema, whitespace="compact").infill("", "}")
+    for most, text in ((40, '{"product":"","quantity":3'), (200, '{"product":"oak chairs","quantity":3')):
+        result = sg.generate(MODEL, PROMPT, grammar=middles, reasoning=True, max_tokens=most)
+        assert result.text == text and result.reasoning and result.finish_reason == "stop"
+    with pytest.raises(sg.GrammarError, match="answer_tokens= go with no grammar of middles"):
+        sg.generate(MODEL, PROMPT, grammar=middles, reasoning=True, answer_tokens=5)
+
+
 def test_what_would_be_ambiguous_or_unknown() -> None:
     with pytest.raises(sg.GrammarError, match="start of Reasoning, '<think>', may also begin the answer"):
         BYTES.with_reasoning(BYTES.regex(".*"), sg.Reasoning())
@@ -233,10 +282,48 @@ def test_what_would_be_ambiguous_or_unknown() -> None:
     rules = BYTES.gbnf('root ::= "(" root ")" | "b"') & sg.max_bytes(9)
     with pytest.raises(sg.GrammarError, match="a condition on rules"):
         BYTES.with_reasoning(rules, "qwen3")
-    with pytest.raises(sg.GrammarError, match="no grammar of middles"):
+    with pytest.raises(sg.GrammarError, match="no grammar of middles behind a prefix"):
         BYTES.with_reasoning(RECORD.infill('{"n"', "}"), "qwen3")
+    with pytest.raises(
+        sg.GrammarError, match="max_tokens of Reasoning and answer_tokens= go with no grammar"
+    ):
+        BYTES.with_reasoning(RECORD.infill("", "}"), sg.Reasoning(max_tokens=3))
+    for middles in (BYTES.regex("x*>?").infill("", ">"), BYTES.regex("(?s).*").infill("", "a</think>b")):
+        with pytest.raises(sg.GrammarError, match="end of Reasoning, '</think>', may end within the suffix"):
+            BYTES.with_reasoning(middles, sg.Reasoning(required=True))
     with pytest.raises(sg.VocabularyError, match="another vocabulary"):
         COMPILER.with_reasoning(RECORD, "qwen3")
+
+
+@pytest.mark.parametrize("end", ["</think>", "[/T]"])
+@pytest.mark.parametrize("required", [False, True])
+def test_thoughts_in_front_of_a_middle(end: str, required: bool) -> None:
+    """By definition: thoughts and marks, then a text that is an answer with the suffix."""
+    compiler = COMPILER if end == "[/T]" else BYTES
+    start = "[T]" if end == "[/T]" else "<think>"
+    ids = {"[T]": [OPEN], "[/T]": [CLOSE]}
+    thinks = sg.Reasoning(start, end, required=required, gap="0")
+    for pattern, suffix in (("[01]{1,3}", "1"), ("1|10|101", "01"), ("1[01]?", "0"), ("1+", "1")):
+        grammar = compiler.with_reasoning(compiler.regex(pattern).infill("", suffix), thinks)
+        assert grammar.reasoning is not None
+        gaps = {"", grammar.reasoning.gap}
+        for marks in ((), (start, "1"), (start, end), (start, "1", end)):
+            for middle in ("", "0", "1", "00", "01", "10", "11", "100"):
+                matcher = grammar.matcher()
+                read = all(
+                    matcher.accept_tokens(ids[piece]) if piece in ids else matcher.accept_bytes(piece)
+                    for piece in (*marks, middle)
+                )
+                wanted = (end in marks or not (marks or required)) and any(
+                    middle.startswith(gap) and re.fullmatch(pattern, middle[len(gap) :] + suffix)
+                    for gap in (gaps if marks else {""})
+                )
+                assert (read and matcher.is_accepting()) == wanted, (pattern, suffix, marks, middle)
+    again = pickle.loads(pickle.dumps(grammar))
+    assert (
+        again.reasoning == grammar.reasoning
+        and again.matcher().live_bytes() == grammar.matcher().live_bytes()
+    )
 
 
 def test_the_gap_is_left_out_where_an_answer_begins_with_it() -> None:
@@ -261,6 +348,15 @@ def test_families_from_chat_templates() -> None:
     assert sg.Reasoning.of(Tokenizer(qwen, "assistant\n<think>\n")).prefilled
     seed = Tokenizer("<seed:think> </seed:think> <think>", "")
     assert sg.Reasoning.of(seed, max_tokens=5).start == "<seed:think>"
+    suffixed = Tokenizer("<think:6124c78e> </think:6124c78e>", "assistant<think:6124c78e>")
+    found = sg.Reasoning.of(suffixed)
+    assert found == sg.Reasoning.of("hy-v4:6124c78e") and found.split("a</think>b</think:6124c78e>c") == (
+        "a</think>b",
+        "c",
+    )
+    for wrong in ("qwen3:14b", "hy-v4:", "hy-v4:<", "hy-v4:" + "a" * 50):
+        with pytest.raises(ValueError, match="is no family of models"):
+            sg.Reasoning.of(wrong)
     with pytest.raises(ValueError, match="the chat template tells no marks of thoughts"):
         sg.Reasoning.of(Tokenizer("plain", ""))
 
@@ -407,14 +503,23 @@ def test_a_limit_of_thoughts_alone() -> None:
     assert result.value == ORDER and len(result.tokens) <= marks + 6 + 1  # and the gap
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_drafts_change_no_text(seed: int) -> None:
-    given = {"reasoning": True, "seed": seed, "temperature": 0.7, "max_tokens": 70}
-    plain = sg.generate(MODEL, PROMPT, Order, **given)
-    fast = sg.generate(MODEL, PROMPT, Order, speculate="auto", **given)
-    assert fast.tokens == plain.tokens and fast.reasoning == plain.reasoning and fast.text == plain.text
-    assert fast.reasoning_tokens == plain.reasoning_tokens
-    assert fast.speculation is not None and fast.speculation.accepted > 0
+ORDERS = closed({"product": {"type": "string"}, "quantity": {"type": "integer"}})
+
+
+@pytest.mark.parametrize("names", ["auto", *NAMED])
+def test_drafts_change_no_text(names: str) -> None:
+    """Forced marks, chains and trees of every drafter, over the border and near the end of the budget."""
+    drafting = named(names)
+    drafting.adaptive = False
+    accepted = 0
+    for seed in range(4):
+        given = {"reasoning": True, "seed": seed, "temperature": 0.7, "max_tokens": 70}
+        plain = sg.generate(MODEL, PROMPT, ORDERS, **given)
+        fast = sg.generate(MODEL, PROMPT, ORDERS, speculate=drafting, **given)
+        assert fast.tokens == plain.tokens and fast.reasoning == plain.reasoning and fast.text == plain.text
+        assert fast.reasoning_tokens == plain.reasoning_tokens and fast.speculation is not None
+        accepted += fast.speculation.accepted
+    assert accepted > 0
 
 
 def test_events_say_their_part() -> None:

@@ -313,6 +313,11 @@ def test_marks_with_a_suffix(style: str) -> None:
     assert harness.verdict(grammar, call) and not harness.verdict(grammar, CALLS[style])
     (found,) = structgen.parse_tool_calls(call, style=suffixed, tools=TOOLS).calls
     assert (found.name, found.arguments) == ("weather", {"city": "Rome"})
+    row = tool_styles.row_of(suffixed)
+    assert row is not None
+    thinking = BYTES.tools(TOOLS, "required", style=suffixed, reasoning=row.family)
+    assert harness.verdict(thinking, f"hm</think>{call}</think:6124c78e>{call}")
+    assert not harness.verdict(thinking, f"hm</think>{call}")
     template = f"{{% for %}}<tool_calls:6124c78e>{'<tool_sep:6124c78e>' if style == 'hy-v3' else ''}"
     assert style_of_template(template) == suffixed
     for wrong in ("hermes:6124c78e", f"{style}:", f"{style}:<", f"{style}:{'a' * 50}", 3):

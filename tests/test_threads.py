@@ -64,6 +64,19 @@ def test_one_grammar_in_all_threads() -> None:
     assert found == alone
 
 
+def test_limited_thoughts_in_all_threads() -> None:
+    """What no mark can run into stands in states, which other threads read without a lock."""
+
+    def thinking() -> structgen.CompiledGrammar:
+        made = compiler()
+        answer = made.json_schema({"type": "array", "items": {"type": "integer"}})
+        return made.with_reasoning(answer, structgen.Reasoning("[", "]", 40, required=True, gap=""))
+
+    alone = [walked(thinking().matcher(), seed, 60) for seed in range(THREADS)]
+    shared = thinking()
+    assert together(lambda index: walked(shared.matcher(), index, 60), THREADS) == alone
+
+
 def test_forks_of_one_text_in_all_threads() -> None:
     """Items that differ stand beside the states, and each fork has a set of its own."""
 

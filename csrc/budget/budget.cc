@@ -589,10 +589,9 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     exact_ = all_.limits->fill(here(), row, static_cast<uint32_t>(room)) && exact_;
     // A refused token may have another completion, longer in bytes and shorter in tokens. So the row counts
-    // as exact only if no token was refused.
+    // as exact only if the budget refused no token that the limits allow.
     std::vector<uint32_t> any(v.words());
-    all_.limits->fill(here(), any.data());
-    if (!std::equal(any.begin(), any.end(), row)) exact_ = false;
+    exact_ = all_.limits->fill(here(), any.data()) && std::equal(any.begin(), any.end(), row) && exact_;
   }
   return true;
 }

@@ -222,10 +222,13 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 // No mark can run out if each item has no mark, or a single mark right behind its terminal that has at least
 // as many tokens left as the terminal needs bytes.
 StateId Limits::unlimited(StateId s) {
-  if (const uint32_t* known = unlimited_.find(s.v)) return StateId{*known};
-  const StateId plain = looked_at(s);
-  unlimited_.emplace(s.v, plain.v);
-  return plain;
+  std::atomic<uint32_t>& known = parser_.state(s).unmarked;
+  if (known.load(std::memory_order_relaxed) == 0) {
+    const StateId plain = looked_at(s);
+    known.store((plain == Parser::dead() ? Parser::unknown() : plain).v, std::memory_order_release);
+  }
+  const StateId found{known.load(std::memory_order_relaxed)};
+  return found == Parser::unknown() ? Parser::dead() : found;
 }
 
 StateId Limits::looked_at(StateId s) {
@@ -239,6 +242,7 @@ StateId Limits::looked_at(StateId s) {
     }
     if (parser_.may_limit(stack)) return Parser::dead();
   }
+  parser_.state(s).begun.store(from.v, std::memory_order_relaxed);
   return parser_.without_limits(from);
 }
 

@@ -68,7 +68,8 @@ class Limits {
   // captured text decides about more than kTrials tokens, and some of these were refused without a trial.
   bool fill(StateId s, uint32_t* row, uint32_t room = kNever);
   // s without its marks, if no mark can run out behind any token; its mask is the mask of s. dead(): this is
-  // not certain. The vocabulary must have every byte.
+  // not certain. The vocabulary must have every byte. The answer stays in State::unmarked and State::begun,
+  // which other threads may read.
   StateId unlimited(StateId s);
   // For a state without marks: a number of tokens that suffices for any token of its mask and a way behind it
   // (State::loose).
@@ -76,9 +77,7 @@ class Limits {
   // Throws kGrammar if no text of the limited rule keeps its limit, as a rule `"abc" "def"` with a limit of 1
   // if no token holds all six letters. `fresh` is the state at the beginning of the rule.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
-  std::size_t byte_size() const {
-    return bytes_ + (ways_.size() + hints_.size()) * 48 + unlimited_.byte_size();
-  }
+  std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 
  private:
   static constexpr uint32_t kRemembered = 64;
@@ -129,8 +128,6 @@ class Limits {
   Completion& completion_;
   Lengths& lengths_;
   std::unordered_map<uint32_t, Way> ways_;
-  // The answers of unlimited(), by state.
-  FlatMap<uint32_t, uint32_t> unlimited_;
   // Keyed by state: a state with fewer marks, whose way is tried first.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>

@@ -183,8 +183,7 @@ bool Matcher::accept_bytes(std::string_view bytes) {
 // A draft is cut in front of the first token that the mask within the budget forbids. If fits() cannot
 // tell, the mask is made.
 bool Matcher::accept_in_time(TokenId t) {
-  if (!has_budget() || is_terminated() || (!grammar_->limited() && loose_within(sequence_, left())))
-    return accept_token(t);
+  if (!has_budget() || is_terminated() || loose_within(sequence_, left())) return accept_token(t);
   const std::size_t most = left();
   if (most == 0 || !accept_token(t)) return false;
   if (is_terminated()) return true;

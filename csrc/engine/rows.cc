@@ -28,9 +28,27 @@
 
 namespace structgen {
 
+namespace {
+// Whether Limits::unlimited() is asked about the states of a grammar that limits tokens.
+bool asks_limits(const Sequence& s) {
+  const Epoch& epoch = *s.epoch();
+  return !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() && !s.grammar().omits() &&
+         !s.grammar().partial() && !epoch.parser.edged();
+}
+
+// What Limits::unlimited() found for the state; dead() also if it was not asked. Takes no lock.
+StateId known_unlimited(const Sequence& s) {
+  const Parser& parser = s.epoch()->parser;
+  const StateId found{parser.state(s.current()).unmarked.load(std::memory_order_acquire)};
+  return found == Parser::unknown() || !asks_limits(s) ? Parser::dead() : found;
+}
+}  // namespace
+
 bool loose_within(Sequence& s, std::size_t budget) {
-  const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
-  if (!s.epoch()->fast || loose == 0 || budget < loose || s.grammar().partial()) return false;
+  const StateId at = s.epoch()->budgets.limits ? known_unlimited(s) : s.current();
+  const uint32_t loose = s.epoch()->parser.state(at).loose.load(std::memory_order_acquire);
+  if (at == Parser::dead() || !(s.epoch()->fast || s.epoch()->budgets.limits)) return false;
+  if (loose == 0 || budget < loose || s.grammar().partial()) return false;
   if (s.bytes() < s.grammar().bytes().least) return false;
   s.note_budget();
   return true;
@@ -485,9 +503,15 @@ class SpelledRow final : public PartRow {
 // The source for a grammar with limits on tokens.
 class LimitedRow final : public RowSource {
  public:
-  bool known(const Sequence&, Row&) const override { return false; }
+  bool known(const Sequence& s, Row& row) const override {
+    const StateId plain = known_unlimited(s);
+    const Mask* m = plain == Parser::dead() ? nullptr : s.epoch()->masks.peek(plain);
+    if (m) write_row(*m, s.vocabulary(), row.words);
+    return m != nullptr;
+  }
 
   void fill(Sequence& s, Row& row) const override {
+    if (known(s, row)) return;
     if (parted(s)) return part().fill(s, row);
     const auto limited = [&](Allowance limit) {
       const LockedWork work(s, Task::kMask, limit);
@@ -522,6 +546,9 @@ class LimitedRow final : public RowSource {
   bool mortal() const override { return true; }
 
   StateId read(Sequence& s, TokenId t) const override {
+    if (known_unlimited(s) != Parser::dead())
+      return s.walk(StateId{s.epoch()->parser.state(s.current()).begun.load(std::memory_order_relaxed)},
+                    s.vocabulary().bytes(t));
     if (parted(s)) return part().read(s, t);
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
     s.refresh();
@@ -548,10 +575,7 @@ class LimitedRow final : public RowSource {
   // The state whose mask is the row if no limit refuses a token: inside thoughts that have many tokens
   // left, and in the answer behind them. dead(): a limit may refuse a token.
   static StateId free(const Sequence& s) {
-    Epoch& epoch = *s.epoch();
-    const bool whole = !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() &&
-                       !s.grammar().omits() && !s.grammar().partial() && !epoch.parser.edged();
-    return whole ? epoch.budgets.limits->unlimited(s.current()) : Parser::dead();
+    return asks_limits(s) ? s.epoch()->budgets.limits->unlimited(s.current()) : Parser::dead();
   }
 };
 }  // namespace

@@ -58,6 +58,10 @@ struct State {
   // True if some item is RegexArena::poison().
   bool poisoned = false;
   bool live_known = false;
+  // Of a grammar that limits tokens, where no mark can run out behind the next token: the state after that
+  // token has begun, and the same state without its marks (Limits::unlimited). `unmarked` is unknown() where
+  // a mark can run out, and 0 until unlimited() was asked.
+  std::atomic<uint32_t> begun{0}, unmarked{0};
   const ClassMap* classes = nullptr;
   // Per class: the successor, or unknown(). Made with the first step.
   std::atomic<std::atomic<uint32_t>*> next{nullptr};

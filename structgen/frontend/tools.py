@@ -223,6 +223,7 @@ STYLES = {
         close="</tool_calls>",
         parameters="glm_4_7_xml",
         suffixed=True,
+        family="hy-v3",
     ),
     "hy-v4": Style(  # vLLM hy_v4
         "<tool_call>{name}",
@@ -231,6 +232,7 @@ STYLES = {
         close="</tool_calls>",
         parameters="glm_4_7_xml",
         suffixed=True,
+        family="hy-v4",
     ),
     "k2-horizon": Style(  # vLLM k2_horizon, its form "xml"
         "<ifm|tool_call>{name}",
@@ -370,7 +372,7 @@ def row_of(name: object) -> Style | None:
         return STYLES.get(name)
     marks = ("begin", "end", "open", "close")
     made = elements.with_suffix(row, suffix, marks) if row.suffixed else None
-    return made and replace(made, parameters=f"{row.parameters}:{suffix}")
+    return made and replace(made, parameters=f"{row.parameters}:{suffix}", family=f"{row.family}:{suffix}")
 
 
 # Not a row: the arguments of the one function that must be called, with nothing around them. It is for models

@@ -107,6 +107,8 @@ def ask(
     told_prompt = b"".join(lm.vocabulary.tokens[t] or names.get(t, b"") for t in asked.start.tokens[-64:])
     thinks = thinks.behind(told_prompt.decode("utf-8", "replace"))
     room = room_after(lm, asked.start, max_tokens)
+    if answer_tokens is None and asked.answer is not None and asked.answer.around is not None:
+        answer_tokens = 0  # the tokens of thoughts before a middle are not counted
     thinks = thinks.within(room, answer_tokens, lm.vocabulary, complete and asked.answer is None)
     grammar = (compiler or compiler_of(lm)).with_reasoning(asked.answer, thinks)
     return replace(asked, grammar=grammar, names={**names, **asked.names})

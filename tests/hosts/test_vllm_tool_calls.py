@@ -45,7 +45,7 @@ READERS = {
     "granite-20b": "granite-20b-fc", "granite4": "granite4", "longcat": "longcat", "internlm": "internlm",
     "apertus": "apertus", "xlam": "xlam", "inkling": "inkling", "plamo3": "plamo3", "gemma-4": "gemma4",
     "lfm2": "lfm2", "olmo3": "olmo3", "pythonic": "pythonic", "llama4": "llama4_pythonic",
-    "step3.5": "step3p5", "step5": "step5",
+    "step3.5": "step3p5", "step5": "step5", "llama4-json": "llama4_json",
 }  # fmt: skip
 # Left out: magistral, which asks for Mistral's tokenizer; harmony, which reads token ids; olmo3, which asks
 # for pieces of OLMo's own vocabulary; command-a and apertus, for which vLLM has another reader or none.
@@ -56,7 +56,7 @@ THINKERS = {
     "step3.5": "step3p5", "gemma-4": "gemma4", "mimo": "mimo", "ernie-4.5": "ernie45",
     "nemotron-v3": "nemotron_v3", "hunyuan": "hunyuan_a13b", "granite": "granite",
     "granite-4.2": "granite_thinking_parser", "k2-horizon": "k2_horizon", "plamo3": "plamo3",
-    "inkling": "inkling",
+    "inkling": "inkling", "hy-v3": "hy_v3", "hy-v4": "hy_v4",
 }  # fmt: skip
 FLAT = ("phi4", "step3")  # whose readers take no objects inside arguments
 # What the families' tokenizers have as tokens, and the readers ask for.

@@ -36,6 +36,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import VocabularyError
+from ...reasoning import mark_names
 from ..base import Cursor, Here, Quiet, Start, Step
 
 _NAMES = 3  # the next declared names that are predicted, and
@@ -121,11 +122,19 @@ class _Session(Quiet):
         self.spaced: bool = False
         self._tail = b""
         self._state = None if self.shapes is None else State("value", (), self.shapes.of(schema))
+        thinks = None if start.grammar is None else start.grammar.reasoning
+        self._parts = None if thinks is None else thinks.splitter()
+        self._marks = {} if thinks is None else mark_names(thinks, start.vocabulary)
 
     def accept(self, step: Step) -> None:
         if self._state is None or self.shapes is None:
             return
-        text = self.start.vocabulary.decode(step.tokens)
+        decode = self.start.vocabulary.decode
+        if self._parts is None:
+            text = decode(step.tokens)
+        else:  # the schema is that of the answer
+            whole = b"".join(self._marks.get(token) or decode([token]) for token in step.tokens)
+            text = self._parts.feed(whole)[1]
         # Whether a blank followed the last colon after a quote, which is probably that of a name.
         seen = self._tail + text
         if (colon := seen.rfind(b'":', 0, -1)) >= 0:
@@ -134,7 +143,8 @@ class _Session(Quiet):
         self._state = read(self._state, text, self.shapes)
 
     def cursor(self) -> Cursor | None:
-        return None if self._state is None else _Cursor(self, self._state, ())
+        thinks = self._parts is not None and not self._parts.answering
+        return None if self._state is None or thinks else _Cursor(self, self._state, ())
 
 
 class _Cursor:
