@@ -136,9 +136,10 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // take much more than a mask; the facts that it learns stay. So this limit is a multiple of
   // mask_work(), and where the world omits it is never small.
   Allowance ending_work() const;
-  // The work of a completion that the user asks for: mask_work() if it is at least ten million units
-  // (about a second), else five times that and a million units at least, but no more than ten million or
-  // ending_work().
+  // The work of a completion that the user asks for (shortest_completion). A mask has to be quick, and a
+  // completion may take about a second, which is ten million units. A limit of masks of ten million or more
+  // holds for completions too. A smaller one is taken five times: at least a million units, and no more
+  // than the smaller of ten million and ending_work().
   Allowance completion_work() const;
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;

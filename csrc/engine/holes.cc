@@ -239,16 +239,15 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   Path path(parts, &g.vocabulary());
   StackArena none;
   Alive alive(g.world().regexes, g.productions(), none);
-  Facts facts(g.world().regexes, g.productions(), alive, path);
+  Places places(path, alive, false);
+  Facts facts(g.world().regexes, g.productions(), alive, places, path);
   const Sized watch(g, facts);
   const Facts::Head root = facts.head(g.start_rule());
-  const Facts::At from = facts.at(path.first(), Alive::kClear);
+  const Places::Id from = places.of(path.first(), Alive::kClear);
   const Facts::Found found = facts.ask(root, from);
-  const std::vector<Facts::At> exits(found.exits.begin(), found.exits.end());
-  const bool unsure = found.unsure;
   bool any = false;
-  for (Facts::At e : exits) {
-    if (!path.ends(facts.spot(e))) continue;
+  for (Places::Id e : found.exits) {
+    if (!path.ends(places.spot(e))) continue;
     any = true;
     for (bool vary : {false, true}) {
       std::string text;
@@ -258,7 +257,7 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
       return out;
     }
   }
-  out.verdict = any || unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo;
+  out.verdict = any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo;
   return out;
 }
 

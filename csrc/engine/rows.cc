@@ -1,21 +1,39 @@
 // The six sources of rows; row_source.h says which grammar has which.
 //
-// The problem. A row has to be made within a limit of work, and where the world omits, a text that was
-// begun must not stop for that limit. Under a budget of tokens, the row has to leave enough tokens as
-// well.
+// The matcher (engine/matcher.cc) asks a source for the row of its sequence, known() first because that takes
+// no lock, and has the same source read the token that was chosen.
+//
+// The problem. A row has to be made within a limit of work. Where the world omits (base/effort.h), a text
+// that was begun must not stop for that limit. Under a budget of tokens, the tokens of the row have to leave
+// enough for an end.
 //
 // The idea. Each source tries the dearest answer first and falls back on cheaper ones, every step in a
-// scope of its own. Where the world omits, the steps share their work (Shares):
+// scope of its own (LockedWork). Where the world omits, the steps share their work (Shares):
 //
-//     fill      the mask, with the limit of one call (Limits(mask=...)). Where the world omits: some of its
-//               tokens, or those by one of several ways to read on, or with ending_work()
-//     within    that row, less the tokens that leave too little (budget/budget.h). Else the token of the plan
-//               (keep_promise), the tokens that a bound in bytes allows (bounded), one of several ways
-//     read      the step of the parser. Where the world omits, a mask may have allowed a token by one way to
-//               read on, with more work, or by a part of a union that was known to have a text
+//     fill      1. the mask of the state, with the limit of one call (Limits(mask=...))
+//               where the world omits:
+//               2. some tokens of the mask; 3. the tokens of one of several ways to read on
+//               4. some tokens of the mask, with ending_work()
+//     within    1. the row of fill, less the tokens that leave too little (budget/budget.h)
+//               2. the token of the plan (keep_promise)
+//               3. the tokens for which a bound in bytes shows an end (keep_bounded)
+//               4. where the world omits, 1. for one of several ways to read on
+//     read      1. the step of the parser
+//               where the world omits, the row may have come from a later step of `fill`:
+//               2. the step of one way; 3. the step with ending_work()
+//               4. the step again, with undecided parts taken as the mask took them (vouches)
 //
-// Invariants. read() takes each token of a row that was made here. A row within a budget is a subset of
-// the plain row.
+// Example. A schema of a thousand alternatives takes more than Limits(mask=...) in its first state. PlainRow
+// throws kBudgetExceeded there. PartRow gives a row of the tokens that were found, with `exact` false.
+//
+// Invariants. A source reads each token of a row that it made. A row within a budget is a subset of the row
+// without one.
+//
+// Costs. A known row is one copy. Any other row costs what its scopes allow: fill() at most the work of a
+// mask and half as much again, and once ending_work().
+//
+// Rejected. One source with a flag for each kind of grammar: a plain mask would pay for the questions of all
+// others.
 #include <algorithm>
 #include <bit>
 #include <mutex>
@@ -68,7 +86,9 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
   return found;
 }
 
-// Keeps only the first token of the plan in the row. The plan is known, so no scope of work is needed.
+// Keeps only the first token of the plan in the row: an end that an earlier row of this text found
+// (budget/budget.h). False: there is no plan within the budget. The plan is known, so no scope of work is
+// needed.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
   return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });
@@ -76,13 +96,14 @@ bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
 
 // Leaves the tokens behind which a bound in bytes shows a completion. If such bounds allowed every token up
 // to this state, they allow some token here.
-bool bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
-             Allowance limit) {
+bool keep_bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
+                  Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
   return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
 }
 
-// The row less the tokens that leave too little. `whole`: the row is the mask of the state.
+// Takes out the tokens behind which `budget` tokens do not complete the text. False: no token is left, which
+// is proved. `whole`: the row is the whole mask of the state, so that answers about masks can be used.
 bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool whole) {
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
@@ -136,7 +157,7 @@ class PlainRow : public RowSource {
     if (found) return *found;
     if (keep_promise(s, row, budget)) return true;
     mask(s, row);
-    return bounded(s, copy_of(s, row), row, budget, s.grammar().mask_work()) || std::move(found).value();
+    return keep_bounded(s, copy_of(s, row), row, budget, s.grammar().mask_work()) || std::move(found).value();
   }
 
   StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
@@ -170,9 +191,10 @@ class PlainRow : public RowSource {
           ErrorKind::kBudgetExceeded,
           "no text is left that ends from here: the condition leaves too few keys or items that differ");
   }
-  // Whether each token of the mask has to be read with its text. A mask is made for all captured texts at
-  // once. What is omitted for one captured text, or excluded by a condition, shows only when this text is
-  // read.
+  // Whether each token that may end an item has to be read with the captured text (keep_read). A mask is made
+  // for all captured texts at once. What is omitted for one of them, or excluded by a condition, shows only
+  // when that text is read: behind the item 1 of an array whose items differ, the mask has `1`, and the
+  // parser refuses it.
   static bool by_text(const Sequence& s) {
     return (s.grammar().partial() || s.epoch()->parser.tries_texts()) &&
            s.epoch()->parser.state(s.current()).capturing;
@@ -239,15 +261,15 @@ class DistinctRow final : public PlainRow {
 class RangedRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
-    return free(s) == kAll && PlainRow::known(s, row);
+    return sure_bytes(s) == kAll && PlainRow::known(s, row);
   }
 
   void fill(Sequence& s, Row& row) const override {
     if (known(s, row)) return;
     mask(s, row);
-    const std::size_t sure = free(s);
+    const std::size_t sure = sure_bytes(s);
     if (sure == kAll) return;
-    range(s, row, sure, Budget::kEndless);
+    keep_in_range(s, row, sure, Budget::kEndless);
     if (empty(s, row))
       throw Error(ErrorKind::kBudgetExceeded, "no text within the range of bytes was found from here");
   }
@@ -256,14 +278,14 @@ class RangedRow final : public PlainRow {
     if (s.written().any()) return PlainRow::within(s, row, budget);
     if (budget == 0) return false;
     mask(s, row);
-    std::size_t sure = free(s);
+    std::size_t sure = sure_bytes(s);
     if (loose_within(s, budget)) {
       if (sure == kAll) return true;
     } else {
       sure = 0;
     }
     const std::vector<uint32_t> plain = copy_of(s, row);
-    range(s, row, sure, budget);
+    keep_in_range(s, row, sure, budget);
     if (!empty(s, row)) return true;
     std::copy(plain.begin(), plain.end(), row.words);
     if (!narrow(s, row, budget, s.grammar().ending_work(), false)) return false;
@@ -274,7 +296,7 @@ class RangedRow final : public PlainRow {
   StateId read(Sequence& s, TokenId t) const override {
     const StateId to = PlainRow::read(s, t);
     const std::size_t bytes = s.vocabulary().bytes(t).size();
-    return to == Parser::dead() || bytes <= free(s) || completable(s, to, bytes) ? to : Parser::dead();
+    return to == Parser::dead() || bytes <= sure_bytes(s) || completable(s, to, bytes) ? to : Parser::dead();
   }
 
   bool completable(Sequence& s, StateId to, std::size_t bytes) const override {
@@ -287,7 +309,7 @@ class RangedRow final : public PlainRow {
   static constexpr std::size_t kAll = ByteRange::kAny;
   // A number of bytes such that behind every token of at most these bytes some text of the range is left;
   // kAll: behind every token of the mask. Takes no lock.
-  static std::size_t free(const Sequence& s) {
+  static std::size_t sure_bytes(const Sequence& s) {
     const ByteCount now = s.written();
     if (now.bytes < now.whole.least) return 0;
     if (now.whole.most == ByteRange::kAny) return kAll;
@@ -299,7 +321,7 @@ class RangedRow final : public PlainRow {
   }
   // Takes out the tokens behind which no text of the range is left. A token that is not judged within the
   // work of a mask is refused. If no token is left, the plan's token is looked for with more work.
-  static void range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
+  static void keep_in_range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
     by_budget(s, row, [&](Budget& now) {
@@ -331,12 +353,12 @@ class PartRow : public PlainRow {
     if (loose_within(s, budget)) return true;
     const std::vector<uint32_t> plain = copy_of(s, row);
     if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
-    if (keep_promise(s, row, budget) || bounded(s, plain, row, budget, work.next())) return true;
+    if (keep_promise(s, row, budget) || keep_bounded(s, plain, row, budget, work.next())) return true;
     const auto by_one_way = [&](StateId way) {
       const auto part = [&] {
-        some_of(s, way, row, work.next());
+        fill_some(s, way, row, work.next());
         const std::vector<uint32_t> of_way = copy_of(s, row);
-        return narrow(s, row, budget, work.next(), false) && keep(row, of_way);
+        return narrow(s, row, budget, work.next(), false) && intersect(row, of_way);
       };
       return told(part).value_or(false);
     };
@@ -346,7 +368,7 @@ class PartRow : public PlainRow {
     }
     std::copy(plain.begin(), plain.end(), row.words);
     // One way out is known now, so the rest of the row gets another share of work.
-    if (told([&] { seek(s); }))
+    if (told([&] { find_way_out(s); }))
       if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
     return narrow(s, row, budget, s.grammar().ending_work(), whole);
   }
@@ -370,7 +392,7 @@ class PartRow : public PlainRow {
 
   // Takes out the tokens that are not in `words`: a plan that was made earlier in the text may take a token
   // that this mask lacks. Returns whether any token is left.
-  static bool keep(Row& row, std::span<const uint32_t> words) {
+  static bool intersect(Row& row, std::span<const uint32_t> words) {
     uint32_t any = 0;
     for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
     return any != 0;
@@ -381,7 +403,7 @@ class PartRow : public PlainRow {
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
     row.exact = false;
     const auto part = [&](StateId at) {
-      return static_cast<bool>(told([&] { some_of(s, at, row, work.next()); }));
+      return static_cast<bool>(told([&] { fill_some(s, at, row, work.next()); }));
     };
     if (part(s.current())) return;
     if (std::ranges::any_of(locked_ways(s), part)) {
@@ -417,7 +439,7 @@ class PartRow : public PlainRow {
 
  private:
   // Looks for a shortest completion, with more work than a mask may take.
-  static void seek(Sequence& s) {
+  static void find_way_out(Sequence& s) {
     const LockedWork ending(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
     budget_of(s).needed(s.current());
@@ -428,7 +450,7 @@ class PartRow : public PlainRow {
     return s.ways();
   }
 
-  static void some_of(const Sequence& s, StateId at, Row& row, Allowance limit) {
+  static void fill_some(const Sequence& s, StateId at, Row& row, Allowance limit) {
     const LockedWork work(s, Task::kMask, limit);
     s.epoch()->masks.some(at, row.words);
   }
@@ -512,11 +534,11 @@ class LimitedRow final : public RowSource {
 
   void fill(Sequence& s, Row& row) const override {
     if (known(s, row)) return;
-    if (parted(s)) return part().fill(s, row);
+    if (counts_nothing(s)) return part().fill(s, row);
     const auto limited = [&](Allowance limit) {
       const LockedWork work(s, Task::kMask, limit);
       s.refresh();
-      if (const StateId plain = free(s); plain != Parser::dead())
+      if (const StateId plain = unlimited(s); plain != Parser::dead())
         write_row(*s.epoch()->masks.mask(plain), s.vocabulary(), row.words);
       else
         row.exact = s.epoch()->budgets.limits->fill(s.current(), row.words) && row.exact;
@@ -531,7 +553,7 @@ class LimitedRow final : public RowSource {
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
-    const StateId plain = free(s);
+    const StateId plain = unlimited(s);
     if (plain != Parser::dead() && s.epoch()->budgets.limits->loose(plain) <= budget) {
       write_row(*s.epoch()->masks.mask(plain), s.vocabulary(), row.words);
       return true;
@@ -549,10 +571,10 @@ class LimitedRow final : public RowSource {
     if (known_unlimited(s) != Parser::dead())
       return s.walk(StateId{s.epoch()->parser.state(s.current()).begun.load(std::memory_order_relaxed)},
                     s.vocabulary().bytes(t));
-    if (parted(s)) return part().read(s, t);
+    if (counts_nothing(s)) return part().read(s, t);
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
     s.refresh();
-    if (free(s) != Parser::dead())
+    if (unlimited(s) != Parser::dead())
       return s.steps(s.epoch()->parser.begin_token(s.current()), s.vocabulary().bytes(t));
     return s.epoch()->budgets.limits->accept(s.current(), t);
   }
@@ -565,7 +587,7 @@ class LimitedRow final : public RowSource {
 
   // Whether the world omits and no limit is left to count. Then PartRow makes the row: a part of the mask,
   // never empty, perhaps with tokens that only it can read.
-  static bool parted(Sequence& s) {
+  static bool counts_nothing(Sequence& s) {
     if (!s.grammar().omits()) return false;
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
     s.refresh();
@@ -574,7 +596,7 @@ class LimitedRow final : public RowSource {
 
   // The state whose mask is the row if no limit refuses a token: inside thoughts that have many tokens
   // left, and in the answer behind them. dead(): a limit may refuse a token.
-  static StateId free(const Sequence& s) {
+  static StateId unlimited(const Sequence& s) {
     return asks_limits(s) ? s.epoch()->budgets.limits->unlimited(s.current()) : Parser::dead();
   }
 };

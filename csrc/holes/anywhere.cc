@@ -61,8 +61,8 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
   const auto meet = [&](RegexId d, bool read) {
     if (d == RegexArena::empty()) return;
     const RegexNode& n = regexes.node(d);
-    if (read && n.nullable) out->labels.push_back(n.kind == RegexKind::kDone ? n.min + 1 : 0);
-    if (n.kind == RegexKind::kEpsilon || n.kind == RegexKind::kDone) return;
+    if (read && n.nullable) out->labels.push_back(n.label());
+    if (n.only_ends()) return;
     d = without_exceptions(regexes, d);
     if (!seen.emplace(d.v, true).second) return;
     if (out->left.size() + out->sets.size() >= kMostLeft)

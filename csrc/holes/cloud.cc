@@ -143,9 +143,9 @@ Clouds::Id Clouds::intern(Gathered& g) {
 // Adds a derivative to `left` if it has bytes left to read, and its labels to `labels` if it may end.
 void Clouds::meet(RegexId to, std::vector<uint32_t>& left, std::vector<uint32_t>& labels) {
   const RegexNode& n = regexes_.node(to);
-  if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) left.push_back(to.v);
+  if (!n.only_ends()) left.push_back(to.v);
   if (!n.nullable) return;
-  const uint32_t label = n.kind == RegexKind::kDone ? n.min + 1 : 0;
+  const uint32_t label = n.label();
   if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
 }
 
@@ -283,11 +283,11 @@ void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t lab
         return;
       }
       const RegexNode& n = regexes_.node(r);
-      const bool only_end = n.kind == RegexKind::kEpsilon || n.kind == RegexKind::kDone;
+      const bool only_end = n.only_ends();
       if (r != RegexArena::empty() && !only_end) add(r, rest, out);
       if (regexes_.nullable(top.regex())) {
         const RegexNode& whole = regexes_.node(top.regex());
-        enter(rest, pending, whole.kind == RegexKind::kDone ? whole.min + 1 : 0, out);
+        enter(rest, pending, whole.label(), out);
       }
       return;
     }
@@ -335,8 +335,8 @@ Clouds::Id Clouds::closed(Entry e) {
   if (const Id* known = closed_.find(at)) return *known;
   Gathered out;
   const RegexNode& n = regexes_.node(e.regex);
-  if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) add(e.regex, e.stack, out);
-  if (n.nullable) out.add(clouds_[enter(e.stack, n.kind == RegexKind::kDone ? n.min + 1 : 0)]);
+  if (!n.only_ends()) add(e.regex, e.stack, out);
+  if (n.nullable) out.add(clouds_[enter(e.stack, n.label())]);
   const Id made = intern(out);
   closed_.emplace(at, made);
   return made;

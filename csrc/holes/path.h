@@ -53,7 +53,7 @@ class Path {
   Spot last() const { return static_cast<Spot>(nodes_.size() - 1); }
   // Calls f(to) for every spot that is reached from s without a byte; s itself comes first.
   template <class F>
-  void for_each_here(Spot s, F&& f) {
+  void for_each_here(Spot s, F&& f) const {
     for (;;) {
       f(s);
       // Inside a token: if a token ends here, the next slot begins.
@@ -71,7 +71,7 @@ class Path {
         return;
     }
   }
-  bool ends(Spot s) {
+  bool ends(Spot s) const {
     if (regexes_) return regexes_->nullable(states_[s]);
     bool out = false;
     for_each_here(s, [&](Spot at) { out = out || at == last(); });

@@ -20,8 +20,7 @@
 // - An alternative is given only where a fact says that a text leads through it, so no rule is a dead
 //   end.
 // - The texts of (rule, from, to) are exactly the rule's texts that lead the regex from `from` to `to`.
-// - Facts that threw are made anew with the same numbers for the same places, because rules that were
-//   given hold those numbers.
+// - Triples hold numbers of places, which stay when facts that threw are made anew.
 //
 // Costs. At most a rule for each rule of the grammar and each pair of derivatives between which one of
 // its texts leads. LazyLanguages of pairs unfold a byte at a time.
@@ -78,71 +77,74 @@ RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
 }  // namespace
 
 Product::Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole)
-    : regexes_(regexes), base_(base), root_(root), lexed_(lexed), whole_(whole) {
-  alive_ = std::make_unique<Alive>(regexes_, base_, stacks_);
-  path_ = std::make_unique<Path>(regexes_, whole_, base_.bordered());
+    : regexes_(regexes),
+      base_(base),
+      root_(root),
+      lexed_(lexed),
+      alive_(regexes_, base_, stacks_),
+      path_(regexes_, whole, base_.bordered()),
+      places_(path_, alive_, false) {
   begin_anew();
-  own({Own::kRule, root_.v, facts_->at(path_->first(), Alive::kClear), kEnd});
+  triple({root_, places_.of(path_.first(), Alive::kClear), kEnd});
 }
 
-// Facts that threw are half made and not kept. They begin anew, with the same numbers for the same
-// places.
+// Facts that threw are half made and not kept.
 void Product::begin_anew() {
-  std::vector<std::pair<Facts::Spot, Alive::Pending>> places;
-  if (facts_)
-    for (At a = 0; a < facts_->places(); ++a) places.emplace_back(facts_->spot(a), facts_->pending(a));
   tried_ = tried_ || (facts_ && facts_->tried());
-  facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
+  facts_.emplace(regexes_, base_, alive_, places_, path_);
   facts_->refuse_repeats();
   facts_->prefer_short();
-  for (const auto& [spot, pending] : places) facts_->at(spot, pending);
 }
 
 bool Product::possible(bool& unsure) {
-  const Facts::Found found = facts_->ask(facts_->head(root_), facts_->at(path_->first(), Alive::kClear));
+  const Facts::Found found = facts_->ask(facts_->head(root_), places_.of(path_.first(), Alive::kClear));
   unsure = found.unsure;
-  return std::any_of(found.exits.begin(), found.exits.end(), [&](At e) { return done(e, kEnd); });
+  return any_done(found.exits, kEnd);
 }
 
-Symbol Product::own(const Own& o) {
-  const uint32_t n = own_index_.number(mix(mix(mix(o.kind, o.a), mix(o.from, o.to)), o.label), own_, o);
+Symbol Product::triple(const Triple& t) {
+  const uint64_t h = mix(mix(mix(t.told, t.rule.v), mix(t.from, t.to)), mix(t.label, t.labels));
+  const uint32_t n = triple_index_.number(h, triples_, t);
   if (n > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
-  return o.kind == Own::kReader ? Symbol::reader(RuleId{n}) : Symbol::rule(RuleId{n});
+  const bool known = t.told == Triple::kNothing || t.told == Triple::kOneLabel;
+  return known ? Symbol::rule(RuleId{n}) : Symbol::reader(RuleId{n});
 }
 
-// The exits of a regex from a spot. `whole` is found by a walk over all texts of the regex together
-// with the path: no byte of a text may be missing on the path. Where the walk is too long, it is false.
-const Product::Reads& Product::reads(RegexId r, Facts::Spot from) {
+const Product::Reads& Product::reads(RegexId r, Spot from) {
   const std::pair key(r.v, from);
   if (const auto it = reads_.find(key); it != reads_.end()) return it->second;
-  Reads out;
-  const auto exits = facts_->reads(r, from);
-  out.exits.assign(exits.begin(), exits.end());
-  out.whole = true;
-  std::vector<std::pair<RegexId, Facts::Spot>> todo{{r, from}};
-  const auto pair = [](RegexId d, Facts::Spot s) { return static_cast<uint64_t>(d.v) << 32 | s; };
+  const auto exits = facts_->stretches().exits(r, from);
+  return reads_.emplace(key, Reads{{exits.begin(), exits.end()}, reads_whole(r, from)}).first->second;
+}
+
+// Whether the path reads every text of the regex: a walk over all of them together with the path, in which no
+// byte of a text may be missing on the path. Where the walk is too long, the answer is no.
+bool Product::reads_whole(RegexId r, Spot from) {
+  std::vector<std::pair<RegexId, Spot>> todo{{r, from}};
+  const auto pair = [](RegexId d, Spot s) { return static_cast<uint64_t>(d.v) << 32 | s; };
   FlatMap<uint64_t, bool> seen;
   seen.emplace(pair(r, from), true);
-  while (!todo.empty() && out.whole) {
-    if (seen.size() > kMostPairs) out.whole = false;
+  while (!todo.empty()) {
+    bool whole = seen.size() <= kMostPairs;
     const auto [d, s] = todo.back();
     todo.pop_back();
     const ByteSet steps = regexes_.steps(d);
-    if ((steps & path_->bytes(s)).count() != steps.count()) out.whole = false;
-    facts_->steps(d, s, [&](uint8_t, RegexId behind, Facts::Spot to, bool first) {
+    if ((steps & path_.bytes(s)).count() != steps.count()) whole = false;
+    facts_->stretches().steps(d, s, [&](uint8_t, RegexId behind, Spot to, bool first) {
       if (first && seen.emplace(pair(behind, to), true).second) todo.push_back({behind, to});
     });
+    if (!whole) return false;
   }
-  return reads_.emplace(key, std::move(out)).first->second;
+  return true;
 }
 
-RegexId Product::between(RegexId r, Facts::Spot from, Facts::Spot to) {
+RegexId Product::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
   // The exits belong to texts of one byte or more, so the empty text is taken out where it leads
   // elsewhere.
   if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
     return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
-  return regexes_.both(r, leads(regexes_, path_->state(from), path_->state(to)));
+  return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
 }
 
 std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
@@ -164,24 +166,26 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
 
 // ---- alternatives ----
 
+// The exits of a head. unsure_ is set if there may be more of them.
+std::vector<Places::Id> Product::exits(Facts::Head head, At from) {
+  const Facts::Found found = facts_->ask(head, from);
+  unsure_ = unsure_ || found.unsure;
+  return {found.exits.begin(), found.exits.end()};
+}
+
 // Appends a rule or reader, once for each exit, and goes on behind it. The last symbol of an
 // alternative leads where the alternative leads.
-void Product::put(const Symbol* s, const Own& what, std::span<const At> exits, uint32_t captures,
+void Product::put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures,
                   Walk& walk) {
-  Own o = what;
-  if (s + 1 == walk.end) {
-    if (std::none_of(exits.begin(), exits.end(), [&](At e) { return done(e, walk.to); })) return;
-    o.to = walk.to;
-    walk.made.push_back(own(o));
-    walk.out.add(walk.made);
-    walk.made.pop_back();
+  Triple t = what;
+  if (walk.is_last(s)) {
+    t.to = walk.to;
+    if (any_done(exits, walk.to)) walk.add(triple(t));
     return;
   }
   for (At e : exits) {
-    o.to = e;
-    walk.made.push_back(own(o));
-    go(s + 1, e, captures, walk);
-    walk.made.pop_back();
+    t.to = e;
+    go_behind(triple(t), s + 1, e, captures, walk);
   }
 }
 
@@ -189,21 +193,18 @@ void Product::put(const Symbol* s, const Own& what, std::span<const At> exits, u
 // parser restricts its first byte. If the rule reads nothing, the pending restriction stays as it was
 // before it; then the rule of those empty texts leads to the place at which anything may follow.
 void Product::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk) {
-  const Own o{Own::kRule, s->rule_id().v, clear(at), 0};
-  if (o.from == at || (s + 1 == walk.end && walk.to == kEnd)) return put(s, o, exits, captures, walk);
-  const Facts::Found found = facts_->ask(facts_->head(walk.asked(s)), o.from);
-  const std::vector<At> known(found.exits.begin(), found.exits.end());
-  const auto reached = [&](At e) { return std::find(known.begin(), known.end(), e) != known.end(); };
+  const Triple t{s->rule_id(), unrestricted(at), 0};
+  if (t.from == at || (walk.is_last(s) && walk.to == kEnd)) return put(s, t, exits, captures, walk);
+  const std::span<const At> known = facts_->ask(facts_->head(walk.asked(s)), t.from).exits;
+  const auto reached = [&](At e) { return std::ranges::find(known, e) != known.end(); };
   for (At e : exits) {
-    if (reached(e)) put(s, o, {&e, 1}, captures, walk);
-    const At anything = clear(e);
-    if (anything == e || facts_->spot(e) != facts_->spot(at) || !reached(anything)) continue;
-    if (s + 1 == walk.end && !done(e, walk.to)) continue;
-    Own nothing = o;
+    if (reached(e)) put(s, t, {&e, 1}, captures, walk);
+    const At anything = unrestricted(e);
+    if (anything == e || places_.spot(e) != places_.spot(at) || !reached(anything)) continue;
+    if (walk.is_last(s) && !done(e, walk.to)) continue;
+    Triple nothing = t;
     nothing.to = anything;
-    walk.made.push_back(own(nothing));
-    go(s + 1, e, captures, walk);
-    walk.made.pop_back();
+    go_behind(triple(nothing), s + 1, e, captures, walk);
   }
 }
 
@@ -216,251 +217,218 @@ void Product::go(const Symbol* s, At at, uint32_t captures, Walk& walk) {
     return;
   }
   switch (s->kind()) {
-    case Symbol::kNote:
-    case Symbol::kCapture:
+    case Symbol::kNote: return go_behind(*s, s + 1, at, captures, walk);
+    case Symbol::kCapture: return go_behind(*s, s + 1, at, facts_->opened(captures, at), walk);
     case Symbol::kAfter:
     case Symbol::kFollow: {
-      if (s->kind() == Symbol::kCapture) captures = facts_->opened(captures, at);
-      if (s->kind() == Symbol::kAfter || s->kind() == Symbol::kFollow) {
-        std::vector<Alive::Step> steps;
-        alive_->steps(*s, facts_->pending(at), steps);
-        at = facts_->at(facts_->spot(at), steps.front().to);
-      }
-      walk.made.push_back(*s);
-      go(s + 1, at, captures, walk);
-      walk.made.pop_back();
-      return;
+      std::vector<Alive::Step> steps;
+      alive_.steps(*s, places_.pending(at), steps);
+      return go_behind(*s, s + 1, places_.of(places_.spot(at), steps.front().to), captures, walk);
     }
     case Symbol::kLimit:
       throw Error(ErrorKind::kGrammar, "a condition on the whole text and max_tokens exclude each other");
     case Symbol::kTerminal: return go_terminal(s, at, captures, walk);
     case Symbol::kLexeme: return go_lexeme(s, at, captures, walk);
-    case Symbol::kRule:
-    case Symbol::kReader: return go_rule(s, at, captures, walk);
+    case Symbol::kRule: return go_rule(s, at, captures, walk);
+    case Symbol::kReader: return go_reader(s, at, captures, walk);
   }
 }
 
 void Product::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const RegexId r = s->regex();
-  if (r == RegexArena::poison()) {
-    walk.made.push_back(*s);
-    walk.out.add(walk.made);
-    walk.made.pop_back();
-    return;
-  }
+  if (r == RegexArena::poison()) return walk.add(*s);
   if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
-  const Facts::Spot from = facts_->spot(at);
+  const Spot from = places_.spot(at);
   // The exits are those of the restricted terminal; the parser restricts the terminal of the product in
   // the same way, so the symbol itself stays unrestricted.
-  const RegexId some = alive_->restricted(r, alive_->follow(facts_->pending(at)));
-  const std::vector<Facts::Exit> exits = reads(some, from).exits;
-  // The last terminal: it is intersected with all that is left of the regex.
-  if (s + 1 == walk.end && walk.to == kEnd) {
-    const bool any =
-        std::any_of(exits.begin(), exits.end(), [&](const Facts::Exit& e) { return path_->ends(e.spot); });
-    if (!any && !(regexes_.nullable(r) && path_->ends(from))) return;
-    const bool all =
-        reads(r, from).whole &&
-        std::all_of(exits.begin(), exits.end(), [&](const Facts::Exit& e) { return path_->ends(e.spot); }) &&
-        (!regexes_.nullable(r) || path_->ends(from));
-    walk.made.push_back(Symbol::terminal(all ? r : regexes_.both(r, path_->state(from))));
-    walk.out.add(walk.made);
-    walk.made.pop_back();
-    return;
-  }
-  for (const Facts::Exit& e : exits) {
-    walk.made.push_back(Symbol::terminal(between(r, from, e.spot)));
-    go(s + 1, facts_->at(e.spot, Alive::kClear), captures, walk);
-    walk.made.pop_back();
-  }
+  const RegexId some = alive_.restricted(r, alive_.follow(places_.pending(at)));
+  const std::vector<Stretches::Exit>& exits = reads(some, from).exits;
+  if (walk.is_last(s) && walk.to == kEnd) return go_last_terminal(r, exits, from, walk);
+  for (const Stretches::Exit& e : exits)
+    go_behind(Symbol::terminal(between(r, from, e.spot)), s + 1, places_.of(e.spot, Alive::kClear), captures,
+              walk);
   if (regexes_.nullable(r)) go(s + 1, at, captures, walk);
 }
 
-// A labelled set of literals and its reader. Literals with one spelling, or all of whose spellings lead
-// to one place, stay together in one set. Any other literal becomes a terminal of its own.
-void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
-  const RegexId set = s->regex();
-  if (s + 1 == walk.end || s[1].kind() != Symbol::kReader ||
-      regexes_.node(set).kind != RegexKind::kLiteralSet)
-    throw Error(ErrorKind::kSchemaTooComplex, "a label that nobody reads");
-  const Facts::Spot from = facts_->spot(at);
-  const LiteralSet of = regexes_.literal_set_of(set);
-  const LiteralTable& table = regexes_.tables().table(of.table);
-  const auto bits = [&](const std::vector<uint32_t>& labels) {
-    std::vector<uint64_t> out((table.texts.size() + 63) / 64, 0);
+// The last terminal is intersected with all that is left of the regex.
+void Product::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from, Walk& walk) {
+  const auto ends = [&](const Stretches::Exit& e) { return path_.ends(e.spot); };
+  const bool nothing = regexes_.nullable(r) && path_.ends(from);
+  if (!nothing && !std::ranges::any_of(exits, ends)) return;
+  const bool all =
+      reads(r, from).whole && std::ranges::all_of(exits, ends) && (!regexes_.nullable(r) || nothing);
+  walk.add(Symbol::terminal(all ? r : regexes_.both(r, path_.state(from))));
+}
+
+struct Product::Literals {
+  RegexArena& regexes;
+  RegexId set;
+  // The reader of the label, and the spot before the literal.
+  const Symbol* reader;
+  Spot from;
+  // The literals with some labels. `labelled`: a reader is told the label.
+  RegexId only(const std::vector<uint32_t>& labels, bool labelled) const {
+    const LiteralSet of = regexes.literal_set_of(set);
+    const LiteralTable& table = regexes.tables().table(of.table);
+    std::vector<uint64_t> bits((table.texts.size() + 63) / 64, 0);
     for (uint32_t i = of.lo; i < of.hi; ++i)
-      if (std::find(labels.begin(), labels.end(), table.labels[i]) != labels.end())
-        out[i >> 6] |= 1ull << (i & 63);
-    return out;
-  };
-  const Reads all = reads(set, from);
-  std::map<uint32_t, std::vector<Facts::Spot>> spots;  // by label
-  for (const Facts::Exit& e : all.exits)
+      if (std::ranges::find(labels, table.labels[i]) != labels.end()) bits[i >> 6] |= 1ull << (i & 63);
+    return regexes.restricted_set(set, bits, labelled);
+  }
+};
+
+// A labelled set of literals and its reader. Literals with one spelling, or all of whose spellings lead
+// to one spot, stay together in one set if their readers lead to the same places. Any other literal becomes a
+// terminal of its own.
+void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+  const Literals set{regexes_, s->regex(), s + 1, places_.spot(at)};
+  if (walk.is_last(s) || set.reader->kind() != Symbol::kReader ||
+      regexes_.node(set.set).kind != RegexKind::kLiteralSet)
+    throw Error(ErrorKind::kSchemaTooComplex, "a label that nobody reads");
+  const Reads& all = reads(set.set, set.from);
+  std::map<uint32_t, std::vector<Spot>> spots;  // by label
+  for (const Stretches::Exit& e : all.exits)
     if (e.label != 0) spots[e.label - 1].push_back(e.spot);
-  const auto exits_of = [&](uint32_t label, Facts::Spot spot) {
-    Reading told;
-    told.kind = Reading::kLabel;
-    told.label = label;
-    const Facts::Found found =
-        facts_->ask(facts_->reader(s[1].rule_id(), told), facts_->at(spot, Alive::kClear));
-    unsure_ = unsure_ || found.unsure;
-    return std::vector<At>(found.exits.begin(), found.exits.end());
-  };
-  std::map<std::pair<Facts::Spot, std::vector<At>>, std::vector<uint32_t>> together;
+  // Keyed by the spot behind the literal and the places behind its reader.
+  std::map<std::pair<Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
-    // All spellings of this literal lead to one spot.
-    if (all.whole && at_spots.size() == 1) {
-      std::vector<At> exits = exits_of(label, at_spots[0]);
-      std::sort(exits.begin(), exits.end());
-      if (s + 2 == walk.end) {
-        const bool ends = std::any_of(exits.begin(), exits.end(), [&](At e) { return done(e, walk.to); });
-        exits.assign(ends ? 1 : 0, walk.to);
-      }
-      if (!exits.empty()) together[{at_spots[0], std::move(exits)}].push_back(label);
+    if (!all.whole || at_spots.size() != 1) {
+      for (Spot to : at_spots) go_apart(set, label, to, captures, walk);
       continue;
     }
-    for (Facts::Spot spot : at_spots) {
-      const std::vector<At> exits = exits_of(label, spot);
-      const RegexId one = regexes_.restricted_set(set, bits({label}), false);
-      walk.made.push_back(
-          Symbol::terminal(regexes_.both(one, leads(regexes_, path_->state(from), path_->state(spot)))));
-      put(s + 1, {Own::kTold, s[1].rule_id().v, facts_->at(spot, Alive::kClear), 0, label}, exits, captures,
-          walk);
-      walk.made.pop_back();
-    }
+    std::vector<At> behind = exits(facts_->reader(set.reader->rule_id(), Reading::of_label(label)),
+                                   places_.of(at_spots[0], Alive::kClear));
+    std::sort(behind.begin(), behind.end());
+    if (walk.is_last(set.reader)) behind.assign(any_done(behind, walk.to) ? 1 : 0, walk.to);
+    if (!behind.empty()) together[{at_spots[0], std::move(behind)}].push_back(label);
   }
   for (const auto& [key, labels] : together) {
-    walk.made.push_back(Symbol::terminal(regexes_.restricted_set(set, bits(labels), true)));
-    const Own reader{Own::kReader, s[1].rule_id().v, facts_->at(key.first, Alive::kClear), 0,
-                     Own::kLabels + numbered(labels_index_, labels_, labels, labels)};
-    if (s + 2 == walk.end) {
-      Own o = reader;
-      o.to = walk.to;
-      walk.made.push_back(own(o));
-      walk.out.add(walk.made);
-      walk.made.pop_back();
-    } else {
-      put(s + 1, reader, key.second, captures, walk);
-    }
+    Triple reader{set.reader->rule_id(), places_.of(key.first, Alive::kClear), walk.to, Triple::kLabels};
+    reader.labels = numbered(label_set_index_, label_sets_, labels, labels);
+    walk.made.push_back(Symbol::terminal(set.only(labels, true)));
+    if (walk.is_last(set.reader))
+      walk.add(triple(reader));
+    else
+      put(set.reader, reader, key.second, captures, walk);
     walk.made.pop_back();
   }
+}
+
+// One literal, in those spellings that lead to one spot.
+void Product::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Walk& walk) {
+  const RuleId reader = set.reader->rule_id();
+  const At begin = places_.of(to, Alive::kClear);
+  const std::vector<At> behind = exits(facts_->reader(reader, Reading::of_label(label)), begin);
+  walk.made.push_back(Symbol::terminal(
+      regexes_.both(set.only({label}, false), leads(regexes_, path_.state(set.from), path_.state(to)))));
+  put(set.reader, {reader, begin, 0, Triple::kOneLabel, label}, behind, captures, walk);
+  walk.made.pop_back();
 }
 
 // A lexeme between two spots is a lexeme of the product's own (lexeme()).
 void Product::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::vector<Alive::Step> steps;
-  alive_->steps(*s, facts_->pending(at), steps);
-  const Facts::Spot from = facts_->spot(at);
+  alive_.steps(*s, places_.pending(at), steps);
+  const Spot from = places_.spot(at);
   for (const Alive::Step& part : steps) {
     if (part.regex == RegexArena::poison() || part.regex == RegexArena::empty()) continue;
-    const std::vector<Facts::Exit> exits = reads(part.regex, from).exits;
-    for (const Facts::Exit& e : exits) {
-      const Lexeme key{s->number(), from, e.spot, alive_->follow(part.to).v};
-      walk.made.push_back(Symbol::lexeme(numbered(lexeme_index_, lexemes_, key, key)));
-      go(s + 1, facts_->at(e.spot, part.to), captures, walk);
-      walk.made.pop_back();
+    for (const Stretches::Exit& e : reads(part.regex, from).exits) {
+      const Lexeme key{s->number(), from, e.spot, alive_.follow(part.to).v};
+      go_behind(Symbol::lexeme(numbered(lexeme_index_, lexemes_, key, key)), s + 1,
+                places_.of(e.spot, part.to), captures, walk);
     }
   }
 }
 
 void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
-  std::vector<At> exits;
-  const auto ask = [&](Facts::Head head) {
-    const Facts::Found found = facts_->ask(head, at);
-    unsure_ = unsure_ || found.unsure;
-    for (At e : found.exits)
-      if (std::find(exits.begin(), exits.end(), e) == exits.end()) exits.push_back(e);
-  };
-  if (s->kind() == Symbol::kRule) {
-    ask(facts_->head(walk.asked(s)));
-    return put_rule(s, at, exits, captures, walk);
-  }
+  put_rule(s, at, exits(facts_->head(walk.asked(s)), at), captures, walk);
+}
+
+// A reader of captured text, once for all texts that it may be told. If only some of a few texts lead on,
+// these take the place of the captured terminal.
+void Product::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
-  const Own reader{Own::kReader, s->rule_id().v, at, 0, few ? Own::kFewTexts : Own::kAnyText};
+  const Triple reader{s->rule_id(), at, 0, few ? Triple::kFewTexts : Triple::kAnyText};
+  std::vector<At> all;
   // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
-  for (const Reading& told : readings) {
-    ask(facts_->reader(walk.asked(s), told));
-    if (told.kind != Reading::kText) continue;
-    const Facts::Found found = facts_->ask(facts_->reader(walk.asked(s), told), at);
-    for (At e : found.exits) by[e].push_back(regexes_.literal(told.text));
-  }
+  for (const Reading& told : readings)
+    for (At e : exits(facts_->reader(walk.asked(s), told), at)) {
+      if (std::ranges::find(all, e) == all.end()) all.push_back(e);
+      if (told.kind == Reading::kText) by[e].push_back(regexes_.literal(told.text));
+    }
   if (text.regex == RegexArena::poison() || readings.size() < 2 || walk.made.empty())
-    return put(s, reader, exits, open, walk);
-  // Only some of the captured texts lead on, so those take the place of the captured terminal.
+    return put(s, reader, all, open, walk);
   for (auto& [e, literals] : by) {
-    const Symbol all = walk.made.back();
+    const Symbol whole = walk.made.back();
     if (literals.size() < readings.size())
       walk.made.back() = Symbol::terminal(regexes_.alt(std::span<const RegexId>(literals)));
     put(s, reader, {&e, 1}, open, walk);
-    walk.made.back() = all;
+    walk.made.back() = whole;
   }
 }
 
-Facts::Head Product::head(const Own& o, const Reading& reading) {
-  if (o.kind == Own::kRule) return facts_->head(RuleId{o.a});
-  Reading told = reading;
-  if (o.kind == Own::kTold) {
-    told.kind = Reading::kLabel;
-    told.label = o.label;
-  }
-  return facts_->reader(RuleId{o.a}, told);
+Facts::Head Product::head(const Triple& t, const Reading& reading) {
+  if (t.told == Triple::kNothing) return facts_->head(t.rule);
+  return facts_->reader(t.rule, t.told == Triple::kOneLabel ? Reading::of_label(t.label) : reading);
 }
 
-// The base may have other alternatives behind each text that a reader is told: behind a key, the rules of an
-// object without this key. `of_text` gets the alternatives behind the told text. If they have the same kinds
-// of symbols as the alternatives behind a text that differs from all others, the latter are returned: their
-// facts serve for both. Null: the kinds differ, or the reader is not told any text; facts are asked of the
-// told text.
-const Alternatives* Product::alike(const Own& o, const Reading& reading, Alternatives& of_text) {
-  if (o.kind != Own::kReader || o.label != Own::kAnyText || reading.kind != Reading::kText || lexed_)
-    return nullptr;
-  base_.expand(RuleId{o.a}, reading, of_text);
-  Reading fresh;
-  fresh.kind = Reading::kFresh;
-  const Alternatives& others = facts_->alternatives(facts_->reader(RuleId{o.a}, fresh));
+// The alternatives of which facts are asked in place of those behind a told text. An example: an object with
+// free keys that may not repeat. MEMBERS-x has the members behind the key x:
+//
+//     told "a"       ":" VALUE MEMBERS-a
+//     told "b"       ":" VALUE MEMBERS-b
+//     told kFresh    ":" VALUE MEMBERS-fresh, for a key that differs from all others
+//
+// All three have the same kinds of symbols. So facts about MEMBERS-fresh serve for all keys, and a key that
+// was read brings no new facts, while the symbols of the product are made from MEMBERS-a. `of_text` gets the
+// alternatives behind the told text; those behind a fresh text are returned, symbol for symbol. Null: the
+// kinds differ, or the reader is not told any text; then facts are asked of the told text itself.
+const Alternatives* Product::alike(const Triple& t, const Reading& reading, Alternatives& of_text) {
+  if (t.told != Triple::kAnyText || reading.kind != Reading::kText || lexed_) return nullptr;
+  base_.expand(t.rule, reading, of_text);
+  const Alternatives& others = facts_->alternatives(facts_->reader(t.rule, Reading::fresh()));
   return same_kinds(of_text, others) ? &others : nullptr;
 }
 
 void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
   if (lexed_) return expand(rule, reading, out);  // a text alone does not tell what may not follow it
-  if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+  if (rule.v >= triples_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
-  const Own o = own_[rule.v];
+  const Triple t = triples_[rule.v];
   Alternatives of_text;
-  const bool fresh = alike(o, reading, of_text) != nullptr;
-  Reading told = reading;
-  if (fresh || reading.kind == Reading::kUnknown) told.kind = Reading::kFresh;
+  const bool fresh = alike(t, reading, of_text) != nullptr;
+  const Reading told = fresh || reading.kind == Reading::kUnknown ? Reading::fresh() : reading;
   if (reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
-  const Facts::Head h = head(o, told);
-  const Facts::Found found = facts_->ask(h, o.from);
+  const Facts::Head h = head(t, told);
+  const Facts::Found found = facts_->ask(h, t.from);
   if (found.unsure && reading.kind != Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
-  const At to = nearest(o, h);
+  const At to = nearest(t, h);
   anew.keep();
   if (to == kEnd) return;
-  if (const auto text = written(o, h, to, fresh ? of_text : facts_->alternatives(h)))
+  if (const auto text = written(t, h, to, fresh ? of_text : facts_->alternatives(h)))
     return out.add({Symbol::terminal(regexes_.literal(*text))});
   expand(rule, reading, out);
 }
 
 // The exit that the shortest text leads to; kEnd: there is none.
-Product::At Product::nearest(const Own& o, Facts::Head h) {
+Product::At Product::nearest(const Triple& t, Facts::Head h) {
   At best = kEnd;
-  for (At e : facts_->ask(h, o.from).exits)
-    if (done(e, o.to) && (best == kEnd || facts_->length(h, o.from, e) < facts_->length(h, o.from, best)))
+  for (At e : facts_->ask(h, t.from).exits)
+    if (done(e, t.to) && (best == kEnd || facts_->length(h, t.from, e) < facts_->length(h, t.from, best)))
       best = e;
   return best;
 }
 
 // A shortest text that leads there, if the base reads it as one of the alternatives.
-std::optional<std::string> Product::written(const Own& o, Facts::Head h, At to, const Alternatives& all) {
+std::optional<std::string> Product::written(const Triple& t, Facts::Head h, At to, const Alternatives& all) {
   if (!reader_ || reader_->byte_size() > kReaderBytes) reader_ = std::make_unique<Parser>(regexes_, base_);
   for (const bool vary : {false, true}) {
     std::string text;
-    if (!facts_->witness(h, o.from, to, vary, text)) break;
+    if (!facts_->witness(h, t.from, to, vary, text)) break;
     if (reads_one(*reader_, all, text)) return text;
   }
   return std::nullopt;
@@ -469,37 +437,36 @@ std::optional<std::string> Product::written(const Own& o, Facts::Head h, At to, 
 // A bound of the texts of a rule. Behind an unknown text the base reads what may follow every text. Each
 // label leads to other alternatives, so the longest of them counts.
 bool Product::bound(RuleId rule, Bound& out) {
-  if (lexed_ || rule.v >= own_.size()) return false;
-  const Own o = own_[rule.v];
-  if (o.kind == Own::kReader && o.label >= Own::kLabels) {
-    const std::vector<uint32_t>& labels = labels_[o.label - Own::kLabels];
+  if (lexed_ || rule.v >= triples_.size()) return false;
+  const Triple t = triples_[rule.v];
+  if (t.told == Triple::kLabels) {
+    const std::vector<uint32_t>& labels = label_sets_[t.labels];
     if (labels.size() > kFewLabels) return false;
-    for (const uint32_t label : labels) out.any.push_back(own({Own::kTold, o.a, o.from, o.to, label}));
+    for (const uint32_t label : labels)
+      out.any.push_back(triple({t.rule, t.from, t.to, Triple::kOneLabel, label}));
     return true;
   }
   Undo anew([&] { begin_anew(); });
-  Reading told;
-  if (o.kind == Own::kReader) told.kind = Reading::kUnknown;
-  const Facts::Head h = head(o, told);
-  const At to = nearest(o, h);
-  const auto text = to == kEnd ? std::nullopt : written(o, h, to, facts_->alternatives(h));
+  const Facts::Head h = head(t, Reading::unknown());
+  const At to = nearest(t, h);
+  const auto text = to == kEnd ? std::nullopt : written(t, h, to, facts_->alternatives(h));
   anew.keep();
   out.bytes = text ? text->size() : 0;
   return text.has_value();
 }
 
 void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
-  if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+  if (rule.v >= triples_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
-  const Own o = own_[rule.v];
+  const Triple t = triples_[rule.v];
   Alternatives of_text;
-  const Alternatives* const fresh = alike(o, reading, of_text);
-  const Alternatives& all = fresh ? of_text : facts_->alternatives(head(o, reading));
+  const Alternatives* const fresh = alike(t, reading, of_text);
+  const Alternatives& all = fresh ? of_text : facts_->alternatives(head(t, reading));
   unsure_ = false;
   for (std::size_t i = 0; i < all.ends.size(); ++i) {
     const Symbol* const first = all[i].data();
-    Walk walk{first, first + all[i].size(), o.to, {}, out, fresh ? (*fresh)[i].data() : nullptr};
-    go(first, o.from, 0, walk);
+    Walk walk{first, first + all[i].size(), t.to, {}, out, fresh ? (*fresh)[i].data() : nullptr};
+    go(first, t.from, 0, walk);
   }
   if (unsure_ && reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
   anew.keep();

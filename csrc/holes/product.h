@@ -5,16 +5,18 @@
 // for: at most a rule for each rule of the grammar and each pair of derivatives between which one of
 // its texts leads.
 //
-// A rule is (rule, from, to): its texts lead from one derivative of the regex to another. A terminal
-// becomes the intersection with "leads from here to there". A terminal all of whose texts lead to one
-// derivative stays as it is, and so do its masks. An alternative is given only where a fact says that a
-// text leads through it. Source: the intersection of a context-free language with a regular one
-// (Bar-Hillel, Perles, Shamir 1961).
+// The construction is that of triples: a rule (rule, from, to) has the texts of a rule that lead from one
+// derivative of the regex to another. A terminal becomes the intersection with "leads from here to there". A
+// terminal all of whose texts lead to one derivative stays as it is, and so do its masks. An alternative is
+// given only where a fact says that a text leads through it. Source: the intersection of a context-free
+// language with a regular one (Bar-Hillel, Perles, Shamir 1961). product.cc has an example.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -53,28 +55,38 @@ class Product : public Productions {
   bool unproven() const override { return true; }
   bool tries_texts() const override { return tried_ || facts_->tried() || base_.tries_texts(); }
   std::size_t byte_size() const override {
-    return sizeof(Product) + facts_->byte_size() + (reader_ ? reader_->byte_size() : 0) + own_.size() * 64 +
-           own_index_.byte_size();
+    return sizeof(Product) + facts_->byte_size() + (reader_ ? reader_->byte_size() : 0) +
+           triples_.size() * 64 + triple_index_.byte_size();
   }
 
  private:
-  using At = Facts::At;
+  using At = Places::Id;
+  using Spot = Path::Spot;
   // This number stands for any place at which the text may end.
   static constexpr At kEnd = 0xFFFFFFFFu;
-  struct Own {
-    enum Kind : uint32_t { kRule, kReader, kTold } kind;
-    // A rule of the base.
-    uint32_t a;
+  // A rule of the product: the texts of `rule`, a rule of the base, that lead from one place to another.
+  struct Triple {
+    RuleId rule;
     At from, to;
-    // Of kTold: the label that the reader was told. Of kReader: what the reader is told. From kLabels on, the
-    // reader is told a label of the set number `label - kLabels` of labels_.
-    enum Told : uint32_t { kAnyText, kFewTexts, kLabels };
-    uint32_t label = kAnyText;
-    friend bool operator==(const Own&, const Own&) = default;
+    // What the rule is told of the text in front of it.
+    enum Told : uint8_t {
+      // Nothing: it is no reader.
+      kNothing,
+      // `label`, and no other. The triple is no reader, because the answer is known.
+      kOneLabel,
+      // One label of a set; `labels` is the number of the set in label_sets_.
+      kLabels,
+      // A captured text: one of a few texts, or any text.
+      kFewTexts,
+      kAnyText,
+    } told = kNothing;
+    uint32_t label = 0;
+    uint32_t labels = 0;
+    friend bool operator==(const Triple&, const Triple&) = default;
   };
   // The spots to which the texts of a regex lead, and whether every text of it leads to one.
   struct Reads {
-    std::vector<Facts::Exit> exits;
+    std::vector<Stretches::Exit> exits;
     bool whole = false;
   };
   // One alternative of the base, as it is read from the left.
@@ -87,47 +99,69 @@ class Product : public Productions {
     // asked of the symbols themselves.
     const Symbol* alike = nullptr;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
+    bool is_last(const Symbol* s) const { return s + 1 == end; }
+    // The symbols made so far, and `last`, are an alternative.
+    void add(Symbol last) {
+      made.push_back(last);
+      out.add(made);
+      made.pop_back();
+    }
   };
-  Symbol own(const Own& o);
-  Facts::Head head(const Own& o, const Reading& reading);
-  const Alternatives* alike(const Own& o, const Reading& reading, Alternatives& of_text);
-  At nearest(const Own& o, Facts::Head h);
-  std::optional<std::string> written(const Own& o, Facts::Head h, At to, const Alternatives& all);
+  // A labelled set of literals that is split by the places to which its literals lead.
+  struct Literals;
+  Symbol triple(const Triple& t);
+  Facts::Head head(const Triple& t, const Reading& reading);
+  const Alternatives* alike(const Triple& t, const Reading& reading, Alternatives& of_text);
+  At nearest(const Triple& t, Facts::Head h);
+  std::optional<std::string> written(const Triple& t, Facts::Head h, At to, const Alternatives& all);
   void begin_anew();
-  bool done(At at, At to) const { return to == kEnd ? path_->ends(facts_->spot(at)) : at == to; }
-  At clear(At at) { return facts_->at(facts_->spot(at), alive_->without_follow(facts_->pending(at))); }
-  const Reads& reads(RegexId r, Facts::Spot from);
-  RegexId between(RegexId r, Facts::Spot from, Facts::Spot to);
+  bool done(At at, At to) const { return to == kEnd ? path_.ends(places_.spot(at)) : at == to; }
+  bool any_done(std::span<const At> all, At to) const {
+    return std::ranges::any_of(all, [&](At e) { return done(e, to); });
+  }
+  At unrestricted(At at) { return places_.of(places_.spot(at), alive_.without_follow(places_.pending(at))); }
+  const Reads& reads(RegexId r, Spot from);
+  bool reads_whole(RegexId r, Spot from);
+  RegexId between(RegexId r, Spot from, Spot to);
+  std::vector<At> exits(Facts::Head head, At from);
   void go(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  // Makes `made` the next symbol and goes on with the symbol s.
+  void go_behind(Symbol made, const Symbol* s, At at, uint32_t captures, Walk& walk) {
+    walk.made.push_back(made);
+    go(s, at, captures, walk);
+    walk.made.pop_back();
+  }
   void go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  void go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from, Walk& walk);
   void go_set(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  void go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Walk& walk);
   void go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk);
   void go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  void put(const Symbol* s, const Own& what, std::span<const At> exits, uint32_t captures, Walk& walk);
+  void go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  void put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures, Walk& walk);
   void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk);
 
   RegexArena& regexes_;
   Productions& base_;
   const RuleId root_;
   const bool lexed_;
-  const RegexId whole_;
   // alive_ needs an arena of stacks; this one stays empty.
   StackArena stacks_;
-  std::unique_ptr<Alive> alive_;
-  std::unique_ptr<Path> path_;
-  std::unique_ptr<Facts> facts_;
+  Alive alive_;
+  Path path_;
+  Places places_;
+  std::optional<Facts> facts_;
   std::unique_ptr<Parser> reader_;  // of the base
   bool unsure_ = false;
   // True: facts that were dropped since had told a reader one of few texts.
   bool tried_ = false;
-  std::vector<Own> own_;
-  InternTable own_index_;
-  // Sets of labels.
-  std::vector<std::vector<uint32_t>> labels_;
-  std::map<std::vector<uint32_t>, uint32_t> labels_index_;
-  std::map<std::pair<uint32_t, Facts::Spot>, Reads> reads_;
-  // A lexeme, the spots between which it leads, and the bytes that may not follow.
-  using Lexeme = std::tuple<uint32_t, Facts::Spot, Facts::Spot, uint32_t>;
+  std::vector<Triple> triples_;
+  InternTable triple_index_;
+  std::vector<std::vector<uint32_t>> label_sets_;
+  std::map<std::vector<uint32_t>, uint32_t> label_set_index_;
+  std::map<std::pair<uint32_t, Spot>, Reads> reads_;
+  // A lexeme of the base, the spots between which it leads, and the bytes that may not follow.
+  using Lexeme = std::tuple<uint32_t, Spot, Spot, uint32_t>;
   std::vector<Lexeme> lexemes_;
   std::map<Lexeme, uint32_t> lexeme_index_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> parts_;

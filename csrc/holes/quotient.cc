@@ -28,10 +28,7 @@
 // - Every text of an alternative that is given can be completed with the suffix. Otherwise unknown_ is
 //   set: the alternative is left out, and the grammar says that it may be smaller than it should be
 //   (inexact()).
-// - A rule of the quotient has an odd number, and a rule of the base twice its own, so both can stand
-//   in one alternative.
-// - Facts that threw are made anew with the same numbers for the same places, because rules that were
-//   given hold those numbers.
+// - Crossings hold numbers of places, which stay when facts that threw are made anew.
 //
 // Costs. A fact for each rule and place that is asked for. Questions lead to questions at most kDeep
 // deep, and at most kMostResolved of them are decided by making alternatives.
@@ -72,24 +69,22 @@ void add_once(std::vector<uint32_t>& list, uint32_t a) {
 
 Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
                    std::size_t most)
-    : regexes_(regexes), most_(most), base_(base), root_(root), lexed_(lexed), suffix_(std::move(suffix)) {
-  alive_ = std::make_unique<Alive>(regexes_, base_, stacks_);
-  path_ = std::make_unique<Path>(std::vector<Part>{{Part::kAny, {}, 0, 0}, {Part::kText, suffix_, 0, 0}},
-                                 nullptr);
+    : Extension(base, lexed),
+      regexes_(regexes),
+      most_(most),
+      root_(root),
+      suffix_(std::move(suffix)),
+      alive_(regexes_, base_, stacks_),
+      path_({{Part::kAny, {}, 0, 0}, {Part::kText, suffix_, 0, 0}}, nullptr),
+      places_(path_, alive_, lexed_ && !base_.restricted()),
+      end_(places_.of(path_.last(), Alive::kClear)) {
   begin_anew();
 }
 
-// Facts that threw are half made and not kept. They begin anew, with the same numbers for the same
-// places.
+// Facts that threw are half made and not kept, nor is what was proved by them.
 void Quotient::begin_anew() {
-  std::vector<std::tuple<Facts::Spot, Alive::Pending, bool>> places;
-  if (facts_)
-    for (At a = 0; a < facts_->places(); ++a)
-      places.emplace_back(facts_->spot(a), facts_->pending(a), facts_->assumed(a));
   tried_ = tried_ || (facts_ && facts_->tried());
-  facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_, lexed_, true);
-  end_ = facts_->at(path_->last(), Alive::kClear);
-  for (const auto& [spot, pending, assumed] : places) facts_->at(spot, pending, assumed);
+  facts_.emplace(regexes_, base_, alive_, places_, path_, true);
   reader_.reset();
   proofs_.clear();
   shown_.clear();
@@ -98,21 +93,23 @@ void Quotient::begin_anew() {
   one_ = false;
 }
 
-// The number of a rule of the quotient, new or known.
-Symbol Quotient::own(const Own& o) {
-  const uint64_t h = mix(mix(mix(o.kind, o.a), mix(o.b, o.c)), mix(o.d, o.text));
-  const uint32_t n = own_index_.number(h, own_, o);
-  // Rule 1 is the start.
-  const uint64_t rule = 2 * static_cast<uint64_t>(n + 1) + 1;
-  if (rule > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
-  const RuleId id{static_cast<uint32_t>(rule)};
-  return o.kind == Own::kCross ? Symbol::rule(id) : Symbol::reader(id);
+// Own rule 0 is the start.
+Symbol Quotient::crossing(const Crossing& c) {
+  const uint64_t h = mix(mix(mix(c.kind, c.rule.v), mix(c.pending, c.from)), mix(c.to, c.text));
+  const RuleId id = own_rule(crossing_index_.number(h, crossings_, c) + 1);
+  return c.kind == Crossing::kRule ? Symbol::rule(id) : Symbol::reader(id);
 }
 
 uint32_t Quotient::text(const std::string& t) { return numbered(text_index_, texts_, t, t); }
 
+// The bytes of the suffix in front of a place. Spot 0 is the hole, and the spot behind byte i is i + 1; of
+// the spots behind the whole suffix each counts as the last.
+std::size_t Quotient::suffix_bytes(At at) const {
+  return std::min<std::size_t>(places_.spot(at), path_.last()) - 1;
+}
+
 // Where the suffix's first byte may not follow a lexeme, the mark may not follow it either.
-RegexId Quotient::marked(RegexId follow) {
+RegexId Quotient::marked(RegexId follow) const {
   if (follow == RegexArena::empty()) return follow;
   ByteSet set = regexes_.byte_set(regexes_.node(follow).a);
   if (!set.has(static_cast<uint8_t>(suffix_[0]))) return follow;
@@ -132,12 +129,11 @@ std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) 
     for (const LexemePart& part : base_.lexeme(number / 2, context))
       parts.push_back({part.regex, marked(part.follow)});
   } else {
-    const auto [lexeme, spot, follow] = crossing_[number / 2];
+    const auto [lexeme, end, follow] = cut_lexemes_[number / 2];
     for (const LexemePart& part : base_.lexeme(lexeme, context)) {
-      if (!path_->ends(spot) && part.follow.v != follow) continue;
-      // The spot behind byte i of the suffix is i + 1, because spot 0 is the hole: `spot - 1` bytes of
-      // the suffix belong to the lexeme.
-      const RegexId begun = before_text(regexes_, part.regex, std::string_view(suffix_).substr(0, spot - 1));
+      if (!path_.ends(end) && part.follow != follow) continue;
+      // `end - 1` bytes of the suffix belong to the lexeme; see suffix_bytes().
+      const RegexId begun = before_text(regexes_, part.regex, std::string_view(suffix_).substr(0, end - 1));
       const RegexId some = regexes_.nullable(begun) ? regexes_.minus(begun, RegexArena::epsilon()) : begun;
       if (!regexes_.judged_empty(some)) parts.push_back({some, RegexArena::empty()});
       if (regexes_.nullable(begun)) parts.push_back({regexes_.byte(kEdge), RegexArena::empty()});
@@ -149,21 +145,15 @@ std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) 
   return out;
 }
 
-Symbol Quotient::crossing(uint32_t lexeme, Facts::Spot spot, RegexId follow) {
-  const std::tuple<uint32_t, Facts::Spot, uint32_t> key{lexeme, spot, path_->ends(spot) ? 0 : follow.v};
-  const uint32_t n = numbered(crossing_index_, crossing_, key, key);
-  return Symbol::lexeme(2 * n + 1);
+Symbol Quotient::cut_lexeme(uint32_t lexeme, Path::Spot end, RegexId follow) {
+  const CutLexeme key{lexeme, end, path_.ends(end) ? RegexId{0} : follow};
+  return Symbol::lexeme(2 * numbered(cut_lexeme_index_, cut_lexemes_, key, key) + 1);
 }
 
-// A symbol of the base in the numbering of the quotient.
-Symbol Quotient::number(Symbol s) {
+Symbol Quotient::translate(Symbol s) const {
   if (s.kind() == Symbol::kFollow) return Symbol::follow(marked(s.regex()));
   if (s.kind() == Symbol::kLexeme) return Symbol::lexeme(2 * s.number());
-  if (s.kind() != Symbol::kRule && s.kind() != Symbol::kReader) return s;
-  if (s.rule_id().v > kMaxNumber / 2)
-    throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
-  const RuleId r{2 * s.rule_id().v};
-  return s.kind() == Symbol::kRule ? Symbol::rule(r) : Symbol::reader(r);
+  return Extension::translate(s);
 }
 
 // ---- what is known of a place ----
@@ -172,9 +162,8 @@ Symbol Quotient::number(Symbol s) {
 std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;
-  const std::vector<At> all(found.exits.begin(), found.exits.end());
   std::vector<At> out;
-  for (At e : all) add_once(out, facts_->plain(e));
+  for (At e : found.exits) add_once(out, places_.proved(e));
   return out;
 }
 
@@ -188,16 +177,14 @@ bool Quotient::leads(Facts::Head head, At from, At to) {
 // no.
 Verdict Quotient::decide(Facts::Head head, At from, At to) {
   const Facts::Found found = facts_->ask(head, from);
-  const bool unsure = found.unsure;
-  const std::vector<At> all(found.exits.begin(), found.exits.end());
   bool assumed = false;
-  for (At e : all) {
-    if (!done(facts_->plain(e), to)) continue;
-    if (!facts_->assumed(e)) return Verdict::kYes;
+  for (At e : found.exits) {
+    if (!done(places_.proved(e), to)) continue;
+    if (!places_.assumed(e)) return Verdict::kYes;
     assumed = true;
   }
   if (!assumed) {
-    unsure_ = unsure_ || unsure;
+    unsure_ = unsure_ || found.unsure;
     return Verdict::kNo;
   }
   if (const auto known = decided_.find({head, from, to}); known != decided_.end()) return known->second;
@@ -215,11 +202,9 @@ bool Quotient::reads(Facts::Head head, const std::string& text) {
 const Quotient::Proof* Quotient::proof(Facts::Head head, At from, At to) {
   const Question key{head, from, to};
   if (const auto known = proofs_.find(key); known != proofs_.end()) return known->second.get();
-  const Facts::Found found = facts_->ask(head, from);
-  const std::vector<At> all(found.exits.begin(), found.exits.end());
   std::unique_ptr<const Proof> out;
-  for (At e : all) {
-    if (out || !done(facts_->plain(e), to)) continue;
+  for (At e : facts_->ask(head, from).exits) {
+    if (out || !done(places_.proved(e), to)) continue;
     for (bool vary : {true, false}) {
       Proof p;
       if (!facts_->witness(head, from, e, vary, p.text, &p.items) || !reads(head, p.text)) continue;
@@ -244,10 +229,6 @@ const Quotient::Proof* Quotient::prove(const Question& question, std::unique_ptr
 // across it.
 bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   std::size_t captured = 0;
-  const At begin = facts_->at(0, Alive::kClear);
-  const auto part = [&](At at) { return std::min<std::size_t>(facts_->spot(at), path_->last()) - 1; };
-  Reading told;
-  told.kind = Reading::kText;
   for (const Symbol& s : alternative) {
     switch (s.kind()) {
       case Symbol::kNote: continue;
@@ -255,42 +236,51 @@ bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
       case Symbol::kTerminal: {
         const RegexNode n = regexes_.node(s.regex());
         if (n.labelled || s.regex() == RegexArena::poison()) return false;
+        if (n.nullable) continue;
         std::vector<std::string> some;
-        if (!n.nullable) facts_->texts(s.regex(), 0, 0, 1, some);
-        if (!n.nullable && some.empty()) return false;
-        if (!n.nullable) out.text += some.front();
+        facts_->stretches().texts(s.regex(), 0, 0, 1, some);
+        if (some.empty()) return false;
+        out.text += some.front();
         continue;
       }
       case Symbol::kRule:
-      case Symbol::kReader: break;
+      case Symbol::kReader:
+        if (!compose_rule(s, out.text.substr(captured), out)) return false;
+        continue;
       default: return false;
     }
-    told.text = out.text.substr(captured);
-    const auto head = [&](RuleId rule, bool reader) {
-      return reader ? facts_->reader(rule, told) : facts_->head(rule);
-    };
-    const RuleId rule = s.rule_id();
-    if (rule.v % 2 == 0) {
-      std::string text;
-      if (!facts_->witness(head(RuleId{rule.v / 2}, s.kind() == Symbol::kReader), begin, begin, true, text))
-        return false;
-      out.text += text;
-      if (s.kind() == Symbol::kRule && base_.compared(RuleId{rule.v / 2})) out.items.push_back(text);
-      continue;
-    }
-    const Own o = own_[rule.v / 2 - 1];
-    if (o.kind == Own::kEnded) told.text += texts_[o.text];
-    const Proof* shown = o.kind == Own::kEnded
-                             ? proof(head(RuleId{o.a}, true), o.c, o.d)
-                             : proof(head(RuleId{o.a}, o.kind == Own::kReader), facts_->at(0, o.b), o.c);
-    if (!shown) return false;
-    if (o.kind == Own::kCross && base_.compared(RuleId{o.a}))
-      out.items.push_back(shown->text);
-    else
-      out.items.insert(out.items.end(), shown->items.begin(), shown->items.end());
-    if (o.kind != Own::kEnded) out.text.append(shown->text, 0, shown->text.size() - part(o.c));
   }
-  out.text += suffix_.substr(0, part(to));
+  out.text += suffix_.substr(0, suffix_bytes(to));
+  return true;
+}
+
+// Appends a text of a rule or a reader of the quotient; `told` is the captured text in front of a reader.
+bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
+  const bool reader = s.kind() == Symbol::kReader;
+  if (!is_own(s.rule_id())) {
+    const RuleId rule{s.rule_id().v / 2};
+    const At begin = places_.of(0, Alive::kClear);
+    std::string text;
+    if (!facts_->witness(
+            reader ? facts_->reader(rule, Reading::of_text(std::move(told))) : facts_->head(rule), begin,
+            begin, true, text))
+      return false;
+    out.text += text;
+    if (!reader && base_.compared(rule)) out.items.push_back(text);
+    return true;
+  }
+  const Crossing c = crossings_[s.rule_id().v / 2 - 1];
+  const bool ended = c.kind == Crossing::kEnded;
+  if (ended) told += texts_[c.text];
+  const Facts::Head head =
+      reader ? facts_->reader(c.rule, Reading::of_text(std::move(told))) : facts_->head(c.rule);
+  const Proof* shown = proof(head, ended ? c.from : places_.of(0, c.pending), c.to);
+  if (!shown) return false;
+  if (c.kind == Crossing::kRule && base_.compared(c.rule))
+    out.items.push_back(shown->text);
+  else
+    out.items.insert(out.items.end(), shown->items.begin(), shown->items.end());
+  if (!ended) out.text.append(shown->text, 0, shown->text.size() - suffix_bytes(c.to));
   return true;
 }
 
@@ -305,7 +295,7 @@ Verdict Quotient::resolve(Facts::Head head, At from, At to) {
   const bool one = std::exchange(one_, true);
   resolving_.push_back(key);
   Alternatives out;
-  cross(head, facts_->pending(from), to, out);
+  cross(head, places_.pending(from), to, out);
   resolving_.pop_back();
   one_ = one;
   bool yes = false, shown = false;
@@ -327,19 +317,14 @@ Verdict Quotient::resolve(Facts::Head head, At from, At to) {
 // ---- items that are compared ----
 
 Verdict Quotient::told(RuleId reader, const std::string& text, At from, At to) {
-  Reading reading;
-  reading.kind = Reading::kText;
-  reading.text = text;
-  return decide(facts_->reader(reader, reading), from, to);
+  return decide(facts_->reader(reader, Reading::of_text(text)), from, to);
 }
 
 // Restricts `rule`, whose text the reader is told, to those texts with which the reader leads from one
 // place to another. False: there are none.
 bool Quotient::fit(RuleId reader, At from, At to, Symbol& rule) {
   if (!base_.compares(reader)) return true;
-  Reading fresh;
-  fresh.kind = Reading::kFresh;
-  const Alternatives& all = facts_->alternatives(facts_->reader(reader, fresh));
+  const Alternatives& all = facts_->alternatives(facts_->reader(reader, Reading::fresh()));
   if (all.ends.empty()) return false;
   const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
   // If every alternative of a fresh text rests on an assumption, the items have to differ; otherwise
@@ -444,14 +429,14 @@ bool Quotient::possible(bool& unsure) {
   Undo anew([&] { begin_anew(); });
   unsure_ = unknown_ = false;
   resolved_ = 0;
-  const bool out = leads(facts_->head(root_), facts_->at(0, Alive::kClear), end_);
+  const bool out = leads(facts_->head(root_), places_.of(0, Alive::kClear), end_);
   unsure = unsure_ || unknown_;
   anew.keep();
   return out;
 }
 
 std::size_t Quotient::fits() {
-  const Facts::Spot s = facts_->furthest();
+  const Path::Spot s = facts_->stretches().furthest();
   return s == 0 ? 0 : s - 1;
 }
 
@@ -463,9 +448,17 @@ void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
   out.add(sequence);
 }
 
-// The symbols of the quotient behind the symbol that crosses the border; its text ends at `at` in the suffix.
-// Only readers of captures that began before the border stay: each is told its captured text, the suffix up
-// to the reader included. The quotient gets one alternative for each list of symbols.
+// The symbols of the quotient behind the symbol that crosses the border, whose text ends at `at` in the
+// suffix. Symbols that read only suffix are left out, so one empty list means: the rest can be read. Only
+// readers of captures that began before the border stay. Each is told its captured text, the suffix up to the
+// reader included. For M -> capture KEY reader ":" VALUE and the suffix `b":1}` the border lies in KEY:
+//
+//     the captured text goes on     `a` before the border and `b"` of the suffix: the key is `ab"`
+//     the list                      one reader (kEnded, reader, from behind `b"`, to the end, text `b"`)
+//     the alternative               capture KEY' reader', where KEY' has the beginnings of keys with `b"`
+//     behind
+//
+// The reader may lead to several places, so there is a list for each.
 std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                                   uint32_t captures, At to) {
   check_depth();
@@ -480,15 +473,14 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   const Symbol* reader = s + (label != 0);
   while (reader != end && reader->kind() != Symbol::kReader) ++reader;
   if (reader == end) return out;
-  Reading fresh;
-  fresh.kind = Reading::kFresh;
   const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
   for (At f : from)
-    for (At t : exits(facts_->reader(reader->rule_id(), fresh), f)) {
+    for (At t : exits(facts_->reader(reader->rule_id(), Reading::fresh()), f)) {
       // The captured text goes on into the suffix, up to the place where the reader stands.
-      const uint32_t read = text(suffix_.substr(0, facts_->spot(f) - 1));
+      const uint32_t read = text(suffix_.substr(0, places_.spot(f) - 1));
       const bool last = reader + 1 == end && done(t, to);
-      const Symbol told = own({Own::kEnded, reader->rule_id().v, 0, f, last ? to : t, read});
+      const Symbol told =
+          crossing({Crossing::kEnded, reader->rule_id(), Alive::kClear, f, last ? to : t, read});
       for (const std::vector<Symbol>& more : behind(reader + 1, end, t, 0, facts_->outer(captures), to)) {
         out.push_back({told});
         out.back().insert(out.back().end(), more.begin(), more.end());
@@ -504,12 +496,13 @@ class Quotient::Crossings {
   Crossings(Quotient& of, std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out)
       : q_(of),
         facts_(*of.facts_),
+        places_(of.places_),
         regexes_(of.regexes_),
         begin_(all.data()),
         end_(all.data() + all.size()),
         to_(to),
         out_(out),
-        here_{facts_.at(0, from)} {}
+        here_{places_.of(0, from)} {}
 
   void run() {
     q_.unsure_ = false;
@@ -538,7 +531,7 @@ class Quotient::Crossings {
         case Symbol::kRule: rule(s); break;
         case Symbol::kReader: reader(s); break;
       }
-      before_.push_back(q_.number(*s));
+      before_.push_back(q_.translate(*s));
       here_.swap(next_);
     }
     if (!q_.unsure_) return;
@@ -567,13 +560,13 @@ class Quotient::Crossings {
   void mark(Symbol s) {
     for (At a : here_) {
       steps_.clear();
-      q_.alive_->steps(s, facts_.pending(a), steps_);
-      add_once(next_, facts_.at(facts_.spot(a), steps_.front().to));
+      q_.alive_.steps(s, places_.pending(a), steps_);
+      add_once(next_, places_.of(places_.spot(a), steps_.front().to));
     }
   }
 
   // A terminal whose text ends at a spot of the suffix becomes its quotient by the suffix up to there.
-  void put_terminal(RegexId r, Facts::Spot spot, const std::vector<Symbol>& after) {
+  void put_terminal(RegexId r, Path::Spot spot, const std::vector<Symbol>& after) {
     const RegexId begun = before_text(regexes_, r, std::string_view(q_.suffix_).substr(0, spot - 1));
     const auto some = [&](RegexId part) {
       if (!regexes_.judged_empty(part)) put(Symbol::terminal(part), after);
@@ -587,18 +580,16 @@ class Quotient::Crossings {
   void text(const Symbol* s) {
     const bool terminal = s->kind() == Symbol::kTerminal;
     for (At a : here_) {
-      const Alive::Pending p = facts_.pending(a);
+      const Alive::Pending p = places_.pending(a);
       steps_.clear();
       if (terminal)
-        steps_.push_back({Alive::kClear, q_.alive_->restricted(s->regex(), q_.alive_->follow(p))});
+        steps_.push_back({Alive::kClear, q_.alive_.restricted(s->regex(), q_.alive_.follow(p))});
       else
-        q_.alive_->steps(*s, p, steps_);
+        q_.alive_.steps(*s, p, steps_);
       for (const Alive::Step& part : steps_) {
         if (part.regex == RegexArena::poison() || part.regex == RegexArena::empty()) continue;
-        const auto reached = facts_.reads(part.regex, 0);
-        const std::vector<Facts::Exit> found(reached.begin(), reached.end());
-        for (const Facts::Exit& e : found) {
-          const At at = facts_.at(e.spot, part.to);
+        for (const Stretches::Exit& e : facts_.stretches().exits(part.regex, 0)) {
+          const At at = places_.of(e.spot, part.to);
           if (!q_.crossed(at)) {
             add_once(next_, at);
             continue;
@@ -608,7 +599,7 @@ class Quotient::Crossings {
             if (terminal)
               put_terminal(s->regex(), e.spot, after);
             else
-              put(q_.crossing(s->number(), e.spot, q_.alive_->follow(part.to)), after);
+              put(q_.cut_lexeme(s->number(), e.spot, q_.alive_.follow(part.to)), after);
         }
       }
       if (terminal && regexes_.nullable(s->regex())) add_once(next_, a);
@@ -629,25 +620,20 @@ class Quotient::Crossings {
       for (uint32_t i = of.lo; i < of.hi; ++i)
         if (table.labels[i] == label) bits[i >> 6] |= 1ull << (i & 63);
     };
-    const auto reached = facts_.reads(set, 0);
-    const std::vector<Facts::Exit> found(reached.begin(), reached.end());
     // The literals that are kept where the border lies within the literal,
-    std::map<std::pair<Facts::Spot, std::vector<Symbol>>, Bits> split;
+    std::map<std::pair<Path::Spot, std::vector<Symbol>>, Bits> split;
     // and where it lies behind it.
     std::map<std::pair<At, std::vector<Symbol>>, Bits> whole;
-    for (const Facts::Exit& e : found) {
+    for (const Stretches::Exit& e : facts_.stretches().exits(set, 0)) {
       if (e.label == 0) continue;
       if (e.spot > 1) {
-        const At at = facts_.at(e.spot, Alive::kClear);
+        const At at = places_.of(e.spot, Alive::kClear);
         for (std::vector<Symbol>& after : q_.behind(s + 1, end_, at, e.label, captures_, to_))
           keep(e.label - 1, split[{e.spot, std::move(after)}]);
         continue;
       }
-      Reading reading;
-      reading.kind = Reading::kLabel;
-      reading.label = e.label - 1;
-      const Facts::Head head = facts_.reader(reader, reading);
-      const At begin = facts_.at(0, Alive::kClear);
+      const Facts::Head head = facts_.reader(reader, Reading::of_label(e.label - 1));
+      const At begin = places_.of(0, Alive::kClear);
       for (At x : q_.exits(head, begin)) {
         if (!q_.crossed(x)) {
           add_once(next_, x);
@@ -662,7 +648,7 @@ class Quotient::Crossings {
     for (auto& [key, kept] : split)
       put_terminal(regexes_.restricted_set(set, kept, false), key.first, key.second);
     for (auto& [key, kept] : whole) {
-      std::vector<Symbol> rest{q_.own({Own::kReader, reader.v, Alive::kClear, key.first, 0, 0})};
+      std::vector<Symbol> rest{q_.crossing({Crossing::kReader, reader, Alive::kClear, 0, key.first})};
       rest.insert(rest.end(), key.second.begin(), key.second.end());
       put(Symbol::terminal(regexes_.restricted_set(set, kept, true)), rest);
     }
@@ -681,11 +667,11 @@ class Quotient::Crossings {
           Symbol crossing = *s;
           if (captures_ != 0 && s != begin_ && s[-1].kind() == Symbol::kCapture &&
               s[1].kind() == Symbol::kReader) {
-            const Own told = q_.own_[after.front().rule_id().v / 2 - 1];
-            if (!q_.fit(RuleId{told.a}, told.c, told.d, crossing)) continue;
+            const Crossing told = q_.crossings_[after.front().rule_id().v / 2 - 1];
+            if (!q_.fit(told.rule, told.from, told.to, crossing)) continue;
           }
           if (q_.leads(facts_.head(crossing.rule_id()), a, end))
-            put(q_.own({Own::kCross, crossing.rule_id().v, pending(a), end, 0, 0}), after);
+            put(q_.crossing({Crossing::kRule, crossing.rule_id(), pending(a), 0, end}), after);
         }
       }
   }
@@ -710,19 +696,20 @@ class Quotient::Crossings {
           if (fits ? !q_.fit(s->rule_id(), a, end, item) : !q_.leads(head, a, end)) continue;
           // The item that was read before is one of those with which the reader leads there.
           const Symbol whole = before_.back();
-          if (fits) before_.back() = q_.number(item);
+          if (fits) before_.back() = q_.translate(item);
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
-            put(q_.own({Own::kReader, s->rule_id().v, pending(a), end, 0, 0}), after);
+            put(q_.crossing({Crossing::kReader, s->rule_id(), pending(a), 0, end}), after);
           if (fits) before_.back() = whole;
         }
       }
     captures_ = open;
   }
 
-  Alive::Pending pending(At at) const { return q_.alive_->without_follow(facts_.pending(at)); }
+  Alive::Pending pending(At at) const { return q_.alive_.without_follow(places_.pending(at)); }
 
   Quotient& q_;
   Facts& facts_;
+  Places& places_;
   RegexArena& regexes_;
   const Symbol* const begin_;
   const Symbol* const end_;
@@ -745,46 +732,33 @@ void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives&
   }
 }
 
-void Quotient::expand(RuleId rule, const Reading& reading, Alternatives& out) {
-  if (rule.v % 2 == 0) {
-    base_.expand(RuleId{rule.v / 2}, reading, out);
-    for (Symbol& s : out.symbols) s = number(s);
-    return;
-  }
+// The alternatives across the border. A rule was promised to have a text, so a text that showed it is given
+// where no alternative is known.
+void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
+  cross(head, from, to, out);
+  inexact_ = inexact_ || unknown_;
+  if (!unknown_ || !out.ends.empty()) return;
+  const std::size_t behind = suffix_bytes(to);
+  for (const std::string& text : shown_[to])
+    if (reads(head, text) && text.size() >= behind)
+      return out.add(
+          {Symbol::terminal(regexes_.literal(std::string_view(text).substr(0, text.size() - behind)))});
+}
+
+void Quotient::expand_own(uint32_t n, const Reading& reading, Alternatives& out) {
+  if (n > crossings_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
   unknown_ = false;
   resolved_ = 0;
-  const auto cross_all = [&](Facts::Head head, Alive::Pending from, At to) {
-    cross(head, from, to, out);
-    inexact_ = inexact_ || unknown_;
-    if (!unknown_ || !out.ends.empty()) return;
-    // The rule was promised to have a text, so a text that showed it is given.
-    const At begin = facts_->at(0, from);
-    for (const std::string& text : shown_[to])
-      if (reads(head, text)) {
-        const std::size_t behind = std::min<std::size_t>(facts_->spot(to), path_->last()) - 1;
-        if (text.size() >= behind && facts_->spot(begin) == 0)
-          return out.add(
-              {Symbol::terminal(regexes_.literal(std::string_view(text).substr(0, text.size() - behind)))});
-      }
-  };
-  if (rule.v == 1) {
-    cross_all(facts_->head(root_), Alive::kClear, end_);
-    return anew.keep();
-  }
-  if (rule.v / 2 > own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
-  const Own o = own_[rule.v / 2 - 1];
-  switch (o.kind) {
-    case Own::kCross: cross_all(facts_->head(RuleId{o.a}), o.b, o.c); break;
-    case Own::kReader: cross_all(facts_->reader(RuleId{o.a}, reading), o.b, o.c); break;
-    case Own::kEnded: {
-      Reading told = reading;
-      if (told.kind == Reading::kText)
-        told.text += texts_[o.text];
-      else
-        told.kind = Reading::kUnknown;
+  const Crossing c = n == 0 ? Crossing{Crossing::kRule, root_, Alive::kClear, 0, end_} : crossings_[n - 1];
+  switch (c.kind) {
+    case Crossing::kRule: cross_some(facts_->head(c.rule), c.pending, c.to, out); break;
+    case Crossing::kReader: cross_some(facts_->reader(c.rule, reading), c.pending, c.to, out); break;
+    case Crossing::kEnded: {
+      const Reading told = reading.kind == Reading::kText ? Reading::of_text(reading.text + texts_[c.text])
+                                                          : Reading::unknown();
       unsure_ = false;
-      if (leads(facts_->reader(RuleId{o.a}, told), o.c, o.d))
+      if (leads(facts_->reader(c.rule, told), c.from, c.to))
         out.add({});
       else if (unsure_)
         out.add({Symbol::terminal(RegexArena::poison())});
@@ -792,19 +766,6 @@ void Quotient::expand(RuleId rule, const Reading& reading, Alternatives& out) {
     }
   }
   anew.keep();
-}
-
-void Quotient::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
-  if (rule.v % 2 != 0) return expand(rule, reading, out);
-  base_.expand_shortest(RuleId{rule.v / 2}, reading, out);
-  for (Symbol& s : out.symbols) s = number(s);
-}
-
-bool Quotient::bound(RuleId rule, Bound& out) {
-  if (rule.v % 2 != 0 || !base_.bound(RuleId{rule.v / 2}, out)) return false;
-  for (Symbol& s : out.all) s = number(s);
-  for (Symbol& s : out.any) s = number(s);
-  return true;
 }
 
 }  // namespace structgen

@@ -22,6 +22,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -30,6 +31,7 @@
 
 #include "base/flat_map.h"
 #include "base/intern.h"
+#include "holes/extension.h"
 #include "holes/facts.h"
 #include "holes/path.h"
 #include "parse/alive.h"
@@ -39,62 +41,66 @@
 
 namespace structgen {
 
-class Quotient : public Productions {
+class Quotient : public Extension {
  public:
   // `lexed`: whether the rules are made of lexemes. The arguments except the suffix must outlive this
   // object. `most`: bytes of the states of the parser that reads proofs.
   Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
            std::size_t most);
-  RuleId rule() const { return RuleId{1}; }
+  RuleId rule() const { return own_rule(0); }
   // Whether there is any text; `unsure`: that took too much work to decide.
   bool possible(bool& unsure);
   // The number of bytes of the suffix that can be read behind some text; the error message points there. All
   // bytes: the suffix can be read, and the text cannot end behind it.
   std::size_t fits();
 
-  void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
-  void start_search() override { base_.start_search(); }
-  bool bound(RuleId rule, Bound& out) override;
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
   bool restricted() const override { return lexed_ || base_.restricted(); }
-  bool context_free() const override { return base_.context_free(); }
   uint64_t omitted() const override { return base_.omitted(); }
-  bool asks_alike() const override { return base_.asks_alike(); }
-  bool plain(RuleId rule) const override {
-    return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;
-  }
   bool bordered() const override { return lexed_; }
   bool unproven() const override { return true; }
   bool tries_texts() const override { return tried_ || facts_->tried() || base_.tries_texts(); }
   bool inexact() const override { return inexact_ || base_.inexact(); }
   std::size_t byte_size() const override {
-    return sizeof(Quotient) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size() +
+    return sizeof(Quotient) + facts_->byte_size() + crossings_.size() * 64 + crossing_index_.byte_size() +
            (reader_ ? reader_->byte_size() : 0);
   }
 
  private:
-  using At = Facts::At;
-  // A rule whose text holds the border.
-  struct Own {
-    enum Kind : uint32_t {
-      // Rule a of the base, from pending restriction b, to place c.
-      kCross,
-      // Reader a of the base, from pending restriction b, to place c.
+  using At = Places::Id;
+  // An own rule: one whose text holds the border.
+  struct Crossing {
+    enum Kind : uint8_t {
+      kRule,
       kReader,
-      // Reader a, which is told the captured text and `text`; it leads from place c to place d, and
-      // reads nothing before the border.
+      // A reader that is told the captured text and `text`, and reads nothing before the border.
       kEnded,
     } kind;
-    uint32_t a, b, c, d, text;
-    friend bool operator==(const Own&, const Own&) = default;
+    // Of the base.
+    RuleId rule;
+    // kRule, kReader: what may not follow the text in front of it; it begins anywhere in the hole.
+    Alive::Pending pending = Alive::kClear;
+    // kEnded: where it begins.
+    At from = 0;
+    At to = 0;
+    // kEnded: the number of a text in texts_.
+    uint32_t text = 0;
+    friend bool operator==(const Crossing&, const Crossing&) = default;
   };
-  Symbol own(const Own& o);
-  Symbol number(Symbol s);
-  RegexId marked(RegexId follow);
-  Symbol crossing(uint32_t lexeme, Facts::Spot spot, RegexId follow);
+  // A lexeme of the base that ends at a spot of the suffix, and the bytes that may not follow it.
+  struct CutLexeme {
+    uint32_t lexeme;
+    Path::Spot end;
+    RegexId follow;
+    friend auto operator<=>(const CutLexeme&, const CutLexeme&) = default;
+  };
+  void expand_own(uint32_t n, const Reading& reading, Alternatives& out) override;
+  Symbol translate(Symbol s) const override;
+  Symbol crossing(const Crossing& c);
+  Symbol cut_lexeme(uint32_t lexeme, Path::Spot end, RegexId follow);
+  RegexId marked(RegexId follow) const;
   void begin_anew();
-  bool done(At at, At to) const { return at == to || (to == end_ && path_->ends(facts_->spot(at))); }
+  bool done(At at, At to) const { return at == to || (to == end_ && path_.ends(places_.spot(at))); }
   // A text that leads from one place to another and that a parser has read.
   struct Proof {
     std::string text;
@@ -105,6 +111,7 @@ class Quotient : public Productions {
   const Proof* proof(Facts::Head head, At from, At to);
   const Proof* prove(const Question& question, std::unique_ptr<const Proof> found);
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
+  bool compose_rule(Symbol s, std::string told, Proof& out);
   bool reads(Facts::Head head, const std::string& text);
   // Whether `to` is an exit of `head` from `from`. Sets unsure_ if a captured text would have to be known,
   // and unknown_ if the question took too much work.
@@ -119,26 +126,27 @@ class Quotient : public Productions {
   void sort_told(RuleId reader, RuleId rule, const std::vector<std::string>& texts, At from, At to,
                  std::vector<std::string>* good, std::vector<std::string>* bad);
   Verdict told(RuleId reader, const std::string& text, At from, At to);
-  bool crossed(At at) const { return facts_->spot(at) > 1; }
+  bool crossed(At at) const { return places_.spot(at) > 1; }
+  std::size_t suffix_bytes(At at) const;
   std::vector<std::vector<Symbol>> behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                           uint32_t captures, At to);
   void cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
+  void cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
   class Crossings;
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
 
   RegexArena& regexes_;
   const std::size_t most_;
-  Productions& base_;
   const RuleId root_;
-  const bool lexed_;
   const std::string suffix_;
   // alive_ needs an arena of stacks; this one stays empty.
   StackArena stacks_;
-  std::unique_ptr<Alive> alive_;
-  std::unique_ptr<Path> path_;
-  std::unique_ptr<Facts> facts_;
-  At end_ = 0;
+  Alive alive_;
+  Path path_;
+  Places places_;
+  std::optional<Facts> facts_;
+  const At end_;
   bool unsure_ = false, unknown_ = false;
   // True: facts that were dropped since had told a reader one of few texts.
   bool tried_ = false;
@@ -155,15 +163,13 @@ class Quotient : public Productions {
   std::vector<Question> resolving_;
   // Number of questions resolved since a rule was asked for.
   uint32_t resolved_ = 0;
-  std::vector<Own> own_;
-  InternTable own_index_;
+  std::vector<Crossing> crossings_;
+  InternTable crossing_index_;
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;
-  // A lexeme, the spot at which it ends, and the bytes that may not follow.
-  using Crossing = std::tuple<uint32_t, Facts::Spot, uint32_t>;
-  std::vector<Crossing> crossing_;
-  std::map<Crossing, uint32_t> crossing_index_;
+  std::vector<CutLexeme> cut_lexemes_;
+  std::map<CutLexeme, uint32_t> cut_lexeme_index_;
 };
 
 }  // namespace structgen

@@ -11,33 +11,12 @@ namespace structgen {
 namespace {
 // At most so many paths lead down the stacks to the readers of open captures.
 constexpr std::size_t kMostPaths = 10'000;
-
-// Rules of the rest have odd numbers, those of the base even ones.
-RuleId own_rule(std::size_t i) {
-  if (2 * i + 1 > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
-  return RuleId{static_cast<uint32_t>(2 * i + 1)};
-}
 }  // namespace
 
-RuleId Rest::of(RuleId base) {
-  if (base.v > kMaxNumber / 2) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
-  return RuleId{2 * base.v};
-}
-
 Rest::Rest(Productions& base, Parser& parser, StateId state)
-    : base_(base), parser_(parser), state_(state), lexed_(base.plain(RuleId{0})) {
-  own_.push_back({Own::kStart, 0, {}});
+    : Extension(base, base.plain(RuleId{0})), parser_(parser), state_(state) {
+  own_.push_back({Own::kStart});
   start(start_);
-}
-
-Symbol Rest::number(Symbol s) const {
-  if (s.kind() == Symbol::kRule) return Symbol::rule(of(s.rule_id()));
-  if (s.kind() == Symbol::kReader) return Symbol::reader(of(s.rule_id()));
-  return s;
-}
-
-void Rest::renumber(Alternatives& out) const {
-  for (Symbol& s : out.symbols) s = number(s);
 }
 
 // The rule of a set of stacks, new or known.
@@ -45,7 +24,7 @@ Symbol Rest::stack(StackId s) {
   if (const uint32_t* known = stacks_.find(s.v)) return Symbol::rule(own_rule(*known));
   const uint32_t n = static_cast<uint32_t>(own_.size());
   const Symbol out = Symbol::rule(own_rule(n));
-  own_.push_back({Own::kStack, s.v, {}});
+  own_.push_back({Own::kStack, s});
   stacks_.emplace(s.v, n);
   return out;
 }
@@ -76,7 +55,7 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open,
     // The text of an inner capture belongs to the one around it as well.
     const std::string text = captured.back();
     captured.pop_back();
-    own_.push_back({Own::kReader, e.top.rule_id().v, text});
+    own_.push_back({Own::kReader, {}, e.top.rule_id(), text});
     above.push_back(Symbol::reader(own_rule(own_.size() - 1)));
     if (!captured.empty()) captured.back() += text;
     go_down(e.rest, captured, 0, false, above, out);
@@ -92,7 +71,7 @@ void Rest::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32
   if (e.top.kind() == Symbol::kCapture) ++open;
   if (e.top.kind() == Symbol::kReader && !label && open > 0) --open;
   const bool labels = e.top.kind() == Symbol::kTerminal && parser_.regexes().node(e.top.regex()).labelled;
-  above.push_back(number(e.top));
+  above.push_back(translate(e.top));
   go_down(e.rest, captured, open, labels, above, out);
   above.pop_back();
 }
@@ -113,47 +92,29 @@ void Rest::start(Alternatives& out) {
   }
 }
 
-void Rest::expand(RuleId rule, const Reading& reading, Alternatives& out) {
-  if (rule.v % 2 == 0) {
-    base_.expand(RuleId{rule.v / 2}, reading, out);
-    return renumber(out);
-  }
-  if (rule.v / 2 >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
-  switch (own_[rule.v / 2].kind) {
+void Rest::expand_own(uint32_t n, const Reading& reading, Alternatives& out) {
+  if (n >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+  const Own& own = own_[n];
+  switch (own.kind) {
     case Own::kStart: out = start_; return;
     case Own::kReader: {
-      Reading told = reading;
-      if (told.kind == Reading::kText) told.text = own_[rule.v / 2].text + told.text;
-      base_.expand(RuleId{own_[rule.v / 2].a}, told, out);
-      return renumber(out);
+      const bool text = reading.kind == Reading::kText;
+      return expand(of(own.reader), text ? Reading::of_text(own.text + reading.text) : reading, out);
     }
     case Own::kStack: break;
   }
-  const StackId s{own_[rule.v / 2].a};
+  const StackId s = own.stack;
   if (parser_.stacks().has_end(s)) out.add({});
   std::vector<std::string> captured;
   std::vector<Symbol> above;
   for (const StackEntry& e : parser_.stacks().entries(s)) go_on(e, captured, 0, false, above, out);
 }
 
-void Rest::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
-  if (rule.v % 2 != 0) return expand(rule, reading, out);
-  base_.expand_shortest(RuleId{rule.v / 2}, reading, out);
-  renumber(out);
-}
-
-bool Rest::bound(RuleId rule, Bound& out) {
-  if (rule.v % 2 != 0 || !base_.bound(RuleId{rule.v / 2}, out)) return false;
-  for (Symbol& s : out.all) s = number(s);
-  for (Symbol& s : out.any) s = number(s);
-  return true;
-}
-
 bool Rest::narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) {
-  if (rule.v % 2 != 0) return false;
+  if (is_own(rule)) return false;
   std::vector<RuleId> rules;
   for (const RuleId r : choice.rules) {
-    if (r.v % 2 != 0) return false;
+    if (is_own(r)) return false;
     rules.push_back(RuleId{r.v / 2});
   }
   if (!base_.narrow(RuleId{rule.v / 2}, {choice.texts, rules, choice.others}, out, any)) return false;

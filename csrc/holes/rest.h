@@ -17,76 +17,63 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "holes/extension.h"
 #include "parse/productions.h"
 #include "parse/state.h"
 
 namespace structgen {
 
-class Rest : public Productions {
+class Rest : public Extension {
  public:
   // `parser`: made over `base`, with the state in it. Both must outlive this object.
   Rest(Productions& base, Parser& parser, StateId state);
-  RuleId rule() const { return RuleId{1}; }
-  // The number of a rule of the base in this numbering.
-  static RuleId of(RuleId base);
+  RuleId rule() const { return own_rule(0); }
 
-  void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
-  void start_search() override { base_.start_search(); }
-  bool bound(RuleId rule, Bound& out) override;
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override {
     return base_.lexeme(lexeme, context);
   }
   bool restricted() const override { return base_.restricted(); }
-  bool context_free() const override { return base_.context_free(); }
   bool edged() const override { return base_.edged(); }
   uint64_t omitted() const override { return base_.omitted() + parser_.omitted(); }
-  bool asks_alike() const override { return base_.asks_alike(); }
-  bool compared(RuleId rule) const override { return rule.v % 2 == 0 && base_.compared(RuleId{rule.v / 2}); }
+  bool compared(RuleId rule) const override { return !is_own(rule) && base_.compared(RuleId{rule.v / 2}); }
   bool compares(RuleId reader) const override {
-    return reader.v % 2 == 0 && base_.compares(RuleId{reader.v / 2});
+    return !is_own(reader) && base_.compares(RuleId{reader.v / 2});
   }
   bool compared_with(RuleId reader, std::size_t most, std::vector<std::string>& out) override {
-    return reader.v % 2 == 1 || base_.compared_with(RuleId{reader.v / 2}, most, out);
+    return is_own(reader) || base_.compared_with(RuleId{reader.v / 2}, most, out);
   }
   bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
   bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override {
-    return rule.v % 2 == 0 && base_.values(RuleId{rule.v / 2}, most, out);
+    return !is_own(rule) && base_.values(RuleId{rule.v / 2}, most, out);
   }
   bool inexact() const override { return base_.inexact(); }
   bool bordered() const override { return base_.bordered(); }
   bool unproven() const override { return base_.unproven(); }
   bool tries_texts() const override { return base_.tries_texts(); }
-  bool plain(RuleId rule) const override {
-    return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;
-  }
   uint64_t needed_behind(RuleId rule) const override {
-    return rule.v % 2 == 0 ? base_.needed_behind(RuleId{rule.v / 2}) : 0;
+    return is_own(rule) ? 0 : base_.needed_behind(RuleId{rule.v / 2});
   }
-  bool lexed() const { return lexed_; }
   std::size_t byte_size() const override { return own_.size() * 40 + stacks_.byte_size(); }
 
  private:
   struct Own {
     enum Kind : uint8_t { kStart, kStack, kReader } kind;
-    // A StackId, or a RuleId of the base.
-    uint32_t a = 0;
-    // The text that was captured before.
-    std::string text;
+    // kStack: the stacks that are read.
+    StackId stack = {};
+    // kReader: a reader of the base, and the text that was captured before.
+    RuleId reader = {};
+    std::string text = {};
   };
+  void expand_own(uint32_t n, const Reading& reading, Alternatives& out) override;
   Symbol stack(StackId s);
-  Symbol number(Symbol s) const;
-  void renumber(Alternatives& out) const;
   void start(Alternatives& out);
   void go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
                std::vector<Symbol>& above, Alternatives& out);
   void go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
              std::vector<Symbol>& above, Alternatives& out);
 
-  Productions& base_;
   Parser& parser_;
   const StateId state_;
-  const bool lexed_;
   Alternatives start_;
   std::vector<Own> own_;
   // Keyed by StackId.

@@ -61,8 +61,8 @@ void Strides::walk(RegexId r, uint32_t places, Token&& token, Out&& out) {
         const RegexNode& n = regexes_.node(to);
         if (!trie.tokens(child).empty()) token(child, to);
         if (trie.leaf(child)) return;
-        if (n.nullable) out(child, n.kind == RegexKind::kDone ? n.min + 1 : 0);
-        if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) todo.push_back({child, to});
+        if (n.nullable) out(child, n.label());
+        if (!n.only_ends()) todo.push_back({child, to});
       });
     }
   }
@@ -120,8 +120,8 @@ void Strides::gather(uint32_t from, RegexId r, Gathering& out) {
       const RegexNode& n = regexes_.node(to);
       if (const auto here = trie.tokens(child); !here.empty()) out.add(to, here.first(1));
       if (trie.leaf(child)) return;
-      if (n.nullable) out.out.exits.push_back({n.kind == RegexKind::kDone ? n.min + 1 : 0, child});
-      if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) todo.push_back({child, to});
+      if (n.nullable) out.out.exits.push_back({n.label(), child});
+      if (!n.only_ends()) todo.push_back({child, to});
     });
   }
 }

@@ -331,7 +331,9 @@ uint64_t Completion::own_text(std::span<const Symbol> symbols) {
   return least;
 }
 
-// The ways of f() behind so many bytes of the same text.
+// What f() returns, a search for the rest of a text of which so many bytes are written already. The search
+// has so many bytes less of room_, and where it was cut short (cut_) counts from the beginning of the text
+// again.
 template <class F>
 Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   const uint32_t room = room_, cut = std::exchange(cut_, kNone);

@@ -124,6 +124,10 @@ struct Reading {
   } kind = kNone;
   uint32_t label = 0;
   std::string text;
+  static Reading of_label(uint32_t label) { return {kLabel, label, {}}; }
+  static Reading of_text(std::string text) { return {kText, 0, std::move(text)}; }
+  static Reading unknown() { return {kUnknown, 0, {}}; }
+  static Reading fresh() { return {kFresh, 0, {}}; }
 };
 
 // One way to read a lexeme: texts, and the bytes that must not follow them.

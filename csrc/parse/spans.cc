@@ -158,8 +158,7 @@ class Search {
         if (d == RegexArena::empty()) continue;
         const CaptureId capture = parser_.captures().append(before[p].capture, byte);
         const RegexNode& n = regexes_.node(d);
-        if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone)
-          now.stays[p] = item(d, stack, capture);
+        if (!n.only_ends()) now.stays[p] = item(d, stack, capture);
         if (n.nullable)
           now.ends[p] = node({true, 0, stack.v, capture.v, RegexArena::empty().v, kNone,
                               n.kind == RegexKind::kDone ? n.min : kNone});

@@ -148,7 +148,7 @@ void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier&
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
   const RegexNode& n = regexes_.node(regex);
-  const bool only_end = n.kind == RegexKind::kEpsilon || n.kind == RegexKind::kDone;
+  const bool only_end = n.only_ends();
   if (!only_end) out.items.push_back(item);
   if (!n.nullable) return;
   Reading reading;

@@ -87,6 +87,10 @@ struct RegexNode {
   uint8_t body() const {
     return inside == kBody && after < kEvery ? static_cast<uint8_t>(after + 1) : uint8_t{0};
   }
+  // True if the empty string is the only one.
+  bool only_ends() const { return kind == RegexKind::kEpsilon || kind == RegexKind::kDone; }
+  // Of a kDone 1 + its label; 0 for every other node.
+  uint32_t label() const { return kind == RegexKind::kDone ? min + 1 : 0; }
   // 0 unknown, 1 empty, 2 not empty, 3 too much to tell; used only where `boolean`.
   uint8_t emptiness = 0;
   // The depth of the recursion of next().

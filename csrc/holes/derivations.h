@@ -1,0 +1,70 @@
+// Derivations: how a place was reached, as a tree whose leaves are stretches; and the text of one.
+//
+// In: stretches (holes/stretches.h), and two derivations in a row. Out: a number for each tree, and a text
+// that is read along it. Cost: a node for each join; write() goes once over the leaves.
+//
+// Example: `[1,` HOLE `]` in a grammar of arrays. One tree joins the leaves `[`, `1`, `,`, a number in the
+// hole, and `]`; its text is `[1,0]`.
+//
+// Texts of people's grammars may have to differ: keys of an object, or items of uniqueItems. The leaf of a
+// captured text is written differently from all others; with `vary` so is every leaf in a hole, as long as
+// there are other texts. The parser reads the result, because two items may be equal nevertheless.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holes/stretches.h"
+
+namespace structgen {
+
+class Derivations {
+ public:
+  using Id = uint32_t;
+  // The derivation of the empty text.
+  static constexpr Id kNone = 0xFFFFFFFFu;
+
+  explicit Derivations(Stretches& stretches) : stretches_(stretches) {}
+  // `captured`: the stretch is a whole captured text so far.
+  Id leaf(const Stretch& s, bool captured) { return add({kNone, kNone, s.length, captured, s}); }
+  Id joined(Id a, Id b) {
+    if (a == kNone || b == kNone) return a == kNone ? b : a;
+    return add({a, b, length(a) + length(b), false, {}});
+  }
+  // Marks `of` as the text of an item that is compared with other items.
+  Id item(Id of) { return add({of, kNone, length(of), false, {}}); }
+  uint32_t length(Id d) const { return d == kNone ? 0 : nodes_[d].length; }
+  // The regex of the last leaf if that leaf is a captured text between the two spots; else poison.
+  RegexId captured(Id d, Path::Spot from, Path::Spot to) const;
+  // Appends the text of a derivation. `items` gets the outermost parts that are items. False: the text is
+  // too long.
+  bool write(Id top, bool vary, std::string& out, std::vector<std::string>* items);
+  std::size_t byte_size() const { return nodes_.capacity() * sizeof(Node); }
+
+ private:
+  // A leaf (left and right are kNone), an item (right is kNone), or two in a row.
+  struct Node {
+    Id left, right;
+    uint32_t length;
+    bool captured;
+    Stretch stretch;
+    bool is_leaf() const { return left == kNone; }
+    bool is_item() const { return left != kNone && right == kNone; }
+  };
+  // The leaves of a derivation from left to right, and for each outermost item its range of leaves.
+  struct Leaves {
+    std::vector<Id> all;
+    std::vector<std::pair<std::size_t, std::size_t>> items;
+  };
+  Id add(const Node& n) {
+    nodes_.push_back(n);
+    return static_cast<Id>(nodes_.size() - 1);
+  }
+  bool collect(Id top, Leaves& out) const;
+
+  Stretches& stretches_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,105 @@
+// Stretches: the parts of a path that the texts of one regex read.
+//
+// In: a regex and a spot of a path (holes/path.h). Out: the exits, which are the spots behind the texts of
+// the regex that begin there; and the texts between two spots. Cost: a search over pairs (derivative, spot),
+// once for each regex and spot; the hole in front of the last text costs a derivative each instead
+// (holes/anywhere.h).
+//
+// The pairs are the states of the product of two automata: the regex by its derivatives, and the path by its
+// spots. A text of the regex leads from one spot to another if it reads both.
+//
+// Example, `ab` HOLE `c` and the regex [a-z]+ at spot 0: exits 1 (`a`), 2 (`ab`, the hole is empty), 3
+// (`abx`, in the hole) and 5 (`abc`, the end).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/work.h"
+#include "holes/path.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+// A text of a regex that leads from one spot to another.
+struct Stretch {
+  RegexId regex;
+  Path::Spot from, to;
+  // 1 + the label in which the text ends, or 0.
+  uint32_t label;
+  // The bytes of a shortest such text; in a hole a lower bound.
+  uint32_t length;
+};
+
+class Stretches {
+ public:
+  using Spot = Path::Spot;
+  // A spot behind texts of one byte or more; `label` and `length` are those of Stretch.
+  struct Exit {
+    Spot spot;
+    uint32_t label;
+    uint32_t length;
+  };
+
+  Stretches(RegexArena& regexes, Path& path) : regexes_(regexes), path_(path) {}
+  Path& path() const { return path_; }
+  // All exits of a regex from a spot, by spot; each spot and label once. The span stays valid.
+  std::span<const Exit> exits(RegexId r, Spot from);
+  // The last spot up to which any text was read.
+  Spot furthest() const { return furthest_; }
+  // Texts of a regex that lead from one spot to another, shorter ones first, at most `most`. False:
+  // there may be more. `label`: only texts that end with this label, as in Stretch; 0 allows any. `finite`:
+  // no text is written where there are infinitely many.
+  bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
+             uint32_t label = 0, bool finite = false);
+  // A shortest text of a stretch, the first in the order of readable(); empty: there is none.
+  const std::string& shortest(const Stretch& s);
+  // Calls f(byte, derivative, spot, first) for every byte that the regex and the path read at the spot.
+  // `first`: no smaller byte leads to this derivative and spot. Cost: a derivative for each class of bytes.
+  template <class F>
+  void steps(RegexId r, Spot here, F&& f) {
+    const ByteSet there = path_.bytes(here) & regexes_.steps(r);
+    if (there.none()) return;
+    const ClassMap* const alike = path_.alike(regexes_, r, here);
+    std::pair<RegexId, Spot> known[256];
+    bool met[256] = {};
+    there.for_each([&](uint8_t b) {
+      const uint8_t n = alike ? alike->of[b] : b;
+      const bool first = !std::exchange(met[n], true);
+      if (first) {
+        charge();
+        const RegexId behind = regexes_.step(r, b);
+        known[n] = {behind, behind == RegexArena::empty() ? here : path_.next(here, b)};
+      }
+      if (known[n].first != RegexArena::empty()) f(b, known[n].first, known[n].second, first);
+    });
+  }
+  std::size_t byte_size() const;
+
+ private:
+  class ExitSearch;
+  class TextGraph;
+  bool ends(RegexId r, Spot here, Spot to, uint32_t label) const {
+    const RegexNode& n = regexes_.node(r);
+    return here == to && n.nullable && (label == 0 || n.label() == label);
+  }
+
+  RegexArena& regexes_;
+  Path& path_;
+  Spot furthest_ = 0;
+  // Keyed by regex and spot: the index of the exits in found_.
+  FlatMap<uint64_t, uint32_t> index_;
+  std::deque<std::vector<Exit>> found_;
+  // The answers of shortest(), keyed by regex, spots and label.
+  std::map<std::tuple<uint32_t, Spot, Spot, uint32_t>, std::string> shortest_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace structgen
