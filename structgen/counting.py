@@ -30,7 +30,8 @@ from .operands import operand
 _STATES = 100_000
 _STEPS = 6_000_000  # of `count`: a sum is one, and one more for every 64 words of its number
 _CELLS = 2_000_000  # of the tables of `RankedTexts`
-_ENDS = 1_000_000  # bytes of the shortest ends that `RankedTexts` looks at, seconds where keys are many
+_ENDS = 1_000_000  # bytes of the shortest ends that `RankedTexts` looks at, beside
+_WIDE = 16  # ends for each byte of a text: many keys in any order have thousands
 
 
 class States:
@@ -144,7 +145,8 @@ class RankedTexts:
             for there in behind:
                 if self.states.least(there) <= left:
                     kept.add(there)
-                if cells + len(kept) > _CELLS or self.states.ends > _ENDS:
+                ends = _ENDS + _WIDE * max_bytes * len(levels)
+                if cells + len(kept) > _CELLS or self.states.ends > ends:
                     raise BudgetExceeded("too many states within the bound: take a smaller max_bytes")
             levels.append(kept)
             cells += len(kept)

@@ -355,6 +355,14 @@ def test_what_is_too_much_to_draw_leaves_the_other_examples(monkeypatch: pytest.
     assert found[0].kind == "shortest" and "drawn" not in {one.kind for one in found}
 
 
+def test_texts_of_many_closed_keys_are_drawn() -> None:
+    """Their states have long ends, and few states stand behind each byte."""
+    names = [f"k{i}" for i in range(150)]
+    document = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
+    grammar = operand(document | {"additionalProperties": False}).grammar()
+    assert RankedTexts(grammar, len(shortest(grammar)) + 16).total > 9**16
+
+
 def test_how_many_texts_are_drawn_is_bounded() -> None:
     with pytest.raises(ValueError, match="n must be between 0 and 100000"):
         sg.examples({"enum": [1]}, 10**6)
