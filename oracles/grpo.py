@@ -45,6 +45,9 @@ def trainer(seed: int, constrained: bool, steps: int, rate: float, folder: str, 
             eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, bos_token_id=None,
         )
     )  # fmt: skip
+    if options.get("beta"):  # TRL loads the reference from where the policy came from
+        model.save_pretrained(folder)
+        model.config._name_or_path = folder
     grammar = sg.Compiler(sg.Vocabulary.from_huggingface(tokenizer)).json_schema(
         SCHEMA, whitespace="compact", strings="plain"
     )

@@ -30,6 +30,8 @@ from .operands import operand
 _STATES = 100_000
 _STEPS = 6_000_000  # of `count`: a sum is one, and one more for every 64 words of its number
 _CELLS = 2_000_000  # of the tables of `RankedTexts`
+_ENDS = 1_000_000  # bytes of the shortest ends that `RankedTexts` looks at, beside
+_WIDE = 16  # ends for each byte of a text: many keys in any order have thousands
 
 
 class States:
@@ -45,6 +47,7 @@ class States:
         self._numbers: dict[int, int] = {self.matchers[0].state: 0}
         self._next: dict[int, list[tuple[bytes, int]]] = {}
         self._least: dict[int, int] = {}
+        self.ends: int = 0  # bytes of all shortest ends: what `least` has cost
 
     def accepts(self, state: int) -> bool:
         """Whether a text may end here."""
@@ -59,6 +62,7 @@ class States:
             except BudgetExceeded:
                 found = 0
             self._least[state] = found
+            self.ends += found
         return found
 
     def next(self, state: int) -> list[tuple[bytes, int]]:
@@ -137,10 +141,15 @@ class RankedTexts:
             left = max_bytes - len(levels)
             behind = {there for state in levels[-1] for _, there in self.states.next(state)}
             # A state that no text ends from in time has no ways; the states behind it are not made.
-            levels.append({there for there in behind if self.states.least(there) <= left})
-            cells += len(levels[-1])
-            if cells > _CELLS:
-                raise BudgetExceeded("too many states within the bound: take a smaller max_bytes")
+            kept: set[int] = set()
+            for there in behind:
+                if self.states.least(there) <= left:
+                    kept.add(there)
+                ends = _ENDS + _WIDE * max_bytes * len(levels)
+                if cells + len(kept) > _CELLS or self.states.ends > ends:
+                    raise BudgetExceeded("too many states within the bound: take a smaller max_bytes")
+            levels.append(kept)
+            cells += len(kept)
         # ways[k][s]: texts that go on from state s behind k bytes, within the bound.
         self.ways: list[dict[int, int]] = [{} for _ in levels]
         for k in range(len(levels) - 1, -1, -1):

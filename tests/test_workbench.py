@@ -348,9 +348,19 @@ def test_many_required_keys_have_a_shortest_text_in_time(count: int) -> None:
 
 def test_what_is_too_much_to_draw_leaves_the_other_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("structgen.testdata._PROBES", 6)
+    begin = time.process_time()
     with pytest.warns(ExamplesLeftOut, match="no texts are drawn"):
         found = sg.examples({"type": "object", "required": [f"k{i}" for i in range(500)]})
+    assert time.process_time() - begin < 20  # a minute, when each state's shortest end was looked at
     assert found[0].kind == "shortest" and "drawn" not in {one.kind for one in found}
+
+
+def test_texts_of_many_closed_keys_are_drawn() -> None:
+    """Their states have long ends, and few states stand behind each byte."""
+    names = [f"k{i}" for i in range(150)]
+    document = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
+    grammar = operand(document | {"additionalProperties": False}).grammar()
+    assert RankedTexts(grammar, len(shortest(grammar)) + 16).total > 9**16
 
 
 def test_how_many_texts_are_drawn_is_bounded() -> None:

@@ -71,18 +71,25 @@ def test_gradients_are_those_of_a_dense_mask(trainer: Any) -> None:
     )
     mine = torch.autograd.grad((found * weights).sum(), list(trainer.model.parameters()))
 
-    logits = trainer.model(input_ids=ids, attention_mask=seen).logits[:, -keep - 1 : -1] / trainer.temperature
+    laws = dense_laws(trainer, trainer.model, ids, seen, answers)
     total = torch.zeros(())
-    for answer, scores, weight, spread in zip(answers, logits, weights, entropies, strict=True):
-        words = rl.replay(trainer.grammar, answer).bitmask()
-        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-        bits = bits[:, : scores.shape[1]].astype(bool)
-        law = scores[: len(answer)].masked_fill(~torch.from_numpy(bits), -torch.inf).log_softmax(-1)
+    for answer, law, weight, spread in zip(answers, laws, weights, entropies, strict=True):
         total = total + (law.gather(1, torch.tensor(answer)[:, None])[:, 0] * weight[: len(answer)]).sum()
         entropy = -(law.exp() * law.clamp(min=-1e9)).sum(-1)
         torch.testing.assert_close(spread[: len(answer)], entropy, atol=1e-4, rtol=1e-4)
     for one, other in zip(mine, torch.autograd.grad(total, list(trainer.model.parameters())), strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
+
+
+def dense_laws(trainer: Any, model: Any, ids: torch.Tensor, seen: torch.Tensor, answers: Any) -> Any:
+    """The log law of each token of each answer, over a dense mask."""
+    keep = max(map(len, answers))
+    logits = model(input_ids=ids, attention_mask=seen).logits[:, -keep - 1 : -1] / trainer.temperature
+    for answer, scores in zip(answers, logits, strict=True):
+        words = rl.replay(trainer.grammar, answer).bitmask()
+        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+        bits = bits[:, : scores.shape[1]].astype(bool)
+        yield scores[: len(answer)].masked_fill(~torch.from_numpy(bits), -torch.inf).log_softmax(-1)
 
 
 def _padded(trainer: Any, prompts: Any, answers: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -100,6 +107,24 @@ def test_a_step_of_training_tells_the_ratio(constrained: bool, tmp_path: Any) ->
     made.train()
     (ratio,) = (entry["structgen/log_ratio"] for entry in made.state.log_history if "reward" in entry)
     assert ratio < 1e-5 if constrained else ratio > 1.0
+
+
+def test_the_reference_of_beta_has_the_law_of_the_masks(tmp_path: Any) -> None:
+    """TRL's KL term takes the log-probabilities of both models under the same masks."""
+    made = grpo.trainer(1, True, 2, 1e-2, str(tmp_path), beta=0.5, temperature=0.7)
+    made.train()
+    first, second = (entry for entry in made.state.log_history if "reward" in entry)
+    assert abs(first["kl"]) < 1e-6 < second["kl"]  # the policy starts as its reference
+    assert max(first["structgen/log_ratio"], second["structgen/log_ratio"]) < 1e-5
+    batch = made._generate_and_score_completions([{"prompt": f"a {c} chair: "} for c in grpo.COLOURS] * 2)
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+    seen = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+    lengths = batch["completion_mask"].sum(1).tolist()
+    answers = [row[:n] for row, n in zip(batch["completion_ids"].tolist(), lengths, strict=True)]
+    laws = dense_laws(made, made.ref_model, ids, seen, answers)
+    for found, answer, law in zip(batch["ref_per_token_logps"], answers, laws, strict=True):
+        wanted = law.gather(1, torch.tensor(answer)[:, None])[:, 0]
+        torch.testing.assert_close(found[: len(answer)], wanted, atol=1e-4, rtol=1e-4)
 
 
 def test_a_grammar_for_each_prompt(tmp_path: Any) -> None:
