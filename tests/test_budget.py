@@ -455,7 +455,7 @@ def test_a_small_cache_changes_no_mask(memory: int) -> None:
             structgen.Compiler(histories.VOCABULARY, limits=structgen.Limits(memory=m)).json_schema(schema)
             for m in (256 << 20, memory)
         )
-        for left in (1000, 40, 20, 7):
+        for left in (1000, 40, 40, 20, 7):
             rows = []
             for grammar in (large, small):
                 matcher = grammar.matcher()

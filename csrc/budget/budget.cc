@@ -766,8 +766,12 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   } else {
     next = rest[0];
   }
-  const Mask* m = all_.world.cache && all_.fast && !partial_ ? all_.masks.peek(here()) : nullptr;
-  const Staying stays = stay(all_.world.cache ? all_.masks.peek(here()) : nullptr, from, budget);
+  const bool plain = all_.world.cache && all_.fast && !partial_;
+  // An epoch that has just begun lacks the mask that the caller made in the one before.
+  if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
+  const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
+  const Mask* const m = plain ? made : nullptr;
+  const Staying stays = stay(made, from, budget);
   std::vector<TokenId> tokens;
   const bool none_to_spare = stays.too_near || (budget > 2 && needed(here()) == budget && ends_soon(here()));
   const bool pieces = m && m->dense && enough && none_to_spare && pieces_of_plan(budget, tokens);

@@ -70,10 +70,13 @@ void Sequence::migrate() {
   next->limit = std::max(next->limit, 2 * next->byte_size());
   back.keep();
   lenient_.forget();
-  // The epoch goes before its world. A small one is freed here.
-  if (before->published.bytes() > kFreedHere)
-    Reaper::get().take({std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
-        grammar_->shared_world(), std::move(before))});
+  if (before->published.bytes() <= kFreedHere) return;
+  // The epoch goes before its world. A list in braces would hold a copy, and this thread might free the
+  // epoch.
+  std::vector<Reaper::Object> gone;
+  gone.push_back(std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
+      grammar_->shared_world(), std::move(before)));
+  Reaper::get().take(std::move(gone));
 }
 
 void Sequence::refresh() {

@@ -84,6 +84,30 @@ std::size_t Completion::size_of(const Ways& ways) {
   return out;
 }
 
+const Completion::Kept::Entry* Completion::Kept::find(const Key& key) const {
+  uint32_t id;
+  const bool known =
+      index_.find(mix(key.rule, key.from), [&](uint32_t i) { return entries_[i].key == key; }, id);
+  return known ? &entries_[id] : nullptr;
+}
+
+void Completion::Kept::add(const Key& key, const Ways& ways, bool poison) {
+  std::vector<KeptWay> kept;
+  for (const Way& w : ways)
+    kept.push_back({pool_.copy(std::span<const char>(w.text)).data(), static_cast<uint32_t>(w.text.size()),
+                    w.to, w.capture});
+  const Entry entry{key, pool_.copy(std::span<const KeptWay>(kept)), poison};
+  index_.find_or_add(
+      mix(key.rule, key.from), [&](uint32_t i) { return entries_[i].key == key; },
+      [&] { return entries_.emplace_back(entry); });
+}
+
+Completion::Ways Completion::Kept::ways(const Entry& entry) {
+  Ways out;
+  for (const KeptWay& w : entry.ways) out.push_back({w.to, {w.text, w.size}, w.capture});
+  return out;
+}
+
 // Keeps a way if it is better than the one with the same pending: shorter, or earlier in the order of
 // bytes.
 void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
@@ -372,9 +396,9 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
   const Key key{rule_key(r, reading), from};
   if (settling_ && reading.kind == Reading::kNone && parser_.alive().plain(r)) return settled(key);
   if (memo) {
-    if (const auto it = rules_.find(key); it != rules_.end()) {
-      poison_ = poison_ || tainted_rules_.contains(key);
-      return it->second;
+    if (const Kept::Entry* known = rules_.find(key)) {
+      poison_ = poison_ || known->poison;
+      return Kept::ways(*known);
     }
     if (const auto it = found_.find(key);
         it != found_.end() && (it->second.exact() || room_ <= it->second.room)) {
@@ -445,9 +469,7 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
     // Alternatives that this rule hid are visible now, so answers without them are made again.
     std::erase_if(found_, [&](const auto& f) { return f.second.low >= mine && f.second.low != kClean; });
     if (low_ >= mine && cut_ == kNone) {
-      if (poison_) tainted_rules_.insert(key);
-      rules_.emplace(key, best);
-      bytes_ += size_of(best);
+      rules_.add(key, best, poison_);
     } else {
       found_.insert_or_assign(key, Partial{best, low_ >= mine ? kClean : low_, room, cut_});
     }
@@ -476,11 +498,11 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
     if (entries.size() != 1) {
       for (const Way& w : now) {
         const bool memo = w.capture.v <= 1 && !settling_;
-        const auto known = stacks_.find({s.v, w.to});
+        const Key key{s.v, w.to};
         Ways best;
-        if (memo && known != stacks_.end()) {
-          best = known->second;
-          poison_ = poison_ || tainted_stacks_.contains({s.v, w.to});
+        if (const Kept::Entry* known = memo ? stacks_.find(key) : nullptr) {
+          best = Kept::ways(*known);
+          poison_ = poison_ || known->poison;
         } else {
           const bool poison_before = poison_;
           poison_ = false;
@@ -490,11 +512,7 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
               for (const Way& rest : stack(e.rest, first.to, first.capture))
                 keep(best, Alive::kClear, first.text + rest.text, {});
           }
-          if (memo && !best.empty() && best[0].text.size() < 4096) {
-            if (poison_) tainted_stacks_.insert({s.v, w.to});
-            stacks_.emplace(std::pair{s.v, w.to}, best);
-            bytes_ += size_of(best);
-          }
+          if (memo && !best.empty() && best[0].text.size() < 4096) stacks_.add(key, best, poison_);
           poison_ = poison_ || poison_before;
         }
         for (const Way& rest : best) keep(done, Alive::kClear, w.text + rest.text, {});

@@ -10,14 +10,16 @@
 #include <compare>
 #include <cstdint>
 #include <map>
-#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/flat_map.h"
+#include "base/intern.h"
 #include "parse/state.h"
 
 namespace structgen {
@@ -45,8 +47,8 @@ class Completion {
   // Rules and stack entries that were ever looked at. Callers limit their own work by it.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
-    return bytes_ + floors_.byte_size() +
-           (unknown_.size() + tainted_states_.size() + tainted_stacks_.size() + tainted_rules_.size()) * 64;
+    return bytes_ + floors_.byte_size() + stacks_.byte_size() + rules_.byte_size() +
+           (unknown_.size() + tainted_states_.size()) * 64;
   }
 
  private:
@@ -87,10 +89,38 @@ class Completion {
   void keep(Ways& best, Pending to, std::string text, CaptureId c);
   // A rule behind a pending. A reader also has the label that it is told.
   struct Key {
-    // The rule, and the label that its reader is told.
+    // The rule, and the label that its reader is told; in stacks_ the set of stacks.
     uint64_t rule;
     Pending from;
     friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  // Ways that are kept as long as the epoch. They lie in one pool: as strings in the nodes of a map they were
+  // a million pieces of memory, and an epoch's end was a pause of 100 ms.
+  class Kept {
+   public:
+    struct KeptWay {
+      const char* text;
+      uint32_t size;
+      Pending to;
+      CaptureId capture;
+    };
+    struct Entry {
+      Key key;
+      std::span<const KeptWay> ways;
+      // Poison was met in the search.
+      bool poison;
+    };
+    // Null: nothing is kept for the key.
+    const Entry* find(const Key& key) const;
+    // Does nothing where ways are kept for the key.
+    void add(const Key& key, const Ways& ways, bool poison);
+    static Ways ways(const Entry& entry);
+    std::size_t byte_size() const { return entries_.byte_size() + index_.byte_size() + pool_.byte_size(); }
+
+   private:
+    StableVector<Entry> entries_;
+    InternTable index_;
+    BumpPool pool_;
   };
 
   Parser& parser_;
@@ -101,13 +131,9 @@ class Completion {
   std::unordered_set<uint32_t> unknown_;
   // Keyed by rule and label.
   FlatMap<uint64_t, uint32_t> floors_;
-  std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
-  std::map<Key, Ways> rules_;
-  // Entries of states_, stacks_ and rules_ in whose search poison was met; also states without an
-  // answer.
+  Kept stacks_, rules_;
+  // Entries of states_ in whose search poison was met; also states without an answer.
   std::unordered_set<uint32_t> tainted_states_;
-  std::set<std::pair<uint32_t, Pending>> tainted_stacks_;
-  std::set<Key> tainted_rules_;
   // Kept only while one state is looked at: the result for a rule without the alternatives that lead
   // through an open rule. It holds until that rule is closed; then a shorter text may be found.
   struct Partial {

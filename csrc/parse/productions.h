@@ -75,6 +75,21 @@ struct Symbol {
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };
 
+// Alternatives that are stored elsewhere; `symbols` and `ends` are those of Alternatives.
+struct AlternativeList {
+  std::span<const Symbol> symbols;
+  std::span<const uint32_t> ends;
+  std::span<const Symbol> operator[](std::size_t i) const {
+    const uint32_t begin = i == 0 ? 0 : ends[i - 1];
+    return symbols.subspan(begin, ends[i] - begin);
+  }
+  // All of them, one after the other.
+  auto each() const {
+    return std::views::iota(std::size_t{0}, ends.size()) |
+           std::views::transform([all = *this](std::size_t i) { return all[i]; });
+  }
+};
+
 // The alternatives of a rule in one flat buffer: alternative i is symbols[ends[i-1] .. ends[i]).
 struct Alternatives {
   std::vector<Symbol> symbols;
@@ -86,15 +101,9 @@ struct Alternatives {
     ends.push_back(static_cast<uint32_t>(symbols.size()));
   }
   void add(std::initializer_list<Symbol> sequence) { add({sequence.begin(), sequence.size()}); }
-  std::span<const Symbol> operator[](std::size_t i) const {
-    const uint32_t begin = i == 0 ? 0 : ends[i - 1];
-    return {symbols.data() + begin, ends[i] - begin};
-  }
-  // All of them, one after the other.
-  auto each() const {
-    return std::views::iota(std::size_t{0}, ends.size()) |
-           std::views::transform([this](std::size_t i) { return (*this)[i]; });
-  }
+  AlternativeList list() const { return {symbols, ends}; }
+  std::span<const Symbol> operator[](std::size_t i) const { return list()[i]; }
+  auto each() const { return list().each(); }
 };
 
 // The alternatives with their costs, by cost; of equal costs in their own order.

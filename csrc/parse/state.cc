@@ -84,9 +84,10 @@ Parser::Parser(RegexArena& regexes, Productions& productions)
 
 std::size_t Parser::byte_size() const {
   return states_.byte_size() + index_.byte_size() + pool_.byte_size() + stacks_.byte_size() +
-         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 +
-         capture_steps_.byte_size() + alive_.byte_size() + limits_.byte_size() + limited_.byte_size() +
-         edges_.byte_size() + singles_[0].byte_size() + singles_[1].byte_size();
+         captures_.byte_size() + frontiers_.byte_size() + frontier_index_.byte_size() +
+         expansions_.byte_size() + expansion_index_.byte_size() + capture_steps_.byte_size() +
+         alive_.byte_size() + limits_.byte_size() + limited_.byte_size() + edges_.byte_size() +
+         singles_[0].byte_size() + singles_[1].byte_size();
 }
 
 void Parser::look_at_size() {
@@ -98,14 +99,16 @@ void Parser::look_at_size() {
 }
 
 // The alternatives of a rule, remembered unless something was omitted.
-const Alternatives& Parser::expand(RuleId rule) {
-  const auto it = expansions_.find(rule.v);
-  if (it != expansions_.end()) return it->second;
+AlternativeList Parser::expand(RuleId rule) {
+  if (const uint32_t* known = expansion_index_.find(rule.v)) return expansions_[*known];
   Alternatives alts;
   const Omissions omissions(omitted_);
   expand(rule, Reading{}, alts);
-  if (omissions.any()) return nothing_;
-  return expansions_.emplace(rule.v, std::move(alts)).first->second;
+  if (omissions.any()) return {};
+  const AlternativeList kept{pool_.copy(std::span<const Symbol>(alts.symbols)),
+                             pool_.copy(std::span<const uint32_t>(alts.ends))};
+  expansion_index_.emplace(rule.v, expansions_.emplace_back(kept));
+  return kept;
 }
 
 // In a world that omits, a rule has no alternatives for now if it takes too much work to tell them.
@@ -137,7 +140,7 @@ StateId Parser::fed(F&& make) {
 }
 
 void Parser::forget_starved() {
-  for (StackId s : starved_) frontiers_.erase(s.v);
+  for (StackId s : starved_) frontier_index_.erase(s.v);
   starved_.clear();
 }
 
@@ -160,7 +163,7 @@ void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier&
 }
 
 // Follows each alternative: its first symbol is the new top, the others are pushed.
-void Parser::follow_alternatives(const Alternatives& alts, StackId rest, CaptureId capture, Frontier& out) {
+void Parser::follow_alternatives(AlternativeList alts, StackId rest, CaptureId capture, Frontier& out) {
   charge(static_cast<int64_t>(alts.symbols.size()));
   for (const std::span<const Symbol> symbols : alts.each())
     if (symbols.empty())
@@ -187,9 +190,7 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
       // empty text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
-      // A reference: the entry stays where it is while others are added.
-      const Alternatives& alts = expand(top.rule_id());
-      follow_alternatives(alts, rest, capture, out);
+      follow_alternatives(expand(top.rule_id()), rest, capture, out);
       return;
     }
     case Symbol::kReader: {
@@ -207,7 +208,7 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
       if (r.kind == Reading::kNone) r.kind = Reading::kUnknown;
       Alternatives alts;
       expand(top.rule_id(), r, alts);
-      follow_alternatives(alts, rest, outer, out);
+      follow_alternatives(alts.list(), rest, outer, out);
       return;
     }
   }
@@ -237,7 +238,7 @@ void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Fro
   for (const StackEntry& e : stacks_.entries(stack)) follow(e.top, e.rest, capture, reading, out);
 }
 
-void Parser::merge(const Frontier& from, Frontier& out) {
+void Parser::merge(const KnownFrontier& from, Frontier& out) {
   omitted_ += from.starved;
   out.items.insert(out.items.end(), from.items.begin(), from.items.end());
   out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
@@ -245,7 +246,7 @@ void Parser::merge(const Frontier& from, Frontier& out) {
 }
 
 // The items of a frontier without the texts that begin with the bytes of `follow`.
-void Parser::merge_restricted(const Frontier& from, RegexId follow, Frontier& out) {
+void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out) {
   for (const Item& i : from.items) {
     const RegexId r = restricted(i.regex, follow);
     // The items behind a text that reads nothing are in the list already.
@@ -257,7 +258,7 @@ void Parser::merge_restricted(const Frontier& from, RegexId follow, Frontier& ou
 
 // Turns lexemes that may begin here into items. How far a lexeme reaches depends on the context in
 // front of it.
-void Parser::merge_in_context(const Frontier& from, uint32_t context, Frontier& out) {
+void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out) {
   out.items.insert(out.items.end(), from.items.begin(), from.items.end());
   out.accepting = out.accepting || from.accepting;
   for (const Pending& p : from.lexemes)
@@ -280,25 +281,25 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
     ++visit_;
     depth_ = 0;
     if (e.top.kind() == Symbol::kFollow || e.top.kind() == Symbol::kAfter) {
-      const auto below = frontiers_.find(e.rest.v);
-      if (below == frontiers_.end()) {
+      const KnownFrontier* below = known_frontier(e.rest);
+      if (!below) {
         missing = e.rest;
         return false;
       }
       if (e.top.kind() == Symbol::kFollow)
-        merge_restricted(below->second, e.top.regex(), out);
+        merge_restricted(*below, e.top.regex(), out);
       else
-        merge_in_context(below->second, e.top.number(), out);
+        merge_in_context(*below, e.top.number(), out);
       continue;
     }
     follow(e.top, e.rest, CaptureId{0}, Reading{}, out);
     if (!reached_) continue;
-    const auto below = frontiers_.find(e.rest.v);
-    if (below == frontiers_.end()) {
+    const KnownFrontier* below = known_frontier(e.rest);
+    if (!below) {
       missing = e.rest;
       return false;
     }
-    merge(below->second, out);
+    merge(*below, out);
     if (out.items.size() + out.lexemes.size() < kMaxItems / 2) continue;
     normalise(out.items);
     normalise(out.lexemes);
@@ -311,10 +312,9 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   return true;
 }
 
-const Parser::Frontier& Parser::frontier(StackId stack) {
+const Parser::KnownFrontier& Parser::frontier(StackId stack) {
   check_depth();
-  const auto it = frontiers_.find(stack.v);
-  if (it != frontiers_.end()) return it->second;
+  if (const KnownFrontier* known = known_frontier(stack)) return *known;
   // Stacks may be deep, so the frontiers below are built first, from a list and without recursion. The
   // bytes that may not follow a lexeme can ask for a frontier while another frontier is built, so the
   // members that describe the frontier at hand are saved and restored.
@@ -338,27 +338,30 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
     while (!todo.empty()) {
       const StackId at = todo.back();
       StackId missing;
-      if (frontiers_.count(at.v)) {
+      if (known_frontier(at)) {
         todo.pop_back();
         continue;
       }
-      Frontier f;
+      Frontier f = borrow();
       const Omissions omissions(omitted_);
       if (build_frontier(at, f, missing)) {
-        f.starved = f.empty() && omissions.any();
-        if (f.starved) starved_.push_back(at);
-        frontiers_.emplace(at.v, std::move(f));
+        const bool starved = f.empty() && omissions.any();
+        if (starved) starved_.push_back(at);
+        const KnownFrontier kept{pool_.copy(std::span<const Item>(f.items)),
+                                 pool_.copy(std::span<const Pending>(f.lexemes)), f.accepting, starved};
+        frontier_index_.emplace(at.v, frontiers_.emplace_back(kept));
         todo.pop_back();
       } else {
         todo.push_back(missing);
       }
+      spare_.push_back(std::move(f));
     }
   } catch (...) {
     restore();
     throw;
   }
   restore();
-  return frontiers_.find(stack.v)->second;
+  return *known_frontier(stack);
 }
 
 // Unites the regexes above equal stacks, then the stacks below equal regexes.
@@ -425,7 +428,7 @@ bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   for (const Item& i : items) {
     const RegexId after = regexes_.step(i.regex, kEdge);
     if (after == RegexArena::empty() || !regexes_.nullable(after)) continue;
-    const Frontier& below = frontier(i.stack);
+    const KnownFrontier& below = frontier(i.stack);
     if (below.accepting || ends_at_edge(below.items, depth + 1)) return true;
   }
   return false;
@@ -444,7 +447,7 @@ StateId Parser::at_edge(StateId s) {
 }
 
 // The state of items in normal form.
-StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
+StateId Parser::intern(std::span<const Item> items, bool accepting) {
   if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
   uint64_t h = accepting;
@@ -460,7 +463,7 @@ StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
         look_at_size();
         const uint32_t k = states_.emplace_back();
         State& s = states_[k];
-        s.items = pool_.copy(std::span<const Item>(items)).data();
+        s.items = pool_.copy(items).data();
         s.n = static_cast<uint32_t>(items.size());
         s.accepting = accepting;
         for (const Item& i : items) {
@@ -524,13 +527,11 @@ StateId Parser::continuation(StackId stack, CaptureId capture) {
 std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
   const Omissions omissions(omitted_);
   if (capture.v == 0) {
-    const Frontier& known = frontier(stack);
+    const KnownFrontier& known = frontier(stack);
     omitted_ += known.starved;
-    if (known.empty() && omissions.any()) return std::nullopt;
-    if (known.lexemes.empty()) return intern(known.items, known.accepting);
-    Frontier f = known;
-    normalise(f.items);
-    return intern(f.items, f.accepting);
+    const bool empty = known.items.empty() && known.lexemes.empty() && !known.accepting;
+    if (empty && omissions.any()) return std::nullopt;
+    return intern(known.items, known.accepting);
   }
   Frontier f;
   depth_ = 0;
@@ -577,7 +578,7 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
       f.items.push_back({d, i.stack, capture});
     } else if (n.kind != RegexKind::kDone && capture.v == 0) {
       if (d != RegexArena::epsilon()) f.items.push_back({d, i.stack, capture});
-      const Frontier& below = frontier(i.stack);
+      const KnownFrontier& below = frontier(i.stack);
       if (below.starved) starved.push_back(i.stack);
       merge(below, f);
     } else {

@@ -169,37 +169,48 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  // The items of a stack whose top may be read; nullable terminals have been followed.
+  // The items of a stack whose top may be read; nullable terminals have been followed. While it is made.
   struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
-    // True if the frontier is empty because something was omitted; see fed().
-    bool starved = false;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
+  // A frontier as it is kept. Its lists lie in pool_, as those of expansions_ do: an epoch has a hundred
+  // thousand of them, and as vectors they made the end of an epoch a pause of 100 ms.
+  struct KnownFrontier {
+    std::span<const Item> items;
+    std::span<const Pending> lexemes;
+    bool accepting;
+    // True if the frontier is empty because something was omitted; see fed().
+    bool starved;
+  };
   Frontier borrow();
-  const Frontier& frontier(StackId stack);
+  const KnownFrontier& frontier(StackId stack);
+  const KnownFrontier* known_frontier(StackId stack) const {
+    const uint32_t* at = frontier_index_.find(stack.v);
+    return at ? &frontiers_[*at] : nullptr;
+  }
   bool build_frontier(StackId stack, Frontier& out, StackId& missing);
-  void merge(const Frontier& from, Frontier& out);
+  void merge(const KnownFrontier& from, Frontier& out);
   template <class F>
   StateId fed(F&& make);
   void forget_starved();
   // No value: all that may follow was omitted.
   std::optional<StateId> continued(StackId stack, CaptureId capture);
   std::optional<StateId> stepped(StateId s, uint8_t byte);
-  void merge_restricted(const Frontier& from, RegexId follow, Frontier& out);
-  void merge_in_context(const Frontier& from, uint32_t context, Frontier& out);
+  void merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out);
+  void merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out);
   bool first_visit(StackId s);
   void close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out);
   void follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out);
-  void follow_alternatives(const Alternatives& alts, StackId rest, CaptureId capture, Frontier& out);
+  void follow_alternatives(AlternativeList alts, StackId rest, CaptureId capture, Frontier& out);
   void add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out);
-  const Alternatives& expand(RuleId rule);
+  AlternativeList expand(RuleId rule);
   void expand(RuleId rule, const Reading& reading, Alternatives& out);
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
-  StateId intern(const std::vector<Item>& items, bool accepting);
+  StateId intern(std::span<const Item> items, bool accepting);
   // Throws if the arena has more bytes than it may (RegexArena::most()).
   void look_at_size();
   std::atomic<uint32_t>* make_row(StateId s);
@@ -221,8 +232,10 @@ class Parser {
   uint32_t next_look_ = 0;
   InternTable index_;
   BumpPool pool_;
-  std::unordered_map<uint32_t, Alternatives> expansions_;
-  std::unordered_map<uint32_t, Frontier> frontiers_;
+  StableVector<AlternativeList> expansions_;
+  FlatMap<uint32_t, uint32_t> expansion_index_;
+  StableVector<KnownFrontier> frontiers_;
+  FlatMap<uint32_t, uint32_t> frontier_index_;
   std::vector<Frontier> spare_;
   FlatMap<uint64_t, uint32_t> capture_steps_;
   // Keyed by regex and stack; of items with an unknown text, and of those that capture none.
@@ -242,7 +255,6 @@ class Parser {
   // The number of rules and stacks behind which everything was omitted.
   uint64_t omitted_ = 0;
   std::vector<StackId> starved_;
-  const Alternatives nothing_;
 };
 
 }  // namespace structgen
