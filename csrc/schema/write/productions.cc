@@ -85,36 +85,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
       texts_(formulas_, regexes_, regexes_.spelling()),
       numbers_(formulas_, regexes_, numbers),
       solver_(lowering_, formulas_, regexes_, texts_, numbers_) {
-  switch (layout_.mode) {
-    case JsonLayout::kFlexible: {
-      ByteSet blank;
-      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
-      gap_ = regexes_.repeat(regexes_.bytes(blank), 0, kGapLimit);
-      break;
-    }
-    case JsonLayout::kPattern: {
-      ByteSet blank;
-      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
-      const std::string shown = "whitespace '" + layout_.pattern.substr(0, kQuotedBytes) + "'";
-      try {
-        gap_ = lower(regexes_, parse_pattern(layout_.pattern), Match::kFull);
-      } catch (const Error& e) {
-        throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
-      }
-      // A pattern for whitespace must match whitespace only, or the texts would not be JSON.
-      if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(regexes_.bytes(blank)))))
-        throw Error(ErrorKind::kValue,
-                    shown +
-                        " is none of flexible, compact, one-blank, spaced and pretty, and as a pattern it " +
-                        "matches text that is not JSON whitespace");
-      if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, shown + ": the pattern matches nothing");
-      break;
-    }
-    default: gap_ = RegexArena::epsilon();
-  }
-  after_ = gap_;
-  if (layout_.mode == JsonLayout::kOneBlank) after_ = regexes_.repeat(regexes_.byte(' '), 0, 1);
-  if (layout_.mode == JsonLayout::kSpaced) after_ = regexes_.byte(' ');
+  read_gaps();
   if (!layout_.excludes.empty()) refuse_unwritten();
   std::vector<std::string> never = layout_.excludes;
   if (layout_.elements && !layout_.elements->text.quoted) never.push_back(layout_.elements->text.close);
@@ -144,6 +115,33 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     raise_unsatisfiable(*schemas_, lowering_, solver_);
   });
   root_ = rule({layout_.elements ? kArguments : kValue, root}, 0);
+}
+
+// Prepares the blanks that the layout allows: in every gap, and behind commas and colons.
+void JsonProductions::read_gaps() {
+  ByteSet blank;
+  for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
+  const RegexId blanks = regexes_.bytes(blank);
+  gap_ = RegexArena::epsilon();
+  if (layout_.mode == JsonLayout::kFlexible) gap_ = regexes_.repeat(blanks, 0, kGapLimit);
+  if (layout_.mode == JsonLayout::kPattern) {
+    const std::string shown = "whitespace '" + layout_.pattern.substr(0, kQuotedBytes) + "'";
+    try {
+      gap_ = lower(regexes_, parse_pattern(layout_.pattern), Match::kFull);
+    } catch (const Error& e) {
+      throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
+    }
+    // A pattern for whitespace must match whitespace only, or the texts would not be JSON.
+    if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(blanks))))
+      throw Error(ErrorKind::kValue,
+                  shown +
+                      " is none of flexible, compact, one-blank, spaced and pretty, and as a pattern it " +
+                      "matches text that is not JSON whitespace");
+    if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, shown + ": the pattern matches nothing");
+  }
+  after_ = gap_;
+  if (layout_.mode == JsonLayout::kOneBlank) after_ = regexes_.repeat(regexes_.byte(' '), 0, 1);
+  if (layout_.mode == JsonLayout::kSpaced) after_ = regexes_.byte(' ');
 }
 
 RuleId JsonProductions::rule(Rule r, uint32_t depth) {
@@ -236,73 +234,60 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
       break;
     case kFirstMembers:
     case kMembers: add_elements(r, solver_.objects().offers(r.object()), out); break;
-    case kNamedElement: {
-      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
-      const std::string name = plan.texts[r.name().v];
-      add_members(solver_.objects().take_name(r.object(), r.name()), name, nearest, out);
-      break;
-    }
     case kElement:
     case kItemElement: expand_element(r, out); break;
     case kFirstItems:
     case kItems: expand_items(r, out); break;
+    case kNamedElement:
+    case kListedElement:
+    case kFreeElement:
     case kChosen:
-    case kNamed: {
-      const PlanNameId name = r.kind == kNamed ? PlanNameId{reading.label} : r.name();
-      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
-      const std::string key = plan.texts[name.v];
-      expand_member(r, key, solver_.objects().take_name(r.object(), name), out, nearest);
-      break;
-    }
     case kFreeRepeating:
-      expand_member(r, "", solver_.objects().take_free(r.object(), r.cls(), nullptr, true), out, nearest);
-      break;
+    case kNamed:
+    case kFree: expand_key(r, reading, out, nearest); break;
     case kItem: expand_item(r, reading, out); break;
     case kRead: expand_read(r, reading, out); break;
-    case kListedElement: {
-      // A mask does not know the key, and so does not know which members may follow.
-      if (reading.kind != Reading::kText) {
-        out.add({Symbol::terminal(RegexArena::poison())});
-        break;
-      }
-      const std::string key = key_of(reading.text);
-      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
-      add_members(solver_.objects().take_name(r.object(), plan.find(key)), key, nearest, out);
-      break;
-    }
-    case kFree:
-    case kFreeElement: {
-      std::vector<Objects::Step> steps;
-      std::string key;
-      const bool named = r.kind == kFreeElement && layout_.elements->text.named_end;
-      if ((named && reading.kind != Reading::kText) || !read_key(r, reading, steps, key))
-        out.add({Symbol::terminal(RegexArena::poison())});
-      else if (r.kind == kFree)
-        expand_member(r, key, steps, out, nearest);
-      else
-        add_members(steps, named ? key : "", nearest, out);
-      break;
-    }
   }
 }
 
-// The states behind a free key. The text of the key matters in three cases: an unknown key came before, which
+// Adds what may follow a key that was read. Poison: the steps depend on a key that a mask does not know.
+void JsonProductions::expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest) {
+  std::string key;
+  const std::optional<std::vector<Objects::Step>> steps = read_key(r, reading, key);
+  if (!steps)
+    out.add({poison()});
+  else if (r.kind == kNamedElement || r.kind == kListedElement || r.kind == kFreeElement)
+    add_members(*steps, key, nearest, out);
+  else
+    expand_member(r, key, *steps, out, nearest);
+}
+
+// The steps behind a key. Its text matters where the key is looked up in a list, and where the mark behind
+// the value repeats the key. Of a free key it also matters in three cases: an unknown key came before, which
 // this key may repeat; the object must differ from captured values; or the class has a single key left, which
 // this key may be.
-bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps,
-                               std::string& key) {
+std::optional<std::vector<Objects::Step>> JsonProductions::read_key(const Rule& r, const Reading& reading,
+                                                                    std::string& key) {
+  Objects& objects = solver_.objects();
+  const ObjectState& s = objects.state(r.object());
   const bool known = reading.kind == Reading::kText;
-  if (reading.kind == Reading::kFresh) {
-    steps = solver_.objects().take_free(r.object(), r.cls(), nullptr, true);
-    return true;
+  if (!known && (r.kind == kListedElement || (r.kind == kFreeElement && layout_.elements->text.named_end)))
+    return {};
+  if (r.kind == kFreeRepeating) return objects.take_free(r.object(), r.cls(), nullptr, true);
+  if (r.kind != kFree && r.kind != kFreeElement) {
+    const Plan& plan = objects.plan(s.plan);
+    const PlanNameId name = r.kind == kNamed           ? PlanNameId{reading.label}
+                            : r.kind == kListedElement ? plan.find(key_of(reading.text))
+                                                       : r.name();
+    key = plan.texts[name.v];
+    return objects.take_name(r.object(), name);
   }
+  if (reading.kind == Reading::kFresh) return objects.take_free(r.object(), r.cls(), nullptr, true);
   // A key behind an unknown key may repeat it.
-  const ObjectState& s = solver_.objects().state(r.object());
-  if (s.unknown_key || (!known && (s.outside.v != 0 || solver_.objects().free_keys(r.object(), r.cls()) < 2)))
-    return false;
+  if (s.unknown_key || (!known && (s.outside.v != 0 || objects.free_keys(r.object(), r.cls()) < 2)))
+    return {};
   if (known) key = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
-  steps = solver_.objects().take_free(r.object(), r.cls(), known ? &key : nullptr);
-  return true;
+  return objects.take_free(r.object(), r.cls(), known ? &key : nullptr);
 }
 
 // The shortest value has as few members as its object may close with. start_search() has refilled the
@@ -338,10 +323,7 @@ uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32
 // order. If a key must come although no name is missing, the bound adds some name on offer.
 bool JsonProductions::bound(RuleId id, Bound& out) {
   const Rule r = rules_[id.v];
-  if (r.inside > 0 || clean_ != RegexArena::empty() ||
-      (layout_.elements && r.kind != kObjectFirst && r.kind != kObjectNext && r.kind != kKeys &&
-       r.kind != kNamed && r.kind != kFree))
-    return false;
+  if (r.inside > 0 || clean_ != RegexArena::empty()) return false;
   switch (r.kind) {
     case kObjectFirst:
     case kObjectNext:
@@ -437,43 +419,48 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   for (ValueId value : held.values)
     if (solver_.attempt(false, [&] { return solver_.nonempty(value); }))
       out.add({text("\""), content(value), text("\"")});
-  // In pretty layout an empty array is "[]", and any other array has a line break behind its bracket. So the
-  // bracket is part of two alternatives.
-  const bool pretty = layout_.mode == JsonLayout::kPretty;
-  const uint32_t depth = pretty ? r.depth + 1 : 0;
-  for_each_branch(restricted(v, Kind::kArray), [&](TypedId p) {
+  add_arrays(r, out);
+  add_objects(r, out);
+}
+
+// Adds an array or object without its items or members. In pretty layout an empty one is "[]", and any other
+// has a line break behind its bracket. So the bracket is part of two alternatives there.
+void JsonProductions::add_brackets(std::string_view brackets, const Rule& inside, uint32_t depth, bool empty,
+                                   bool more, Alternatives& out) {
+  if (layout_.mode != JsonLayout::kPretty) return out.add({open(brackets[0]), call(inside)});
+  if (empty) out.add({text(brackets)});
+  if (more) out.add({text(brackets.substr(0, 1)), call(inside, depth + 1)});
+}
+
+void JsonProductions::add_arrays(const Rule& r, Alternatives& out) {
+  for_each_branch(restricted(r.value(), Kind::kArray), [&](TypedId p) {
     if (!leads_on(p)) return;
     const Repeats repeats = lenient_ && solver_.unique().lasting(p) ? kAllowed : kAsAsked;
     if (repeats != kAsAsked) p = solver_.unique().behind_fresh(p, true);
-    if (pretty) {
-      if (solver_.closes(p)) out.add({text("[]")});
-      const bool items = solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
-      if (items) out.add({text("["), call({kArrayFirst, p, repeats}, depth)});
-    } else {
-      out.add({open('['), call({kArrayFirst, p, repeats}, depth)});
-    }
+    const bool more = layout_.mode != JsonLayout::kPretty ||
+                      solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
+    add_brackets("[]", {kArrayFirst, p, repeats}, r.depth, solver_.closes(p), more, out);
   });
+}
+
+void JsonProductions::add_objects(const Rule& r, Alternatives& out) {
+  Objects& objects = solver_.objects();
+  const bool pretty = layout_.mode == JsonLayout::kPretty;
   uint32_t more = kOrderBranches;
-  for_each_object(restricted(v, Kind::kObject), more, [&](TypedId p) {
+  for_each_object(restricted(r.value(), Kind::kObject), more, [&](TypedId p) {
     constexpr ObjectId kNone{0xFFFFFFFFu};
     const ObjectId s = solver_.attempt(kNone, [&] {
-      if (!solver_.objects().productive(p)) return kNone;
-      const ObjectId start = solver_.objects().start(p);
-      if (solver_.effort().omits()) solver_.objects().offers(start);
+      if (!objects.productive(p)) return kNone;
+      const ObjectId start = objects.start(p);
+      if (solver_.effort().omits()) objects.offers(start);
       return start;
     });
-    if (s == kNone) {
-      // An object whose members take too much work to decide may still be written empty.
-      if (solver_.effort().omits() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
-      return;
-    }
-    if (pretty) {
-      const Offers& offers = solver_.objects().offers(s);
-      if (offers.close) out.add({text("{}")});
-      if (offers.any_key()) out.add({text("{"), call({kObjectFirst, s}, depth)});
-    } else {
-      out.add({open('{'), call({kObjectFirst, s}, depth)});
-    }
+    // An object whose members take too much work to decide may still be written empty.
+    if (s == kNone && solver_.effort().omits() && solver_.closes(p))
+      out.add({pretty ? text("{") : open('{'), text("}")});
+    if (s == kNone) return;
+    const bool empty = pretty && objects.offers(s).close, any = pretty && objects.offers(s).any_key();
+    add_brackets("{}", {kObjectFirst, s}, r.depth, empty, any, out);
   });
 }
 
@@ -620,13 +607,9 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
     return out.add({call({kArrayNext, free}, r.depth)});
   }
-  const Symbol poison = Symbol::terminal(RegexArena::poison());
-  if (!solver_.unique().surely_more(rest)) {
-    out.add({poison});
-    return;
-  }
+  if (!solver_.unique().surely_more(rest)) return out.add({poison()});
   if (solver_.closes(rest)) out.add({close(']', r.depth, false)});
-  out.add({comma(r.depth, false), poison});
+  out.add({comma(r.depth, false), poison()});
 }
 
 // Expands the reader of a member's value. The object is compared with captured objects, which it must equal
@@ -640,7 +623,7 @@ void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alterna
     out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
     out.add({call({kObjectNext, solver_.objects().read_fresh(r.object())}, r.depth)});
   } else {
-    out.add({Symbol::terminal(RegexArena::poison())});
+    out.add({poison()});
   }
 }
 
