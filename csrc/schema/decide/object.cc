@@ -84,8 +84,8 @@ bool Objects::productive(TypedId p) {
   }
   const PlanId id = plans_.plan_of(p);
   Plan& plan = plans_[id];
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
-    if (has_bit(plan.required, i) && !plans_.name_ok(plan, i)) return false;
+  for (PlanNameId i : names_in(plan.required))
+    if (!plans_.name_ok(plan, i)) return false;
   if (plan.pure()) return true;
   const Gone none{Bits(plan.words(), 0), {}};
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
@@ -559,8 +559,7 @@ const Offers& Objects::offers(ObjectId s) {
   out->names.assign((plan.names.size() + 63) / 64, 0);
   std::vector<bool> blocked(plan.names.size(), false);
   out->close = solver_.closes(st.rest) && !solver_.captured().contains(st.outside, "{}");
-  for (std::size_t i = 0; i < plan.required.size(); ++i)
-    out->close = out->close && !(plan.required[i] & ~used[i]);
+  out->close = out->close && names_without(plan.required, used).empty();
   for (const std::vector<PlanNameId>& chain : plan.chains) {
     // Every later name of the chain would pass over the required name, so all later names are blocked.
     bool passed = false;
@@ -589,8 +588,7 @@ const Offers& Objects::offers(ObjectId s) {
     });
     if (offered) out->classes.push_back(c);
   }
-  const bool names = std::ranges::any_of(out->names, [](uint64_t w) { return w != 0; });
-  refuse_starved(!out->close && !names && out->classes.empty(), omissions);
+  refuse_starved(!out->close && !out->any_key(), omissions);
   offers_[s.v] = std::move(out);
   return *offers_[s.v];
 }

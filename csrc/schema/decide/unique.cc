@@ -374,9 +374,8 @@ void Unique::enumerate_object(ObjectId start, uint32_t cap, Domain& out) {
     }
     std::vector<std::pair<std::string, Objects::Step>> steps;
     const std::vector<std::string> names = objects.plan(objects.state(state).plan).texts;
-    for (PlanNameId i; i.v < names.size(); ++i.v)
-      if (has_bit(offers.names, i))
-        for (const Objects::Step& step : objects.take_name(state, i)) steps.emplace_back(names[i.v], step);
+    for (PlanNameId i : names_in(offers.names))
+      for (const Objects::Step& step : objects.take_name(state, i)) steps.emplace_back(names[i.v], step);
     for (KeyClassId c : offers.classes) {
       Values keys;
       RegexArena& regexes = solver_.regexes();

@@ -8,7 +8,6 @@
 #include "schema/write/elements.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -184,22 +183,20 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   };
   if (may_end(r)) out.add({});
   const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
-  std::size_t count = 0;
-  for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
+  const std::vector<PlanNameId> names = names_in(offers.names);
   // An alternative for each of many names would slow down every step of the parse state. Instead the key is
   // captured and looked up.
-  if (count > kApartInElements) {
-    std::vector<std::string> names;
-    for (PlanNameId i; i.v < plan.names.size(); ++i.v)
-      if (has_bit(offers.names, i)) names.push_back(plan.texts[i.v]);
-    begin({Symbol::capture(), Symbol::terminal(regexes_.cat(keys_->any_of(names), marks.middle)),
+  if (names.size() > kApartInElements) {
+    std::vector<std::string> texts;
+    for (PlanNameId i : names) texts.push_back(plan.texts[i.v]);
+    begin({Symbol::capture(), Symbol::terminal(regexes_.cat(keys_->any_of(texts), marks.middle)),
            call({kListedElement, r.object()})});
-  }
-  for (PlanNameId i; i.v < plan.names.size() && count <= kApartInElements; ++i.v) {
-    if (!has_bit(offers.names, i)) continue;
-    const RegexId parts[] = {before, keys_->one(plan.texts[i.v]), marks.middle};
-    out.add({Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))),
-             call({kNamedElement, r.object(), i})});
+  } else {
+    for (PlanNameId i : names) {
+      const RegexId parts[] = {before, keys_->one(plan.texts[i.v]), marks.middle};
+      out.add({Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))),
+               call({kNamedElement, r.object(), i})});
+    }
   }
   for (KeyClassId c : offers.classes)
     begin({Symbol::capture(),

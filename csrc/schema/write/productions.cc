@@ -338,10 +338,8 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
   const Bits& used = solver_.objects().used(r.object());
   const auto value = [&](PlanNameId name) { return call({kValue, plan.value[name.v]}, r.depth); };
   out.bytes = regexes_.node(close('}', r.depth, false).regex()).shortest;
-  bool missing = false;
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
-    if (!has_bit(plan.required, i) || has_bit(used, i)) continue;
-    missing = true;
+  const std::vector<PlanNameId> missing = names_without(plan.required, used);
+  for (PlanNameId i : missing) {
     out.bytes += member_bytes(plan, i, r.depth);
     out.all.push_back(value(i));
   }
@@ -349,11 +347,10 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
     if (st.unknown_key || solver_.objects().free_keys(r.object(), r.cls()) < 2) return false;
     out.bytes += regexes_.node(colon().regex()).shortest;
     out.any.push_back(call({kValue, solver_.objects().class_value(r.object(), r.cls())}, r.depth));
-  } else if (r.kind == kNamed || (r.kind == kKeys && !missing)) {
+  } else if (r.kind == kNamed || (r.kind == kKeys && missing.empty())) {
     const Offers& offers = solver_.objects().offers(r.object());
     uint64_t most = 0;
-    for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
-      if (!has_bit(offers.names, i)) continue;
+    for (PlanNameId i : names_in(offers.names)) {
       most = std::max(most, member_bytes(plan, i, r.depth));
       out.any.push_back(value(i));
     }
@@ -654,18 +651,16 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
     // terminal of its own. Inside of a string every name has a terminal of its own: an escaped literal set is
     // no literal set any more, and holes/ relies on literal sets.
     const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(r.object()).plan);
-    for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
-      if (!has_bit(names, i) || !has_bit(apart, i)) continue;
+    for (PlanNameId i : names_in(offers.names)) {
+      if (!has_bit(apart, i)) continue;
       Bits one(names.size(), 0);
       add_bit(one, i);
-      names[i.v >> 6] &= ~one[i.v >> 6];
+      take_bit(names, i);
       out.add({Symbol::terminal(clean(regexes_.literal_set(plan.table, one, false))),
                call({kChosen, r.object(), i}, r.depth)});
     }
   }
-  bool any = false;
-  for (uint64_t w : names) any = any || w != 0;
-  if (any)
+  if (!names_in(names).empty())
     out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)),
              call({kNamed, r.object()}, r.depth)});
   for (KeyClassId c : offers.classes) {
