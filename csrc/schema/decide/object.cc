@@ -52,6 +52,7 @@
 #include "base/utf8.h"
 #include "base/work.h"
 #include "regex/charset.h"
+#include "schema/decide/domain.h"
 #include "strings/json_spelling.h"
 
 namespace structgen {
@@ -80,7 +81,7 @@ bool Objects::productive(TypedId p) {
   if (solver_.closes(p)) return true;
   if (formulas_[p].has & kHasOutside) {
     const Outside o = solver_.outside_of(p);
-    return solver_.some_outside(Kind::kObject, o.rest, o.set);
+    return solver_.domains().some_outside(Kind::kObject, o.rest, o.set);
   }
   const PlanId id = plans_.plan_of(p);
   Plan& plan = plans_[id];
@@ -438,7 +439,7 @@ std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name,
   std::vector<Step> out;
   for (Step& step : steps) {
     const ObjectId free = with_outside(step.next, {});
-    if (asked) step.value = formulas_.both(step.value, solver_.apart(set, key, free));
+    if (asked) step.value = formulas_.both(step.value, solver_.domains().apart(set, key, free));
     if (!asked)
       out.push_back({step.value, free});
     else if (solver_.nonempty(step.value))

@@ -235,7 +235,7 @@ bool Solver::closes(TypedId p) const {
   check_depth();
   const OpRow& row = formulas_.row(p);
   if (row.family == Family::kOutside)
-    return !captured().contains(CapturedId{formulas_[p].a}, row.about == Kind::kArray ? "[]" : "{}");
+    return !captured_.contains(CapturedId{formulas_[p].a}, row.about == Kind::kArray ? "[]" : "{}");
   if (row.family != Family::kConnective) return row.closes;
   const auto kids = formulas_.kids(p);
   const auto holds = [&](TypedId k) { return closes(k); };

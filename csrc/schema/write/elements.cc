@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "schema/decide/unique.h"
 #include "schema/write/productions.h"
 #include "strings/json_spelling.h"
 

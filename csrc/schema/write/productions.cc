@@ -43,6 +43,7 @@
 #include "base/undo.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
+#include "schema/decide/domain.h"
 #include "schema/decide/unique.h"
 #include "schema/write/diagnosis.h"
 #include "strings/json_inside.h"
@@ -567,7 +568,7 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
   solver_.refill();
-  if (!solver_.unique().few(r.value(), most, out)) return false;
+  if (!solver_.domains().few(r.value(), most, out)) return false;
   for (std::string& text : out) text = from_json(text);
   return true;
 }
