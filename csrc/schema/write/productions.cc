@@ -228,7 +228,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kArrayNext: expand_array(r, out, nearest); break;
     case kObjectFirst:
     case kObjectNext: expand_object(r, out); break;
-    case kKeys: expand_keys(r, out); break;
+    case kKeys: add_keys(r, solver_.objects().offers(r.object()), out); break;
     case kArguments:
       add_object(solver_.restrict(r.value(), Kind::kObject), RegexArena::epsilon(), RegexArena::epsilon(),
                  out);
@@ -299,17 +299,13 @@ void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alterna
 
 void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
-  if (r.kind == kMembers || r.kind == kFirstMembers) {
-    if (may_end(r)) return out.add({});
-    add_elements(r, solver_.objects().useful(r.object()), out);
-    if (out.ends.empty()) add_elements(r, solver_.objects().offers(r.object()), out);
-    return;
-  }
-  if (r.kind != kKeys) return expand_rule(id, reading, out, true);
-  const ObjectState& s = solver_.objects().state(r.object());
-  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.object()), out);
-  // Some member must follow a comma, also one that meets no requirement.
-  if (out.ends.empty()) expand_keys(r, out);
+  if (r.kind != kKeys && r.kind != kMembers && r.kind != kFirstMembers)
+    return expand_rule(id, reading, out, true);
+  if (r.kind != kKeys && may_end(r)) return out.add({});
+  const auto add = r.kind == kKeys ? &JsonProductions::add_keys : &JsonProductions::add_elements;
+  (this->*add)(r, solver_.objects().useful(r.object()), out);
+  // Some member must follow, also one that meets no requirement.
+  if (out.ends.empty()) (this->*add)(r, solver_.objects().offers(r.object()), out);
 }
 
 // A lower bound of the bytes of a name with its quotes, escapes and punctuation.
@@ -361,35 +357,34 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
   return true;
 }
 
-void JsonProductions::for_each_branch(TypedId p, const std::function<void(TypedId)>& f) {
-  for (TypedId k : formulas_.disjuncts(p)) f(k);
-}
-
 // Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with an
 // order of keys, the order of one branch must not bind the others: up to `more` such branches become objects
 // of their own, and if there are more, the order of keys is dropped.
 void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
-  for_each_branch(p, [&](TypedId q) {
-    const Formula n = formulas_[q];
-    if (n.op != Op::kAnd || !(n.has & kHasOrder)) return f(q);
+  for (TypedId q : formulas_.disjuncts(p)) {
     TypedId choice = FormulaSpace::no();
     std::vector<TypedId> others;
-    for (TypedId kid : formulas_.kids(q)) {
+    for (TypedId kid : formulas_.conjuncts(q)) {
       const Formula& k = formulas_[kid];
       if (choice == FormulaSpace::no() && k.op == Op::kOr && (k.has & kHasOrder))
         choice = kid;
       else
         others.push_back(kid);
     }
-    if (choice == FormulaSpace::no()) return f(q);
+    if (choice == FormulaSpace::no()) {
+      f(q);
+      continue;
+    }
     const TypedId rest = formulas_.all_of(others);
-    const std::vector<TypedId> kids(formulas_.kids(choice).begin(), formulas_.kids(choice).end());
-    if (kids.size() > more)
-      return for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
+    const auto kids = formulas_.kids(choice);
+    if (kids.size() > more) {
+      for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
+      continue;
+    }
     more -= static_cast<uint32_t>(kids.size());
     for (TypedId k : kids) for_each_object(formulas_.both(rest, k), more, f);
-  });
+  }
 }
 
 // Adds the alternatives of a value, by kind: words, numbers, strings, JSON texts in strings, arrays, objects.
@@ -431,14 +426,15 @@ void JsonProductions::add_brackets(std::string_view brackets, const Rule& inside
 }
 
 void JsonProductions::add_arrays(const Rule& r, Alternatives& out) {
-  for_each_branch(restricted(r.value(), Kind::kArray), [&](TypedId p) {
-    if (!leads_on(p)) return;
+  const TypedId arrays = restricted(r.value(), Kind::kArray);
+  for (TypedId p : formulas_.disjuncts(arrays)) {
+    if (!leads_on(p)) continue;
     const Repeats repeats = lenient_ && solver_.unique().lasting(p) ? kAllowed : kAsAsked;
     if (repeats != kAsAsked) p = solver_.unique().behind_fresh(p, true);
     const bool more = layout_.mode != JsonLayout::kPretty ||
                       solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
     add_brackets("[]", {kArrayFirst, p, repeats}, r.depth, solver_.closes(p), more, out);
-  });
+  }
 }
 
 void JsonProductions::add_objects(const Rule& r, Alternatives& out) {
@@ -490,10 +486,9 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
     if (formulas_[cells[i].rest].has & kHasOutside)
       if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
   for (const ItemCell& c : cells)
-    for_each_branch(c.rest, [&](TypedId rest) {
+    for (TypedId rest : formulas_.disjuncts(c.rest))
       if (c.capture || leads_on(rest))
         add_item(r, c.value, call({c.capture ? kItem : kArrayNext, rest}, r.depth), c.capture, out);
-    });
 }
 
 // Adds an item with the text in front of it, and the rest of its array. What follows a captured item depends
@@ -520,22 +515,25 @@ void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
       formulas_.either(formulas_.atom(Op::kAtLeast, zero), formulas_.atom(Op::kAtMost, zero));
   const ValueId numbers = formulas_.types(kind_bit(Kind::kNumber));
   for (const Cell& c : solver_.array_cells(r.array()))
-    for_each_branch(c.rest, [&](TypedId rest) {
-      if (!leads_on(rest)) return;
+    for (TypedId rest : formulas_.disjuncts(c.rest)) {
+      if (!leads_on(rest)) continue;
       const auto add = [&](ValueId value, Repeats behind) {
         if (solver_.nonempty(value))
           add_item(r, value, call({kArrayNext, rest, behind}, r.depth), false, out);
       };
       const TypedId number = restricted(c.value, Kind::kNumber);
-      if (number == FormulaSpace::no()) return add(c.value, Repeats{r.b});
-      if (r.b == kAmongNumbers)
-        return add(number == FormulaSpace::yes()
-                       ? formulas_.both(c.value, formulas_.literal(Kind::kNumber, any_number))
-                       : c.value,
-                   kAmongNumbers);
-      add(formulas_.both(c.value, numbers), kAmongNumbers);
-      add(formulas_.both(c.value, formulas_.deny(numbers)), kAllowed);
-    });
+      if (number == FormulaSpace::no()) {
+        add(c.value, Repeats{r.b});
+      } else if (r.b == kAmongNumbers) {
+        add(number == FormulaSpace::yes()
+                ? formulas_.both(c.value, formulas_.literal(Kind::kNumber, any_number))
+                : c.value,
+            kAmongNumbers);
+      } else {
+        add(formulas_.both(c.value, numbers), kAmongNumbers);
+        add(formulas_.both(c.value, formulas_.deny(numbers)), kAllowed);
+      }
+    }
 }
 
 // Finds the rule of the values of `id` that are in `choice`; with `others`, of the values that are not in it
@@ -639,13 +637,9 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
     out.add({text(pretty ? indent(r.depth) + "\"" : "\""), keys});
 }
 
-void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
-  const ObjectState s = solver_.objects().state(r.object());
-  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.object()), out);
-}
-
 // Adds the keys: the names on offer as one literal set, and a captured terminal for each class.
-void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
+void JsonProductions::add_keys(const Rule& r, const Offers& offers, Alternatives& out) {
+  const Plan& plan = solver_.objects().plan_of(r.object());
   Bits names = offers.names;
   if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApartInString)) {
     // A label belongs to a whole literal set. So a name with an excluded spelling leaves the set and has a
@@ -654,11 +648,8 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
     const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(r.object()).plan);
     for (PlanNameId i : names_in(offers.names)) {
       if (!has_bit(apart, i)) continue;
-      Bits one(names.size(), 0);
-      add_bit(one, i);
       take_bit(names, i);
-      out.add({Symbol::terminal(clean(regexes_.literal_set(plan.table, one, false))),
-               call({kChosen, r.object(), i}, r.depth)});
+      out.add({Symbol::terminal(clean(spelled(plan, i))), call({kChosen, r.object(), i}, r.depth)});
     }
   }
   if (!names_in(names).empty())
@@ -766,16 +757,19 @@ RegexId JsonProductions::clean(RegexId body) {
   return out;
 }
 
+// The spellings of a name.
+RegexId JsonProductions::spelled(const Plan& plan, PlanNameId name) {
+  Bits one(plan.words(), 0);
+  add_bit(one, name);
+  return regexes_.literal_set(plan.table, one, false);
+}
+
 // The names that have a spelling with an excluded text; remembered by plan.
 Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
   if (const uint32_t* known = unclean_.find(id.v)) return unclean_names_[*known];
   Bits out(plan.words(), 0);
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
-    Bits one(plan.words(), 0);
-    add_bit(one, i);
-    const RegexId written = regexes_.literal_set(plan.table, one, false);
-    if (!regexes_.is_empty(regexes_.minus(written, clean_))) add_bit(out, i);
-  }
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
+    if (!regexes_.is_empty(regexes_.minus(spelled(plan, i), clean_))) add_bit(out, i);
   const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
   // Nothing points to the entry until the next line has run, so an error there does no harm.
   unclean_names_.push_back(out);

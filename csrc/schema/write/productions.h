@@ -171,8 +171,7 @@ class JsonProductions : public Productions {
   TypedId restricted(ValueId v, Kind kind);
   bool leads_on(TypedId p);
   void expand_object(const Rule& r, Alternatives& out);
-  void expand_keys(const Rule& r, Alternatives& out);
-  void add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out);
+  void add_keys(const Rule& r, const Offers& offers, Alternatives& out);
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
   void expand_member(const Rule& r, std::string_view key, const std::vector<Objects::Step>& steps,
@@ -192,6 +191,7 @@ class JsonProductions : public Productions {
   void refuse_unwritten();
   // The spellings in `body` that contain none of the excluded texts.
   RegexId clean(RegexId body);
+  RegexId spelled(const Plan& plan, PlanNameId name);
   // The names some spelling of which contains an excluded text.
   Bits unclean(const Plan& plan, PlanId id);
   // ---- elements.cc ----
@@ -208,7 +208,6 @@ class JsonProductions : public Productions {
   RegexId behind(const Rule& r, Written kind);
   void expand_element(const Rule& r, Alternatives& out);
   std::string key_of(std::string_view read) const;
-  void for_each_branch(TypedId p, const std::function<void(TypedId)>& f);
   void for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f);
   // Terminals: punctuation with the gaps around it.
   Symbol open(char bracket);
