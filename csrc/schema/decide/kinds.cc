@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/sorted.h"
 #include "base/undo.h"
+#include "schema/decide/domain.h"
 #include "schema/decide/object.h"
 #include "schema/decide/solve.h"
 #include "schema/decide/unique.h"
@@ -28,14 +29,17 @@ Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, 
       regexes_(regexes),
       texts_(texts),
       numbers_(numbers),
+      captured_(formulas, lowering),
+      domains_(std::make_unique<Domains>(*this)),
       objects_(std::make_unique<Objects>(*this)),
       unique_(std::make_unique<Unique>(*this)) {}
 
 Solver::~Solver() = default;
 
 std::size_t Solver::byte_size() const {
-  return objects_->byte_size() + unique_->byte_size() + restricted_.byte_size() + nonempty_.byte_size() +
-         array_productive_.byte_size() + unknown_.byte_size();
+  return captured_.byte_size() + domains_->byte_size() + objects_->byte_size() + unique_->byte_size() +
+         restricted_.byte_size() + nonempty_.byte_size() + array_productive_.byte_size() +
+         unknown_.byte_size();
 }
 
 // True if some value of kind k satisfies v. plainly_nonempty() (values/witness.h) is asked first, because
@@ -59,13 +63,32 @@ bool Solver::kind_nonempty(ValueId v, Kind k) {
   }
 }
 
-Captured& Solver::captured() const { return unique_->captured(); }
-Outside Solver::outside_of(TypedId p) { return unique_->outside_of(p); }
-bool Solver::some_outside(Kind kind, TypedId p, CapturedId set) {
-  return unique_->some_outside(kind, p, set);
+// ---- excluded captured values ----
+
+TypedId Solver::spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
+  check_depth();
+  const Formula f = formulas_[p];
+  if (!(f.has & kHasOutside)) return p;
+  if (const OpRow& row = structgen::row(f.op); row.family == Family::kOutside)
+    return formulas_.negate(restrict(captured_.member(CapturedId{f.a}), *row.about));
+  if (const auto* known = memo.find(p.v)) return *known;
+  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return spell_out(k, memo); });
+  memo.emplace(p.v, out);
+  return out;
 }
-ValueId Solver::apart(CapturedId set, std::string_view key, ObjectId next) {
-  return unique_->apart(set, key, next);
+
+Outside Solver::outside_of(TypedId p) {
+  Outside out{p, {}};
+  if (!(formulas_[p].has & kHasOutside)) return out;
+  std::vector<TypedId> others;
+  FlatMap<uint32_t, TypedId> memo;
+  for (TypedId k : formulas_.conjuncts(p))
+    if (formulas_.row(k).family == Family::kOutside)
+      out.set = captured_.join(out.set, CapturedId{formulas_[k].a});
+    else
+      others.push_back(spell_out(k, memo));
+  out.rest = formulas_.all_of(others);
+  return out;
 }
 
 // ---- arrays ----
@@ -108,6 +131,10 @@ std::vector<ItemCell> Solver::item_cells(TypedId p) {
   std::vector<ItemCell> out;
   for (const Cell& c : array_cells(p)) out.push_back({c.value, c.rest, false});
   return out;
+}
+
+TypedId Solver::extend(const ItemCell& cell, std::string_view text) {
+  return cell.capture ? unique_->extend(cell.rest, text) : cell.rest;
 }
 
 // Nearly all arrays are such a conjunction: `items`, `prefixItems`, `minItems`, `maxItems`.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "schema/decide/solve.h"
-
 namespace structgen {
 
 bool Matching::add(uint32_t count, const std::vector<std::string>& values) {
@@ -57,23 +55,18 @@ bool Matching::complete() {
         ++i;
       }
     const uint32_t steps = static_cast<uint32_t>(group.values.size()) / 8 + 1;
-    solver_.spend(steps);
+    spend_(steps);
     for (; i < group.count; ++i) {
-      solver_.spend(steps);
+      spend_(steps);
       if (!augment(g)) return false;
     }
   }
   return true;
 }
 
-void Matching::used(std::vector<std::string>& out) const {
-  for (uint32_t v = 0; v < texts_.size(); ++v)
-    if (owner_[v] != kFree) out.push_back(texts_[v]);
-}
-
 // A value can be spared if an alternating path leads to it from a value that no group uses. The loop spreads
 // `spare` from group to group until nothing changes.
-void Matching::needed(std::vector<std::string>& out) const {
+std::vector<std::string> Matching::needed() const {
   std::vector<bool> spare(texts_.size());
   for (uint32_t v = 0; v < texts_.size(); ++v) spare[v] = owner_[v] == kFree;
   std::vector<bool> reached(groups_.size(), false);
@@ -86,10 +79,12 @@ void Matching::needed(std::vector<std::string>& out) const {
       for (ScarceId v : values)
         if (owner_[v.v] == g) spare[v.v] = true;
     }
-    solver_.spend(static_cast<uint32_t>(groups_.size()));
+    spend_(static_cast<uint32_t>(groups_.size()));
   }
+  std::vector<std::string> out;
   for (uint32_t v = 0; v < texts_.size(); ++v)
     if (!spare[v]) out.push_back(texts_[v]);
+  return out;
 }
 
 }  // namespace structgen

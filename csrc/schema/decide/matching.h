@@ -1,8 +1,8 @@
 // Matches groups of items with different values (Kuhn's algorithm; a group asks for several values).
 //
 // In: groups: a number of items, and the values that each of these items may have. Out: whether all items can
-// get different values, the values that one matching uses, and those that every matching uses. Cost: greedy
-// first, then for each item left over one search for an augmenting path, linear in the lists of values.
+// get different values, and the values that every matching uses. Cost: greedy first, then for each item left
+// over one search for an augmenting path, linear in the lists of values.
 //
 //     one item of {1, 2}, one item of {1}     greedy gives 1 to the first item; the second item asks for 1,
 //                                             and the path moves the first item to 2
@@ -10,27 +10,26 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 
 namespace structgen {
 
-class Solver;
-
 class Matching {
  public:
-  // Steps are paid with Solver::spend.
-  explicit Matching(Solver& solver) : solver_(solver) {}
+  // `spend` pays for steps; it may throw.
+  explicit Matching(std::function<void(uint32_t)> spend) : spend_(std::move(spend)) {}
   // Adds a group of `count` items, each with one of the values. False: there are fewer values than items.
   bool add(uint32_t count, const std::vector<std::string>& values);
-  // Finds a matching of all groups. False: there is none. The two questions below come after a true.
+  // Finds a matching of all groups. False: there is none.
   bool complete();
-  // Append the values that the matching uses, and the values that every matching uses.
-  void used(std::vector<std::string>& out) const;
-  void needed(std::vector<std::string>& out) const;
+  // The values that every matching uses. To be called after complete() was true.
+  std::vector<std::string> needed() const;
 
  private:
   using GroupId = Id<struct GroupTag>;
@@ -43,7 +42,7 @@ class Matching {
   };
   bool augment(GroupId start);
 
-  Solver& solver_;
+  std::function<void(uint32_t)> spend_;
   std::vector<Group> groups_;
   std::vector<std::string> texts_;
   std::map<std::string, ScarceId> index_;

@@ -106,11 +106,9 @@ uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
 // The conditions that are still to be met: the rest, and the required names that were not written.
 TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
-  const Bits& used = bits_[st.used.v];
   std::vector<TypedId> kids{st.rest};
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
-    if (has_bit(plan.required, i) && !has_bit(used, i))
-      kids.push_back(formulas_.some(formulas_.name(plan.names[i.v]), FormulaSpace::yes(), 1));
+  for (PlanNameId i : names_without(plan.required, bits_[st.used.v]))
+    kids.push_back(formulas_.some(formulas_.name(plan.names[i.v]), FormulaSpace::yes(), 1));
   return formulas_.all_of(kids);
 }
 
@@ -120,10 +118,7 @@ uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   if (st.rest != FormulaSpace::yes()) return distance(st.plan, demanded(st), gone(st));
-  const Bits used = bits_[st.used.v];
-  uint32_t n = 0;
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v) n += has_bit(plan.required, i) && !has_bit(used, i);
-  return n;
+  return static_cast<uint32_t>(names_without(plan.required, bits_[st.used.v]).size());
 }
 
 // ---- offers ----
@@ -156,8 +151,8 @@ Offers Objects::wanted_offers(ObjectId s) {
       if (plans_.hits(plan, r, name, cls)) return true;
     return false;
   };
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
-    if (has_bit(out.names, i) && !hit(i, {})) out.names[i.v >> 6] &= ~(1ull << (i.v & 63));
+  for (PlanNameId i : names_in(out.names))
+    if (!hit(i, {})) take_bit(out.names, i);
   std::erase_if(out.classes, [&](KeyClassId c) { return !hit(kNoName, c); });
   return out;
 }
@@ -174,8 +169,8 @@ Offers Objects::useful(ObjectId s) {
   out.names.assign(all.names.size(), 0);
   // Every required name has to come, and the order of names changes no length. So one name is enough.
   if (st.rest == FormulaSpace::yes()) {
-    for (PlanNameId i; i.v < plan.names.size(); ++i.v)
-      if (has_bit(all.names, i) && has_bit(plan.required, i)) {
+    for (PlanNameId i : names_in(all.names))
+      if (has_bit(plan.required, i)) {
         add_bit(out.names, i);
         break;
       }
@@ -197,11 +192,13 @@ Offers Objects::useful(ObjectId s) {
   const RegionId region{asked ? formulas_[literal].a : 0};
   for (const bool any : {!asked, true}) {
     std::size_t taken = 0;
-    for (PlanNameId i; i.v < plan.names.size() && taken < kEnough; ++i.v)
-      if (has_bit(all.names, i) && (any || plans_.hits(plan, region, i, {})) && nearer(take_name(s, i))) {
-        add_bit(out.names, i);
-        ++taken;
-      }
+    for (PlanNameId i : names_in(all.names)) {
+      if (taken >= kEnough) break;
+      if (!any && !plans_.hits(plan, region, i, {})) continue;
+      if (!nearer(take_name(s, i))) continue;
+      add_bit(out.names, i);
+      ++taken;
+    }
     for (KeyClassId c : all.classes) {
       if (taken >= kEnough) break;
       if (!any && !plans_.hits(plan, region, kNoName, c)) continue;

@@ -52,6 +52,7 @@
 #include "base/utf8.h"
 #include "base/work.h"
 #include "regex/charset.h"
+#include "schema/decide/domain.h"
 #include "strings/json_spelling.h"
 
 namespace structgen {
@@ -80,12 +81,12 @@ bool Objects::productive(TypedId p) {
   if (solver_.closes(p)) return true;
   if (formulas_[p].has & kHasOutside) {
     const Outside o = solver_.outside_of(p);
-    return solver_.some_outside(Kind::kObject, o.rest, o.set);
+    return solver_.domains().some_outside(Kind::kObject, o.rest, o.set);
   }
   const PlanId id = plans_.plan_of(p);
   Plan& plan = plans_[id];
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
-    if (has_bit(plan.required, i) && !plans_.name_ok(plan, i)) return false;
+  for (PlanNameId i : names_in(plan.required))
+    if (!plans_.name_ok(plan, i)) return false;
   if (plan.pure()) return true;
   const Gone none{Bits(plan.words(), 0), {}};
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
@@ -438,7 +439,7 @@ std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name,
   std::vector<Step> out;
   for (Step& step : steps) {
     const ObjectId free = with_outside(step.next, {});
-    if (asked) step.value = formulas_.both(step.value, solver_.apart(set, key, free));
+    if (asked) step.value = formulas_.both(step.value, solver_.domains().apart(set, key, free));
     if (!asked)
       out.push_back({step.value, free});
     else if (solver_.nonempty(step.value))
@@ -559,8 +560,7 @@ const Offers& Objects::offers(ObjectId s) {
   out->names.assign((plan.names.size() + 63) / 64, 0);
   std::vector<bool> blocked(plan.names.size(), false);
   out->close = solver_.closes(st.rest) && !solver_.captured().contains(st.outside, "{}");
-  for (std::size_t i = 0; i < plan.required.size(); ++i)
-    out->close = out->close && !(plan.required[i] & ~used[i]);
+  out->close = out->close && names_without(plan.required, used).empty();
   for (const std::vector<PlanNameId>& chain : plan.chains) {
     // Every later name of the chain would pass over the required name, so all later names are blocked.
     bool passed = false;
@@ -589,8 +589,7 @@ const Offers& Objects::offers(ObjectId s) {
     });
     if (offered) out->classes.push_back(c);
   }
-  const bool names = std::ranges::any_of(out->names, [](uint64_t w) { return w != 0; });
-  refuse_starved(!out->close && !names && out->classes.empty(), omissions);
+  refuse_starved(!out->close && !out->any_key(), omissions);
   offers_[s.v] = std::move(out);
   return *offers_[s.v];
 }

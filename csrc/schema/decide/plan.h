@@ -8,6 +8,7 @@
 // name touches only the conjuncts that mention the name.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +35,20 @@ using PartId = Id<struct PartTag>;
 using Bits = std::vector<uint64_t>;
 inline bool has_bit(const Bits& b, PlanNameId i) { return (b[i.v >> 6] >> (i.v & 63)) & 1; }
 inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); }
+inline void take_bit(Bits& b, PlanNameId i) { b[i.v >> 6] &= ~(1ull << (i.v & 63)); }
+// The names of a set, in the order of the plan.
+inline std::vector<PlanNameId> names_in(const Bits& b) {
+  std::vector<PlanNameId> out;
+  for (uint32_t i = 0; i < b.size(); ++i)
+    for (uint64_t left = b[i]; left != 0; left &= left - 1)
+      out.push_back(PlanNameId{64 * i + static_cast<uint32_t>(std::countr_zero(left))});
+  return out;
+}
+// The names of a set that are not in `other`.
+inline std::vector<PlanNameId> names_without(Bits b, const Bits& other) {
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] &= ~other[i];
+  return names_in(b);
+}
 
 constexpr PlanNameId kNoName{0xFFFFFFFFu};
 constexpr ChainId kNoChain{0xFFFFFFFFu};

@@ -235,7 +235,7 @@ bool Solver::closes(TypedId p) const {
   check_depth();
   const OpRow& row = formulas_.row(p);
   if (row.family == Family::kOutside)
-    return !captured().contains(CapturedId{formulas_[p].a}, row.about == Kind::kArray ? "[]" : "{}");
+    return !captured_.contains(CapturedId{formulas_[p].a}, row.about == Kind::kArray ? "[]" : "{}");
   if (row.family != Family::kConnective) return row.closes;
   const auto kids = formulas_.kids(p);
   const auto holds = [&](TypedId k) { return closes(k); };
@@ -423,13 +423,12 @@ class Solver::Branches {
   void find_tags(Group& g) {
     std::vector<NameId> required;
     const auto kids = formulas_.conjuncts(g.rest);
-    const std::vector<TypedId> all(kids.begin(), kids.end());
-    solver_.spend(static_cast<uint32_t>(all.size()));
-    for (TypedId k : all)
+    solver_.spend(static_cast<uint32_t>(kids.size()));
+    for (TypedId k : kids)
       if (const Formula& f = formulas_[k]; f.op == Op::kSome && f.c > 0)
         if (const std::optional<NameId> key = only_key(f)) required.push_back(*key);
     sort_unique(required);
-    for (TypedId k : all) {
+    for (TypedId k : kids) {
       const Formula f = formulas_[k];
       const std::optional<NameId> key = f.op == Op::kAll ? only_key(f) : std::nullopt;
       std::vector<std::string> texts;

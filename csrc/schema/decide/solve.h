@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,14 @@ namespace structgen {
 struct Cell {
   ValueId value;
   TypedId rest;
+};
+
+// One way to write the next item.
+struct ItemCell {
+  ValueId value;
+  TypedId rest;
+  // True: the text of the item is captured and given to Solver::extend.
+  bool capture = false;
 };
 
 // A range of items that must exist: their number, and the formula that each of them satisfies.
@@ -58,9 +67,9 @@ struct Outside {
   CapturedId set;
 };
 
+class Domains;
 class Objects;
 class Unique;
-struct ItemCell;
 
 // Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with uniqueItems
 // (Unique). write/productions.cc asks the Solver for the next member or item. The Solver does not know how
@@ -100,19 +109,18 @@ class Solver {
   std::vector<Cell> array_cells(TypedId p);
   // The cells of the next item of any formula of arrays.
   std::vector<ItemCell> item_cells(TypedId p);
+  // The rest of an array behind an item of the cell. `text`: the JSON text of the item.
+  TypedId extend(const ItemCell& cell, std::string_view text);
 
   // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
   // Appends the ranges of the items that must exist, in the order of indices. False for any other formula.
   bool item_ranges(TypedId p, std::vector<ItemRange>& out);
 
-  // ---- excluded captured values (Unique answers) ----
-  Captured& captured() const;
+  // ---- excluded captured values ----
+  // The captured values that p excludes, and p without this condition.
   Outside outside_of(TypedId p);
-  // True if some object or array satisfies `p` and is not in the set.
-  bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // The condition on the value of the member `key` under which the object can still end outside of the set.
-  // The state `next` says which members may come behind it.
-  ValueId apart(CapturedId set, std::string_view key, ObjectId next);
+  // Replaces every atom "outside of the captured values" by the negation of these values as constants.
+  TypedId spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo);
 
   // ---- shared with objects ----
   using Judge = std::function<bool(TypedId)>;
@@ -156,6 +164,9 @@ class Solver {
   Objects& objects() const { return *objects_; }
   // The bytes of the answers about formulas, objects and arrays.
   std::size_t byte_size() const;
+  Captured& captured() { return captured_; }
+  const Captured& captured() const { return captured_; }
+  Domains& domains() const { return *domains_; }
   Unique& unique() const { return *unique_; }
   FormulaSpace& formulas() { return formulas_; }
   RegexArena& regexes() { return regexes_; }
@@ -189,6 +200,8 @@ class Solver {
   RegexArena& regexes_;
   Texts& texts_;
   Numbers& numbers_;
+  Captured captured_;
+  std::unique_ptr<Domains> domains_;
   std::unique_ptr<Objects> objects_;
   std::unique_ptr<Unique> unique_;
   FlatMap<uint64_t, TypedId> restricted_;

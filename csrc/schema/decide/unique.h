@@ -18,24 +18,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/flat_map.h"
 #include "schema/decide/captured.h"
+#include "schema/decide/domain.h"
+#include "schema/decide/matching.h"
 #include "schema/decide/solve.h"
 #include "schema/formula/formula.h"
 
 namespace structgen {
-
-// One way to write the next item.
-struct ItemCell {
-  ValueId value;
-  TypedId rest;
-  // True: the text of the item is captured and given to Unique::extend.
-  bool capture = false;
-};
 
 // Answers the questions about arrays with uniqueItems for one grammar.
 class Unique {
@@ -53,7 +48,7 @@ class Unique {
   bool surely_more(TypedId rest);
   // True if the last item only had to differ from other items. Then an item that differs from all others
   // changes nothing for later items.
-  bool asks_apart(TypedId rest) { return parts(outside_of(rest).rest).mode != kRepeat; }
+  bool asks_apart(TypedId rest) { return parts(solver_.outside_of(rest).rest).mode != kRepeat; }
   // True if the items of the arrays of p must differ, and nothing else depends on the values of the items:
   // every beginning of an item can still become infinitely many values (lasting.cc). Two beginnings are left
   // to the reader of the text (engine/distinct.h): a number behind which no digit counts any more, and a
@@ -64,29 +59,22 @@ class Unique {
   bool lasting(RegexId keys);
   // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
-  std::size_t byte_size() const { return held_ + captured_.byte_size(); }
+  std::size_t byte_size() const { return held_; }
   // The rest behind an item that differs from all others. With `any`, the rest does not ask that items
   // differ.
   TypedId behind_fresh(TypedId rest, bool any) {
-    const TypedId q = outside_of(rest).rest;
+    const TypedId q = solver_.outside_of(rest).rest;
     return any ? parts(q).rest : q;
   }
 
   // ---- excluded values ----
-  // The captured values that p excludes, and p without this condition.
-  Outside outside_of(TypedId p);
-  Captured& captured() { return captured_; }
-  // Solver explains these two functions under the same names.
-  bool some_outside(Kind kind, TypedId p, CapturedId set);
-  ValueId apart(CapturedId set, std::string_view key, ObjectId next);
   // The first items of the arrays that p excludes.
-  CapturedId first_items(TypedId p) { return captured_.covered(outside_of(p).set, Captured::kFirstItem, {}); }
+  CapturedId first_items(TypedId p) {
+    return captured_.covered(solver_.outside_of(p).set, Captured::kFirstItem, {});
+  }
   // The cell, restricted to the items that no excluded array has in this place. Such an item need not be
   // captured because of the excluded arrays.
   ItemCell fresh(const ItemCell& cell);
-  // Every value of a formula, as canonical texts. False: there are at least `most` of them, or counting them
-  // takes too much work.
-  bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
 
  private:
   // kPlain: no atom. kUnique: unique(list). kRepeat: not unique(list).
@@ -95,13 +83,6 @@ class Unique {
     Mode mode = kPlain;
     CapturedId list;
     TypedId rest;
-  };
-  // The values of a formula as canonical texts, if there are fewer than `cap`.
-  struct Domain {
-    // True: there are at least `cap` values. `values` is then empty.
-    bool abundant = false;
-    uint32_t cap = 0;
-    std::vector<std::string> values;
   };
   using Values = std::vector<std::string>;
 
@@ -112,38 +93,21 @@ class Unique {
   std::vector<TypedId> branches(TypedId p);
   Parts parts(TypedId p) const;
   TypedId join(Mode mode, CapturedId list, TypedId rest);
-  TypedId spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo);
   void add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out);
 
-  // ---- values of a formula ----
-  template <class Index, class F>
-  const Domain& listed(Index& index, typename Index::key_type key, uint32_t cap, F&& enumerate);
-  const Domain& domain(ValueId value, uint32_t cap);
-  void enumerate(ValueId value, uint32_t cap, Domain& out);
-  void enumerate_array(TypedId p, uint32_t cap, Domain& out);
-  void enumerate_object(ObjectId start, uint32_t cap, Domain& out);
-  const Domain& left(ObjectId state, uint32_t cap);
-  ValueId only(Kind kind, TypedId p);
-  bool some_outside(ValueId value, CapturedId list, const Values& more);
-  // True if the value is in the list or in `more`.
-  bool held(CapturedId list, const Values& more, const std::string& value) const;
-
   // ---- unique(C) ----
-  bool distinct(CapturedId list, TypedId q, const Values& more, Values& used);
-  bool match(CapturedId list, const std::vector<ItemRange>& ranges, const Values& more, Values& used,
-             Values* needed);
+  bool distinct(CapturedId list, TypedId q);
+  std::optional<Matching> match(CapturedId list, const std::vector<ItemRange>& ranges);
+  bool search(CapturedId list, TypedId q, Values& used);
   bool search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path);
-  bool spoilers(CapturedId list, TypedId rest, ValueId value, Values& out);
-  const std::vector<TypedId>& reachable(TypedId q);
-  const std::vector<Cell>& plain_cells(TypedId q);
+  std::optional<CapturedId> refused(CapturedId list, TypedId rest, ValueId value);
+  std::vector<TypedId> reachable(TypedId q);
+  std::vector<Cell> plain_cells(TypedId q);
   // True if f holds for every cell of every rest of an array of q.
   template <class F>
   bool all_cells(TypedId q, F&& f) {
-    const std::vector<TypedId> states = reachable(q);
-    return std::ranges::all_of(states, [&](TypedId s) {
-      const std::vector<Cell> cells = plain_cells(s);
-      return std::ranges::all_of(cells, f);
-    });
+    return std::ranges::all_of(reachable(q),
+                               [&](TypedId s) { return std::ranges::all_of(plain_cells(s), f); });
   }
 
   // ---- lasting.cc ----
@@ -161,19 +125,15 @@ class Unique {
 
   Solver& solver_;
   FormulaSpace& formulas_;
-  Captured captured_;
-  std::unordered_map<ValueId, Domain> domains_;
-  std::unordered_map<ObjectId, Domain> left_;
-  FlatMap<uint32_t, bool> open_domains_;
+  Captured& captured_;
+  Domains& domains_;
   std::unordered_map<TypedId, std::vector<Cell>> plain_cells_;
   std::unordered_map<TypedId, std::vector<TypedId>> reachable_;
   FlatMap<uint32_t, ValueId> repeats_;
   // The answers of lasting(), for arrays and for languages of keys.
   FlatMap<uint32_t, bool> lasting_, lasting_keys_;
-  // Numbers with one lexeme per value; empty(): not made yet.
-  RegexId plain_numbers_{};
   mutable bool asked_alike_ = false;
-  // An estimate of the bytes of values, lists and cells.
+  // An estimate of the bytes of lists and cells.
   std::size_t held_ = 0;
 };
 

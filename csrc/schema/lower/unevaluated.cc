@@ -106,14 +106,6 @@ void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condit
     contains_.push_back({condition, lowering_.sub(at, o[Word::kContains])});
 }
 
-// "Some condition of the set holds." `in` is indexed like conditions_.
-ValueId Unevaluated::any_condition(const std::vector<bool>& in) const {
-  std::vector<ValueId> parts;
-  for (std::size_t i = 0; i < in.size(); ++i)
-    if (in[i]) parts.push_back(conditions_[i]);
-  return lowering_.formulas().any_of(parts);
-}
-
 // Groups the keys by the set of conditions that evaluate them. False: every key is always evaluated.
 bool Unevaluated::group_keys(KeyGroups& out) {
   FormulaSpace& formulas = lowering_.formulas();
@@ -128,41 +120,25 @@ bool Unevaluated::group_keys(KeyGroups& out) {
       out.open.push_back(formulas.region_not(k.region));
   }
   std::sort(always.begin(), always.end());
-  // Per name: the conditions that evaluate it.
-  std::map<NameId, std::vector<bool>> names;
-  // Per region of a pattern: the conditions that evaluate its keys.
-  std::map<uint32_t, std::vector<bool>> patterns;
-  const auto number = [&](ValueId c) {
-    const auto it = std::find(conditions_.begin(), conditions_.end(), c);
-    if (it != conditions_.end()) return static_cast<std::size_t>(it - conditions_.begin());
-    conditions_.push_back(c);
-    return conditions_.size() - 1;
-  };
-  out.everything.resize(keys_.size());
+  std::map<NameId, Conditions> names;
+  std::map<RegionId, Conditions> patterns;
   for (const Keys& k : keys_) {
     if (k.condition == FormulaSpace::yes()) continue;
-    const std::size_t c = number(k.condition);
     const Region& r = formulas.region(k.region);
     if (k.region == formulas.any_key()) {
-      out.everything[c] = true;
+      out.everything.insert(k.condition);
     } else if (r.kind == Region::kNames) {
       for (NameId n : r.names)
-        if (!std::binary_search(always.begin(), always.end(), n)) {
-          auto& in = names[n];
-          in.resize(keys_.size());
-          in[c] = true;
-        }
+        if (!std::binary_search(always.begin(), always.end(), n)) names[n].insert(k.condition);
     } else {
-      auto& in = patterns[k.region.v];
-      in.resize(keys_.size());
-      in[c] = true;
+      patterns[k.region].insert(k.condition);
     }
   }
   for (const auto& [name, in] : names) {
     out.names[in].push_back(name);
     out.known.push_back(name);
   }
-  for (const auto& [region, in] : patterns) out.patterns[in].push_back(RegionId{region});
+  for (const auto& [region, in] : patterns) out.patterns[in].push_back(region);
   return true;
 }
 
@@ -183,29 +159,26 @@ ValueId Unevaluated::properties(ValueId rest) {
   // inside of the chosen sets and outside of all others.
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
     std::vector<RegionId> inside = groups.open;
-    std::vector<bool> by_pattern = groups.everything;
+    Conditions evaluating = groups.everything;
     std::size_t bit = 0;
     for (const auto& [in, regions] : groups.patterns) {
       const RegionId language = formulas.region_or(regions);
       const bool hit = (mask >> bit++) & 1;
       inside.push_back(hit ? language : formulas.region_not(language));
-      if (hit)
-        for (std::size_t i = 0; i < in.size(); ++i) by_pattern[i] = by_pattern[i] || in[i];
+      if (hit) evaluating.insert(in.begin(), in.end());
     }
-    // Adds a group: the keys of `keys` that are inside of the chosen patterns. `more`: the conditions that
+    // Adds a group: the keys of `keys` that are inside of the chosen patterns. `in`: the conditions that
     // evaluate these keys beside the conditions of the patterns.
-    const auto add = [&](RegionId keys, const std::vector<bool>* more) {
+    const auto add = [&](RegionId keys, Conditions in) {
       std::vector<RegionId> where = inside;
       where.push_back(keys);
-      std::vector<bool> in = by_pattern;
-      if (more)
-        for (std::size_t i = 0; i < more->size(); ++i) in[i] = in[i] || (*more)[i];
+      in.insert(evaluating.begin(), evaluating.end());
       out.push_back(formulas.either(
           formulas.literal(Kind::kObject, formulas.all(formulas.region_and(std::move(where)), rest)),
-          any_condition(in)));
+          formulas.any_of(std::vector<ValueId>(in.begin(), in.end()))));
     };
-    for (const auto& [in, members] : groups.names) add(formulas.names(members), &in);
-    add(formulas.region_not(formulas.names(groups.known)), nullptr);
+    for (const auto& [in, members] : groups.names) add(formulas.names(members), in);
+    add(formulas.region_not(formulas.names(groups.known)), {});
   }
   return formulas.all_of(out);
 }

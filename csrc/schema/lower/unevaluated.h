@@ -21,6 +21,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "schema/formula/formula.h"
@@ -54,8 +55,9 @@ class Unevaluated {
     ValueId condition;
     ValueId value;
   };
-  // The keys of properties(), grouped by the set of conditions that evaluate them. A set is a list of bits,
-  // indexed like conditions_.
+  // Keys are evaluated if one of the conditions holds.
+  using Conditions = std::set<ValueId>;
+  // The keys of properties(), grouped by the set of conditions that evaluate them.
   struct KeyGroups {
     // The complements of the patterns whose keys are evaluated without a condition. Such keys are in no
     // group.
@@ -64,24 +66,21 @@ class Unevaluated {
     std::vector<NameId> known;
     // Conditions that evaluate every key (`additionalProperties` in a branch). Every group contains these
     // conditions.
-    std::vector<bool> everything;
-    std::map<std::vector<bool>, std::vector<NameId>> names;
-    std::map<std::vector<bool>, std::vector<RegionId>> patterns;
+    Conditions everything;
+    std::map<Conditions, std::vector<NameId>> names;
+    std::map<Conditions, std::vector<RegionId>> patterns;
   };
   void collect(const Loc& at, ValueId condition, bool top);
   bool group_keys(KeyGroups& out);
   void collect_keys(const Loc& at, const Keywords& o, ValueId condition, bool top);
   void collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top);
   void collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional);
-  ValueId any_condition(const std::vector<bool>& in) const;
 
   Lowering& lowering_;
   Loc at_;
   std::vector<Keys> keys_;
   std::vector<Items> items_;
   std::vector<Contains> contains_;
-  // The different conditions of keys_. A group of properties() is a set of indices of this list.
-  std::vector<ValueId> conditions_;
   // The schemas from `at_` down to the one that is collected now.
   std::vector<Loc> path_;
 };

@@ -74,9 +74,9 @@ constexpr WordInfo kWords[] = {
     {"readOnly", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
     {"writeOnly", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
     {"deprecated", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
-    {"contentEncoding", Word::kContent, Form::kAny, About::kString, k7, k20},
-    {"contentMediaType", Word::kContent, Form::kAny, About::kString, k7, k20},
-    {"contentSchema", Word::kContent, Form::kAny, About::kString, k19, k20},
+    {"contentEncoding", Word::kContentAnnotation, Form::kAny, About::kString, k7, k20},
+    {"contentMediaType", Word::kContentAnnotation, Form::kAny, About::kString, k7, k20},
+    {"contentSchema", Word::kContentAnnotation, Form::kAny, About::kString, k19, k20},
 };
 
 }  // namespace
@@ -146,7 +146,7 @@ bool asserts(const WordInfo& w) {
   switch (w.word) {
     case Word::kUnknown:
     case Word::kAnnotation:
-    case Word::kContent:
+    case Word::kContentAnnotation:
     case Word::kId:
     case Word::kLegacyId:
     case Word::kAnchor:

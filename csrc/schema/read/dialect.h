@@ -69,7 +69,7 @@ enum class Word : uint8_t {
   kDependentSchemas,
   kDependencies,
   kJsonContent,
-  kContent,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
+  kContentAnnotation,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 
 // The type that the keyword's value must have. A keyword with another value constrains nothing.

@@ -355,7 +355,7 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
         notes_.push_back(
             {visit, key, "format '" + std::string(j.text(value)) + "' is enforced by a superset"});
       break;
-    case Word::kContent: notes_.push_back({visit, key, "annotation"}); break;
+    case Word::kContentAnnotation: notes_.push_back({visit, key, "annotation"}); break;
     default: break;
   }
 }

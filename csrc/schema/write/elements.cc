@@ -8,17 +8,16 @@
 #include "schema/write/elements.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "schema/decide/unique.h"
 #include "schema/write/productions.h"
 #include "strings/json_spelling.h"
 
 namespace structgen {
 
 namespace {
+
 // The texts that are in `r` after one newline in front and one newline behind, where present, are removed. A
 // text of `r` that begins with a newline needs a second newline in front, and a text that ends with one needs
 // a second newline behind. So there are four parts.
@@ -31,9 +30,6 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
                            regexes.cat(no_front, newline), regexes.cat(newline, regexes.cat(r, newline))};
   return regexes.alt(std::span<const RegexId>(parts));
 }
-}  // namespace
-
-namespace {
 
 // The most names on offer that have an alternative each.
 constexpr std::size_t kApartInElements = 500;
@@ -63,6 +59,11 @@ uint32_t kinds(std::size_t written) {
     case Written::kObject: return kind_bit(Kind::kObject);
   }
   return 0;
+}
+
+// Appends the terminal of a mark that the layout has.
+void add_mark(RegexId mark, std::vector<Symbol>& to) {
+  if (mark != RegexArena::epsilon()) to.push_back(Symbol::terminal(mark));
 }
 
 }  // namespace
@@ -113,19 +114,16 @@ void JsonProductions::unwritable(ValueId root) {
 void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end,
                                  Alternatives& out) {
   const ElementLayout& layout = *layout_.elements;
-  const auto mark = [](RegexId r, std::vector<Symbol>& to) {
-    if (r != RegexArena::epsilon()) to.push_back(Symbol::terminal(r));
-  };
   std::vector<Symbol> sequence;
   if (layout.text.bare && closes) {
-    mark(regexes_.cat(begin, end), sequence);
+    add_mark(regexes_.cat(begin, end), sequence);
     out.add(sequence);
     sequence.clear();
   }
   if (layout.text.bare && !more) return;
-  mark(regexes_.cat(begin, layout.marks.blank), sequence);
+  add_mark(regexes_.cat(begin, layout.marks.blank), sequence);
   sequence.push_back(inside);
-  mark(end, sequence);
+  add_mark(end, sequence);
   out.add(sequence);
 }
 
@@ -141,10 +139,9 @@ void JsonProductions::add_object(TypedId objects, RegexId begin, RegexId end, Al
 }
 
 void JsonProductions::add_array(TypedId arrays, RegexId begin, RegexId end, Alternatives& out) {
-  for_each_branch(arrays, [&](TypedId p) {
+  for (TypedId p : formulas_.disjuncts(arrays))
     if (leads_on(p))
       add_inside(begin, call({kFirstItems, p}), solver_.closes(p), !solver_.item_cells(p).empty(), end, out);
-  });
 }
 
 // Adds the items that may follow, each behind its mark.
@@ -152,14 +149,13 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
   const TypedId p = r.array();
   if (may_end(r)) out.add({});
   for (const ItemCell& c : solver_.item_cells(p))
-    for_each_branch(c.rest, [&](TypedId rest) {
-      if (!leads_on(rest)) return;
+    for (TypedId rest : formulas_.disjuncts(c.rest)) {
+      if (!leads_on(rest)) continue;
       std::vector<Symbol> sequence;
-      if (r.kind == kItems && layout_.elements->marks.between != RegexArena::epsilon())
-        sequence.push_back(Symbol::terminal(layout_.elements->marks.between));
+      if (r.kind == kItems) add_mark(layout_.elements->marks.between, sequence);
       sequence.insert(sequence.end(), {call({kItemElement, c.value}), call({kItems, rest})});
       out.add(sequence);
-    });
+    }
 }
 
 // True if the object or array may end here. In a `bare` layout add_inside() writes an empty object or array,
@@ -178,28 +174,26 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   const RegexId before = r.kind == kMembers ? regexes_.cat(marks.between, marks.before) : marks.before;
   const auto begin = [&](std::initializer_list<Symbol> rest) {
     std::vector<Symbol> sequence;
-    if (before != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(before));
+    add_mark(before, sequence);
     sequence.insert(sequence.end(), rest);
     out.add(sequence);
   };
   if (may_end(r)) out.add({});
-  const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
-  std::size_t count = 0;
-  for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
+  const Plan& plan = solver_.objects().plan_of(r.object());
+  const std::vector<PlanNameId> names = names_in(offers.names);
   // An alternative for each of many names would slow down every step of the parse state. Instead the key is
   // captured and looked up.
-  if (count > kApartInElements) {
-    std::vector<std::string> names;
-    for (PlanNameId i; i.v < plan.names.size(); ++i.v)
-      if (has_bit(offers.names, i)) names.push_back(plan.texts[i.v]);
-    begin({Symbol::capture(), Symbol::terminal(regexes_.cat(keys_->any_of(names), marks.middle)),
+  if (names.size() > kApartInElements) {
+    std::vector<std::string> texts;
+    for (PlanNameId i : names) texts.push_back(plan.texts[i.v]);
+    begin({Symbol::capture(), Symbol::terminal(regexes_.cat(keys_->any_of(texts), marks.middle)),
            call({kListedElement, r.object()})});
-  }
-  for (PlanNameId i; i.v < plan.names.size() && count <= kApartInElements; ++i.v) {
-    if (!has_bit(offers.names, i)) continue;
-    const RegexId parts[] = {before, keys_->one(plan.texts[i.v]), marks.middle};
-    out.add({Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))),
-             call({kNamedElement, r.object(), i})});
+  } else {
+    for (PlanNameId i : names) {
+      const RegexId parts[] = {before, keys_->one(plan.texts[i.v]), marks.middle};
+      out.add({Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))),
+               call({kNamedElement, r.object(), i})});
+    }
   }
   for (KeyClassId c : offers.classes)
     begin({Symbol::capture(),
@@ -261,7 +255,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const RegexId around = text.bare ? RegexArena::epsilon() : marks.blank;
   std::vector<Symbol> sequence;
   const auto end = [&](RegexId mark) {
-    if (mark != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(mark));
+    add_mark(mark, sequence);
     out.add(sequence);
   };
   if (text.quoted) {
@@ -274,7 +268,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   };
   const auto begin = [&](RegexId mark) {
     sequence.clear();
-    if (mark != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(mark));
+    add_mark(mark, sequence);
   };
   const TypedId strings = solver_.restrict(v, Kind::kString);
   if (solver_.nonempty(formulas_.both(v, formulas_.types(kind_bit(Kind::kString))))) {

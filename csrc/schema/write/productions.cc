@@ -43,6 +43,7 @@
 #include "base/undo.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
+#include "schema/decide/domain.h"
 #include "schema/decide/unique.h"
 #include "schema/write/diagnosis.h"
 #include "strings/json_inside.h"
@@ -85,36 +86,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
       texts_(formulas_, regexes_, regexes_.spelling()),
       numbers_(formulas_, regexes_, numbers),
       solver_(lowering_, formulas_, regexes_, texts_, numbers_) {
-  switch (layout_.mode) {
-    case JsonLayout::kFlexible: {
-      ByteSet blank;
-      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
-      gap_ = regexes_.repeat(regexes_.bytes(blank), 0, kGapLimit);
-      break;
-    }
-    case JsonLayout::kPattern: {
-      ByteSet blank;
-      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
-      const std::string shown = "whitespace '" + layout_.pattern.substr(0, kQuotedBytes) + "'";
-      try {
-        gap_ = lower(regexes_, parse_pattern(layout_.pattern), Match::kFull);
-      } catch (const Error& e) {
-        throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
-      }
-      // A pattern for whitespace must match whitespace only, or the texts would not be JSON.
-      if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(regexes_.bytes(blank)))))
-        throw Error(ErrorKind::kValue,
-                    shown +
-                        " is none of flexible, compact, one-blank, spaced and pretty, and as a pattern it " +
-                        "matches text that is not JSON whitespace");
-      if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, shown + ": the pattern matches nothing");
-      break;
-    }
-    default: gap_ = RegexArena::epsilon();
-  }
-  after_ = gap_;
-  if (layout_.mode == JsonLayout::kOneBlank) after_ = regexes_.repeat(regexes_.byte(' '), 0, 1);
-  if (layout_.mode == JsonLayout::kSpaced) after_ = regexes_.byte(' ');
+  read_gaps();
   if (!layout_.excludes.empty()) refuse_unwritten();
   std::vector<std::string> never = layout_.excludes;
   if (layout_.elements && !layout_.elements->text.quoted) never.push_back(layout_.elements->text.close);
@@ -144,6 +116,33 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     raise_unsatisfiable(*schemas_, lowering_, solver_);
   });
   root_ = rule({layout_.elements ? kArguments : kValue, root}, 0);
+}
+
+// Prepares the blanks that the layout allows: in every gap, and behind commas and colons.
+void JsonProductions::read_gaps() {
+  ByteSet blank;
+  for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
+  const RegexId blanks = regexes_.bytes(blank);
+  gap_ = RegexArena::epsilon();
+  if (layout_.mode == JsonLayout::kFlexible) gap_ = regexes_.repeat(blanks, 0, kGapLimit);
+  if (layout_.mode == JsonLayout::kPattern) {
+    const std::string shown = "whitespace '" + layout_.pattern.substr(0, kQuotedBytes) + "'";
+    try {
+      gap_ = lower(regexes_, parse_pattern(layout_.pattern), Match::kFull);
+    } catch (const Error& e) {
+      throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
+    }
+    // A pattern for whitespace must match whitespace only, or the texts would not be JSON.
+    if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(blanks))))
+      throw Error(ErrorKind::kValue,
+                  shown +
+                      " is none of flexible, compact, one-blank, spaced and pretty, and as a pattern it " +
+                      "matches text that is not JSON whitespace");
+    if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, shown + ": the pattern matches nothing");
+  }
+  after_ = gap_;
+  if (layout_.mode == JsonLayout::kOneBlank) after_ = regexes_.repeat(regexes_.byte(' '), 0, 1);
+  if (layout_.mode == JsonLayout::kSpaced) after_ = regexes_.byte(' ');
 }
 
 RuleId JsonProductions::rule(Rule r, uint32_t depth) {
@@ -229,80 +228,67 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kArrayNext: expand_array(r, out, nearest); break;
     case kObjectFirst:
     case kObjectNext: expand_object(r, out); break;
-    case kKeys: expand_keys(r, out); break;
+    case kKeys: add_keys(r, solver_.objects().offers(r.object()), out); break;
     case kArguments:
       add_object(solver_.restrict(r.value(), Kind::kObject), RegexArena::epsilon(), RegexArena::epsilon(),
                  out);
       break;
     case kFirstMembers:
     case kMembers: add_elements(r, solver_.objects().offers(r.object()), out); break;
-    case kNamedElement: {
-      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
-      const std::string name = plan.texts[r.name().v];
-      add_members(solver_.objects().take_name(r.object(), r.name()), name, nearest, out);
-      break;
-    }
     case kElement:
     case kItemElement: expand_element(r, out); break;
     case kFirstItems:
     case kItems: expand_items(r, out); break;
+    case kNamedElement:
+    case kListedElement:
+    case kFreeElement:
     case kChosen:
-    case kNamed: {
-      const PlanNameId name = r.kind == kNamed ? PlanNameId{reading.label} : r.name();
-      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
-      const std::string key = plan.texts[name.v];
-      expand_member(r, key, solver_.objects().take_name(r.object(), name), out, nearest);
-      break;
-    }
     case kFreeRepeating:
-      expand_member(r, "", solver_.objects().take_free(r.object(), r.cls(), nullptr, true), out, nearest);
-      break;
+    case kNamed:
+    case kFree: expand_key(r, reading, out, nearest); break;
     case kItem: expand_item(r, reading, out); break;
     case kRead: expand_read(r, reading, out); break;
-    case kListedElement: {
-      // A mask does not know the key, and so does not know which members may follow.
-      if (reading.kind != Reading::kText) {
-        out.add({Symbol::terminal(RegexArena::poison())});
-        break;
-      }
-      const std::string key = key_of(reading.text);
-      const Plan& plan = solver_.objects().plan(solver_.objects().state(r.object()).plan);
-      add_members(solver_.objects().take_name(r.object(), plan.find(key)), key, nearest, out);
-      break;
-    }
-    case kFree:
-    case kFreeElement: {
-      std::vector<Objects::Step> steps;
-      std::string key;
-      const bool named = r.kind == kFreeElement && layout_.elements->text.named_end;
-      if ((named && reading.kind != Reading::kText) || !read_key(r, reading, steps, key))
-        out.add({Symbol::terminal(RegexArena::poison())});
-      else if (r.kind == kFree)
-        expand_member(r, key, steps, out, nearest);
-      else
-        add_members(steps, named ? key : "", nearest, out);
-      break;
-    }
   }
 }
 
-// The states behind a free key. The text of the key matters in three cases: an unknown key came before, which
+// Adds what may follow a key that was read. Poison: the steps depend on a key that a mask does not know.
+void JsonProductions::expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest) {
+  std::string key;
+  const std::optional<std::vector<Objects::Step>> steps = read_key(r, reading, key);
+  if (!steps)
+    out.add({poison()});
+  else if (r.kind == kNamedElement || r.kind == kListedElement || r.kind == kFreeElement)
+    add_members(*steps, key, nearest, out);
+  else
+    expand_member(r, key, *steps, out, nearest);
+}
+
+// The steps behind a key. Its text matters where the key is looked up in a list, and where the mark behind
+// the value repeats the key. Of a free key it also matters in three cases: an unknown key came before, which
 // this key may repeat; the object must differ from captured values; or the class has a single key left, which
 // this key may be.
-bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps,
-                               std::string& key) {
+std::optional<std::vector<Objects::Step>> JsonProductions::read_key(const Rule& r, const Reading& reading,
+                                                                    std::string& key) {
+  Objects& objects = solver_.objects();
+  const ObjectState& s = objects.state(r.object());
   const bool known = reading.kind == Reading::kText;
-  if (reading.kind == Reading::kFresh) {
-    steps = solver_.objects().take_free(r.object(), r.cls(), nullptr, true);
-    return true;
+  if (!known && (r.kind == kListedElement || (r.kind == kFreeElement && layout_.elements->text.named_end)))
+    return {};
+  if (r.kind == kFreeRepeating) return objects.take_free(r.object(), r.cls(), nullptr, true);
+  if (r.kind != kFree && r.kind != kFreeElement) {
+    const Plan& plan = objects.plan(s.plan);
+    const PlanNameId name = r.kind == kNamed           ? PlanNameId{reading.label}
+                            : r.kind == kListedElement ? plan.find(key_of(reading.text))
+                                                       : r.name();
+    key = plan.texts[name.v];
+    return objects.take_name(r.object(), name);
   }
+  if (reading.kind == Reading::kFresh) return objects.take_free(r.object(), r.cls(), nullptr, true);
   // A key behind an unknown key may repeat it.
-  const ObjectState& s = solver_.objects().state(r.object());
-  if (s.unknown_key || (!known && (s.outside.v != 0 || solver_.objects().free_keys(r.object(), r.cls()) < 2)))
-    return false;
+  if (s.unknown_key || (!known && (s.outside.v != 0 || objects.free_keys(r.object(), r.cls()) < 2)))
+    return {};
   if (known) key = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
-  steps = solver_.objects().take_free(r.object(), r.cls(), known ? &key : nullptr);
-  return true;
+  return objects.take_free(r.object(), r.cls(), known ? &key : nullptr);
 }
 
 // The shortest value has as few members as its object may close with. start_search() has refilled the
@@ -313,17 +299,13 @@ void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alterna
 
 void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
-  if (r.kind == kMembers || r.kind == kFirstMembers) {
-    if (may_end(r)) return out.add({});
-    add_elements(r, solver_.objects().useful(r.object()), out);
-    if (out.ends.empty()) add_elements(r, solver_.objects().offers(r.object()), out);
-    return;
-  }
-  if (r.kind != kKeys) return expand_rule(id, reading, out, true);
-  const ObjectState& s = solver_.objects().state(r.object());
-  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.object()), out);
-  // Some member must follow a comma, also one that meets no requirement.
-  if (out.ends.empty()) expand_keys(r, out);
+  if (r.kind != kKeys && r.kind != kMembers && r.kind != kFirstMembers)
+    return expand_rule(id, reading, out, true);
+  if (r.kind != kKeys && may_end(r)) return out.add({});
+  const auto add = r.kind == kKeys ? &JsonProductions::add_keys : &JsonProductions::add_elements;
+  (this->*add)(r, solver_.objects().useful(r.object()), out);
+  // Some member must follow, also one that meets no requirement.
+  if (out.ends.empty()) (this->*add)(r, solver_.objects().offers(r.object()), out);
 }
 
 // A lower bound of the bytes of a name with its quotes, escapes and punctuation.
@@ -338,10 +320,7 @@ uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32
 // order. If a key must come although no name is missing, the bound adds some name on offer.
 bool JsonProductions::bound(RuleId id, Bound& out) {
   const Rule r = rules_[id.v];
-  if (r.inside > 0 || clean_ != RegexArena::empty() ||
-      (layout_.elements && r.kind != kObjectFirst && r.kind != kObjectNext && r.kind != kKeys &&
-       r.kind != kNamed && r.kind != kFree))
-    return false;
+  if (r.inside > 0 || clean_ != RegexArena::empty()) return false;
   switch (r.kind) {
     case kObjectFirst:
     case kObjectNext:
@@ -356,10 +335,8 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
   const Bits& used = solver_.objects().used(r.object());
   const auto value = [&](PlanNameId name) { return call({kValue, plan.value[name.v]}, r.depth); };
   out.bytes = regexes_.node(close('}', r.depth, false).regex()).shortest;
-  bool missing = false;
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
-    if (!has_bit(plan.required, i) || has_bit(used, i)) continue;
-    missing = true;
+  const std::vector<PlanNameId> missing = names_without(plan.required, used);
+  for (PlanNameId i : missing) {
     out.bytes += member_bytes(plan, i, r.depth);
     out.all.push_back(value(i));
   }
@@ -367,11 +344,10 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
     if (st.unknown_key || solver_.objects().free_keys(r.object(), r.cls()) < 2) return false;
     out.bytes += regexes_.node(colon().regex()).shortest;
     out.any.push_back(call({kValue, solver_.objects().class_value(r.object(), r.cls())}, r.depth));
-  } else if (r.kind == kNamed || (r.kind == kKeys && !missing)) {
+  } else if (r.kind == kNamed || (r.kind == kKeys && missing.empty())) {
     const Offers& offers = solver_.objects().offers(r.object());
     uint64_t most = 0;
-    for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
-      if (!has_bit(offers.names, i)) continue;
+    for (PlanNameId i : names_in(offers.names)) {
       most = std::max(most, member_bytes(plan, i, r.depth));
       out.any.push_back(value(i));
     }
@@ -381,35 +357,34 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
   return true;
 }
 
-void JsonProductions::for_each_branch(TypedId p, const std::function<void(TypedId)>& f) {
-  for (TypedId k : formulas_.disjuncts(p)) f(k);
-}
-
 // Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with an
 // order of keys, the order of one branch must not bind the others: up to `more` such branches become objects
 // of their own, and if there are more, the order of keys is dropped.
 void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
-  for_each_branch(p, [&](TypedId q) {
-    const Formula n = formulas_[q];
-    if (n.op != Op::kAnd || !(n.has & kHasOrder)) return f(q);
+  for (TypedId q : formulas_.disjuncts(p)) {
     TypedId choice = FormulaSpace::no();
     std::vector<TypedId> others;
-    for (TypedId kid : formulas_.kids(q)) {
+    for (TypedId kid : formulas_.conjuncts(q)) {
       const Formula& k = formulas_[kid];
       if (choice == FormulaSpace::no() && k.op == Op::kOr && (k.has & kHasOrder))
         choice = kid;
       else
         others.push_back(kid);
     }
-    if (choice == FormulaSpace::no()) return f(q);
+    if (choice == FormulaSpace::no()) {
+      f(q);
+      continue;
+    }
     const TypedId rest = formulas_.all_of(others);
-    const std::vector<TypedId> kids(formulas_.kids(choice).begin(), formulas_.kids(choice).end());
-    if (kids.size() > more)
-      return for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
+    const auto kids = formulas_.kids(choice);
+    if (kids.size() > more) {
+      for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
+      continue;
+    }
     more -= static_cast<uint32_t>(kids.size());
     for (TypedId k : kids) for_each_object(formulas_.both(rest, k), more, f);
-  });
+  }
 }
 
 // Adds the alternatives of a value, by kind: words, numbers, strings, JSON texts in strings, arrays, objects.
@@ -437,43 +412,49 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   for (ValueId value : held.values)
     if (solver_.attempt(false, [&] { return solver_.nonempty(value); }))
       out.add({text("\""), content(value), text("\"")});
-  // In pretty layout an empty array is "[]", and any other array has a line break behind its bracket. So the
-  // bracket is part of two alternatives.
-  const bool pretty = layout_.mode == JsonLayout::kPretty;
-  const uint32_t depth = pretty ? r.depth + 1 : 0;
-  for_each_branch(restricted(v, Kind::kArray), [&](TypedId p) {
-    if (!leads_on(p)) return;
+  add_arrays(r, out);
+  add_objects(r, out);
+}
+
+// Adds an array or object without its items or members. In pretty layout an empty one is "[]", and any other
+// has a line break behind its bracket. So the bracket is part of two alternatives there.
+void JsonProductions::add_brackets(std::string_view brackets, const Rule& inside, uint32_t depth, bool empty,
+                                   bool more, Alternatives& out) {
+  if (layout_.mode != JsonLayout::kPretty) return out.add({open(brackets[0]), call(inside)});
+  if (empty) out.add({text(brackets)});
+  if (more) out.add({text(brackets.substr(0, 1)), call(inside, depth + 1)});
+}
+
+void JsonProductions::add_arrays(const Rule& r, Alternatives& out) {
+  const TypedId arrays = restricted(r.value(), Kind::kArray);
+  for (TypedId p : formulas_.disjuncts(arrays)) {
+    if (!leads_on(p)) continue;
     const Repeats repeats = lenient_ && solver_.unique().lasting(p) ? kAllowed : kAsAsked;
     if (repeats != kAsAsked) p = solver_.unique().behind_fresh(p, true);
-    if (pretty) {
-      if (solver_.closes(p)) out.add({text("[]")});
-      const bool items = solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
-      if (items) out.add({text("["), call({kArrayFirst, p, repeats}, depth)});
-    } else {
-      out.add({open('['), call({kArrayFirst, p, repeats}, depth)});
-    }
-  });
+    const bool more = layout_.mode != JsonLayout::kPretty ||
+                      solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
+    add_brackets("[]", {kArrayFirst, p, repeats}, r.depth, solver_.closes(p), more, out);
+  }
+}
+
+void JsonProductions::add_objects(const Rule& r, Alternatives& out) {
+  Objects& objects = solver_.objects();
+  const bool pretty = layout_.mode == JsonLayout::kPretty;
   uint32_t more = kOrderBranches;
-  for_each_object(restricted(v, Kind::kObject), more, [&](TypedId p) {
+  for_each_object(restricted(r.value(), Kind::kObject), more, [&](TypedId p) {
     constexpr ObjectId kNone{0xFFFFFFFFu};
     const ObjectId s = solver_.attempt(kNone, [&] {
-      if (!solver_.objects().productive(p)) return kNone;
-      const ObjectId start = solver_.objects().start(p);
-      if (solver_.effort().omits()) solver_.objects().offers(start);
+      if (!objects.productive(p)) return kNone;
+      const ObjectId start = objects.start(p);
+      if (solver_.effort().omits()) objects.offers(start);
       return start;
     });
-    if (s == kNone) {
-      // An object whose members take too much work to decide may still be written empty.
-      if (solver_.effort().omits() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
-      return;
-    }
-    if (pretty) {
-      const Offers& offers = solver_.objects().offers(s);
-      if (offers.close) out.add({text("{}")});
-      if (offers.any_key()) out.add({text("{"), call({kObjectFirst, s}, depth)});
-    } else {
-      out.add({open('{'), call({kObjectFirst, s}, depth)});
-    }
+    // An object whose members take too much work to decide may still be written empty.
+    if (s == kNone && solver_.effort().omits() && solver_.closes(p))
+      out.add({pretty ? text("{") : open('{'), text("}")});
+    if (s == kNone) return;
+    const bool empty = pretty && objects.offers(s).close, any = pretty && objects.offers(s).any_key();
+    add_brackets("{}", {kObjectFirst, s}, r.depth, empty, any, out);
   });
 }
 
@@ -505,10 +486,9 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
     if (formulas_[cells[i].rest].has & kHasOutside)
       if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
   for (const ItemCell& c : cells)
-    for_each_branch(c.rest, [&](TypedId rest) {
+    for (TypedId rest : formulas_.disjuncts(c.rest))
       if (c.capture || leads_on(rest))
         add_item(r, c.value, call({c.capture ? kItem : kArrayNext, rest}, r.depth), c.capture, out);
-    });
 }
 
 // Adds an item with the text in front of it, and the rest of its array. What follows a captured item depends
@@ -535,22 +515,25 @@ void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
       formulas_.either(formulas_.atom(Op::kAtLeast, zero), formulas_.atom(Op::kAtMost, zero));
   const ValueId numbers = formulas_.types(kind_bit(Kind::kNumber));
   for (const Cell& c : solver_.array_cells(r.array()))
-    for_each_branch(c.rest, [&](TypedId rest) {
-      if (!leads_on(rest)) return;
+    for (TypedId rest : formulas_.disjuncts(c.rest)) {
+      if (!leads_on(rest)) continue;
       const auto add = [&](ValueId value, Repeats behind) {
         if (solver_.nonempty(value))
           add_item(r, value, call({kArrayNext, rest, behind}, r.depth), false, out);
       };
       const TypedId number = restricted(c.value, Kind::kNumber);
-      if (number == FormulaSpace::no()) return add(c.value, Repeats{r.b});
-      if (r.b == kAmongNumbers)
-        return add(number == FormulaSpace::yes()
-                       ? formulas_.both(c.value, formulas_.literal(Kind::kNumber, any_number))
-                       : c.value,
-                   kAmongNumbers);
-      add(formulas_.both(c.value, numbers), kAmongNumbers);
-      add(formulas_.both(c.value, formulas_.deny(numbers)), kAllowed);
-    });
+      if (number == FormulaSpace::no()) {
+        add(c.value, Repeats{r.b});
+      } else if (r.b == kAmongNumbers) {
+        add(number == FormulaSpace::yes()
+                ? formulas_.both(c.value, formulas_.literal(Kind::kNumber, any_number))
+                : c.value,
+            kAmongNumbers);
+      } else {
+        add(formulas_.both(c.value, numbers), kAmongNumbers);
+        add(formulas_.both(c.value, formulas_.deny(numbers)), kAllowed);
+      }
+    }
 }
 
 // Finds the rule of the values of `id` that are in `choice`; with `others`, of the values that are not in it
@@ -583,7 +566,7 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
   solver_.refill();
-  if (!solver_.unique().few(r.value(), most, out)) return false;
+  if (!solver_.domains().few(r.value(), most, out)) return false;
   for (std::string& text : out) text = from_json(text);
   return true;
 }
@@ -620,13 +603,9 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
     return out.add({call({kArrayNext, free}, r.depth)});
   }
-  const Symbol poison = Symbol::terminal(RegexArena::poison());
-  if (!solver_.unique().surely_more(rest)) {
-    out.add({poison});
-    return;
-  }
+  if (!solver_.unique().surely_more(rest)) return out.add({poison()});
   if (solver_.closes(rest)) out.add({close(']', r.depth, false)});
-  out.add({comma(r.depth, false), poison});
+  out.add({comma(r.depth, false), poison()});
 }
 
 // Expands the reader of a member's value. The object is compared with captured objects, which it must equal
@@ -640,7 +619,7 @@ void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alterna
     out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
     out.add({call({kObjectNext, solver_.objects().read_fresh(r.object())}, r.depth)});
   } else {
-    out.add({Symbol::terminal(RegexArena::poison())});
+    out.add({poison()});
   }
 }
 
@@ -658,31 +637,22 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
     out.add({text(pretty ? indent(r.depth) + "\"" : "\""), keys});
 }
 
-void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
-  const ObjectState s = solver_.objects().state(r.object());
-  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.object()), out);
-}
-
 // Adds the keys: the names on offer as one literal set, and a captured terminal for each class.
-void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
+void JsonProductions::add_keys(const Rule& r, const Offers& offers, Alternatives& out) {
+  const Plan& plan = solver_.objects().plan_of(r.object());
   Bits names = offers.names;
   if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApartInString)) {
     // A label belongs to a whole literal set. So a name with an excluded spelling leaves the set and has a
     // terminal of its own. Inside of a string every name has a terminal of its own: an escaped literal set is
     // no literal set any more, and holes/ relies on literal sets.
     const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(r.object()).plan);
-    for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
-      if (!has_bit(names, i) || !has_bit(apart, i)) continue;
-      Bits one(names.size(), 0);
-      add_bit(one, i);
-      names[i.v >> 6] &= ~one[i.v >> 6];
-      out.add({Symbol::terminal(clean(regexes_.literal_set(plan.table, one, false))),
-               call({kChosen, r.object(), i}, r.depth)});
+    for (PlanNameId i : names_in(offers.names)) {
+      if (!has_bit(apart, i)) continue;
+      take_bit(names, i);
+      out.add({Symbol::terminal(clean(spelled(plan, i))), call({kChosen, r.object(), i}, r.depth)});
     }
   }
-  bool any = false;
-  for (uint64_t w : names) any = any || w != 0;
-  if (any)
+  if (!names_in(names).empty())
     out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)),
              call({kNamed, r.object()}, r.depth)});
   for (KeyClassId c : offers.classes) {
@@ -787,16 +757,19 @@ RegexId JsonProductions::clean(RegexId body) {
   return out;
 }
 
+// The spellings of a name.
+RegexId JsonProductions::spelled(const Plan& plan, PlanNameId name) {
+  Bits one(plan.words(), 0);
+  add_bit(one, name);
+  return regexes_.literal_set(plan.table, one, false);
+}
+
 // The names that have a spelling with an excluded text; remembered by plan.
 Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
   if (const uint32_t* known = unclean_.find(id.v)) return unclean_names_[*known];
   Bits out(plan.words(), 0);
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v) {
-    Bits one(plan.words(), 0);
-    add_bit(one, i);
-    const RegexId written = regexes_.literal_set(plan.table, one, false);
-    if (!regexes_.is_empty(regexes_.minus(written, clean_))) add_bit(out, i);
-  }
+  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
+    if (!regexes_.is_empty(regexes_.minus(spelled(plan, i), clean_))) add_bit(out, i);
   const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
   // Nothing points to the entry until the next line has run, so an error there does no harm.
   unclean_names_.push_back(out);

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -156,7 +158,12 @@ class JsonProductions : public Productions {
   template <class F>
   void at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f);
   Symbol content(ValueId v);
+  void read_gaps();
   void expand_value(const Rule& r, Alternatives& out);
+  void add_arrays(const Rule& r, Alternatives& out);
+  void add_objects(const Rule& r, Alternatives& out);
+  void add_brackets(std::string_view brackets, const Rule& inside, uint32_t depth, bool empty, bool more,
+                    Alternatives& out);
   void expand_shortest_rule(RuleId rule, const Reading& reading, Alternatives& out);
   void expand_array(const Rule& r, Alternatives& out, bool nearest);
   void add_item(const Rule& r, ValueId value, Symbol rest, bool capture, Alternatives& out);
@@ -164,16 +171,15 @@ class JsonProductions : public Productions {
   TypedId restricted(ValueId v, Kind kind);
   bool leads_on(TypedId p);
   void expand_object(const Rule& r, Alternatives& out);
-  void expand_keys(const Rule& r, Alternatives& out);
-  void add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out);
+  void add_keys(const Rule& r, const Offers& offers, Alternatives& out);
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
   void expand_member(const Rule& r, std::string_view key, const std::vector<Objects::Step>& steps,
                      Alternatives& out, bool nearest);
   void expand_read(const Rule& r, const Reading& reading, Alternatives& out);
-  // Finds the steps behind a free key that was read. False: the steps depend on the key's text, which a mask
-  // does not know.
-  bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps, std::string& key);
+  void expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest);
+  // Sets `key` where it is known. Nothing: the steps depend on the key's text, which a mask does not know.
+  std::optional<std::vector<Objects::Step>> read_key(const Rule& r, const Reading& reading, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
   // A lower bound of the bytes of a member without its value.
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
@@ -185,6 +191,7 @@ class JsonProductions : public Productions {
   void refuse_unwritten();
   // The spellings in `body` that contain none of the excluded texts.
   RegexId clean(RegexId body);
+  RegexId spelled(const Plan& plan, PlanNameId name);
   // The names some spelling of which contains an excluded text.
   Bits unclean(const Plan& plan, PlanId id);
   // ---- elements.cc ----
@@ -201,13 +208,13 @@ class JsonProductions : public Productions {
   RegexId behind(const Rule& r, Written kind);
   void expand_element(const Rule& r, Alternatives& out);
   std::string key_of(std::string_view read) const;
-  void for_each_branch(TypedId p, const std::function<void(TypedId)>& f);
   void for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f);
   // Terminals: punctuation with the gaps around it.
   Symbol open(char bracket);
   Symbol close(char bracket, uint32_t depth, bool nothing_inside);
   Symbol comma(uint32_t depth, bool before_key);
   Symbol colon();
+  static Symbol poison() { return Symbol::terminal(RegexArena::poison()); }
   Symbol text(std::string_view s) { return Symbol::terminal(regexes_.literal(s)); }
   std::string indent(uint32_t depth) const { return "\n" + std::string(2 * depth, ' '); }
 

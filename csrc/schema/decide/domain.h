@@ -1,0 +1,76 @@
+// Domains: the values of a formula, one by one, where they are few.
+//
+// In: a formula of values, or a state of an object. Out: the values as canonical texts (captured.h), or the
+// fact that there are at least `cap` values (`abundant`). Values are asked for only where they can run out:
+// an item with more values than the array can use always finds a value. Cost: remembered. The cap is rounded
+// up to a power of two, so that the domains of growing arrays are made log n times.
+//
+//     {"enum": [1, 2]}        1, 2
+//     {"type": "integer"}     abundant: the values 0, 1, 2 ... reach every cap
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "schema/decide/captured.h"
+#include "schema/decide/solve.h"
+#include "schema/formula/formula.h"
+
+namespace structgen {
+
+struct Domain {
+  // True: there are at least `cap` values. `values` is then empty.
+  bool abundant = false;
+  uint32_t cap = 0;
+  // Sorted.
+  std::vector<std::string> values;
+};
+
+// The domains of one grammar.
+class Domains {
+ public:
+  explicit Domains(Solver& solver) : solver_(solver), captured_(solver.captured()) {}
+
+  // The values of a formula. The reference is good until the next question.
+  const Domain& of(ValueId value, uint32_t cap);
+  // The arrays of a formula.
+  const Domain& arrays(TypedId p, uint32_t cap) { return of(only(Kind::kArray, p), cap); }
+  // What may still be written of an object: each possible set of further members, as an object of its own.
+  const Domain& left(ObjectId state, uint32_t cap);
+  // True if the formula has a value that is not in the set.
+  bool some_outside(ValueId value, CapturedId set);
+  // True if some object or array satisfies `p` and is not in the set.
+  bool some_outside(Kind kind, TypedId p, CapturedId set);
+  // The condition on the value of the member `key` under which the object can still end outside of the set.
+  // The state `next` says which members may come behind it.
+  ValueId apart(CapturedId set, std::string_view key, ObjectId next);
+  // Every value of a formula. False: there are at least `most` of them, or counting them takes too much work.
+  bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
+  std::size_t byte_size() const { return held_; }
+
+ private:
+  template <class Index, class F>
+  const Domain& listed(Index& index, typename Index::key_type key, uint32_t cap, F&& enumerate);
+  void enumerate(ValueId value, uint32_t cap, Domain& out);
+  void enumerate_array(TypedId p, uint32_t cap, Domain& out);
+  void enumerate_object(ObjectId start, uint32_t cap, Domain& out);
+  ValueId only(Kind kind, TypedId p);
+  RegexId plain_numbers();
+
+  Solver& solver_;
+  Captured& captured_;
+  std::unordered_map<ValueId, Domain> domains_;
+  std::unordered_map<ObjectId, Domain> left_;
+  // Formulas whose values are being listed.
+  FlatMap<uint32_t, bool> open_;
+  // Numbers with one lexeme per value; empty(): not made yet.
+  RegexId plain_numbers_{};
+  // An estimate of the bytes of the values.
+  std::size_t held_ = 0;
+};
+
+}  // namespace structgen
