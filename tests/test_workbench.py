@@ -24,7 +24,7 @@ from structgen.cli.main import main
 from structgen.comparing import shortest
 from structgen.counting import RankedTexts
 from structgen.operands import operand
-from structgen.testdata import ExamplesLeftOut
+from structgen.testdata import ExamplesLeftOut, _removed
 
 ORDER: dict[str, Any] = closed(
     {
@@ -381,6 +381,54 @@ def test_each_of_many_required_keys_has_a_near_miss() -> None:
     beside = {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a"}
     beside |= {"required": ["b"], "definitions": {"a": {"type": "object"}}}
     assert not any(e.pointer.startswith("/required") for e in sg.examples(beside, 0))
+
+
+def test_each_of_many_closed_keys_has_a_near_miss() -> None:
+    """The negation of the whole object took 0.3 s a key. A value of one key that has another type is enough."""
+    names = [f"k{i}" for i in range(150)]
+    document = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
+    begin = time.process_time()
+    found = sg.examples(document | {"additionalProperties": False})
+    assert time.process_time() - begin < 6  # 35 s for 100 keys before, 1.8 s now
+    missed = {e.pointer for e in found if e.kind == "near miss"}
+    assert missed >= {f"/properties/{name}/type" for name in names} | {f"/required/{i}" for i in range(150)}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {
+            "anyOf": [
+                {"type": "integer"},
+                {"type": "integer", "minimum": 3},
+                {"type": "string", "maxLength": 1},
+            ]
+        },
+        {"allOf": [{"required": ["a"]}, {"required": ["a", "b"]}]},
+        {
+            "$schema": "http://json-schema.org/draft-04/schema#",
+            "const": 1,
+            "maximum": 5,
+            "exclusiveMaximum": True,
+        },
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "definitions": {"a": {"type": "object"}},
+            "$ref": "#/definitions/a",
+            "required": ["x"],
+        },
+        {"oneOf": [{"type": "integer"}, {"type": "number", "multipleOf": 2}]},
+        {"type": "array", "items": {"enum": [True, 1]}, "uniqueItems": True, "minItems": 1},
+    ],
+)
+def test_a_near_miss_is_invalid_by_its_keyword_alone(schema: dict[str, Any]) -> None:
+    kind = jsonschema.validators.validator_for(schema, Draft202012Validator)
+    for example in sg.examples(schema, 0):
+        value = json.loads(example.text)
+        assert kind(schema).is_valid(value) == example.valid
+        if example.kind == "near miss":
+            steps = [int(s) if s.isdigit() else s for s in example.pointer[1:].split("/")]
+            assert kind(_removed(schema, tuple(steps))).is_valid(value)
 
 
 def test_the_api_sends_the_request_of_a_webhook() -> None:
