@@ -384,7 +384,7 @@ def test_each_of_many_required_keys_has_a_near_miss() -> None:
 
 
 def test_each_of_many_closed_keys_has_a_near_miss() -> None:
-    """The negation of the whole object took 0.3 s a key. A value of one key that has another type is enough."""
+    """The negation of the whole object took 0.3 s a key. One value of another type is enough."""
     names = [f"k{i}" for i in range(150)]
     document = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
     begin = time.process_time()
