@@ -302,7 +302,8 @@ def _removed(document: Any, path: Path) -> Any:
 def _failing(node: dict[str, Any], step: Path) -> list[Any]:
     """Conditions on a value that one assertion refuses, the nearest first; none where the assertion means
     something only beside others, or has references."""
-    keyword, value = str(step[0]), node[step[0]]
+    keyword = str(step[0])
+    value = node[keyword]
     if keyword == "required":
         return [{"not": {"required": [value[step[1]]]}}]
     if keyword not in _ALONE or (keyword in _EXCLUSIVE and isinstance(value, bool)):
