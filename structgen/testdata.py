@@ -126,7 +126,7 @@ def examples(
         found += [Example(text.decode("utf-8", "backslashreplace"), "drawn") for text in drawn]
     if side.is_json:
         try:
-            found = _searched(side, grammar, found, told)
+            found = _searched(side, found, told)
         except RecursionError:
             raise GrammarError("the schema is nested too deeply to look for its boundaries") from None
     for text in told:
@@ -134,11 +134,9 @@ def examples(
     return list(dict.fromkeys(found))
 
 
-def _searched(
-    side: Operand, grammar: CompiledGrammar, found: list[Example], told: list[str]
-) -> list[Example]:
+def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Example]:
     """The examples of a schema with those that a search finds; `told` gets what the search left out."""
-    search = _Search(side, grammar)
+    search = _Search(side)
     typical = Example(search.typical(), "typical")
     found = [found[0], typical, *found[1:], *search.boundaries(), *search.near_misses()]
     if search.stopped:
@@ -177,9 +175,9 @@ def _ranked(
 
 
 class _Search:
-    def __init__(self, side: Operand, grammar: CompiledGrammar) -> None:
+    def __init__(self, side: Operand) -> None:
         self.side: Operand = side
-        self.grammar: CompiledGrammar = grammar
+        self.taken: CompiledGrammar = self.compiled(side.document, side.registry)
         self.size: int = len(repr(side.document))  # a large schema costs more a compile: it has fewer
         self.work: int = 0
         self.probes: int = 0
@@ -199,13 +197,14 @@ class _Search:
         )
         sides = [(Operand(part, self.side.registry), wanted) for part, wanted in parts]
         try:
-            document, registry = together(*sides)
-            grammar = bytes_compiler().json_schema(
-                document, registry=registry, formats=self.side.formats, **SPELLING
-            )
-            return grammar.matcher().shortest_completion().decode()
+            return self.compiled(*together(*sides)).matcher().shortest_completion().decode()
         except (StructgenError, ValueError):
             return None
+
+    def compiled(self, document: Any, registry: dict[str, Any]) -> CompiledGrammar:
+        """All values of a schema, with keys in any order."""
+        formats = self.side.formats
+        return bytes_compiler().json_schema(document, registry=registry or None, formats=formats, **SPELLING)
 
     def typical(self) -> str:
         """A shortest value with all that is optional; what does not go with the rest is left out."""
@@ -263,7 +262,7 @@ class _Search:
         text = self.first(*parts)
         if text is None:
             return None
-        matcher = self.grammar.matcher()
+        matcher = self.taken.matcher()
         return None if matcher.accept_bytes(text.encode()) and matcher.is_accepting() else text
 
 
