@@ -129,7 +129,8 @@ def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
 class RankedTexts:
     """The texts of a grammar of at most `max_bytes` bytes, to draw from.
 
-    `states` are those of the grammar that an earlier table has found.
+    `states` are those of the grammar that an earlier table has found, which may be all that a smaller bound
+    meets: of the number of states only a fifth may be new.
 
     Raises:
         BudgetExceeded: texts within the bound meet too many states.
@@ -137,7 +138,8 @@ class RankedTexts:
 
     def __init__(self, grammar: CompiledGrammar, max_bytes: int, states: States | None = None) -> None:
         self.states: States = states or States(grammar)
-        self.states.most, known = len(self.states.matchers) + _STATES, self.states.ends
+        share = 5 if len(self.states.matchers) > 1 else 1
+        self.states.most, known = len(self.states.matchers) + _STATES // share, self.states.ends
         levels: list[set[int]] = [{0}]
         cells = 1
         while len(levels) <= max_bytes and levels[-1]:
