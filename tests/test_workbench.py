@@ -358,12 +358,14 @@ def test_many_required_keys_have_a_shortest_text_in_time(count: int) -> None:
     assert len(text) == 1 + sum(len(f'"k{i}":0,') for i in range(count))
 
 
-def test_what_is_too_much_to_draw_leaves_the_other_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("structgen.testdata._PROBES", 6)
+def test_what_is_too_much_to_draw_leaves_the_other_examples() -> None:
     begin = time.process_time()
     with pytest.warns(ExamplesLeftOut, match="no texts are drawn"):
         found = sg.examples({"type": "object", "required": [f"k{i}" for i in range(500)]})
-    assert time.process_time() - begin < 20  # a minute, when each state's shortest end was looked at
+    assert (
+        time.process_time() - begin < 12
+    )  # 3 s alone; a minute, when each state's shortest end was looked at
+    assert sum(one.kind == "near miss" for one in found) == 501
     assert found[0].kind == "shortest" and "drawn" not in {one.kind for one in found}
 
 
