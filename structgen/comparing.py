@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from .checking import bytes_compiler
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _PAIRS = 4_000  # of states that are walked side by side
 _PROVED = 400  # bytes: a shorter witness is looked for with a bound on its length
 _NOT_TOLD = (SchemaTooComplex, UnsupportedSchema, BudgetExceeded)
-_NO_VALUE = "the narrow side has no {0}, so everything contains it"
+_NO_VALUE = "the {0} side has no {1}, so everything contains it"
 
 Relation = Literal["equal", "narrower", "wider", "overlapping", "disjoint"]
 
@@ -135,7 +135,7 @@ def contains(wide: Any, narrow: Any, **options: Any) -> Containment:
 def compare(a: Any, b: Any, **options: Any) -> Comparison:
     """How two schemas, types, patterns or grammars lie to each other. Arguments and errors are those of
     `contains`."""
-    one, other = operand(a, **options), operand(b, **options)
+    one, other = replace(operand(a, **options), name="a"), replace(operand(b, **options), name="b")
     overlap = _overlap(one, other)
     return Comparison(
         _contains(other, one),
@@ -161,7 +161,7 @@ def _overlap(one: Operand, other: Operand) -> Containment:
 def _contains(wide: Operand, narrow: Operand) -> Containment:
     if not (wide.is_json and narrow.is_json):
         return _by_texts(wide, narrow)
-    for side, name in ((narrow, "narrow"), (wide, "wide")):
+    for side, name in ((narrow, narrow.name or "narrow"), (wide, wide.name or "wide")):
         try:
             well_formed(
                 bytes_compiler().json_schema(
@@ -170,7 +170,7 @@ def _contains(wide: Operand, narrow: Operand) -> Containment:
             )
         except UnsatisfiableSchema:
             if side is narrow:
-                return Containment(True, reason=_NO_VALUE.format("value"))
+                return Containment(True, reason=_NO_VALUE.format(name, "value"))
         except _NOT_TOLD as error:
             return Containment(None, reason=f"the {name} side alone was tried: {error}")
         except GrammarError as error:
@@ -242,9 +242,9 @@ def _by_texts(wide: Operand, narrow: Operand) -> Containment:
     try:
         of_narrow = narrow.grammar()
     except (UnsatisfiableSchema, UnsatisfiableCondition):
-        return Containment(True, reason=_NO_VALUE.format("text"))
+        return Containment(True, reason=_NO_VALUE.format(narrow.name or "narrow", "text"))
     except _NOT_TOLD as error:
-        return Containment(None, reason=f"the narrow side alone was tried: {error}")
+        return Containment(None, reason=f"the {narrow.name or 'narrow'} side alone was tried: {error}")
     if wide.condition is not None:
         refused = ~wide.condition
         found = _told(lambda: of_narrow & refused)
@@ -255,7 +255,7 @@ def _by_texts(wide: Operand, narrow: Operand) -> Containment:
     except (UnsatisfiableSchema, UnsatisfiableCondition):
         return _told(lambda: of_narrow)
     except _NOT_TOLD as error:
-        return Containment(None, reason=f"the wide side alone was tried: {error}")
+        return Containment(None, reason=f"the {wide.name or 'wide'} side alone was tried: {error}")
     return _walked(of_narrow, of_wide)
 
 

@@ -30,8 +30,8 @@ from .operands import operand
 _STATES = 100_000
 _STEPS = 6_000_000  # of `count`: a sum is one, and one more for every 64 words of its number
 _CELLS = 2_000_000  # of the tables of `RankedTexts`
-_ENDS = 1_000_000  # bytes of the shortest ends that `RankedTexts` looks at, beside
-_WIDE = 16  # ends for each byte of a text: many keys in any order have thousands
+_ENDS = 300_000  # bytes of the shortest ends that `RankedTexts` looks at, beside
+_WIDE = 8  # ends for each byte of a text: many keys in any order have thousands
 
 
 class States:
@@ -129,12 +129,17 @@ def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
 class RankedTexts:
     """The texts of a grammar of at most `max_bytes` bytes, to draw from.
 
+    `states` are those of the grammar that an earlier table has found, which may be all that a smaller bound
+    meets: of the number of states only a fifth may be new.
+
     Raises:
         BudgetExceeded: texts within the bound meet too many states.
     """
 
-    def __init__(self, grammar: CompiledGrammar, max_bytes: int) -> None:
-        self.states: States = States(grammar)
+    def __init__(self, grammar: CompiledGrammar, max_bytes: int, states: States | None = None) -> None:
+        self.states: States = states or States(grammar)
+        share = 5 if len(self.states.matchers) > 1 else 1
+        self.states.most, known = len(self.states.matchers) + _STATES // share, self.states.ends
         levels: list[set[int]] = [{0}]
         cells = 1
         while len(levels) <= max_bytes and levels[-1]:
@@ -146,7 +151,7 @@ class RankedTexts:
                 if self.states.least(there) <= left:
                     kept.add(there)
                 ends = _ENDS + _WIDE * max_bytes * len(levels)
-                if cells + len(kept) > _CELLS or self.states.ends > ends:
+                if cells + len(kept) > _CELLS or self.states.ends - known > ends:
                     raise BudgetExceeded("too many states within the bound: take a smaller max_bytes")
             levels.append(kept)
             cells += len(kept)

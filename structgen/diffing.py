@@ -118,7 +118,10 @@ def _change(
     options: dict[str, Any],
 ) -> Change:
     try:
-        sides = [_side(schema, known, options) for schema, known in zip((old, new), own, strict=True)]
+        sides = [
+            dataclasses.replace(_side(schema, known, options), name=name)
+            for schema, known, name in zip((old, new), own, ("old", "new"), strict=True)
+        ]
         wide, narrow = reversed(sides) if way == "request" else sides
         found = contains(wide, narrow)
     except GrammarError as error:

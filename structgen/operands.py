@@ -63,6 +63,7 @@ class Operand:
         registry: documents that it refers to, by URI.
         condition: a regular language; None where it is not known to be one.
         formats: "enforce" or "annotate", of a JSON Schema.
+        name: what errors call the side; "" is its part in the question.
     """
 
     document: Any = None
@@ -70,6 +71,7 @@ class Operand:
     condition: Condition | None = None
     formats: Formats = "enforce"
     _grammar: CompiledGrammar | None = None
+    name: str = ""
 
     @property
     def is_json(self) -> bool:

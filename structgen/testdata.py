@@ -33,7 +33,7 @@ from ._json_scan import pointer_of
 from ._stack import roomy
 from .checking import bytes_compiler
 from .comparing import shortest
-from .counting import RankedTexts
+from .counting import RankedTexts, States
 from .errors import BudgetExceeded, GrammarError, StructgenError
 from .grammar import CompiledGrammar
 from .keywords import ASSERTING, inner_schemas
@@ -49,6 +49,12 @@ _SITES = 200
 _ROOMS = (16, 8, 4, 2, 1, 0)  # bytes beyond a shortest text, within which texts are drawn
 _DRAWN = 100_000  # texts of one call
 _LARGE = 2_000  # a length whose boundary is shown at most
+_EXCLUSIVE = ("exclusiveMinimum", "exclusiveMaximum")  # of draft 4: booleans about the bound beside them
+# assertions that say the same wherever they stand
+_ALONE = {
+    *("type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems", "minimum", "maximum"),
+    *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", *_EXCLUSIVE),
+}
 
 Kind = Literal["shortest", "typical", "drawn", "boundary", "near miss"]
 Path = tuple[str | int, ...]
@@ -120,7 +126,7 @@ def examples(
         found += [Example(text.decode("utf-8", "backslashreplace"), "drawn") for text in drawn]
     if side.is_json:
         try:
-            found = _searched(side, grammar, found, told)
+            found = _searched(side, found, told)
         except RecursionError:
             raise GrammarError("the schema is nested too deeply to look for its boundaries") from None
     for text in told:
@@ -128,11 +134,9 @@ def examples(
     return list(dict.fromkeys(found))
 
 
-def _searched(
-    side: Operand, grammar: CompiledGrammar, found: list[Example], told: list[str]
-) -> list[Example]:
+def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Example]:
     """The examples of a schema with those that a search finds; `told` gets what the search left out."""
-    search = _Search(side, grammar)
+    search = _Search(side)
     typical = Example(search.typical(), "typical")
     found = [found[0], typical, *found[1:], *search.boundaries(), *search.near_misses()]
     if search.stopped:
@@ -151,9 +155,10 @@ def _ranked(
     if max_bytes is not None:
         whole("max_bytes", max_bytes, 0)
         return RankedTexts(grammar, max_bytes)
-    for room in _ROOMS if least < _LARGE else _ROOMS[::5]:
+    states = States(grammar)
+    for room in _ROOMS if least < _LARGE else _ROOMS[:1]:
         try:
-            found = RankedTexts(grammar, least + room)
+            found = RankedTexts(grammar, least + room, states)
         except BudgetExceeded:
             continue
         if room < _ROOMS[0]:
@@ -170,9 +175,9 @@ def _ranked(
 
 
 class _Search:
-    def __init__(self, side: Operand, grammar: CompiledGrammar) -> None:
+    def __init__(self, side: Operand) -> None:
         self.side: Operand = side
-        self.grammar: CompiledGrammar = grammar
+        self.taken: CompiledGrammar = self.compiled(side.document, side.registry)
         self.size: int = len(repr(side.document))  # a large schema costs more a compile: it has fewer
         self.work: int = 0
         self.probes: int = 0
@@ -192,20 +197,24 @@ class _Search:
         )
         sides = [(Operand(part, self.side.registry), wanted) for part, wanted in parts]
         try:
-            document, registry = together(*sides)
-            grammar = bytes_compiler().json_schema(
-                document, registry=registry, formats=self.side.formats, **SPELLING
-            )
-            return grammar.matcher().shortest_completion().decode()
+            return self.compiled(*together(*sides)).matcher().shortest_completion().decode()
         except (StructgenError, ValueError):
             return None
+
+    def compiled(self, document: Any, registry: dict[str, Any]) -> CompiledGrammar:
+        """All values of a schema, with keys in any order."""
+        formats = self.side.formats
+        return bytes_compiler().json_schema(document, registry=registry or None, formats=formats, **SPELLING)
 
     def typical(self) -> str:
         """A shortest value with all that is optional; what does not go with the rest is left out."""
         kept: list[tuple[Any, bool]] = [(self.side.document, True)]
         text = self.first(*kept) or ""
         for _, node, wrap in itertools.islice(_sites(self.side.document), _SITES):
-            names = [name for name in node.get("properties") or () if isinstance(name, str)]
+            present = node.get("required")
+            names = dict.fromkeys(name for name in node.get("properties") or () if isinstance(name, str))
+            for name in present if isinstance(present, list) else ():
+                names.pop(name, None)
             needed = [{"required": [name]} for name in names]
             for condition in (*needed, {"minItems": 1}, {"minLength": 1}):
                 more = self.first(*kept, (wrap(condition), True))
@@ -236,16 +245,15 @@ class _Search:
         wraps = {path: wrap for path, _, wrap in _sites(document)}
         for path, node in _schemas(document, ()):
             for step in _assertions(node):
-                without = _removed(document, (*path, *step))
-                both = ((without, True), (document, False))
-                beside = _beside(node, step) if path in wraps else None
-                text = None if beside is None else self.first(*both, (wraps[path](beside), True))
-                if text is None and path in wraps and step[0] == "required":
-                    # Few keywords are quicker to negate than all. At the root the two say the same.
-                    text = self.refused((without, True), (wraps[path](_lacking(node, step)), True))
-                    if text is None and not path:
-                        continue
-                text = self.first(*both) if text is None else text
+                without, text = _removed(document, (*path, *step)), None
+                local = _failing(node, step) if path in wraps else []
+                for condition in local:
+                    # One keyword is quicker to negate than all.
+                    parts = ((without, True), (wraps[path](condition), True))
+                    proved = path == () and step[0] == "required" and "$ref" not in node
+                    text = text or (self.first(*parts) if proved else self.refused(*parts))
+                if text is None and not (local and path == ()):  # at the root the two say the same
+                    text = self.first((without, True), (document, False))
                 if text is not None:
                     yield Example(text, "near miss", False, pointer_of((*path, *step)))
 
@@ -254,13 +262,8 @@ class _Search:
         text = self.first(*parts)
         if text is None:
             return None
-        matcher = self.grammar.matcher()
+        matcher = self.taken.matcher()
         return None if matcher.accept_bytes(text.encode()) and matcher.is_accepting() else text
-
-
-def _lacking(node: dict[str, Any], step: Path) -> Any:
-    """A condition on objects that lack a name of `required`."""
-    return {"not": {"required": [node["required"][step[1]]]}}
 
 
 def _schemas(node: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -295,15 +298,27 @@ def _removed(document: Any, path: Path) -> Any:
     return copy
 
 
-def _beside(node: dict[str, Any], step: Path) -> Any:
+def _failing(node: dict[str, Any], step: Path) -> list[Any]:
+    """Conditions on a value that one assertion refuses, the nearest first; none where the assertion means
+    something only beside others, or has references."""
+    keyword = str(step[0])
+    value = node[keyword]
+    if keyword == "required":
+        return [{"not": {"required": [value[step[1]]]}}]
+    if keyword not in _ALONE or (keyword in _EXCLUSIVE and isinstance(value, bool)):
+        return []
+    beside = _beside(keyword, value)
+    return [*([] if beside is None else [beside]), {"not": {keyword: value}}]
+
+
+def _beside(keyword: str, value: Any) -> Any:
     """A condition on values right behind a bound; None where there is none."""
-    keyword, value = step[0], node.get(str(step[0]))
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    by = -1 if str(keyword).startswith("min") else 1
+    by = -1 if keyword.startswith("min") else 1
     if keyword in ("minimum", "maximum"):
         return {"const": value + by}
-    if keyword in ("exclusiveMinimum", "exclusiveMaximum"):
+    if keyword in _EXCLUSIVE:
         return {"const": value}
     sizes = {"Length": "string", "Items": "array", "Properties": "object"}
     for size, kind in sizes.items():

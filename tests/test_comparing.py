@@ -113,6 +113,12 @@ def test_a_side_without_a_value_is_contained_in_everything() -> None:
 def test_references_that_lead_nowhere_are_errors_of_their_side() -> None:
     with pytest.raises(sg.GrammarError, match="the narrow side: reference '#' leads back"):
         sg.contains(True, {"$ref": "#"})
+    with pytest.raises(sg.GrammarError, match="the b side: reference '#' leads back"):
+        sg.compare(True, {"$ref": "#"})
+    for old, new, named in ((True, {"$ref": "#"}, "new"), ({"$ref": "#"}, True, "old")):
+        with pytest.raises(sg.GrammarError, match=f"the {named} side: reference '#' leads back"):
+            sg.diff(old, new)
+    assert sg.diff(False, True)[0].reason == "the old side has no value, so everything contains it"
     with pytest.raises(sg.GrammarError, match="invalid JSON"):
         sg.contains("[a-z]+", True)
 
