@@ -143,6 +143,26 @@ def test_a_mask_that_left_tokens_untried_is_not_exact() -> None:
         assert exact == (cache and budget != 12) == (wanted == found).all(), (cache, budget)
 
 
+@pytest.mark.parametrize("text", ["<th>a", '<th>a</th>"a'])
+@pytest.mark.parametrize("limit", [3, 12, 200])
+def test_a_character_that_no_token_ends_is_not_begun_by_limits(text: str, limit: int) -> None:
+    """Within a run of text the mask allowed its first byte, and accept_token refused it."""
+    tokens = [b"\xc3", b"\xe6", b"ab\xc3", "é".encode(), *(bytes([byte]) for byte in range(128)), b""]
+    vocabulary = sg.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
+    for cache in (True, False):
+        compiler = sg.Compiler(vocabulary, cache=cache)
+        answer = compiler.json_schema({"type": "string"}, whitespace="compact")
+        matcher = compiler.with_reasoning(
+            answer, sg.Reasoning("<th>", "</th>", limit, required=True)
+        ).matcher()
+        assert matcher.accept_bytes(text)
+        for budget in (None, 60):
+            mask = oracle.mask_of(matcher, len(tokens), budget)
+            assert not mask[:3].any() and mask[3] and mask[4 + ord("b")], (cache, budget)
+            for token in range(len(tokens)):
+                assert mask[token] == matcher.fork().accept_token(token), (cache, budget, token)
+
+
 def test_a_special_token_as_a_mark_is_no_text() -> None:
     grammar = COMPILER.with_reasoning(COMPILER.regex("[01]+"), sg.Reasoning("[T]", "[/T]", required=True))
     matcher = grammar.matcher()
@@ -614,3 +634,12 @@ def test_reasoning_of_a_call() -> None:
         sg.generate(MODEL, PROMPT, Order, reasoning=3)
     with pytest.raises(ValueError, match="reasoning=True: the chat template tells no marks"):
         sg.generate(None, PROMPT, Order, reasoning=True)
+    for name, hint in (
+        ("max_token", "did you mean 'max_tokens'"),
+        ("budget", "known: start, end"),
+        (3, "known"),
+    ):
+        with pytest.raises(TypeError, match=f"Reasoning has no field {name!r}; {hint}"):
+            sg.generate(MODEL, PROMPT, Order, reasoning={name: 3})
+    with pytest.raises(TypeError, match="Reasoning has no field 'prefill'; did you mean 'prefilled'"):
+        sg.Reasoning.of("qwen3", prefill=True)

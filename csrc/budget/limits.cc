@@ -367,9 +367,9 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
 
 // The row of the tokens that stay inside one run of characters, if all of them are allowed; else null. Behind
 // such a token the rest of the text is as before, and the rest of a begun character takes at most kSpareBytes
-// bytes.
+// bytes, which a vocabulary without some of the bytes may be unable to write.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
-  if (!mask.inside_run) return nullptr;
+  if (!mask.inside_run || !vocabulary().complete()) return nullptr;
   const uint32_t rest = takes(plain);
   return rest < kUnsure / 4 && sure >= 2 * rest + kSpareBytes ? mask.dense : nullptr;
 }
