@@ -86,7 +86,9 @@ def kinds() -> dict[str, Callable[[int], Any]]:
         "reasoning": lambda seed: reasoning.means_what_it_says(Seeded(seed)),
         "drafts": lambda seed: reasoning.thinks_and_answers(Seeded(seed)),
         "host-drafts": lambda seed: reasoning.a_host_drafts(Seeded(seed)),
-        "shared-thoughts": lambda seed: reasoning.shares_no_mask_of_another(Seeded(seed)),
+        "shared-thoughts": lambda seed: reasoning.shares_no_mask_of_another(
+            Seeded(seed), lacking=seed % 8 == 0
+        ),
         "samplers": sampler,
     }
 

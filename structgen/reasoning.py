@@ -109,6 +109,7 @@ class Reasoning:
 
         Raises:
             ValueError: an unknown family, or a chat template without marks that are known.
+            TypeError: a change of a field that does not exist.
         """
         if isinstance(model, str):
             row = row_of(model)
@@ -116,7 +117,7 @@ class Reasoning:
                 known = ", ".join(FAMILIES)
                 hint = source.meant(model, FAMILIES) or f"; known: {known}"
                 raise ValueError(f"reasoning={model!r:.80} is no family of models{hint}")
-            return cls(**{**_fields(row), **changes})
+            return cls(**{**_fields(row), **_known(changes)})
         tokenizer = getattr(model, "tokenizer", model)
         found = _of_template(tokenizer)
         if found is None:
@@ -124,7 +125,7 @@ class Reasoning:
                 "the chat template tells no marks of thoughts: give "
                 "sg.Reasoning(start=..., end=...) or the name of a family"
             )
-        return cls(**{**_fields(found), **changes})
+        return cls(**{**_fields(found), **_known(changes)})
 
     def splitter(self) -> Splitter:
         """The parts of a text that grows."""
@@ -187,6 +188,16 @@ class Reasoning:
 
 def _fields(row: Reasoning) -> dict[str, Any]:
     return {name: getattr(row, name) for name in Reasoning.__slots__}
+
+
+def _known(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields themselves. TypeError: one of them is no field of `Reasoning`."""
+    known = Reasoning.__slots__
+    for name in fields:
+        if name not in known:
+            hint = source.meant(str(name), known) or f"; known: {', '.join(known)}"
+            raise TypeError(f"Reasoning has no field {name!r:.60}{hint}")
+    return fields
 
 
 _CHANNEL, _TURN = "<|channel|>analysis<|message|>", "<|end|><|start|>assistant"
@@ -286,7 +297,7 @@ def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
     if isinstance(given, Reasoning):
         return given
     if isinstance(given, Mapping):  # of a file, or a request
-        return Reasoning(**given)
+        return Reasoning(**_known(given))
     if given is True or given == "auto":
         own = getattr(model, "reasoning", None)
         try:

@@ -151,6 +151,8 @@ def test_a_style_carries_a_name_or_says_that_it_cannot(style: str) -> None:
     [
         ([{"name": "f", "inputSchema": {}}, {"name": "g"}, {"name": "f"}], "tools 0 and 2 have the same"),
         ([{"inputSchema": {}}], "tool 0 has no function with a name"),
+        ([{"name": "f", "inputSchema": {}}, {"name": "g\ud800"}],
+         "the name of tool 1: \\ud800 is half a surrogate"),
         ([{"name": "f", "inputSchema": {}, "parameters": {}}], "and 'inputSchema': leave one out"),
         ({"tool": LISTED}, "what an MCP client lists"),
         ([{"name": "f", "inputschema": {}}], "did you mean 'parameters'?"),

@@ -108,6 +108,12 @@ def test_what_thoughts_share_changes_no_mask(seed: int) -> None:
     assert reasoning.shares_no_mask_of_another(Seeded(seed)) > 100
 
 
+# 4 had tokens in a mask that accept_token refused: they begin a character that no token ends.
+@pytest.mark.parametrize("seed", [4, 5, 9, 13])
+def test_what_thoughts_share_where_the_vocabulary_lacks_bytes(seed: int) -> None:
+    assert reasoning.shares_no_mask_of_another(Seeded(seed), lacking=True) > 50
+
+
 def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
     """Each token of the shortest item alone was left, and the mask counted as exact."""
     vocabulary = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b'":', b'"a', b""], [258])
@@ -141,6 +147,33 @@ def test_a_mask_that_left_tokens_untried_is_not_exact() -> None:
             masks.append((oracle.mask_of(matcher, vocabulary.vocab_size, budget), matcher.mask_exact))
         (wanted, _), (found, exact) = masks
         assert exact == (cache and budget != 12) == (wanted == found).all(), (cache, budget)
+
+
+ITEMS = {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 3, "uniqueItems": True}
+
+
+@pytest.mark.parametrize(
+    "schema, text",
+    [(True, "<th>a"), (True, '<th>a</th>"a'), (ITEMS, '<th>a</th>["a'), (ITEMS, '<th>a</th>["ab","aa')],
+)
+@pytest.mark.parametrize("limit", [3, 12, 200])
+def test_a_character_that_no_token_ends_is_not_begun_by_limits(schema, text: str, limit: int) -> None:
+    """Within a run of text, and where items have to differ, the mask allowed its first byte, and accept_token
+    refused it."""
+    tokens = [b"\xc3", b"\xe6", b"ab\xc3", "é".encode(), *(bytes([byte]) for byte in range(128)), b""]
+    vocabulary = sg.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
+    for cache in (True, False):
+        compiler = sg.Compiler(vocabulary, cache=cache)
+        answer = compiler.json_schema(schema, whitespace="compact")
+        matcher = compiler.with_reasoning(
+            answer, sg.Reasoning("<th>", "</th>", limit, required=True)
+        ).matcher()
+        assert matcher.accept_bytes(text)
+        for budget in (None, 60):
+            mask = oracle.mask_of(matcher, len(tokens), budget)
+            assert not mask[:3].any() and mask[3] and mask[4 + ord("b")], (cache, budget)
+            for token in range(len(tokens)):
+                assert mask[token] == matcher.fork().accept_token(token), (cache, budget, token)
 
 
 def test_a_special_token_as_a_mark_is_no_text() -> None:
@@ -614,3 +647,12 @@ def test_reasoning_of_a_call() -> None:
         sg.generate(MODEL, PROMPT, Order, reasoning=3)
     with pytest.raises(ValueError, match="reasoning=True: the chat template tells no marks"):
         sg.generate(None, PROMPT, Order, reasoning=True)
+    for name, hint in (
+        ("max_token", "did you mean 'max_tokens'"),
+        ("budget", "known: start, end"),
+        (3, "known"),
+    ):
+        with pytest.raises(TypeError, match=f"Reasoning has no field {name!r}; {hint}"):
+            sg.generate(MODEL, PROMPT, Order, reasoning={name: 3})
+    with pytest.raises(TypeError, match="Reasoning has no field 'prefill'; did you mean 'prefilled'"):
+        sg.Reasoning.of("qwen3", prefill=True)

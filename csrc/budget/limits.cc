@@ -257,9 +257,11 @@ uint32_t Limits::loose(StateId plain) {
   return found == 0 ? Lengths::kFar : found;
 }
 
-// A number of tokens after which no mark of `from` has run out.
+// A number of tokens after which no mark of `from` has run out. Without marks it is kUnsure, because every
+// token of the mask has a way then. A vocabulary without some of the bytes may be unable to write the way, so
+// tokens whose captured text decides are tried.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
-  return std::min({parser_.least_limit(from), room, kNever - 1});
+  return std::min({parser_.least_limit(from), room, vocabulary().complete() ? kUnsure : kUnsure - 1});
 }
 
 // Whether a token is allowed that leads to `v`, which is `plain` without its marks. The first `sure` tokens
@@ -367,9 +369,9 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
 
 // The row of the tokens that stay inside one run of characters, if all of them are allowed; else null. Behind
 // such a token the rest of the text is as before, and the rest of a begun character takes at most kSpareBytes
-// bytes.
+// bytes, which a vocabulary without some of the bytes may be unable to write.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
-  if (!mask.inside_run) return nullptr;
+  if (!mask.inside_run || !vocabulary().complete()) return nullptr;
   const uint32_t rest = takes(plain);
   return rest < kUnsure / 4 && sure >= 2 * rest + kSpareBytes ? mask.dense : nullptr;
 }

@@ -531,6 +531,10 @@ def _arguments(row: Style, schema: Any, what: str) -> dict[str, Any]:
 
 def _check_name(row: Style, style: str, name: str, i: int) -> None:
     """ToolError: calls in this style cannot carry the name."""
+    try:
+        source.sound(name)
+    except GrammarError as error:
+        raise ToolError(f"the name of tool {i}: {error.message}", i, "name") from None
     mark = row.after_name
     broken = re.search("[\x00-\x1f\x7f]", name)
     if row.quotes or not mark or (not broken and mark not in name):
