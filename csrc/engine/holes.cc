@@ -215,11 +215,11 @@ class Middles : public Productions {
   }
   std::shared_ptr<Grammar> grammar_;
   Parser parser_;
-  std::optional<Rest> rest_;
+  std::optional<RestOfText> rest_;
   std::optional<Quotient> quotient_;
   // For a prefix that ends inside a compared item; see the class.
   std::optional<Parser> inside_;
-  std::optional<Rest> begun_;
+  std::optional<RestOfText> begun_;
 };
 
 // Whether the grammar's own parser reads the whole text.

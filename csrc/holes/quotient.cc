@@ -69,7 +69,7 @@ void add_once(std::vector<uint32_t>& list, uint32_t a) {
 
 Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
                    std::size_t most)
-    : Extension(base, lexed),
+    : ExtendedProductions(base, lexed),
       regexes_(regexes),
       most_(most),
       root_(root),
@@ -153,7 +153,7 @@ Symbol Quotient::cut_lexeme(uint32_t lexeme, Path::Spot end, RegexId follow) {
 Symbol Quotient::translate(Symbol s) const {
   if (s.kind() == Symbol::kFollow) return Symbol::follow(marked(s.regex()));
   if (s.kind() == Symbol::kLexeme) return Symbol::lexeme(2 * s.number());
-  return Extension::translate(s);
+  return ExtendedProductions::translate(s);
 }
 
 // ---- what is known of a place ----

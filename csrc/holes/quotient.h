@@ -31,7 +31,7 @@
 
 #include "base/flat_map.h"
 #include "base/intern.h"
-#include "holes/extension.h"
+#include "holes/extended_productions.h"
 #include "holes/facts.h"
 #include "holes/path.h"
 #include "parse/alive.h"
@@ -41,7 +41,7 @@
 
 namespace structgen {
 
-class Quotient : public Extension {
+class Quotient : public ExtendedProductions {
  public:
   // `lexed`: whether the rules are made of lexemes. The arguments except the suffix must outlive this
   // object. `most`: bytes of the states of the parser that reads proofs.

@@ -13,14 +13,14 @@ namespace {
 constexpr std::size_t kMostPaths = 10'000;
 }  // namespace
 
-Rest::Rest(Productions& base, Parser& parser, StateId state)
-    : Extension(base, base.plain(RuleId{0})), parser_(parser), state_(state) {
+RestOfText::RestOfText(Productions& base, Parser& parser, StateId state)
+    : ExtendedProductions(base, base.plain(RuleId{0})), parser_(parser), state_(state) {
   own_.push_back({Own::kStart});
   start(start_);
 }
 
 // The rule of a set of stacks, new or known.
-Symbol Rest::stack(StackId s) {
+Symbol RestOfText::stack(StackId s) {
   if (const uint32_t* known = stacks_.find(s.v)) return Symbol::rule(own_rule(*known));
   const uint32_t n = static_cast<uint32_t>(own_.size());
   const Symbol out = Symbol::rule(own_rule(n));
@@ -32,8 +32,8 @@ Symbol Rest::stack(StackId s) {
 // Adds the symbols down to the readers of all captures; each path becomes an alternative. `open`: the
 // number of captures among the symbols that begin in the hole, whose readers come first. `label`: the
 // symbol above is labelled, and its reader comes next.
-void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
-                   std::vector<Symbol>& above, Alternatives& out) {
+void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
+                         std::vector<Symbol>& above, Alternatives& out) {
   check_depth();
   charge();
   if (out.ends.size() > kMostPaths)
@@ -66,8 +66,8 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open,
 }
 
 // The same as go_down(), but it begins at one entry of the stack, whose top symbol reads none of `captured`.
-void Rest::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
-                 std::vector<Symbol>& above, Alternatives& out) {
+void RestOfText::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
+                       std::vector<Symbol>& above, Alternatives& out) {
   if (e.top.kind() == Symbol::kCapture) ++open;
   if (e.top.kind() == Symbol::kReader && !label && open > 0) --open;
   const bool labels = e.top.kind() == Symbol::kTerminal && parser_.regexes().node(e.top.regex()).labelled;
@@ -77,7 +77,7 @@ void Rest::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32
 }
 
 // The alternatives of the start: one or more for each item of the state.
-void Rest::start(Alternatives& out) {
+void RestOfText::start(Alternatives& out) {
   if (parser_.state(state_).accepting) out.add({});
   const std::vector<Item> items(parser_.items(state_).begin(), parser_.items(state_).end());
   for (const Item& i : items) {
@@ -92,7 +92,7 @@ void Rest::start(Alternatives& out) {
   }
 }
 
-void Rest::expand_own(uint32_t n, const Reading& reading, Alternatives& out) {
+void RestOfText::expand_own(uint32_t n, const Reading& reading, Alternatives& out) {
   if (n >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   const Own& own = own_[n];
   switch (own.kind) {
@@ -110,7 +110,7 @@ void Rest::expand_own(uint32_t n, const Reading& reading, Alternatives& out) {
   for (const StackEntry& e : parser_.stacks().entries(s)) go_on(e, captured, 0, false, above, out);
 }
 
-bool Rest::narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) {
+bool RestOfText::narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) {
   if (is_own(rule)) return false;
   std::vector<RuleId> rules;
   for (const RuleId r : choice.rules) {

@@ -17,16 +17,16 @@
 #include <vector>
 
 #include "base/flat_map.h"
-#include "holes/extension.h"
+#include "holes/extended_productions.h"
 #include "parse/productions.h"
 #include "parse/state.h"
 
 namespace structgen {
 
-class Rest : public Extension {
+class RestOfText : public ExtendedProductions {
  public:
   // `parser`: made over `base`, with the state in it. Both must outlive this object.
-  Rest(Productions& base, Parser& parser, StateId state);
+  RestOfText(Productions& base, Parser& parser, StateId state);
   RuleId rule() const { return own_rule(0); }
 
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override {

@@ -9,7 +9,7 @@
 // characters, one for each look-behind (`.*B`), together with the bits "at the start" and "behind a
 // word character".
 //
-//     Rest               what is left: a node of the pattern, and the Rest behind it
+//     PatternRest        what is left: a node of the pattern, and the PatternRest behind it
 //     LeftContexts       contexts, with their transitions over atoms: classes of characters that no context
 //                        tells apart
 //     ContextLanguage    a LazyLanguage (regex/regex.h) whose states are points; unfold() makes the regex of
@@ -194,7 +194,7 @@ std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const Cod
 // ---- what is left of the pattern ----
 
 // The rest of the pattern, as a linked list by numbers.
-struct Rest {
+struct PatternRest {
   enum Kind : uint8_t {
     // The end of the text.
     kEnd,
@@ -210,7 +210,7 @@ struct Rest {
   // For kAgain: true if this iteration has read nothing yet.
   bool fresh = false;
   uint32_t node = 0, min = 0, max = 0, next = 0;
-  friend auto operator<=>(const Rest&, const Rest&) = default;
+  friend auto operator<=>(const PatternRest&, const PatternRest&) = default;
 };
 
 // The language of a pattern as points. The arena owns it; run() makes its first point.
@@ -226,7 +226,7 @@ class ContextLanguage : public LazyLanguage {
         left_(arena, pattern_, lookbehinds_, boundary) {}
 
   RegexId run() {
-    return language(add({Rest::kNode, false, pattern_.root, 0, 0, add({})}), left_.start(), 0);
+    return language(add({PatternRest::kNode, false, pattern_.root, 0, 0, add({})}), left_.start(), 0);
   }
 
   RegexId unfold(RegexArena&, uint32_t state) override;
@@ -235,21 +235,21 @@ class ContextLanguage : public LazyLanguage {
   // A state of the translation: the rest of the pattern, and the left context.
   using Point = std::pair<uint32_t, uint32_t>;
 
-  uint32_t add(const Rest& rest);
-  uint32_t loop_after(const Rest& again);
+  uint32_t add(const PatternRest& rest);
+  uint32_t loop_after(const PatternRest& again);
   // The rest after a character was read.
   uint32_t read(uint32_t rest);
   RegexId point(uint32_t rest, uint32_t context);
   RegexId language(uint32_t rest, uint32_t context, int depth);
-  RegexId node_language(const Rest& rest, uint32_t context, int depth);
+  RegexId node_language(const PatternRest& rest, uint32_t context, int depth);
   RegexId class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth);
-  RegexId plain_language(const Rest& rest, uint32_t context, int depth);
-  RegexId look_language(const PatternNode& n, const Rest& rest, uint32_t context, int depth);
+  RegexId plain_language(const PatternRest& rest, uint32_t context, int depth);
+  RegexId look_language(const PatternNode& n, const PatternRest& rest, uint32_t context, int depth);
   bool needs_start(uint32_t node);
   bool dead_later(uint32_t rest);
   bool holds_behind(uint32_t node, uint32_t context);
   bool nullable(uint32_t rest, uint32_t context);
-  bool node_nullable(const Rest& rest, uint32_t context);
+  bool node_nullable(const PatternRest& rest, uint32_t context);
 
   RegexArena& arena_;
   const Pattern pattern_;
@@ -257,8 +257,8 @@ class ContextLanguage : public LazyLanguage {
   const Spelling& spelling_;
   const std::vector<uint32_t> lookbehinds_;
   LeftContexts left_;
-  std::vector<Rest> rests_;
-  std::map<Rest, uint32_t> rest_index_;
+  std::vector<PatternRest> rests_;
+  std::map<PatternRest, uint32_t> rest_index_;
   // By rest: true if it ends the text, and is not part of a look-ahead.
   std::vector<bool> ends_;
   std::unordered_map<uint32_t, uint32_t> read_;
@@ -269,22 +269,22 @@ class ContextLanguage : public LazyLanguage {
   std::unordered_map<uint32_t, bool> dead_later_;
 };
 
-uint32_t ContextLanguage::add(const Rest& rest) {
-  const uint32_t n = numbered(rest_index_, rests_, rest, Rest(rest));
+uint32_t ContextLanguage::add(const PatternRest& rest) {
+  const uint32_t n = numbered(rest_index_, rests_, rest, PatternRest(rest));
   if (n == ends_.size())
-    ends_.push_back(rest.kind == Rest::kEnd || (rest.kind != Rest::kAny && ends_[rest.next]));
+    ends_.push_back(rest.kind == PatternRest::kEnd || (rest.kind != PatternRest::kAny && ends_[rest.next]));
   return n;
 }
 
 // Marks every open iteration in the rest as not fresh: it has read something now.
 uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
-  const Rest r = rests_[rest];
-  if (r.kind == Rest::kEnd || r.kind == Rest::kAny) return rest;
+  const PatternRest r = rests_[rest];
+  if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return rest;
   // This iteration was marked before, and so was everything behind it.
-  if (r.kind == Rest::kAgain && !r.fresh) return rest;
+  if (r.kind == PatternRest::kAgain && !r.fresh) return rest;
   if (auto it = read_.find(rest); it != read_.end()) return it->second;
-  Rest out = r;
+  PatternRest out = r;
   out.fresh = false;
   out.next = read(r.next);
   return read_[rest] = add(out);
@@ -293,9 +293,9 @@ uint32_t ContextLanguage::read(uint32_t rest) {
 // The loop that remains behind one iteration. If the iteration has read nothing, it could be repeated
 // in place until the minimum is met, so the minimum is gone. If the minimum was 0 already, such an
 // iteration is idle; it is never followed, or the loop would unfold into itself.
-uint32_t ContextLanguage::loop_after(const Rest& again) {
-  Rest loop = again;
-  loop.kind = Rest::kLoop;
+uint32_t ContextLanguage::loop_after(const PatternRest& again) {
+  PatternRest loop = again;
+  loop.kind = PatternRest::kLoop;
   loop.fresh = false;
   loop.min = again.fresh || again.min == 0 ? 0 : again.min - 1;
   if (loop.max != kNoLimit) --loop.max;
@@ -313,10 +313,10 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
 // The language of a point. A loop is one more iteration or, if its minimum is met, the rest behind it.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   const auto [id, context] = points_[state];
-  const Rest r = rests_[id];
-  if (r.kind != Rest::kLoop) return node_language(r, context, 1);
-  const uint32_t again = add({Rest::kAgain, true, r.node, r.min, r.max, r.next});
-  const RegexId more = language(add({Rest::kNode, false, r.node, 0, 0, again}), context, 1);
+  const PatternRest r = rests_[id];
+  if (r.kind != PatternRest::kLoop) return node_language(r, context, 1);
+  const uint32_t again = add({PatternRest::kAgain, true, r.node, r.min, r.max, r.next});
+  const RegexId more = language(add({PatternRest::kNode, false, r.node, 0, 0, again}), context, 1);
   return r.min == 0 ? arena_.alt(more, language(r.next, context, 1)) : more;
 }
 
@@ -340,10 +340,11 @@ bool ContextLanguage::needs_start(uint32_t node) {
 // search for emptiness would find this as well, by visiting every state.
 bool ContextLanguage::dead_later(uint32_t rest) {
   check_depth();
-  const Rest r = rests_[rest];
-  if (r.kind == Rest::kEnd || r.kind == Rest::kAny) return false;
+  const PatternRest r = rests_[rest];
+  if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return false;
   if (auto it = dead_later_.find(rest); it != dead_later_.end()) return it->second;
-  const bool here = (r.kind == Rest::kNode || (r.kind == Rest::kLoop && r.min > 0)) && needs_start(r.node);
+  const bool here =
+      (r.kind == PatternRest::kNode || (r.kind == PatternRest::kLoop && r.min > 0)) && needs_start(r.node);
   return dead_later_[rest] = here || dead_later(r.next);
 }
 
@@ -351,15 +352,15 @@ bool ContextLanguage::dead_later(uint32_t rest) {
 // loop is a point.
 RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   check_depth();
-  const Rest r = rests_[rest];
+  const PatternRest r = rests_[rest];
   if (!left_.at(context).start && dead_later(rest)) return RegexArena::empty();
   switch (r.kind) {
-    case Rest::kEnd: return plain_.end();
-    case Rest::kAny: return RegexArena::anything();
-    case Rest::kLoop: return r.max == 0 ? language(r.next, context, depth) : point(rest, context);
-    case Rest::kAgain:
+    case PatternRest::kEnd: return plain_.end();
+    case PatternRest::kAny: return RegexArena::anything();
+    case PatternRest::kLoop: return r.max == 0 ? language(r.next, context, depth) : point(rest, context);
+    case PatternRest::kAgain:
       return r.fresh && r.min == 0 ? RegexArena::empty() : language(loop_after(r), context, depth);
-    case Rest::kNode: break;
+    case PatternRest::kNode: break;
   }
   const Point key{rest, context};
   if (auto it = language_.find(key); it != language_.end()) return it->second;
@@ -378,7 +379,7 @@ RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, 
 }
 
 // A node without assertions, where the context only says whether the text has begun.
-RegexId ContextLanguage::plain_language(const Rest& rest, uint32_t context, int depth) {
+RegexId ContextLanguage::plain_language(const PatternRest& rest, uint32_t context, int depth) {
   const PatternNode& n = pattern_.nodes[rest.node];
   const RegexId body = plain_.plain(rest.node);
   const uint32_t later = left_.split(context, CodepointSet::all()).begin()->first;
@@ -398,7 +399,8 @@ bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
 
 // A look-ahead becomes a conjunct of the rest. \b looks one character ahead and knows the one before
 // from the context.
-RegexId ContextLanguage::look_language(const PatternNode& n, const Rest& rest, uint32_t context, int depth) {
+RegexId ContextLanguage::look_language(const PatternNode& n, const PatternRest& rest, uint32_t context,
+                                       int depth) {
   const RegexId next = language(rest.next, context, depth);
   RegexId ahead;
   bool negated = n.negated;
@@ -406,14 +408,14 @@ RegexId ContextLanguage::look_language(const PatternNode& n, const Rest& rest, u
     ahead = arena_.cat(plain_.set(pattern_.word), RegexArena::anything());
     negated = negated != left_.at(context).word;
   } else {
-    ahead =
-        language(add({Rest::kNode, false, n.a, 0, 0, add({Rest::kAny, false, 0, 0, 0, 0})}), context, depth);
+    ahead = language(add({PatternRest::kNode, false, n.a, 0, 0, add({PatternRest::kAny, false, 0, 0, 0, 0})}),
+                     context, depth);
   }
   return negated ? arena_.minus(next, ahead) : arena_.both(next, ahead);
 }
 
 // Recipe, regex feature 4, if it looks back: its language at a left context.
-RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int depth) {
+RegexId ContextLanguage::node_language(const PatternRest& rest, uint32_t context, int depth) {
   const PatternNode& n = pattern_.nodes[rest.node];
   if (n.kind == PatternKind::kEmpty) return language(rest.next, context, depth);
   if (!n.asserts && left_.trivial()) return plain_language(rest, context, depth);
@@ -423,17 +425,18 @@ RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int d
     case PatternKind::kCat: {
       const auto kids = pattern_.kids_of(n);
       uint32_t next = rest.next;
-      for (std::size_t i = kids.size(); i-- > 0;) next = add({Rest::kNode, false, kids[i], 0, 0, next});
+      for (std::size_t i = kids.size(); i-- > 0;)
+        next = add({PatternRest::kNode, false, kids[i], 0, 0, next});
       return language(next, context, depth);
     }
     case PatternKind::kAlt: {
       std::vector<RegexId> parts;
       for (uint32_t k : pattern_.kids_of(n))
-        parts.push_back(language(add({Rest::kNode, false, k, 0, 0, rest.next}), context, depth));
+        parts.push_back(language(add({PatternRest::kNode, false, k, 0, 0, rest.next}), context, depth));
       return arena_.alt(parts);
     }
     case PatternKind::kRepeat:
-      return language(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context, depth);
+      return language(add({PatternRest::kLoop, false, n.a, n.min, n.max, rest.next}), context, depth);
     case PatternKind::kStart:
       return left_.at(context).start ? language(rest.next, context, depth) : RegexArena::empty();
     case PatternKind::kEnd: return arena_.both(language(rest.next, context, depth), plain_.end());
@@ -449,17 +452,17 @@ RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int d
 // a lazy node has to know it when it is made.
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   check_depth();
-  const Rest r = rests_[rest];
+  const PatternRest r = rests_[rest];
   switch (r.kind) {
-    case Rest::kEnd: return spelling_.end < 0;
-    case Rest::kAny: return true;
-    case Rest::kLoop: {
+    case PatternRest::kEnd: return spelling_.end < 0;
+    case PatternRest::kAny: return true;
+    case PatternRest::kLoop: {
       if (r.min == 0) return nullable(r.next, context);
-      const uint32_t again = add({Rest::kAgain, true, r.node, r.min, r.max, r.next});
-      return nullable(add({Rest::kNode, false, r.node, 0, 0, again}), context);
+      const uint32_t again = add({PatternRest::kAgain, true, r.node, r.min, r.max, r.next});
+      return nullable(add({PatternRest::kNode, false, r.node, 0, 0, again}), context);
     }
-    case Rest::kAgain: return !(r.fresh && r.min == 0) && nullable(loop_after(r), context);
-    case Rest::kNode: break;
+    case PatternRest::kAgain: return !(r.fresh && r.min == 0) && nullable(loop_after(r), context);
+    case PatternRest::kNode: break;
   }
   const Point key{rest, context};
   if (auto it = nullable_.find(key); it != nullable_.end()) return it->second;
@@ -467,7 +470,7 @@ bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   return nullable_[key] = out;
 }
 
-bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
+bool ContextLanguage::node_nullable(const PatternRest& rest, uint32_t context) {
   const PatternNode& n = pattern_.nodes[rest.node];
   const auto next = [&] { return nullable(rest.next, context); };
   switch (n.kind) {
@@ -477,22 +480,23 @@ bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
     case PatternKind::kCat: {
       const auto kids = pattern_.kids_of(n);
       uint32_t all = rest.next;
-      for (std::size_t i = kids.size(); i-- > 0;) all = add({Rest::kNode, false, kids[i], 0, 0, all});
+      for (std::size_t i = kids.size(); i-- > 0;) all = add({PatternRest::kNode, false, kids[i], 0, 0, all});
       return nullable(all, context);
     }
     case PatternKind::kAlt: {
       for (uint32_t k : pattern_.kids_of(n))
-        if (nullable(add({Rest::kNode, false, k, 0, 0, rest.next}), context)) return true;
+        if (nullable(add({PatternRest::kNode, false, k, 0, 0, rest.next}), context)) return true;
       return false;
     }
     case PatternKind::kRepeat:
-      return nullable(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context);
+      return nullable(add({PatternRest::kLoop, false, n.a, n.min, n.max, rest.next}), context);
     case PatternKind::kStart: return left_.at(context).start && next();
     case PatternKind::kEnd: return spelling_.end < 0 && next();
     case PatternKind::kBoundary: return n.negated != left_.at(context).word && next();
     case PatternKind::kLookbehind: return holds_behind(rest.node, context) && next();
     case PatternKind::kLookahead: {
-      const uint32_t body = add({Rest::kNode, false, n.a, 0, 0, add({Rest::kAny, false, 0, 0, 0, 0})});
+      const uint32_t body =
+          add({PatternRest::kNode, false, n.a, 0, 0, add({PatternRest::kAny, false, 0, 0, 0, 0})});
       return next() && nullable(body, context) != n.negated;
     }
   }

@@ -11,10 +11,10 @@
 
 namespace structgen {
 
-class Extension : public Productions {
+class ExtendedProductions : public Productions {
  public:
   // `lexed`: whether the rules are made of lexemes. The base must outlive this object.
-  Extension(Productions& base, bool lexed) : base_(base), lexed_(lexed) {}
+  ExtendedProductions(Productions& base, bool lexed) : base_(base), lexed_(lexed) {}
   static RuleId of(RuleId base) { return checked(2 * uint64_t{base.v}); }
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) final {
