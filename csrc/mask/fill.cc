@@ -134,15 +134,22 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   }
 }
 
-// Lifts counters that no single token can read to their end, so that states of different counts share
-// their parts: [a-z]{0,5000} and [a-z]{0,4999} are both [a-z]*. Not below & and ~, where a counter may
-// decide emptiness.
+// Takes out of a regex what no token can see, so that more states share their parts. Counters that no
+// single token reads to their end are lifted: [a-z]{0,5000} and [a-z]{0,4999} are both [a-z]*. Not below &
+// and ~, where a counter may decide emptiness. An excluded literal goes if no token completes it.
 //
 //     longest token 128 bytes    [a-z]{0,5000}" -> [a-z]*"     [a-z]{200} -> [a-z]{129}[a-z]*
+//     no token ends with `me"`   any*" & ~(`ame"`) -> any*"
 RegexId MaskBuilder::clamp(RegexId r) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
+  if (n.kind == RegexKind::kAnd) {
+    if (const auto* known = clamped_.find(r.v)) return RegexId{*known};
+    const RegexId out = slices_.visible(r);
+    clamped_.emplace(r.v, out.v);
+    return out;
+  }
   if (n.boolean || (n.kind != RegexKind::kCat && n.kind != RegexKind::kRepeat && n.kind != RegexKind::kAlt))
     return r;
   if (const auto* known = clamped_.find(r.v)) return RegexId{*known};
@@ -257,6 +264,16 @@ bool MaskBuilder::goes_on(StateId s, uint8_t byte) {
   return false;
 }
 
+// Any characters of a JSON string and its closing quote.
+bool MaskBuilder::plain_string(RegexId r) const {
+  const RegexArena& regexes = parser_.regexes();
+  if (regexes.node(r).kind != RegexKind::kCat || regexes.any_character() == RegexArena::empty()) return false;
+  const RegexArena::Counter c = regexes.counter(r);
+  if (!c.star() || c.element != regexes.any_character()) return false;
+  const RegexNode& tail = regexes.node(c.tail);
+  return tail.kind == RegexKind::kBytes && regexes.byte_set(tail.a) == ByteSet::of('"');
+}
+
 // Whether one of the items reads any text of JSON string characters, but for finitely many texts, up to
 // the closing quote. Then all tokens behind this place that stay inside the string are allowed.
 //
@@ -265,20 +282,15 @@ bool MaskBuilder::goes_on(StateId s, uint8_t byte) {
 //     [a-z]*"                   false
 bool MaskBuilder::string_open(StateId s) {
   RegexArena& regexes = parser_.regexes();
-  const RegexId any = regexes.any_character();
-  if (any == RegexArena::empty() || regexes.effort().omits()) return false;
-  const auto plain = [&](RegexId r) {
-    const RegexArena::Counter c = regexes.counter(r);
-    return c.star() && c.element == any && c.tail == regexes.byte('"');
-  };
+  if (regexes.any_character() == RegexArena::empty() || regexes.effort().omits()) return false;
   for (const Item& i : parser_.items(s)) {
     const RegexNode& n = regexes.node(i.regex);
-    if (n.kind == RegexKind::kCat && plain(i.regex)) return true;
+    if (plain_string(i.regex)) return true;
     if (n.kind != RegexKind::kAnd) continue;
     bool all = true;
     for (uint32_t k = 0; k < n.n && all; ++k) {
       const RegexNode& kid = regexes.node(RegexId{n.kids[k]});
-      all = kid.kind == RegexKind::kNot ? regexes.node(RegexId{kid.a}).finite : plain(RegexId{n.kids[k]});
+      all = kid.kind == RegexKind::kNot ? regexes.node(RegexId{kid.a}).finite : plain_string(RegexId{n.kids[k]});
     }
     if (all) return true;
   }
@@ -391,7 +403,7 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, bool loo
 // literal and go on are walked, from the state after it.
 //
 //     enum ["red", "green"] after `"`    inside: `r`, `re`, `gre`; done: `red"`; `red",` goes on
-void MaskBuilder::set_part(const Item& item, Part& out) {
+void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
   RegexArena& regexes = parser_.regexes();
   const LiteralSet set = regexes.literal_set_of(item.regex);
   const LiteralTables& tables = regexes.tables();
@@ -413,7 +425,9 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
     if (left != Parser::dead() || !unproven) to.insert(to.end(), tokens.begin(), tokens.end());
     if (goes_on) walk(d.node, left, found);
   };
-  if (set.depth == 0 && set.escape == 0) {
+  if (covered) {
+    for (const TableMask::Done& d : slices_.completed(set)) take(d);
+  } else if (set.depth == 0 && set.escape == 0) {
     const TableMask& mask = slices_.table(set.table);
     for (const TableMask::Inside& t : mask.inside) {
       const uint32_t lo = std::max(t.lo, set.lo), hi = std::min(t.hi, set.hi);
@@ -557,9 +571,10 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Keys told apart by patterns are several items whose insides overlap: a key that holds `foo`, and a
-// key that does not. If any string can still become a text of one item, that item allows all tokens
-// inside strings, and for the other items only the exits are computed. Returns such an item, or null.
+// Keys told apart are several items whose insides overlap: a key that holds `foo`, and a key that does
+// not; a known key, and any other one. If any string can still become a text of one item, that item allows
+// all tokens inside strings, and for the other items only the exits are computed. Returns such an item, or
+// null.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();
@@ -580,8 +595,14 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
     }
     return literals ? kLess : kPattern;
   };
-  bool patterns = false;
-  for (const Item& i : wide_items) patterns = patterns || form(i.regex) == kPattern;
+  bool patterns = false, literals = false;
+  for (const Item& i : wide_items) {
+    patterns = patterns || form(i.regex) == kPattern;
+    literals = literals || regexes.node(i.regex).kind == RegexKind::kLiteralSet;
+  }
+  if (literals && !parser_.unproven())
+    for (const Item& i : wide_items)
+      if (plain_string(clamp(i.regex))) return &i;
   if (!patterns) return nullptr;
   // A regex of many patterns takes too long to look through.
   const auto simple = [&](RegexId r) {
@@ -596,7 +617,8 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
 // The part of a wide item, kept by regex and stack. Three ways: as literals, as a run, as a terminal.
 const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   const RegexId clamped = clamp(item.regex);
-  covered = covered && parser_.regexes().node(clamped).kind == RegexKind::kAnd;
+  const RegexKind kind = parser_.regexes().node(clamped).kind;
+  covered = covered && (kind == RegexKind::kAnd || kind == RegexKind::kLiteralSet);
   auto& memo = parts_[2 * covered + (item.capture.v != 0)];
   std::unique_ptr<Part>& slot = memo[(static_cast<uint64_t>(clamped.v) << 32) | item.stack.v];
   if (slot && measured(slot->worst)) return *slot;
@@ -610,8 +632,8 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
       slot = std::move(out);
     return *slot;
   };
-  if (parser_.regexes().node(clamped).kind == RegexKind::kLiteralSet) {
-    set_part(item, *out);
+  if (kind == RegexKind::kLiteralSet) {
+    set_part(item, covered, *out);
     return done();
   }
   const Item clamped_item{clamped, item.stack, item.capture};
@@ -688,6 +710,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
     set_loose(s, Lengths::kFar);
     return keep ? gathered(s) : nullptr;
   }
+  const RegexArena& regexes = parser_.regexes();
   std::vector<Item> narrow, wide_items;
   for (const Item& i : parser_.items(s)) split(i, narrow, wide_items);
   Collected found;
@@ -714,14 +737,21 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   bool runs = narrow.empty();
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
-    const Part& p = part(item, by && by != &item);
+    const bool covered = by && by != &item;
+    // The tokens inside the literals are those of `by`, and no token ends one.
+    if (covered && regexes.node(item.regex).kind == RegexKind::kLiteralSet &&
+        slices_.completed(regexes.literal_set_of(item.regex)).empty()) {
+      runs = false;
+      continue;
+    }
+    const Part& p = part(item, covered);
     if (lengths_) {
       note(item, found.worst);
       found.worst = std::max(found.worst, p.worst);
     }
     if (!keep) continue;
-    const RegexArena::Counter c = parser_.regexes().counter(item.regex);
-    runs = runs && p.base && c.counted && c.min == 0 && parser_.regexes().is_character(c.element);
+    const RegexArena::Counter c = regexes.counter(item.regex);
+    runs = runs && p.base && c.counted && c.min == 0 && regexes.is_character(c.element);
     if (p.base && !base) {
       base = p.base;
       // What an earlier item allows must not be removed by this one: added tokens are set last.

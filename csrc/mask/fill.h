@@ -136,6 +136,7 @@ class MaskBuilder {
   bool few_exits(const RunClass& run, RegexId element, const Item& item, RegexId tail);
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
+  bool plain_string(RegexId r) const;
   bool string_open(StateId s);
   // The number of elements before each token of the two lists.
   struct Counts {
@@ -157,7 +158,7 @@ class MaskBuilder {
   const Ending& ending(const Suffixes& suffixes, StateId from);
   bool sure(StateId s) const;
   bool goes_on(StateId s, uint8_t byte);
-  void set_part(const Item& item, Part& out);
+  void set_part(const Item& item, bool covered, Part& out);
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);
   const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared,

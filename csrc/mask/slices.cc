@@ -110,7 +110,11 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   RegexId base = regexes_.both(std::span<const RegexId>(kept));
   TerminalMask from;
   if (run_terminal(base, from)) {
-    if (base != regex && less_literals(regexes_.node(regex), kept, from, out)) return true;
+    std::vector<LiteralSet> sets;
+    if (base != regex && excluded(regex, kept, sets)) {
+      less_literals(sets, from, out);
+      return true;
+    }
   } else {
     // Nothing is excluded, so a run is looked for among the parts.
     if (base == regex) {
@@ -183,43 +187,52 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   return true;
 }
 
-// The same where the base is a run and only literals are excluded. A run goes on for ever, so no token
-// inside it is lost; only tokens that complete a literal are.
-bool Slices::less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,
-                           TerminalMask& out) {
-  std::vector<RegexId> sets;
+// The literals that an intersection excludes beside its parts `kept`. False: it excludes other texts, too.
+bool Slices::excluded(RegexId regex, std::span<const RegexId> kept, std::vector<LiteralSet>& out) const {
+  const RegexNode& n = regexes_.node(regex);
+  const auto take = [&](RegexId r) {
+    if (regexes_.node(r).kind != RegexKind::kLiteralSet) return false;
+    out.push_back(regexes_.literal_set_of(r));
+    return true;
+  };
   for (uint32_t i = 0; i < n.n; ++i) {
     const RegexId kid{n.kids[i]};
     if (std::find(kept.begin(), kept.end(), kid) != kept.end()) continue;
-    const RegexNode& inner = regexes_.node(RegexId{regexes_.node(kid).a});
-    if (inner.kind == RegexKind::kAlt)
-      for (uint32_t k = 0; k < inner.n; ++k) sets.push_back(RegexId{inner.kids[k]});
-    else
-      sets.push_back(RegexId{regexes_.node(kid).a});
-  }
-  for (RegexId r : sets)
-    if (regexes_.node(r).kind != RegexKind::kLiteralSet) return false;
-  const TokenTrie& trie = vocabulary_.trie();
-  const LiteralTables& tables = regexes_.tables();
-  out = from;
-  for (RegexId r : sets) {
-    const LiteralSet set = regexes_.literal_set_of(r);
-    const auto lose = [&](uint32_t node, uint32_t index) {
-      if (index < set.lo || index >= set.hi || !tables.any_allowed(set.subset, index, index + 1)) return;
-      const auto tokens = trie.tokens(node);
-      out.removed.insert(out.removed.end(), tokens.begin(), tokens.end());
-      block(node, out);
-    };
-    if (set.depth == 0 && set.escape == 0) {
-      for (const TableMask::Done& d : table(set.table).done) lose(d.node, d.index);
+    const RegexId words{regexes_.node(kid).a};
+    const RegexNode& inner = regexes_.node(words);
+    if (inner.kind != RegexKind::kAlt) {
+      if (!take(words)) return false;
       continue;
     }
-    TableMask rest;
-    read_literals(set, rest);
-    for (const TableMask::Done& d : rest.done) lose(d.node, d.index);
+    for (uint32_t k = 0; k < inner.n; ++k)
+      if (!take(RegexId{inner.kids[k]})) return false;
   }
-  std::sort(out.blocked.begin(), out.blocked.end());
   return true;
+}
+
+// The mask of a run without some literals. A run goes on for ever, so no token inside it is lost; only
+// tokens that complete a literal are.
+void Slices::less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out) {
+  out = from;
+  for (const LiteralSet& set : sets)
+    for (const TableMask::Done& d : completed(set)) {
+      const auto tokens = vocabulary_.trie().tokens(d.node);
+      out.removed.insert(out.removed.end(), tokens.begin(), tokens.end());
+      block(d.node, out);
+    }
+  std::sort(out.blocked.begin(), out.blocked.end());
+}
+
+RegexId Slices::visible(RegexId regex) {
+  const std::vector<RegexId> kept = regexes_.without_words(regex);
+  std::vector<LiteralSet> sets;
+  TerminalMask run;
+  if (kept.empty() || kept.size() == regexes_.node(regex).n || !excluded(regex, kept, sets)) return regex;
+  const RegexId base = regexes_.both(std::span<const RegexId>(kept));
+  if (!run_terminal(base, run)) return regex;
+  for (const LiteralSet& set : sets)
+    if (!completed(set).empty()) return regex;
+  return base;
 }
 
 // If the regex is E* closed by one byte that E does not contain, its mask is the run's.
@@ -334,27 +347,77 @@ const TableMask& Slices::table(uint32_t id) {
 // (`a` as `\u0061`), so a node may be inside an escape.
 void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   const TokenTrie& trie = vocabulary_.trie();
-  const LiteralTables& tables = regexes_.tables();
   std::vector<std::pair<uint32_t, LiteralSet>> todo{{0, start}};
   while (!todo.empty()) {
-    const uint32_t at = todo.back().first;
-    const LiteralSet from = todo.back().second;
+    const auto [at, from] = todo.back();
     todo.pop_back();
-    charge();
-    const TokenTrie::Kids& kids = trie.kids(at);
-    (kids.set & tables.first_bytes(from)).for_each([&](uint8_t b) {
-      LiteralSet s = from;
-      bool done;
-      if (!tables.step(s, b, done)) return;
-      const uint32_t child = trie.child(kids, b);
-      if (done) {
-        out.done.push_back({child, s.lo});
-        return;
-      }
+    read_byte(at, from, trie.kids(at).set, out.done, [&](uint32_t child, const LiteralSet& s) {
       for (TokenId t : trie.tokens(child)) out.inside.push_back({t, s.lo, s.hi, s.escape == 0});
       if (!trie.leaf(child)) todo.emplace_back(child, s);
     });
   }
+}
+
+// As read_literals(), but only along the nodes that lead to a quote.
+std::vector<TableMask::Done> Slices::completed(const LiteralSet& start) {
+  const auto& ways = ways_to_quote();
+  std::vector<TableMask::Done> done;
+  std::vector<std::pair<uint32_t, LiteralSet>> todo{{0, start}};
+  while (!todo.empty()) {
+    const auto [at, from] = todo.back();
+    todo.pop_back();
+    const auto way = ways.find(at);
+    if (way == ways.end()) continue;
+    read_byte(at, from, way->second, done,
+              [&](uint32_t child, const LiteralSet& s) { todo.emplace_back(child, s); });
+  }
+  return done;
+}
+
+// Reads one byte of `bytes` from a node: calls inside(child, rest) where literals go on, and lists the
+// literals that the byte completes.
+template <class F>
+void Slices::read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
+                       std::vector<TableMask::Done>& done, F&& inside) const {
+  const TokenTrie& trie = vocabulary_.trie();
+  const LiteralTables& tables = regexes_.tables();
+  charge();
+  const TokenTrie::Kids& kids = trie.kids(at);
+  (bytes & tables.first_bytes(from)).for_each([&](uint8_t b) {
+    LiteralSet s = from;
+    bool ends;
+    if (!tables.step(s, b, ends)) return;
+    const uint32_t child = trie.child(kids, b);
+    if (ends)
+      done.push_back({child, s.lo});
+    else
+      inside(child, s);
+  });
+}
+
+// A string ends where a run of its characters is left. Where the spelling has no such run, each byte of the
+// trie may lead to an end.
+const std::unordered_map<uint32_t, ByteSet>& Slices::ways_to_quote() {
+  if (!ways_.empty()) return ways_;
+  const TokenTrie& trie = vocabulary_.trie();
+  const RegexId any = regexes_.any_character();
+  RunClass* const run = any == RegexArena::empty() ? nullptr : this->run(any);
+  if (run) {
+    const NodeIndex& index = vocabulary_.runs().index();
+    for (const Exit& e : run->exits('"').children)
+      for (uint32_t node = e.node; node != 0; node = index.parent(node)) {
+        ByteSet& bytes = ways_[index.parent(node)];
+        const uint8_t byte = static_cast<uint8_t>(trie.node(node).byte);
+        if (bytes.has(byte)) break;
+        bytes.add(byte);
+      }
+    ways_.try_emplace(0);
+  } else {
+    for (uint32_t node = 0; node < trie.size(); ++node)
+      if (!trie.leaf(node)) ways_.emplace(node, trie.kids(node).set);
+  }
+  bytes_ += ways_.size() * 60;
+  return ways_;
 }
 
 // Each token below the node contributes its bytes after the node; entries have count 0, because no run

@@ -98,6 +98,14 @@ class Slices {
   // The same as table(), but from any state of a set, and kept nowhere. It observes the state's subset,
   // so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
+  // The tokens that complete a literal from a state of a set, with the trie nodes behind the closing quote.
+  // Cost: a walk of the nodes that lead to a quote; most literals leave it at its first byte.
+  std::vector<TableMask::Done> completed(const LiteralSet& start);
+  // The regex without the excluded literals that no token completes: its mask and its exits are the same.
+  //
+  //     any*" & ~(`ame"` | `"`)    with a token `"`: as it is
+  //     any*" & ~(`ame"`)          any*", unless some token reads `ame"`
+  RegexId visible(RegexId regex);
   std::size_t byte_size() const { return bytes_; }
   // Forgets terminal masks when all together exceed `limit`. Rows stay, because masks point to them. No
   // reference from terminal() may be held.
@@ -120,8 +128,12 @@ class Slices {
   const TerminalMask* leave(RegexId regex);
   bool run_terminal(RegexId regex, TerminalMask& out);
   bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
-  bool less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,
-                     TerminalMask& out);
+  bool excluded(RegexId regex, std::span<const RegexId> kept, std::vector<LiteralSet>& out) const;
+  void less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out);
+  template <class F>
+  void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
+                 std::vector<TableMask::Done>& done, F&& inside) const;
+  const std::unordered_map<uint32_t, ByteSet>& ways_to_quote();
   void whole(RegexId regex, TerminalMask& out);
   void list_open(TerminalMask& out) const;
   const Opened& parted(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts);
@@ -144,6 +156,8 @@ class Slices {
   std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>> counted_;
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
   std::unordered_map<uint8_t, std::vector<uint32_t>> led_by_;
+  // By node: the bytes that lead to the closing quote of a string. Empty until completed() was asked.
+  std::unordered_map<uint32_t, ByteSet> ways_;
   // Keyed by upper: how often it was asked for without being computed.
   std::unordered_map<uint32_t, uint32_t> uncounted_;
   std::vector<std::unique_ptr<Words>> owned_;
