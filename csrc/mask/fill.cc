@@ -52,6 +52,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/small_vector.h"
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
@@ -170,10 +171,69 @@ RegexId MaskBuilder::clamp(RegexId r) {
   return out;
 }
 
+// Whether walks go from terminal to terminal. A grammar with lexemes has too many ways for that, and its
+// walks take rows of lexemes on their way (gather). Where a step may be unproven or omitted, the state behind
+// each byte must be made.
+bool MaskBuilder::by_terminals(const Collected& out) const {
+  return !out.plain && !out.row && !context_free_ && !parser_.unproven() && !parser_.regexes().effort().omits();
+}
+
+// Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). Where a terminal ends,
+// the items of its stack go on from the nodes where it ends.
+void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts) {
+  struct At {
+    Item item;
+    NodeSetId from;
+  };
+  const auto list = [&](std::span<const Suffixes::Entry> entries, bool is_sure) {
+    for (const Suffixes::Entry& e : entries) {
+      (is_sure ? out.sure : out.unsure).push_back(e.token);
+      if (counts) (is_sure ? counts->sure : counts->unsure).push_back(e.count);
+    }
+  };
+  TerminalWalks& walks = slices_.walks();
+  SmallVector<At, 16> todo;
+  std::vector<Suffixes::Entry> below;
+  for (const Item& i : items) todo.push_back({i, from});
+  while (!todo.empty()) {
+    At at = todo.back();
+    todo.pop_back();
+    charge(2);
+    if (at.item.regex == RegexArena::poison()) {
+      below.clear();
+      walks.tokens_below(at.from, below);
+      list(below, false);
+      if (!below.empty()) out.worst = Lengths::kFar;
+      continue;
+    }
+    if (at.item.capture.v > 1) at.item.capture = CaptureArena::unknown();
+    const TerminalWalk& walk = walks.walk(at.item.regex, at.from);
+    if (lengths_ && !(walk.inside.empty() && walk.ends.empty())) note(at.item, out.worst);
+    list(walk.inside, true);
+    for (const TerminalWalk::End& end : walk.ends) {
+      std::span<const Item> next;
+      bool is_sure = true;
+      if (at.item.capture.v == 0 && end.label == 0) {
+        if (end.next != TerminalWalks::none()) next = parser_.begins(at.item.stack);
+      } else {
+        const RegexId done = end.label == 0 ? RegexArena::epsilon() : parser_.regexes().done(end.label - 1);
+        const StateId left = parser_.make(Item{done, at.item.stack, at.item.capture});
+        if (left == Parser::dead()) continue;
+        is_sure = sure(left);
+        next = parser_.items(left);
+      }
+      list(end.tokens, is_sure);
+      if (end.next != TerminalWalks::none())
+        for (const Item& i : next) todo.push_back({i, end.next});
+    }
+  }
+}
+
 // Walks the trie below a node from a state, and lists the tokens that are allowed. `todo_` is shared by
 // nested walks (gather, read_inside), each of which works above its own floor.
 void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   check_depth();
+  if (by_terminals(out)) return read_from(parser_.items(from), slices_.walks().node(node), out, nullptr);
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
   todo_.emplace_back(node, from);
@@ -335,7 +395,10 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   if (slot && measured(slot->worst)) return *slot;
   auto out = std::make_unique<Ending>();
   const Counts counts{out->sure_counts, out->unsure_counts};
-  walk_suffixes(suffixes, from, false, *out, &counts);
+  if (suffixes.lasting && by_terminals(*out))
+    read_from(parser_.items(from), slices_.walks().root(&suffixes), *out, &counts);
+  else
+    walk_suffixes(suffixes, from, false, *out, &counts);
   if (!lengths_) out->worst = kUnmeasured;
   if (slot) {  // masks point to it
     slot->worst = out->worst;

@@ -145,6 +145,8 @@ class MaskBuilder {
   void walk_suffixes(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
                      const Counts* counts);
   void read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts);
+  bool by_terminals(const Collected& out) const;
+  void read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
   void walk(uint32_t node, StateId from, Collected& out);
   void read_on(uint32_t child, StateId state, uint8_t byte, Collected& out);
   void finish_walk(std::size_t floor, Collected& out);

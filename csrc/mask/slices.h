@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "mask/runs.h"
+#include "mask/terminal_walks.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
 
@@ -77,7 +78,9 @@ struct Opened {
 
 class Slices {
  public:
-  Slices(RegexArena& regexes, const Vocabulary& vocabulary) : regexes_(regexes), vocabulary_(vocabulary) {}
+  Slices(RegexArena& regexes, const Vocabulary& vocabulary)
+      : regexes_(regexes), vocabulary_(vocabulary), walks_(regexes, vocabulary.trie()) {}
+  TerminalWalks& walks() { return walks_; }
   // Null where E cannot be run.
   RunClass* run(RegexId element);
   const TerminalMask& terminal(RegexId regex);
@@ -106,7 +109,7 @@ class Slices {
   //     any*" & ~(`ame"` | `"`)    with a token `"`: as it is
   //     any*" & ~(`ame"`)          any*", unless some token reads `ame"`
   RegexId visible(RegexId regex);
-  std::size_t byte_size() const { return bytes_; }
+  std::size_t byte_size() const { return bytes_ + walks_.byte_size(); }
   // Forgets terminal masks when all together exceed `limit`. Rows stay, because masks point to them. No
   // reference from terminal() may be held.
   void trim(std::size_t limit);
@@ -139,6 +142,7 @@ class Slices {
   const Opened& parted(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
+  TerminalWalks walks_;
   struct Held {
     std::shared_ptr<RunClass> run;
     // Bytes of the run when it was last counted.

@@ -120,6 +120,8 @@ class Parser {
   StateId one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose);
   // The state behind a terminal that has just ended above `stack`.
   StateId continuation(StackId stack, CaptureId capture);
+  // The items of that state where no text is captured. Makes no state.
+  std::span<const Item> begins(StackId stack) { return frontier(stack).items; }
 
   // Limits on tokens (parse/limits.h). begin_token() gives the state after a token has begun; it is accepting
   // if s is. without_limits() takes the marks out of s. least_limit() tells the smallest mark.

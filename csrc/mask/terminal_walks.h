@@ -1,0 +1,111 @@
+// What one terminal reads below nodes of a trie, kept for all grammars of a world.
+//
+// In: a regex, and a set of nodes of the vocabulary's trie or of a trie of endings. Out: the tokens that end
+// within the regex, the tokens that end it, and the set of nodes at which it ends and behind which tokens go
+// on. Cost: a look-up for a pair that was met; else a walk of what the regex reads below the nodes.
+//
+// The problem. A mask walks the trie from its state, and each new state on the way costs a derivative for
+// each item, a frontier and a look-up. Yet states differ mostly in their stacks, which a token rarely sees:
+// behind the value of each property of each object there is a gap, a comma, a gap and a quote.
+//
+// The idea. The walk is cut where a terminal ends. What a regex reads from a set of nodes depends on no
+// stack, so it is kept, and nodes at which it ends are a set with a number of its own. A mask then goes from
+// terminal to terminal (MaskBuilder::read_from), and most of its walks were made by another grammar:
+//
+//     gap below {root}      inside: `_`, `__`, ... (blanks); it ends at each of them: B = {`_`, `__`, ...}
+//     comma below {root}    it ends with the token `,` and at C = {`,`}
+//     comma below B         it ends with the token `_,` and at D = {`_,`}
+//
+// Invariants.
+// - A walk depends on the regex, the nodes and the vocabulary. It is right as long as the regex arena.
+// - A token whose node ends the regex is in `tokens` of that end, unless the regex also goes on there.
+// - No token is at a node of the starting set; those above have listed it.
+//
+// Rejected. Walks of whole states, shared by what their stacks begin with: a key for what a token sees of a
+// stack needs the same walk that it was to save.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/bitset.h"
+#include "base/flat_map.h"
+#include "base/ids.h"
+#include "base/intern.h"
+#include "mask/suffixes.h"
+#include "mask/token_trie.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+// A set of nodes of one trie.
+using NodeSetId = Id<struct NodeSetTag>;
+
+struct TerminalWalk {
+  // A place where the regex ends.
+  struct End {
+    // RegexNode::label() of the end: that of a text of a labelled set of literals, or 0.
+    uint32_t label;
+    // Tokens that end here; the regex does not go on behind them.
+    std::span<const Suffixes::Entry> tokens;
+    // The nodes behind which tokens go on; none() if there are none.
+    NodeSetId next;
+  };
+  // Tokens behind which the regex goes on.
+  std::span<const Suffixes::Entry> inside;
+  // One for each label.
+  std::span<const End> ends;
+};
+
+// All walks of a world. Not thread-safe: the caller holds the world's lock.
+class TerminalWalks {
+ public:
+  TerminalWalks(RegexArena& regexes, const TokenTrie& trie) : regexes_(regexes), trie_(trie) {}
+  static constexpr NodeSetId none() { return NodeSetId{0}; }
+  // The root of a trie: null is the vocabulary's. A trie of endings must be `lasting`.
+  NodeSetId root(const Suffixes* trie);
+  // One inner node of the vocabulary's trie.
+  NodeSetId node(uint32_t node);
+  const TerminalWalk& walk(RegexId regex, NodeSetId from);
+  // The tokens below the nodes.
+  void tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const;
+  std::size_t byte_size() const {
+    return pool_.byte_size() + index_.byte_size() + sets_.byte_size() + walks_.byte_size() + known_.byte_size();
+  }
+
+  // The root of a trie of endings has no node of its own.
+  static constexpr uint32_t kRoot = 0xFFFFFFFFu;
+
+ private:
+  struct NodeSet {
+    const Suffixes* trie = nullptr;
+    std::span<const uint32_t> nodes;
+  };
+  NodeSetId intern(const Suffixes* trie, std::span<const uint32_t> nodes);
+  template <class F>
+  auto with_trie(const NodeSet& set, F&& f) const;
+  template <class Trie>
+  TerminalWalk make(RegexId regex, const NodeSet& from, const Trie& trie);
+  struct Found {
+    uint32_t label;
+    std::vector<Suffixes::Entry> tokens;
+    std::vector<uint32_t> nodes;
+  };
+  RegexArena& regexes_;
+  const TokenTrie& trie_;
+  // What make() collects; kept for their memory.
+  std::vector<Suffixes::Entry> inside_;
+  std::vector<Found> ends_;
+  std::vector<std::pair<uint32_t, RegexId>> todo_;
+  BumpPool pool_;
+  InternTable index_;
+  StableVector<NodeSet> sets_;
+  StableVector<TerminalWalk> walks_;
+  // Keyed by regex and places.
+  FlatMap<uint64_t, uint32_t> known_;
+};
+
+}  // namespace structgen
