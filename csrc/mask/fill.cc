@@ -62,8 +62,9 @@ namespace structgen {
 namespace {
 // An item is wide if so many bytes may follow.
 constexpr int kWideBytes = 24;
-// A run bounded by at least so many elements is taken as a run.
+// A run bounded by at least so many elements is taken as a run, if its elements have more bytes than this.
 constexpr uint32_t kCountedRun = 8;
+constexpr int kFewBytes = 4;
 // A run is taken as a terminal if so many bytes may leave it for which it was not asked before
 // (few_exits).
 constexpr uint32_t kManyExits = 7;
@@ -110,9 +111,11 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   const RegexNode& n = regexes.node(item.regex);
   const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  // A counter would give every count a state of its own; a run has none.
+  // A counter would give every count a state of its own; a run has none. Few tokens consist of few bytes
+  // (the blanks of a gap), and these are walked once a world.
   const RegexArena::Counter c = regexes.counter(item.regex);
-  const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded;
+  const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
+                       regexes.live(c.element).count() > kFewBytes;
   // A captured item with text is wide in any case: each of its steps in the walk would be a state of
   // its own.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
@@ -178,6 +181,13 @@ bool MaskBuilder::by_terminals(const Collected& out) const {
   return !out.plain && !out.row && !context_free_ && !parser_.unproven() && !parser_.regexes().effort().omits();
 }
 
+// What follows the end of a terminal.
+MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
+  if (end.capture.v == 0 && end.regex == RegexArena::epsilon()) return {parser_.begins(end.stack), true, true};
+  const StateId s = parser_.make(end);
+  return {parser_.items(s), s != Parser::dead(), sure(s)};
+}
+
 // Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). Where a terminal ends,
 // the items of its stack go on from the nodes where it ends.
 void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts) {
@@ -211,20 +221,16 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
     if (lengths_ && !(walk.inside.empty() && walk.ends.empty())) note(at.item, out.worst);
     list(walk.inside, true);
     for (const TerminalWalk::End& end : walk.ends) {
-      std::span<const Item> next;
-      bool is_sure = true;
-      if (at.item.capture.v == 0 && end.label == 0) {
-        if (end.next != TerminalWalks::none()) next = parser_.begins(at.item.stack);
-      } else {
-        const RegexId done = end.label == 0 ? RegexArena::epsilon() : parser_.regexes().done(end.label - 1);
-        const StateId left = parser_.make(Item{done, at.item.stack, at.item.capture});
-        if (left == Parser::dead()) continue;
-        is_sure = sure(left);
-        next = parser_.items(left);
+      if (at.item.capture.v == 0 && end.label == 0 && end.next == TerminalWalks::none()) {
+        list(end.tokens, true);
+        continue;
       }
-      list(end.tokens, is_sure);
+      const RegexId done = end.label == 0 ? RegexArena::epsilon() : parser_.regexes().done(end.label - 1);
+      const Behind next = behind({done, at.item.stack, at.item.capture});
+      if (!next.any) continue;
+      list(end.tokens, next.is_sure);
       if (end.next != TerminalWalks::none())
-        for (const Item& i : next) todo.push_back({i, end.next});
+        for (const Item& i : next.items) todo.push_back({i, end.next});
     }
   }
 }
@@ -529,23 +535,25 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const Item after{tail, item.stack, capture};
-  const StateId left = parser_.make(after);
-  const ByteSet next = parser_.live(left);
-  if (next.count() == 1 && min == 0 && max >= run.longest()) {
-    // A run is usually left by a closing quote alone. Then one shared row and one shared ending hold
-    // the whole part.
-    const uint8_t b = static_cast<uint8_t>(next.first());
-    const StateId into = blind(parser_.step(left, b));
-    if (sure(into)) {
-      const RunExits& exits = run.exits(b);
-      const Ending& end = ending(exits.suffixes, into);
+  Collected found;
+  if (min == 0 && max >= run.longest() && parser_.regexes().node(tail).kind == RegexKind::kBytes &&
+      by_terminals(found)) {
+    // A run is usually left by a closing quote alone. Then one shared row and one list hold the whole part.
+    const ByteSet next = parser_.regexes().live(tail);
+    const Behind behind = this->behind({RegexArena::epsilon(), item.stack, capture});
+    if (next.count() == 1 && behind.is_sure) {
+      const RunExits& exits = run.exits(static_cast<uint8_t>(next.first()));
+      read_from(behind.items, slices_.walks().root(&exits.suffixes), found, nullptr);
       out.base = &exits.unbounded;
-      out.shared = &end.sure;
-      out.unsure = end.unsure;
-      out.worst = lengths_ ? std::max(end.worst, lengths_->of(into)) : 0;
+      out.left = std::move(found.sure);
+      out.shared = &out.left;
+      out.unsure = std::move(found.unsure);
+      out.worst = found.worst;
       return;
     }
   }
+  const StateId left = parser_.make(after);
+  const ByteSet next = parser_.live(left);
   if (const std::vector<TokenId>* few = run.list_up_to(max))
     out.added = *few;
   else

@@ -100,6 +100,8 @@ class MaskBuilder {
     const Words* base = nullptr;
     const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
+    // What `shared` points to where the part has a list of its own.
+    std::vector<TokenId> left;
     // Tokens that have to be stepped with their text.
     std::vector<TokenId> unsure;
     // An upper bound of the bytes that complete the text after a token that leaves the item.
@@ -146,6 +148,12 @@ class MaskBuilder {
                      const Counts* counts);
   void read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts);
   bool by_terminals(const Collected& out) const;
+  // `any`: some text may follow. `is_sure`: whatever was captured.
+  struct Behind {
+    std::span<const Item> items;
+    bool any, is_sure;
+  };
+  Behind behind(const Item& end);
   void read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
   void walk(uint32_t node, StateId from, Collected& out);
   void read_on(uint32_t child, StateId state, uint8_t byte, Collected& out);
