@@ -111,7 +111,7 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   TerminalMask from;
   if (run_terminal(base, from)) {
     std::vector<LiteralSet> sets;
-    if (base != regex && excluded(regex, kept, sets)) {
+    if (base != regex && regexes_.excluded_literals(regex, sets)) {
       less_literals(sets, from, out);
       return true;
     }
@@ -187,29 +187,6 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   return true;
 }
 
-// The literals that an intersection excludes beside its parts `kept`. False: it excludes other texts, too.
-bool Slices::excluded(RegexId regex, std::span<const RegexId> kept, std::vector<LiteralSet>& out) const {
-  const RegexNode& n = regexes_.node(regex);
-  const auto take = [&](RegexId r) {
-    if (regexes_.node(r).kind != RegexKind::kLiteralSet) return false;
-    out.push_back(regexes_.literal_set_of(r));
-    return true;
-  };
-  for (uint32_t i = 0; i < n.n; ++i) {
-    const RegexId kid{n.kids[i]};
-    if (std::find(kept.begin(), kept.end(), kid) != kept.end()) continue;
-    const RegexId words{regexes_.node(kid).a};
-    const RegexNode& inner = regexes_.node(words);
-    if (inner.kind != RegexKind::kAlt) {
-      if (!take(words)) return false;
-      continue;
-    }
-    for (uint32_t k = 0; k < inner.n; ++k)
-      if (!take(RegexId{inner.kids[k]})) return false;
-  }
-  return true;
-}
-
 // The mask of a run without some literals. A run goes on for ever, so no token inside it is lost; only
 // tokens that complete a literal are.
 void Slices::less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out) {
@@ -227,7 +204,7 @@ RegexId Slices::visible(RegexId regex) {
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   std::vector<LiteralSet> sets;
   TerminalMask run;
-  if (kept.empty() || kept.size() == regexes_.node(regex).n || !excluded(regex, kept, sets)) return regex;
+  if (kept.empty() || kept.size() == regexes_.node(regex).n || !regexes_.excluded_literals(regex, sets)) return regex;
   const RegexId base = regexes_.both(std::span<const RegexId>(kept));
   if (!run_terminal(base, run)) return regex;
   for (const LiteralSet& set : sets)

@@ -131,7 +131,6 @@ class Slices {
   const TerminalMask* leave(RegexId regex);
   bool run_terminal(RegexId regex, TerminalMask& out);
   bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
-  bool excluded(RegexId regex, std::span<const RegexId> kept, std::vector<LiteralSet>& out) const;
   void less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out);
   template <class F>
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,

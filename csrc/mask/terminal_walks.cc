@@ -1,13 +1,18 @@
 #include "mask/terminal_walks.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/small_vector.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
 
 namespace {
+
+// So many concatenations in concatenations are walked part by part.
+constexpr uint32_t kMostNested = 32;
 
 // The two kinds of tries, as the walk sees them: the children of a node by byte, the tokens at a node, and
 // whether a node is a leaf.
@@ -27,6 +32,7 @@ struct VocabularyTrie {
     for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size())) f(Suffixes::Entry{t, 0});
   }
   bool leaf(uint32_t node) const { return trie.leaf(node); }
+  uint32_t depth(uint32_t node) const { return trie.node(node).depth; }
 };
 
 struct EndingsTrie {
@@ -45,6 +51,7 @@ struct EndingsTrie {
     for (uint32_t e = trie.nodes[first(node)].first; e < trie.nodes[end(node)].first; ++e) f(trie.entries[e]);
   }
   bool leaf(uint32_t node) const { return first(node) == end(node); }
+  uint32_t depth(uint32_t node) const { return node == TerminalWalks::kRoot ? 0 : trie.nodes[node].depth; }
   // The nodes below a node are those from first() to end() - 1. The root has no node of its own.
   uint32_t first(uint32_t node) const { return node == TerminalWalks::kRoot ? 0 : node + 1; }
   uint32_t end(uint32_t node) const {
@@ -76,26 +83,101 @@ NodeSetId TerminalWalks::root(const Suffixes* trie) {
 NodeSetId TerminalWalks::node(uint32_t node) { return intern(nullptr, {&node, 1}); }
 
 void TerminalWalks::tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const {
-  const NodeSet& set = sets_[from.v - 1];
-  with_trie(set, [&](const auto& trie) {
-    for (uint32_t node : set.nodes) trie.each_token_below(node, [&](Suffixes::Entry e) { out.push_back(e); });
+  with_trie(set(from), [&](const auto& trie) {
+    for (uint32_t node : set(from).nodes) trie.each_token_below(node, [&](Suffixes::Entry e) { out.push_back(e); });
   });
 }
 
-const TerminalWalk& TerminalWalks::walk(RegexId regex, NodeSetId from) {
+const TerminalWalk& TerminalWalks::walk(RegexId regex, NodeSetId from) { return walks_[number(regex, from)]; }
+
+uint32_t TerminalWalks::number(RegexId regex, NodeSetId from) {
   const uint64_t key = static_cast<uint64_t>(regex.v) << 32 | from.v;
-  if (const uint32_t* known = known_.find(key)) return walks_[*known];
-  const NodeSet& set = sets_[from.v - 1];
-  const uint32_t made =
-      walks_.emplace_back(with_trie(set, [&](const auto& trie) { return make(regex, set, trie); }));
+  if (const uint32_t* known = known_.find(key)) return *known;
+  uint32_t made;
+  if (const std::optional<uint32_t> same = without_literals(regex, from))
+    made = *same;
+  else if (parted(regex))
+    made = walks_.emplace_back(in_parts(regex, from));
+  else
+    made = walks_.emplace_back(with_trie(set(from), [&](const auto& trie) { return make(regex, set(from), trie); }));
   known_.emplace(key, made);
-  return walks_[made];
+  return made;
+}
+
+// A concatenation is walked part by part, because its parts are met more often than the whole. Its second
+// part must read some byte, so that the whole ends where the second part ends.
+bool TerminalWalks::parted(RegexId regex) const {
+  const RegexNode& n = regexes_.node(regex);
+  return n.kind == RegexKind::kCat && !regexes_.node(RegexId{n.a}).labelled && !regexes_.node(RegexId{n.b}).nullable &&
+         nested_ < kMostNested;
+}
+
+TerminalWalk TerminalWalks::in_parts(RegexId regex, NodeSetId from) {
+  const RegexNode n = regexes_.node(regex);
+  ++nested_;
+  const Undo outer([&] { --nested_; });
+  const TerminalWalk first = walk(RegexId{n.a}, from);
+  NodeSetId between = regexes_.nullable(RegexId{n.a}) ? from : none();
+  std::vector<Suffixes::Entry> inside(first.inside.begin(), first.inside.end());
+  for (const TerminalWalk::End& end : first.ends) {
+    inside.insert(inside.end(), end.tokens.begin(), end.tokens.end());
+    between = unite(between, end.next);
+  }
+  if (between == none()) return {pool_.copy(std::span<const Suffixes::Entry>(inside)), {}, 0};
+  const TerminalWalk& second = walk(RegexId{n.b}, between);
+  inside.insert(inside.end(), second.inside.begin(), second.inside.end());
+  return {pool_.copy(std::span<const Suffixes::Entry>(inside)), second.ends, second.deepest};
+}
+
+NodeSetId TerminalWalks::unite(NodeSetId a, NodeSetId b) {
+  if (a == none() || b == none() || a == b) return a == none() ? b : a;
+  std::vector<uint32_t> all;
+  std::ranges::set_union(set(a).nodes, set(b).nodes, std::back_inserter(all));
+  return intern(set(a).trie, all);
+}
+
+// The walk of a run without some literals is that of the run, where no token completes a literal.
+std::optional<uint32_t> TerminalWalks::without_literals(RegexId regex, NodeSetId from) {
+  const std::vector<RegexId> kept = regexes_.without_words(regex);
+  std::vector<LiteralSet> sets;
+  if (kept.size() != 1 || regexes_.node(regex).n == 1 || !regexes_.counter(kept[0]).star() ||
+      !regexes_.excluded_literals(regex, sets))
+    return std::nullopt;
+  const uint32_t run = number(kept[0], from);
+  for (const LiteralSet& literals : sets)
+    if (with_trie(set(from), [&](const auto& trie) { return completes(literals, set(from), walks_[run].deepest, trie); }))
+      return std::nullopt;
+  return run;
+}
+
+// Whether a token completes one of the literals at a node of at most this depth.
+template <class Trie>
+bool TerminalWalks::completes(const LiteralSet& literals, const NodeSet& from, uint32_t deepest,
+                              const Trie& trie) const {
+  const LiteralTables& tables = regexes_.tables();
+  std::vector<std::pair<uint32_t, LiteralSet>> todo;
+  for (uint32_t node : from.nodes) todo.emplace_back(node, literals);
+  bool found = false;
+  while (!todo.empty() && !found) {
+    const auto [at, read] = todo.back();
+    todo.pop_back();
+    if (trie.depth(at) >= deepest) continue;
+    charge();
+    trie.each_child(at, tables.first_bytes(read), [&, &read = read](uint32_t child, uint8_t byte) {
+      LiteralSet rest = read;
+      bool done;
+      if (!tables.step(rest, byte, done)) return;
+      found = found || done;
+      if (!done && !trie.leaf(child)) todo.emplace_back(child, rest);
+    });
+  }
+  return found;
 }
 
 template <class Trie>
 TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie& trie) {
   inside_.clear();
-  uint32_t labels = 0;
+  uint32_t labels = 0, deepest = 0;
   const auto end_of = [&](uint32_t label) -> Found& {
     for (uint32_t i = 0; i < labels; ++i)
       if (ends_[i].label == label) return ends_[i];
@@ -123,6 +205,7 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
       }
       if (!n.nullable) return;
       Found& end = end_of(n.label());
+      deepest = std::max(deepest, trie.depth(child));
       if (!goes_on) trie.each_token(child, [&](Suffixes::Entry e) { end.tokens.push_back(e); });
       if (!leaf) end.nodes.push_back(child);
     });
@@ -135,7 +218,7 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
     ends.push_back({e.label, pool_.copy(std::span<const Suffixes::Entry>(e.tokens)), intern(from.trie, e.nodes)});
   }
   return {pool_.copy(std::span<const Suffixes::Entry>(inside_)),
-          pool_.copy(std::span<const TerminalWalk::End>(ends))};
+          pool_.copy(std::span<const TerminalWalk::End>(ends)), deepest};
 }
 
 }  // namespace structgen

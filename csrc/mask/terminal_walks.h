@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -58,6 +59,8 @@ struct TerminalWalk {
   std::span<const Suffixes::Entry> inside;
   // One for each label.
   std::span<const End> ends;
+  // The depth of the deepest node at which the regex ends.
+  uint32_t deepest;
 };
 
 // All walks of a world. Not thread-safe: the caller holds the world's lock.
@@ -84,6 +87,14 @@ class TerminalWalks {
     const Suffixes* trie = nullptr;
     std::span<const uint32_t> nodes;
   };
+  const NodeSet& set(NodeSetId id) const { return sets_[id.v - 1]; }
+  NodeSetId unite(NodeSetId a, NodeSetId b);
+  bool parted(RegexId regex) const;
+  TerminalWalk in_parts(RegexId regex, NodeSetId from);
+  uint32_t number(RegexId regex, NodeSetId from);
+  std::optional<uint32_t> without_literals(RegexId regex, NodeSetId from);
+  template <class Trie>
+  bool completes(const LiteralSet& literals, const NodeSet& from, uint32_t deepest, const Trie& trie) const;
   NodeSetId intern(const Suffixes* trie, std::span<const uint32_t> nodes);
   template <class F>
   auto with_trie(const NodeSet& set, F&& f) const;
@@ -100,6 +111,8 @@ class TerminalWalks {
   std::vector<Suffixes::Entry> inside_;
   std::vector<Found> ends_;
   std::vector<std::pair<uint32_t, RegexId>> todo_;
+  // The number of concatenations that are being walked part by part.
+  uint32_t nested_ = 0;
   BumpPool pool_;
   InternTable index_;
   StableVector<NodeSet> sets_;

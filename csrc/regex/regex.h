@@ -178,6 +178,8 @@ class RegexArena {
   // The parts of an intersection but those that say "none of these words" (complements of finite
   // languages). Of any other regex: none.
   std::vector<RegexId> without_words(RegexId r) const;
+  // The literals among these words. False: an intersection also excludes words that are no literals.
+  bool excluded_literals(RegexId r, std::vector<LiteralSet>& out) const;
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }

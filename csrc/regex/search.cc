@@ -750,4 +750,25 @@ std::vector<RegexId> RegexArena::without_words(RegexId r) const {
   return kept;
 }
 
+bool RegexArena::excluded_literals(RegexId r, std::vector<LiteralSet>& out) const {
+  const auto take = [&](RegexId words) {
+    if (nodes_[words.v].kind != RegexKind::kLiteralSet) return false;
+    out.push_back(literal_set_of(words));
+    return true;
+  };
+  const RegexNode& n = nodes_[r.v];
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode& k = nodes_[n.kids[i]];
+    if (k.kind != RegexKind::kNot || !nodes_[k.a].finite) continue;
+    const RegexNode& words = nodes_[k.a];
+    if (words.kind != RegexKind::kAlt) {
+      if (!take(RegexId{k.a})) return false;
+      continue;
+    }
+    for (uint32_t w = 0; w < words.n; ++w)
+      if (!take(RegexId{words.kids[w]})) return false;
+  }
+  return true;
+}
+
 }  // namespace structgen
