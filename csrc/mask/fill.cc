@@ -529,29 +529,45 @@ bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
 
 // ---- wide items ----
 
+// A run that one byte leaves, such as the characters of a string up to its closing quote, less some
+// literals. The row of the run and one list hold the whole part. A literal takes away the tokens that
+// complete it, and those that would go on behind it. False: the regex has another form.
+bool MaskBuilder::string_part(const Item& item, Part& out) {
+  RegexArena& regexes = parser_.regexes();
+  Collected found;
+  std::vector<LiteralSet> sets;
+  RegexId base = item.regex;
+  if (const std::vector<RegexId> kept = regexes.without_words(item.regex); !kept.empty()) {
+    base = regexes.both(std::span<const RegexId>(kept));
+    if (base != item.regex && !regexes.excluded_literals(item.regex, sets)) return false;
+  }
+  const RunExits* const exits = by_terminals(found) ? slices_.exits(base) : nullptr;
+  const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
+  if (!exits) return false;
+  const Behind next = behind({RegexArena::epsilon(), item.stack, capture});
+  if (!next.is_sure) return false;
+  std::vector<uint32_t> completed;
+  for (const LiteralSet& set : sets)
+    for (const TableMask::Done& d : slices_.completed(set)) completed.push_back(d.node);
+  std::sort(completed.begin(), completed.end());
+  const TokenTrie& trie = vocabulary_.trie();
+  for (uint32_t node : completed) out.removed.insert(out.removed.end(), trie.tokens(node).begin(), trie.tokens(node).end());
+  const NodeSetId from = slices_.walks().exits(*exits, completed);
+  if (from != TerminalWalks::none()) read_from(next.items, from, found, nullptr);
+  out.base = &exits->unbounded;
+  out.left = std::move(found.sure);
+  out.shared = &out.left;
+  out.unsure = std::move(found.unsure);
+  out.worst = found.worst;
+  return true;
+}
+
 // The mask of E{min,max} followed by `tail`: the row of the run, and for each byte that may leave it
 // the tokens that hold this byte behind whole elements.
 void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail,
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const Item after{tail, item.stack, capture};
-  Collected found;
-  if (min == 0 && max >= run.longest() && parser_.regexes().node(tail).kind == RegexKind::kBytes &&
-      by_terminals(found)) {
-    // A run is usually left by a closing quote alone. Then one shared row and one list hold the whole part.
-    const ByteSet next = parser_.regexes().live(tail);
-    const Behind behind = this->behind({RegexArena::epsilon(), item.stack, capture});
-    if (next.count() == 1 && behind.is_sure) {
-      const RunExits& exits = run.exits(static_cast<uint8_t>(next.first()));
-      read_from(behind.items, slices_.walks().root(&exits.suffixes), found, nullptr);
-      out.base = &exits.unbounded;
-      out.left = std::move(found.sure);
-      out.shared = &out.left;
-      out.unsure = std::move(found.unsure);
-      out.worst = found.worst;
-      return;
-    }
-  }
   const StateId left = parser_.make(after);
   const ByteSet next = parser_.live(left);
   if (const std::vector<TokenId>* few = run.list_up_to(max))
@@ -708,6 +724,7 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
     return done();
   }
   const Item clamped_item{clamped, item.stack, item.capture};
+  if (string_part({clamped, item.stack, item.capture}, *out)) return done();
   const RegexArena::Counter c = parser_.regexes().counter(clamped);
   RunClass* const run = c.counted ? slices_.run(c.element) : nullptr;
   const TerminalMask* leaving = covered ? slices_.leaving(clamped) : nullptr;

@@ -134,6 +134,7 @@ class MaskBuilder {
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
   // `covered`: another item allows all tokens of JSON string characters, so only the exits matter.
   const Part& part(const Item& item, bool covered);
+  bool string_part(const Item& item, Part& out);
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
   bool few_exits(const RunClass& run, RegexId element, const Item& item, RegexId tail);
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);

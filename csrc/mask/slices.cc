@@ -203,28 +203,31 @@ void Slices::less_literals(std::span<const LiteralSet> sets, const TerminalMask&
 RegexId Slices::visible(RegexId regex) {
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   std::vector<LiteralSet> sets;
-  TerminalMask run;
   if (kept.empty() || kept.size() == regexes_.node(regex).n || !regexes_.excluded_literals(regex, sets)) return regex;
   const RegexId base = regexes_.both(std::span<const RegexId>(kept));
-  if (!run_terminal(base, run)) return regex;
+  if (!exits(base)) return regex;
   for (const LiteralSet& set : sets)
     if (!completed(set).empty()) return regex;
   return base;
 }
 
+const RunExits* Slices::exits(RegexId regex) {
+  const RegexArena::Counter c = regexes_.counter(regex);
+  if (!c.star()) return nullptr;
+  const RegexNode& t = regexes_.node(c.tail);
+  if (t.kind != RegexKind::kBytes || regexes_.byte_set(t.a).count() != 1) return nullptr;
+  const uint8_t close = static_cast<uint8_t>(regexes_.byte_set(t.a).first());
+  if (regexes_.live(c.element).has(close)) return nullptr;
+  RunClass* run = this->run(c.element);
+  return run ? &run->exits(close) : nullptr;
+}
+
 // If the regex is E* closed by one byte that E does not contain, its mask is the run's.
 bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
-  const RegexArena::Counter c = regexes_.counter(regex);
-  if (!c.star()) return false;
-  const RegexNode& t = regexes_.node(c.tail);
-  if (t.kind != RegexKind::kBytes || regexes_.byte_set(t.a).count() != 1) return false;
-  const uint8_t close = static_cast<uint8_t>(regexes_.byte_set(t.a).first());
-  if (regexes_.live(c.element).has(close)) return false;
-  RunClass* run = this->run(c.element);
-  if (!run) return false;
-  const RunExits& exits = run->exits(close);
-  out.base = &exits.unbounded;
-  out.left = &exits;
+  const RunExits* const exits = this->exits(regex);
+  if (!exits) return false;
+  out.base = &exits->unbounded;
+  out.left = exits;
   // This is the closing byte. An element that is begun needs no more bytes counted: up_to(k) counts an
   // element as soon as it begins.
   out.slack = 1;

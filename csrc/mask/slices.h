@@ -83,6 +83,8 @@ class Slices {
   TerminalWalks& walks() { return walks_; }
   // Null where E cannot be run.
   RunClass* run(RegexId element);
+  // The exits of E* closed by one byte that E does not contain; null for any other regex.
+  const RunExits* exits(RegexId regex);
   const TerminalMask& terminal(RegexId regex);
   // Whether all tokens made of JSON string characters lie inside the regex.
   bool covers(RegexId regex);

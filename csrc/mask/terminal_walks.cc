@@ -82,6 +82,20 @@ NodeSetId TerminalWalks::root(const Suffixes* trie) {
 
 NodeSetId TerminalWalks::node(uint32_t node) { return intern(nullptr, {&node, 1}); }
 
+NodeSetId TerminalWalks::exits(const RunExits& exits, std::span<const uint32_t> completed) {
+  NodeSetId& all = exits_[&exits];
+  if (all == none()) {
+    std::vector<uint32_t> nodes;
+    for (const Exit& e : exits.children)
+      if (!trie_.leaf(e.node)) nodes.push_back(e.node);
+    all = intern(nullptr, nodes);
+  }
+  if (completed.empty() || all == none()) return all;
+  std::vector<uint32_t> rest;
+  std::ranges::set_difference(set(all).nodes, completed, std::back_inserter(rest));
+  return intern(nullptr, rest);
+}
+
 void TerminalWalks::tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const {
   with_trie(set(from), [&](const auto& trie) {
     for (uint32_t node : set(from).nodes) trie.each_token_below(node, [&](Suffixes::Entry e) { out.push_back(e); });

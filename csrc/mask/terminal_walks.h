@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@
 #include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
+#include "mask/runs.h"
 #include "mask/suffixes.h"
 #include "mask/token_trie.h"
 #include "regex/regex.h"
@@ -72,6 +74,8 @@ class TerminalWalks {
   NodeSetId root(const Suffixes* trie);
   // One inner node of the vocabulary's trie.
   NodeSetId node(uint32_t node);
+  // The inner nodes right behind a byte that leaves a run, without `completed` (sorted).
+  NodeSetId exits(const RunExits& exits, std::span<const uint32_t> completed);
   const TerminalWalk& walk(RegexId regex, NodeSetId from);
   // The tokens below the nodes.
   void tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const;
@@ -117,7 +121,9 @@ class TerminalWalks {
   InternTable index_;
   StableVector<NodeSet> sets_;
   StableVector<TerminalWalk> walks_;
-  // Keyed by regex and places.
+  // The result of exits() where nothing is completed.
+  std::unordered_map<const RunExits*, NodeSetId> exits_;
+  // Keyed by regex and set.
   FlatMap<uint64_t, uint32_t> known_;
 };
 
