@@ -15,11 +15,9 @@
 //     ending()        walks what follows the quote once, from the state after it: `,` and `]` fit, `x` not
 //     mask            base plus the tokens of that walk; states with the same ending share the list
 //
-// A walk makes a state for a byte only if more of the trie lies behind the byte. Where a token ends,
-// the regex of an item tells whether the item goes on (goes_on). Where a string is open, the tokens
-// that stay inside it are a list that the world keeps (string_open, Slices::opened). Behind the colon
-// of a value that is a string, for example, the texts after blanks and a quote form a trie of 258 nodes
-// at 131k tokens, and that trie is no longer read.
+// What is walked is walked terminal by terminal (read_from): what one regex reads below a set of nodes does
+// not depend on the stack, so the world keeps it (mask/terminal_walks.h), and no state is made on the way.
+// Behind the value of a property a comma, a gap and a quote are known from the property before.
 //
 // Captured text (keys of objects, items of uniqueItems) would make each token a state of its own. The
 // walk reads it blind: a production that depends on the text answers poison(), and tokens that get that
@@ -73,11 +71,6 @@ constexpr uint32_t kSimple = 3;
 // At a node with at least so many tokens below, the walk takes slices of lexemes (gather); below a smaller
 // node it steps each byte.
 constexpr std::size_t kShared = 64;
-// The walk uses the list of an open string (Slices::opened) at nodes with at least so many tokens
-// below.
-constexpr std::size_t kOpened = 8;
-// With more tokens below the node it does not use the list, because to make it would take milliseconds.
-constexpr std::size_t kMostOpened = 4'096;
 // A mask with more listed tokens is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
 }  // namespace
@@ -178,19 +171,22 @@ RegexId MaskBuilder::clamp(RegexId r) {
 // walks take rows of lexemes on their way (gather). Where a step may be unproven or omitted, the state behind
 // each byte must be made.
 bool MaskBuilder::by_terminals(const Collected& out) const {
-  return !out.plain && !out.row && !context_free_ && !parser_.unproven() && !parser_.regexes().effort().omits();
+  return !out.plain && !out.row && !context_free_ && !parser_.unproven() &&
+         !parser_.regexes().effort().omits();
 }
 
 // What follows the end of a terminal.
 MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
-  if (end.capture.v == 0 && end.regex == RegexArena::epsilon()) return {parser_.begins(end.stack), true, true};
+  if (end.capture.v == 0 && end.regex == RegexArena::epsilon())
+    return {parser_.begins(end.stack), true, true};
   const StateId s = parser_.make(end);
   return {parser_.items(s), s != Parser::dead(), sure(s)};
 }
 
 // Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). Where a terminal ends,
 // the items of its stack go on from the nodes where it ends.
-void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts) {
+void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
+                            const Counts* counts) {
   struct At {
     Item item;
     NodeSetId from;
@@ -201,6 +197,7 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       if (counts) (is_sure ? counts->sure : counts->unsure).push_back(e.count);
     }
   };
+  if (from == TerminalWalks::none()) return;
   TerminalWalks& walks = slices_.walks();
   SmallVector<At, 16> todo;
   std::vector<Suffixes::Entry> below;
@@ -239,7 +236,8 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
 // nested walks (gather, read_inside), each of which works above its own floor.
 void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   check_depth();
-  if (by_terminals(out)) return read_from(parser_.items(from), slices_.walks().node(node), out, nullptr);
+  if (by_terminals(out))
+    return read_from(parser_.items(from), slices_.walks().nodes({&node, 1}), out, nullptr);
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
   todo_.emplace_back(node, from);
@@ -272,8 +270,8 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
 void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto tokens = trie.tokens(child);
-  if (!out.plain && trie.leaf(child) && goes_on(state, byte)) {
-    // The last byte of its tokens: no state need be made if some item goes on after it.
+  if (!out.plain && context_free_ && trie.leaf(child)) {
+    // The byte is live, so the state behind it need not be made.
     out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
     out.worst = Lengths::kFar;
     return;
@@ -289,8 +287,6 @@ void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected
   const std::size_t below = trie.subtree_tokens(child).size();
   if (below >= kShared && out.row && any_wide(next))
     gather(child, next, out);
-  else if (below >= kOpened && below <= kMostOpened && !out.plain && string_open(next))
-    read_inside(slices_.opened(child), next, out, nullptr);
   else
     todo_.emplace_back(child, next);
 }
@@ -313,23 +309,6 @@ void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out
   finish_walk(floor, out);
 }
 
-// Whether some item reads the byte and then has more to read. If so, a token that ends with the byte is
-// allowed, and no state need be made to know it. Where an item ends with the byte, what follows
-// decides: a label and a captured text may lead nowhere. The answer is false where the state itself is
-// needed: while lengths are measured, or where a step may be unproven or omitted.
-bool MaskBuilder::goes_on(StateId s, uint8_t byte) {
-  if (context_free_) return parser_.live(s).has(byte);
-  RegexArena& regexes = parser_.regexes();
-  if (lengths_ || parser_.unproven() || regexes.effort().omits()) return false;
-  for (const Item& i : parser_.items(s)) {
-    if (i.regex == RegexArena::poison()) continue;
-    const RegexId d = regexes.step(i.regex, byte);
-    if (d == RegexArena::empty()) continue;
-    if (d == RegexArena::epsilon() ? i.capture.v == 0 : regexes.node(d).kind != RegexKind::kDone) return true;
-  }
-  return false;
-}
-
 // Any characters of a JSON string and its closing quote.
 bool MaskBuilder::plain_string(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
@@ -338,40 +317,6 @@ bool MaskBuilder::plain_string(RegexId r) const {
   if (!c.star() || c.element != regexes.any_character()) return false;
   const RegexNode& tail = regexes.node(c.tail);
   return tail.kind == RegexKind::kBytes && regexes.byte_set(tail.a) == ByteSet::of('"');
-}
-
-// Whether one of the items reads any text of JSON string characters, but for finitely many texts, up to
-// the closing quote. Then all tokens behind this place that stay inside the string are allowed.
-//
-//     any*"                     true
-//     any*" & ~("a"|"b")        true: the tokens inside are the same, only two texts may not end
-//     [a-z]*"                   false
-bool MaskBuilder::string_open(StateId s) {
-  RegexArena& regexes = parser_.regexes();
-  if (regexes.any_character() == RegexArena::empty() || regexes.effort().omits()) return false;
-  for (const Item& i : parser_.items(s)) {
-    const RegexNode& n = regexes.node(i.regex);
-    if (plain_string(i.regex)) return true;
-    if (n.kind != RegexKind::kAnd) continue;
-    bool all = true;
-    for (uint32_t k = 0; k < n.n && all; ++k) {
-      const RegexNode& kid = regexes.node(RegexId{n.kids[k]});
-      all = kid.kind == RegexKind::kNot ? regexes.node(RegexId{kid.a}).finite : plain_string(RegexId{n.kids[k]});
-    }
-    if (all) return true;
-  }
-  return false;
-}
-
-// The tokens behind a place where a string is open. Those that stay inside were listed once for all
-// states; only the others are walked.
-void MaskBuilder::read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts) {
-  for (const Suffixes::Entry& e : opened.inside) {
-    out.sure.push_back(e.token);
-    if (counts) counts->sure.push_back(e.count);
-  }
-  if (!opened.inside.empty()) note(s, out);
-  if (!opened.beyond.entries.empty()) walk_suffixes(opened.beyond, s, true, out, counts);
 }
 
 StateId MaskBuilder::blind(StateId s) {
@@ -404,7 +349,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   if (suffixes.lasting && by_terminals(*out))
     read_from(parser_.items(from), slices_.walks().root(&suffixes), *out, &counts);
   else
-    walk_suffixes(suffixes, from, false, *out, &counts);
+    walk_suffixes(suffixes, from, *out, counts);
   if (!lengths_) out->worst = kUnmeasured;
   if (slot) {  // masks point to it
     slot->worst = out->worst;
@@ -415,12 +360,9 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   return *slot;
 }
 
-// Linear over the suffixes in depth-first order, with the state of each depth at hand. `looked`: the
-// tokens inside a string that is open in `from` are already listed.
-void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
-                                const Counts* counts) {
-  if (!looked && suffixes.lasting && suffixes.entries.size() >= kOpened && string_open(from))
-    return read_inside(slices_.opened(suffixes, Slices::kStart), from, out, counts);
+// Linear over the suffixes in depth-first order, with the state of each depth at hand.
+void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out,
+                                const Counts& counts) {
   const std::size_t base = suffix_states_.size();
   const Undo rest([&] { suffix_states_.resize(base); });
   suffix_states_.resize(base + suffixes.depth + 1);
@@ -439,10 +381,10 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, bool loo
     const auto take = [&](bool is_sure) {
       for (const Suffixes::Entry& e : here) {
         (is_sure ? out.sure : out.unsure).push_back(e.token);
-        if (counts) (is_sure ? counts->sure : counts->unsure).push_back(e.count);
+        (is_sure ? counts.sure : counts.unsure).push_back(e.count);
       }
     };
-    if (node.end == i + 1 && goes_on(above, node.byte)) {
+    if (node.end == i + 1 && context_free_) {
       take(true);
       out.worst = Lengths::kFar;
       ++i;
@@ -456,13 +398,7 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, bool loo
     suffix_states_[base + node.depth] = next;
     if (!here.empty()) note(next, out);
     take(sure(next));
-    const std::size_t below = suffixes.nodes[node.end].first - suffixes.nodes[i + 1].first;
-    if (below >= kOpened && suffixes.lasting && string_open(next)) {
-      read_inside(slices_.opened(suffixes, i), next, out, counts);
-      i = node.end;
-    } else {
-      ++i;
-    }
+    ++i;
   }
 }
 
@@ -551,9 +487,10 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
     for (const TableMask::Done& d : slices_.completed(set)) completed.push_back(d.node);
   std::sort(completed.begin(), completed.end());
   const TokenTrie& trie = vocabulary_.trie();
-  for (uint32_t node : completed) out.removed.insert(out.removed.end(), trie.tokens(node).begin(), trie.tokens(node).end());
+  for (uint32_t node : completed)
+    out.removed.insert(out.removed.end(), trie.tokens(node).begin(), trie.tokens(node).end());
   const NodeSetId from = slices_.walks().exits(*exits, completed);
-  if (from != TerminalWalks::none()) read_from(next.items, from, found, nullptr);
+  read_from(next.items, from, found, nullptr);
   out.base = &exits->unbounded;
   out.left = std::move(found.sure);
   out.shared = &out.left;
@@ -616,10 +553,14 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
     return;
   }
   if (left == Parser::dead()) return;
-  const ByteSet next = parser_.live(left);
-  const TokenTrie& trie = vocabulary_.trie();
-  for (uint32_t node : t.exits)
-    if ((trie.kids(node).set & next).any()) walk(node, left, found);
+  if (by_terminals(found)) {
+    read_from(parser_.items(left), t.exit_set, found, nullptr);
+  } else {
+    const ByteSet next = parser_.live(left);
+    const TokenTrie& trie = vocabulary_.trie();
+    for (uint32_t node : t.exits)
+      if ((trie.kids(node).set & next).any()) walk(node, left, found);
+  }
   if (!t.open.empty()) leave_open(t, left, found);
   if (t.left) {
     const Ending& end = ending(t.left->suffixes, left);
@@ -819,7 +760,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   }
   const Words* base = nullptr;
   const std::vector<TokenId>* shared = nullptr;
-  Words joined;
+  uint32_t* joined = nullptr;
   // Whether `inside_run` may be set. A narrow item forbids it: it may be the shortest way out, and the
   // run's tokens would end that way.
   bool runs = narrow.empty();
@@ -845,15 +786,19 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       // What an earlier item allows must not be removed by this one: added tokens are set last.
       removed = p.removed;
     } else if (p.base) {
-      // A second row: the union is formed once, in a row of its own.
-      if (joined.empty()) {
-        joined = *base;
-        for (TokenId t : removed) clear_bit(joined.data(), t);
+      // A second row: the union is a row of its own.
+      const std::size_t words = vocabulary_.words();
+      if (!joined) {
+        joined = pool_.allocate<uint32_t>(words);
+        std::ranges::copy(*base, joined);
+        for (TokenId t : removed) clear_bit(joined, t);
         removed.clear();
       }
-      Words other = *p.base;
-      for (TokenId t : p.removed) clear_bit(other.data(), t);
-      for (std::size_t i = 0; i < joined.size(); ++i) joined[i] |= other[i];
+      std::vector<TokenId> absent;
+      for (TokenId t : p.removed)
+        if (!((joined[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1)) absent.push_back(t);
+      for (std::size_t i = 0; i < words; ++i) joined[i] |= (*p.base)[i];
+      for (TokenId t : absent) clear_bit(joined, t);
     }
     if (p.shared && !shared)
       shared = p.shared;
@@ -865,17 +810,15 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   }
   set_loose(s, found.worst);
   if (!keep) return nullptr;
-  if (joined.empty()) {
+  if (!joined) {
     const Mask* done = finish(s, base, shared, removed, found.sure);
     const_cast<Mask*>(done)->inside_run = runs && base && done->dense == base->data();
     return done;
   }
-  uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
-  std::copy(joined.begin(), joined.end(), row);
-  for (TokenId t : found.sure) set_bit(row, t);
+  for (TokenId t : found.sure) set_bit(joined, t);
   if (shared)
-    for (TokenId t : *shared) set_bit(row, t);
-  return publish(s, {.dense = row});
+    for (TokenId t : *shared) set_bit(joined, t);
+  return publish(s, {.dense = joined});
 }
 
 // Breadth-first by real steps, so that accepting takes every token found, and short tokens come before

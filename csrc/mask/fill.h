@@ -140,14 +140,11 @@ class MaskBuilder {
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
   bool plain_string(RegexId r) const;
-  bool string_open(StateId s);
   // The number of elements before each token of the two lists.
   struct Counts {
     std::vector<uint32_t>&sure, &unsure;
   };
-  void walk_suffixes(const Suffixes& suffixes, StateId from, bool looked, Collected& out,
-                     const Counts* counts);
-  void read_inside(const Opened& opened, StateId s, Collected& out, const Counts* counts);
+  void walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out, const Counts& counts);
   bool by_terminals(const Collected& out) const;
   // `any`: some text may follow. `is_sure`: whatever was captured.
   struct Behind {
@@ -168,7 +165,6 @@ class MaskBuilder {
   const Mask* gathered(StateId s);
   const Ending& ending(const Suffixes& suffixes, StateId from);
   bool sure(StateId s) const;
-  bool goes_on(StateId s, uint8_t byte);
   void set_part(const Item& item, bool covered, Part& out);
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);

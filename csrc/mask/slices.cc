@@ -18,10 +18,6 @@
 // excluded, it matches those against the trie instead (less_literals, read_literals), and no regex is
 // stepped.
 //
-// opened() is about places, not about a regex. Behind `"` or `, "` most tokens stay inside the string
-// whatever value or key it is. So they are listed once, and only a trie of the other endings is left to
-// read.
-//
 // Invariants.
 // - A mask depends on the regex and the vocabulary alone, so all grammars of a world share it.
 // - `base` points to rows that are never freed before the world; trim() drops masks, not rows.
@@ -83,6 +79,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
       !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
   mask->partial = regexes_.effort().omitted() != before;
+  mask->exit_set = walks_.nodes(mask->exits);
   const std::size_t size =
       sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->removed.capacity() + mask->exits.capacity() +
                                   mask->blocked.capacity() + 2 * mask->open.capacity());
@@ -203,7 +200,8 @@ void Slices::less_literals(std::span<const LiteralSet> sets, const TerminalMask&
 RegexId Slices::visible(RegexId regex) {
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   std::vector<LiteralSet> sets;
-  if (kept.empty() || kept.size() == regexes_.node(regex).n || !regexes_.excluded_literals(regex, sets)) return regex;
+  if (kept.empty() || kept.size() == regexes_.node(regex).n || !regexes_.excluded_literals(regex, sets))
+    return regex;
   const RegexId base = regexes_.both(std::span<const RegexId>(kept));
   if (!exits(base)) return regex;
   for (const LiteralSet& set : sets)
@@ -398,59 +396,6 @@ const std::unordered_map<uint32_t, ByteSet>& Slices::ways_to_quote() {
   }
   bytes_ += ways_.size() * 60;
   return ways_;
-}
-
-// Each token below the node contributes its bytes after the node; entries have count 0, because no run
-// is counted.
-const Opened& Slices::opened(uint32_t node) {
-  std::unique_ptr<Opened>& slot = opened_[node];
-  if (slot) return *slot;
-  const TokenTrie& trie = vocabulary_.trie();
-  std::vector<SuffixText> texts;
-  for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size()))
-    texts.push_back({vocabulary_.bytes(t).substr(trie.node(node).depth), {t, 0}});
-  return parted(slot, texts);
-}
-
-const Opened& Slices::opened(const Suffixes& suffixes, uint32_t node) {
-  std::unique_ptr<Opened>& slot = opened_in_[&suffixes][node];
-  if (slot) return *slot;
-  const uint32_t first = node == kStart ? 0 : node + 1;
-  const uint32_t end =
-      node == kStart ? static_cast<uint32_t>(suffixes.nodes.size()) - 1 : suffixes.nodes[node].end;
-  const uint32_t above = node == kStart ? 0 : suffixes.nodes[node].depth;
-  std::string path(suffixes.depth, '\0');
-  // SuffixText does not own its text, so a list holds the strings in place.
-  std::list<std::string> held;
-  std::vector<SuffixText> texts;
-  for (uint32_t i = first; i < end; ++i) {
-    const Suffixes::Node& n = suffixes.nodes[i];
-    path[n.depth - above - 1] = static_cast<char>(n.byte);
-    if (n.first == suffixes.nodes[i + 1].first) continue;
-    held.push_back(path.substr(0, n.depth - above));
-    for (uint32_t e = n.first; e < suffixes.nodes[i + 1].first; ++e)
-      texts.push_back({held.back(), suffixes.entries[e]});
-  }
-  return parted(slot, texts);
-}
-
-// Separates the tokens that stay inside the string from those that leave it.
-const Opened& Slices::parted(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts) {
-  auto out = std::make_unique<Opened>();
-  const RegexId inside = regexes_.star(regexes_.any_character());
-  std::vector<SuffixText> beyond;
-  for (const SuffixText& t : texts) {
-    charge(1 + static_cast<int64_t>(t.text.size() / 4));
-    if (regexes_.run(inside, t.text) != RegexArena::empty())
-      out->inside.push_back(t.entry);
-    else
-      beyond.push_back(t);
-  }
-  build_suffixes(std::move(beyond), out->beyond);
-  out->beyond.lasting = true;
-  bytes_ += sizeof(Opened) + 8 * texts.size() + 16 * out->beyond.nodes.size();
-  slot = std::move(out);
-  return *slot;
 }
 
 // The bytes from the root to the node.

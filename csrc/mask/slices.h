@@ -33,6 +33,8 @@ struct TerminalMask {
   std::vector<TokenId> removed;
   // Inner trie nodes at which the regex may end. Used where `left` is null.
   std::vector<uint32_t> exits;
+  // The same nodes for TerminalWalks; set by Slices::terminal().
+  NodeSetId exit_set = TerminalWalks::none();
   // Subtrees, as their first node and the one behind them: the regex may end at each node that is not
   // within a character. Free text ends nearly everywhere, and a list of all nodes would be long.
   std::vector<std::pair<uint32_t, uint32_t>> open;
@@ -68,14 +70,6 @@ struct TableMask {
   std::vector<Done> done;
 };
 
-// The tokens behind a place where a JSON string is open: after `"`, after `, "`, after `{"`.
-struct Opened {
-  // Tokens that stay inside the string's characters.
-  std::vector<Suffixes::Entry> inside;
-  // The bytes of the other tokens.
-  Suffixes beyond;
-};
-
 class Slices {
  public:
   Slices(RegexArena& regexes, const Vocabulary& vocabulary)
@@ -92,12 +86,6 @@ class Slices {
   // after it, without the tokens inside. Null for any other regex.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // The tokens behind a node of the vocabulary's trie where a string is open. They are read once: a
-  // step of the string for each byte below the node.
-  const Opened& opened(uint32_t node);
-  // The same behind a node of a trie of suffixes that is `lasting`; behind kStart: of the whole trie.
-  const Opened& opened(const Suffixes& suffixes, uint32_t node);
-  static constexpr uint32_t kStart = 0xFFFFFFFFu;
   // The nodes of the vocabulary's trie that this byte leads to, in order.
   const std::vector<uint32_t>& led_by(uint8_t byte);
   // The same as table(), but from any state of a set, and kept nowhere. It observes the state's subset,
@@ -140,7 +128,6 @@ class Slices {
   const std::unordered_map<uint32_t, ByteSet>& ways_to_quote();
   void whole(RegexId regex, TerminalMask& out);
   void list_open(TerminalMask& out) const;
-  const Opened& parted(std::unique_ptr<Opened>& slot, std::span<const SuffixText> texts);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
   TerminalWalks walks_;
@@ -153,8 +140,6 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
-  std::unordered_map<uint32_t, std::unique_ptr<Opened>> opened_;  // by node
-  std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Opened>>> opened_in_;
   // Keyed by (regex, element).
   std::unordered_map<uint64_t, uint32_t> completes_;
   // Keyed by (lower, upper); null where their masks differ.

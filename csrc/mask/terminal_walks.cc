@@ -69,18 +69,17 @@ auto TerminalWalks::with_trie(const NodeSet& set, F&& f) const {
 NodeSetId TerminalWalks::intern(const Suffixes* trie, std::span<const uint32_t> nodes) {
   if (nodes.empty()) return none();
   const uint64_t h = hash_words(nodes, reinterpret_cast<uintptr_t>(trie));
-  return NodeSetId{1 + index_.find_or_add(
-                           h,
-                           [&](uint32_t i) { return sets_[i].trie == trie && std::ranges::equal(sets_[i].nodes, nodes); },
-                           [&] { return sets_.emplace_back(NodeSet{trie, pool_.copy(nodes)}); })};
+  return NodeSetId{
+      1 + index_.find_or_add(
+              h,
+              [&](uint32_t i) { return sets_[i].trie == trie && std::ranges::equal(sets_[i].nodes, nodes); },
+              [&] { return sets_.emplace_back(NodeSet{trie, pool_.copy(nodes)}); })};
 }
 
 NodeSetId TerminalWalks::root(const Suffixes* trie) {
   const uint32_t node = trie ? kRoot : 0;
   return intern(trie, {&node, 1});
 }
-
-NodeSetId TerminalWalks::node(uint32_t node) { return intern(nullptr, {&node, 1}); }
 
 NodeSetId TerminalWalks::exits(const RunExits& exits, std::span<const uint32_t> completed) {
   NodeSetId& all = exits_[&exits];
@@ -98,7 +97,8 @@ NodeSetId TerminalWalks::exits(const RunExits& exits, std::span<const uint32_t> 
 
 void TerminalWalks::tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const {
   with_trie(set(from), [&](const auto& trie) {
-    for (uint32_t node : set(from).nodes) trie.each_token_below(node, [&](Suffixes::Entry e) { out.push_back(e); });
+    for (uint32_t node : set(from).nodes)
+      trie.each_token_below(node, [&](Suffixes::Entry e) { out.push_back(e); });
   });
 }
 
@@ -113,7 +113,8 @@ uint32_t TerminalWalks::number(RegexId regex, NodeSetId from) {
   else if (parted(regex))
     made = walks_.emplace_back(in_parts(regex, from));
   else
-    made = walks_.emplace_back(with_trie(set(from), [&](const auto& trie) { return make(regex, set(from), trie); }));
+    made = walks_.emplace_back(
+        with_trie(set(from), [&](const auto& trie) { return make(regex, set(from), trie); }));
   known_.emplace(key, made);
   return made;
 }
@@ -122,8 +123,8 @@ uint32_t TerminalWalks::number(RegexId regex, NodeSetId from) {
 // part must read some byte, so that the whole ends where the second part ends.
 bool TerminalWalks::parted(RegexId regex) const {
   const RegexNode& n = regexes_.node(regex);
-  return n.kind == RegexKind::kCat && !regexes_.node(RegexId{n.a}).labelled && !regexes_.node(RegexId{n.b}).nullable &&
-         nested_ < kMostNested;
+  return n.kind == RegexKind::kCat && !regexes_.node(RegexId{n.a}).labelled &&
+         !regexes_.node(RegexId{n.b}).nullable && nested_ < kMostNested;
 }
 
 TerminalWalk TerminalWalks::in_parts(RegexId regex, NodeSetId from) {
@@ -159,7 +160,9 @@ std::optional<uint32_t> TerminalWalks::without_literals(RegexId regex, NodeSetId
     return std::nullopt;
   const uint32_t run = number(kept[0], from);
   for (const LiteralSet& literals : sets)
-    if (with_trie(set(from), [&](const auto& trie) { return completes(literals, set(from), walks_[run].deepest, trie); }))
+    if (with_trie(set(from), [&](const auto& trie) {
+          return completes(literals, set(from), walks_[run].deepest, trie);
+        }))
       return std::nullopt;
   return run;
 }
@@ -229,7 +232,8 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
     Found& e = ends_[i];
     if (e.tokens.empty() && e.nodes.empty()) continue;
     std::sort(e.nodes.begin(), e.nodes.end());
-    ends.push_back({e.label, pool_.copy(std::span<const Suffixes::Entry>(e.tokens)), intern(from.trie, e.nodes)});
+    ends.push_back(
+        {e.label, pool_.copy(std::span<const Suffixes::Entry>(e.tokens)), intern(from.trie, e.nodes)});
   }
   return {pool_.copy(std::span<const Suffixes::Entry>(inside_)),
           pool_.copy(std::span<const TerminalWalk::End>(ends)), deepest};

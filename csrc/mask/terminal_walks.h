@@ -72,15 +72,16 @@ class TerminalWalks {
   static constexpr NodeSetId none() { return NodeSetId{0}; }
   // The root of a trie: null is the vocabulary's. A trie of endings must be `lasting`.
   NodeSetId root(const Suffixes* trie);
-  // One inner node of the vocabulary's trie.
-  NodeSetId node(uint32_t node);
+  // Inner nodes of the vocabulary's trie, sorted.
+  NodeSetId nodes(std::span<const uint32_t> nodes) { return intern(nullptr, nodes); }
   // The inner nodes right behind a byte that leaves a run, without `completed` (sorted).
   NodeSetId exits(const RunExits& exits, std::span<const uint32_t> completed);
   const TerminalWalk& walk(RegexId regex, NodeSetId from);
   // The tokens below the nodes.
   void tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const;
   std::size_t byte_size() const {
-    return pool_.byte_size() + index_.byte_size() + sets_.byte_size() + walks_.byte_size() + known_.byte_size();
+    return pool_.byte_size() + index_.byte_size() + sets_.byte_size() + walks_.byte_size() +
+           known_.byte_size();
   }
 
   // The root of a trie of endings has no node of its own.
