@@ -82,6 +82,8 @@ constexpr uint64_t kAskedReach = 20'000'000;
 constexpr uint64_t kTextReach = 100'000;
 // The work that the search for one state may take, if its shortest text cannot be spelled.
 constexpr uint64_t kSpellReach = 200'000;
+// A search for a plan may take so many times the work of a mask.
+constexpr int64_t kPlanTimes = 5;
 // An entry of Budgets::kept without its words, in bytes. Rows of more tokens than kKeptBudget are not kept.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
 // The work of trying the tokens of one mask with their own text, where something was omitted from the
@@ -266,7 +268,7 @@ bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
 
 // A search for a state whose shortest text fits the rest of the budget.
 Reach Budget::search(TokenGraph& graph) {
-  return Reach(graph, [this](StateId s) { return shortest(s); });
+  return Reach(graph, [this](StateId s) { return fewest(s); }, [this](StateId s) { return shortest(s); });
 }
 
 Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
@@ -286,14 +288,17 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
   return follow(s, out) ? found : Reach::Answer::kUnknown;
 }
 
-// True if the budget is too small even for tokens that are as long as the longest one: 29 tokens of 20 bytes
-// for a string of at least 2,000 characters.
-bool Budget::too_short(StateId s, std::size_t budget) {
-  if (all_.parser.marked() || all_.parser.state(s).accepting || budget == 0) return false;
-  const std::size_t most = (budget - 1) * vocabulary().longest();
-  return std::ranges::all_of(all_.parser.items(s), [&](const Item& i) {
-    return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) > most;
-  });
+// A lower bound of the tokens that complete s, the end token included: each is as long as the longest one.
+// For a string of at least 2,000 characters and tokens of at most 20 bytes it is 101.
+std::size_t Budget::fewest(StateId s) const {
+  if (all_.parser.marked() || all_.parser.state(s).accepting) return 1;
+  std::size_t least = kTooMany;
+  for (const Item& i : all_.parser.items(s))
+    least = i.regex == RegexArena::poison()
+                ? 0
+                : std::min<std::size_t>(least, all_.parser.regexes().least_length(i.regex));
+  const std::size_t longest = std::max<std::size_t>(vocabulary().longest(), 1);
+  return least == kTooMany ? 1 : 1 + (least + longest - 1) / longest;
 }
 
 // Whether `budget` tokens can complete s. `way` takes the tokens after a yes. The tokens are followed
@@ -305,7 +310,7 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
     return Reach::Answer::kYes;
   }
   StateId at = graph.begin(s);
-  if (search.least(at) > budget || too_short(s, budget)) return Reach::Answer::kNo;
+  if (search.least(at) > budget || fewest(s) > budget) return Reach::Answer::kNo;
   if (budget > kLongWay) return Reach::Answer::kUnknown;
   const Reach::Answer out = search.within(at, budget, work);
   // Behind unproven productions an answer without captured text may hold for some texts only.
@@ -461,8 +466,8 @@ Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
 }
 
 // Without `search`: the count of needed() and a trivial lower bound. With `search`, numbers from the lower
-// bound up are tried until a number suffices or is undecided.
-Budget::Bounds Budget::bounds(bool search) {
+// bound up are tried until a number suffices or is undecided, or the work is used up.
+Budget::Bounds Budget::bounds(bool search, int64_t work) {
   const StateId s = here();
   // A search is made only if the text has no range of bytes: the text with the fewest tokens may have more
   // bytes than the shortest text.
@@ -474,27 +479,27 @@ Budget::Bounds Budget::bounds(bool search) {
   std::size_t enough = needed(s);
   if (enough == kTooMany && !all_.limits) {
     std::vector<TokenId> tokens;
-    uint64_t work = kAskedReach, exact_work = kTextReach;
-    Reach::Answer any = find(all_.graph, s, work, tokens);
+    uint64_t any_work = kAskedReach, exact_work = kTextReach;
+    Reach::Answer any = find(all_.graph, s, any_work, tokens);
     if (any == Reach::Answer::kUnknown) any = find(all_.exact_graph, s, exact_work, tokens);
     if (any == Reach::Answer::kNo) return {kFar, kFar};
     if (any == Reach::Answer::kYes) enough = tokens.size() + 1;
   }
-  if (uint64_t work = kAskedReach; search && enough > kLongWay)
-    enough = std::min(enough, descends(s, enough - 1, work, nullptr, true));
-  std::size_t most = 1 + !parser().state(s).accepting;
-  Asked searches = asked();
-  for (std::size_t k = most; search && k < std::min(enough, kLongWay); ++k) {
-    const Reach::Answer found = asked_within(searches, s, k, nullptr);
-    if (found == Reach::Answer::kUnknown) break;
-    if (found == Reach::Answer::kYes) {
-      enough = k;
-      break;
+  std::size_t least = 1 + !parser().state(s).accepting;
+  const auto seek = [&] {
+    const WorkScope part(Task::kBudget, work);
+    if (uint64_t down = kAskedReach; enough > kLongWay)
+      enough = std::min(enough, descends(s, enough - 1, down, nullptr, true));
+    Asked searches = asked();
+    for (; least < std::min(enough, kLongWay); ++least) {
+      const Reach::Answer found = asked_within(searches, s, least, nullptr);
+      if (found == Reach::Answer::kUnknown) break;
+      if (found == Reach::Answer::kYes) enough = least;
     }
-    most = k + 1;
-  }
-  const Bounds out{std::min(most, enough), enough};
-  if (search) all_.bounds[s.v] = out;
+  };
+  const bool sought = search && told(seek);
+  const Bounds out{std::min(least, enough), enough};
+  if (sought) all_.bounds[s.v] = out;
   return out;
 }
 
@@ -699,8 +704,8 @@ bool Budget::binds_nothing(std::size_t budget) {
 }
 
 // A row that is a function of the state and the budget is kept.
-bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
-  if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget);
+bool Budget::narrow_mask(uint32_t* row, std::size_t budget, int64_t work) {
+  if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget, work);
   Budgets::Kept* const known =
       !partial_ && !parser().unproven() && budget <= kKeptBudget ? kept(budget) : nullptr;
   if (known && !known->words.empty()) {
@@ -708,7 +713,7 @@ bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
     exact_ = exact_ && known->exact;
     return true;
   }
-  const std::optional<bool> by_state = judge(row, budget);
+  const std::optional<bool> by_state = judge(row, budget, work);
   if (!by_state) return false;
   if (!known || !*by_state) return true;
   if (known->seen) {
@@ -721,14 +726,14 @@ bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
 }
 
 // Leaves the tokens of a mask after which enough of the budget is left.
-bool Budget::narrow(uint32_t* row, std::size_t budget) {
+bool Budget::narrow(uint32_t* row, std::size_t budget, int64_t work) {
   if (budget == 0) return false;
   if (budget == 1 && all_.parser.state(here()).accepting) {
     std::fill(row, row + vocabulary().words(), 0u);
     set_ends(vocabulary(), row);
     return true;
   }
-  return binds_nothing(budget) || judge(row, budget).has_value();
+  return binds_nothing(budget) || judge(row, budget, work).has_value();
 }
 
 // The tokens of a mask that stay inside a string and leave enough. With tokens to spare they are not judged
@@ -752,16 +757,20 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
 //
 // Where the mask is large, no token is to spare and a string may end at once, only the tokens that write a
 // beginning of the shortest text are judged: to judge a hundred thousand tokens would find few others.
-std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
+std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget, int64_t work) {
   const Vocabulary& v = vocabulary();
   const StateId from = all_.masks.blind(here());
   // The token of the plan, which leaves enough.
   TokenId next = -1;
   std::vector<TokenId> rest;
+  const auto plans = [&] {
+    const WorkScope part(Task::kBudget, kPlanTimes * std::min(work, Meter::kEndless / kPlanTimes));
+    return certain(planned(budget, rest), budget);
+  };
   const bool enough = needed(here()) <= budget;
   if (enough) {
     next = finish(here()).next;
-  } else if (!certain(planned(budget, rest), budget)) {
+  } else if (!plans()) {
     return std::nullopt;
   } else {
     next = rest[0];
@@ -793,6 +802,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
     trial.keep.assign(v.words(), 0);
   }
   const auto look = [&] {
+    const WorkScope part(Task::kBudget, work);
     if (listed) {
       for (const TokenId t : tokens) trial.judge_one(t, from);
     } else if (more_than(open, kWalkedSingly)) {
@@ -833,7 +843,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
     if (finish(here()).from == Finish::kBytes) next = nearest();
     if (next < 0) {
-      if (!certain(planned(budget, rest), budget)) return std::nullopt;
+      if (!plans()) return std::nullopt;
       next = rest[0];
     }
   }

@@ -181,8 +181,8 @@ class Budget {
   // An upper bound of the tokens that complete s, the end token included; kFar if no bound is known. The
   // bound is a function of s as long as the work in spelling_ suffices.
   std::size_t needed(StateId s);
-  // See Matcher::tokens_needed() and fits().
-  Bounds bounds(bool search);
+  // See Matcher::tokens_needed() and fits(). `work` is the limit of the search.
+  Bounds bounds(bool search, int64_t work);
   std::optional<bool> fits(std::size_t budget);
 
   // narrow_mask(), narrow(), fill_limited(), keep_promise() and bound() return false where no token of the
@@ -190,9 +190,10 @@ class Budget {
   // none was ruled out. Rows hold the vocabulary's end tokens as well.
   //
   // narrow_mask() takes the tokens that leave too little out of the mask of the state, narrow() out of
-  // another row.
-  bool narrow_mask(uint32_t* row, std::size_t budget);
-  bool narrow(uint32_t* row, std::size_t budget);
+  // another row. `work` is the limit of judging the tokens; a token that is not judged within it is taken
+  // out.
+  bool narrow_mask(uint32_t* row, std::size_t budget, int64_t work);
+  bool narrow(uint32_t* row, std::size_t budget, int64_t work);
   // The row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
   // For a call in which the work of narrow() ran out. keep_promise() leaves only the token that needed()
@@ -244,7 +245,7 @@ class Budget {
   void set_only(uint32_t* row, TokenId t) const;
   bool follow(StateId s, std::span<const TokenId> tokens);
   Reach::Answer find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);
-  bool too_short(StateId s, std::size_t budget);
+  std::size_t fewest(StateId s) const;
   Reach::Answer within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                        std::vector<TokenId>* way);
   uint32_t bytes_behind(TokenId t);
@@ -265,7 +266,7 @@ class Budget {
   bool ends_soon(StateId s);
   bool pieces_of_plan(std::size_t budget, std::vector<TokenId>& out);
   bool binds_nothing(std::size_t budget);
-  std::optional<bool> judge(uint32_t* row, std::size_t budget);
+  std::optional<bool> judge(uint32_t* row, std::size_t budget, int64_t work);
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
