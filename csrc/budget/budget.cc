@@ -82,8 +82,6 @@ constexpr uint64_t kAskedReach = 20'000'000;
 constexpr uint64_t kTextReach = 100'000;
 // The work that the search for one state may take, if its shortest text cannot be spelled.
 constexpr uint64_t kSpellReach = 200'000;
-// A search for a plan may take so many times the work of a mask.
-constexpr int64_t kPlanTimes = 5;
 // An entry of Budgets::kept without its words, in bytes. Rows of more tokens than kKeptBudget are not kept.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
 // The work of trying the tokens of one mask with their own text, where something was omitted from the
@@ -704,8 +702,8 @@ bool Budget::binds_nothing(std::size_t budget) {
 }
 
 // A row that is a function of the state and the budget is kept.
-bool Budget::narrow_mask(uint32_t* row, std::size_t budget, int64_t work) {
-  if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget, work);
+bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
+  if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget);
   Budgets::Kept* const known =
       !partial_ && !parser().unproven() && budget <= kKeptBudget ? kept(budget) : nullptr;
   if (known && !known->words.empty()) {
@@ -713,7 +711,7 @@ bool Budget::narrow_mask(uint32_t* row, std::size_t budget, int64_t work) {
     exact_ = exact_ && known->exact;
     return true;
   }
-  const std::optional<bool> by_state = judge(row, budget, work);
+  const std::optional<bool> by_state = judge(row, budget);
   if (!by_state) return false;
   if (!known || !*by_state) return true;
   if (known->seen) {
@@ -726,14 +724,14 @@ bool Budget::narrow_mask(uint32_t* row, std::size_t budget, int64_t work) {
 }
 
 // Leaves the tokens of a mask after which enough of the budget is left.
-bool Budget::narrow(uint32_t* row, std::size_t budget, int64_t work) {
+bool Budget::narrow(uint32_t* row, std::size_t budget) {
   if (budget == 0) return false;
   if (budget == 1 && all_.parser.state(here()).accepting) {
     std::fill(row, row + vocabulary().words(), 0u);
     set_ends(vocabulary(), row);
     return true;
   }
-  return binds_nothing(budget) || judge(row, budget, work).has_value();
+  return binds_nothing(budget) || judge(row, budget).has_value();
 }
 
 // The tokens of a mask that stay inside a string and leave enough. With tokens to spare they are not judged
@@ -757,20 +755,16 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
 //
 // Where the mask is large, no token is to spare and a string may end at once, only the tokens that write a
 // beginning of the shortest text are judged: to judge a hundred thousand tokens would find few others.
-std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget, int64_t work) {
+std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
   const StateId from = all_.masks.blind(here());
   // The token of the plan, which leaves enough.
   TokenId next = -1;
   std::vector<TokenId> rest;
-  const auto plans = [&] {
-    const WorkScope part(Task::kBudget, kPlanTimes * std::min(work, Meter::kEndless / kPlanTimes));
-    return certain(planned(budget, rest), budget);
-  };
   const bool enough = needed(here()) <= budget;
   if (enough) {
     next = finish(here()).next;
-  } else if (!plans()) {
+  } else if (!certain(planned(budget, rest), budget)) {
     return std::nullopt;
   } else {
     next = rest[0];
@@ -802,7 +796,6 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget, int64_t wor
     trial.keep.assign(v.words(), 0);
   }
   const auto look = [&] {
-    const WorkScope part(Task::kBudget, work);
     if (listed) {
       for (const TokenId t : tokens) trial.judge_one(t, from);
     } else if (more_than(open, kWalkedSingly)) {
@@ -843,7 +836,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget, int64_t wor
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
     if (finish(here()).from == Finish::kBytes) next = nearest();
     if (next < 0) {
-      if (!plans()) return std::nullopt;
+      if (!certain(planned(budget, rest), budget)) return std::nullopt;
       next = rest[0];
     }
   }

@@ -190,10 +190,9 @@ class Budget {
   // none was ruled out. Rows hold the vocabulary's end tokens as well.
   //
   // narrow_mask() takes the tokens that leave too little out of the mask of the state, narrow() out of
-  // another row. `work` is the limit of judging the tokens; a token that is not judged within it is taken
-  // out.
-  bool narrow_mask(uint32_t* row, std::size_t budget, int64_t work);
-  bool narrow(uint32_t* row, std::size_t budget, int64_t work);
+  // another row.
+  bool narrow_mask(uint32_t* row, std::size_t budget);
+  bool narrow(uint32_t* row, std::size_t budget);
   // The row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
   // For a call in which the work of narrow() ran out. keep_promise() leaves only the token that needed()
@@ -266,7 +265,7 @@ class Budget {
   bool ends_soon(StateId s);
   bool pieces_of_plan(std::size_t budget, std::vector<TokenId>& out);
   bool binds_nothing(std::size_t budget);
-  std::optional<bool> judge(uint32_t* row, std::size_t budget, int64_t work);
+  std::optional<bool> judge(uint32_t* row, std::size_t budget);
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);

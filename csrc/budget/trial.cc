@@ -4,7 +4,6 @@
 #include <bit>
 #include <string>
 
-#include "base/told.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -59,11 +58,7 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   if (budget == 2) return kTooMany;
   if (epoch.fast && !of.partial_)
     if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
-  // A state that takes too much work leaves some work to the others.
-  const WorkScope part(Task::kBudget, share_of_work());
-  Told<std::size_t> tokens = told([&] { return of.needed(s) + 1; });
-  of.unproved_ = of.unproved_ || !tokens;
-  return std::move(tokens).value_or(kTooMany);
+  return of.needed(s) + 1;
 }
 
 // Whether a token into s leaves enough.

@@ -110,8 +110,7 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool who
   s.refresh();
   s.note_budget();
   return by_budget(s, row, [&](Budget& now) {
-    const int64_t most = s.grammar().mask_work();
-    return whole ? now.narrow_mask(row.words, budget, most) : now.narrow(row.words, budget, most);
+    return whole ? now.narrow_mask(row.words, budget) : now.narrow(row.words, budget);
   });
 }
 
@@ -375,7 +374,7 @@ class PartRow : public PlainRow {
       if (keep_promise(s, row, budget)) return true;
     }
     // To read a completion can take more work than to find it.
-    if (s.take_way({one_text(s)}, by_one_way)) {
+    if (s.take_way(one_text(s), by_one_way)) {
       row.exact = false;
       return true;
     }
@@ -455,13 +454,15 @@ class PartRow : public PlainRow {
     budget_of(s).needed(s.current());
   }
 
-  // The state before a shortest completion, which reads no other text.
-  static StateId one_text(Sequence& s) {
+  // The state before a shortest completion, which reads no other text. None: the completion may not fit the
+  // captured text.
+  static std::vector<StateId> one_text(Sequence& s) {
     const LockedWork ending(s, Task::kCompletion, s.grammar().completion_work());
     s.refresh();
     Epoch& epoch = *s.epoch();
     const Symbol text = Symbol::terminal(epoch.parser.regexes().literal(epoch.completion.of(s.current())));
-    return epoch.parser.before({&text, 1});
+    if (epoch.completion.text_matters(s.current())) return {};
+    return {epoch.parser.before({&text, 1})};
   }
 
   static std::vector<StateId> locked_ways(Sequence& s) {

@@ -70,7 +70,7 @@ constexpr uint32_t kFirstRoom = 16;
 constexpr int64_t kTieWork = 5'000;
 // The work of a byte of a regex's text: a search that finds it makes a node for each at least. The work of an
 // error in the frames of one rule.
-constexpr std::size_t kByteWork = 8;
+constexpr std::size_t kByteWork = 16;
 constexpr int64_t kFrameWork = 40;
 // A lower bound looks into rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
