@@ -66,8 +66,8 @@ def test_grammars(compiler: structgen.Compiler, seeds: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("seed", [94, 102])
 def test_a_mask_within_a_budget_keeps_to_the_limit_of_a_call(seed: int) -> None:
-    """The last resort of a row had 50 times the limit, twice, and a search for a completion scanned its answers
-    whenever a rule closed: these masks took 0.2 and 0.5 s."""
+    """The last resort of a row had 50 times the limit, twice, and a search for a completion scanned its
+    answers whenever a rule closed: these masks took 0.2 and 0.5 s."""
     own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=UNITS), on_limit="subset")
     kind, document = attack.grammar(seed)
     found = attack.attack(own, seed, document, walks=20, kind=kind)

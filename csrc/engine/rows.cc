@@ -374,7 +374,14 @@ class PartRow : public PlainRow {
       if (keep_promise(s, row, budget)) return true;
     }
     // To read a completion can take more work than to find it.
-    if (s.take_way(one_text(s), by_one_way)) {
+    const auto by_one_text = [&](StateId) {
+      const auto part = [&] {
+        mask(s, row);
+        return narrow(s, row, budget, s.grammar().mask_work(), true);
+      };
+      return told(part).value_or(false);
+    };
+    if (s.take_way(one_text(s), by_one_text)) {
       row.exact = false;
       return true;
     }
@@ -461,7 +468,7 @@ class PartRow : public PlainRow {
     s.refresh();
     Epoch& epoch = *s.epoch();
     const Symbol text = Symbol::terminal(epoch.parser.regexes().literal(epoch.completion.of(s.current())));
-    if (epoch.completion.text_matters(s.current())) return {};
+    if (unproven(s) && epoch.completion.text_matters(s.current())) return {};
     return {epoch.parser.before({&text, 1})};
   }
 
