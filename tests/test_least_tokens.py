@@ -8,6 +8,7 @@ characters in two, and hold tokens as long as whole texts.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles import oracle
+from oracles import harness, oracle
 from oracles.least_tokens import (
     BYTES,
     SCHEMAS,
@@ -27,7 +28,7 @@ from oracles.least_tokens import (
     of_schema,
     vocabulary,
 )
-from structgen import errors
+from structgen import errors, library
 
 # ---- regexes: a tree, its derivative, its text ----
 
@@ -183,3 +184,13 @@ def test_a_run_of_characters_beside_a_shorter_way() -> None:
                 if not matcher.is_terminated():
                     matcher.fill_bitmask(mask, max_tokens=budget - 1)  # raises where it does not fit
                 matcher.rollback(1)
+
+
+def test_a_search_for_fewer_tokens_ends_within_the_limit_of_a_call() -> None:
+    """Behind `@` the library's Python grammar has a hundred thousand edges within 18 tokens."""
+    own = sg.Compiler(harness.vocabulary(harness.WORDS), limits=sg.Limits(mask=200_000))
+    matcher = own.grammar(library.load("python").text).matcher()
+    assert matcher.accept_bytes(b"@")
+    began = time.process_time()
+    assert matcher.tokens_needed() <= 18
+    assert time.process_time() - began < 0.5

@@ -266,7 +266,7 @@ bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
 
 // A search for a state whose shortest text fits the rest of the budget.
 Reach Budget::search(TokenGraph& graph) {
-  return Reach(graph, [this](StateId s) { return shortest(s); });
+  return Reach(graph, [this](StateId s) { return fewest(s); }, [this](StateId s) { return shortest(s); });
 }
 
 Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
@@ -286,14 +286,17 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
   return follow(s, out) ? found : Reach::Answer::kUnknown;
 }
 
-// True if the budget is too small even for tokens that are as long as the longest one: 29 tokens of 20 bytes
-// for a string of at least 2,000 characters.
-bool Budget::too_short(StateId s, std::size_t budget) {
-  if (all_.parser.marked() || all_.parser.state(s).accepting || budget == 0) return false;
-  const std::size_t most = (budget - 1) * vocabulary().longest();
-  return std::ranges::all_of(all_.parser.items(s), [&](const Item& i) {
-    return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) > most;
-  });
+// A lower bound of the tokens that complete s, the end token included: each is as long as the longest one.
+// For a string of at least 2,000 characters and tokens of at most 20 bytes it is 101.
+std::size_t Budget::fewest(StateId s) const {
+  if (all_.parser.marked() || all_.parser.state(s).accepting) return 1;
+  std::size_t least = kTooMany;
+  for (const Item& i : all_.parser.items(s))
+    least = i.regex == RegexArena::poison()
+                ? 0
+                : std::min<std::size_t>(least, all_.parser.regexes().least_length(i.regex));
+  const std::size_t longest = std::max<std::size_t>(vocabulary().longest(), 1);
+  return least == kTooMany ? 1 : 1 + (least + longest - 1) / longest;
 }
 
 // Whether `budget` tokens can complete s. `way` takes the tokens after a yes. The tokens are followed
@@ -305,7 +308,7 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
     return Reach::Answer::kYes;
   }
   StateId at = graph.begin(s);
-  if (search.least(at) > budget || too_short(s, budget)) return Reach::Answer::kNo;
+  if (search.least(at) > budget || fewest(s) > budget) return Reach::Answer::kNo;
   if (budget > kLongWay) return Reach::Answer::kUnknown;
   const Reach::Answer out = search.within(at, budget, work);
   // Behind unproven productions an answer without captured text may hold for some texts only.
@@ -461,8 +464,8 @@ Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
 }
 
 // Without `search`: the count of needed() and a trivial lower bound. With `search`, numbers from the lower
-// bound up are tried until a number suffices or is undecided.
-Budget::Bounds Budget::bounds(bool search) {
+// bound up are tried until a number suffices or is undecided, or the work is used up.
+Budget::Bounds Budget::bounds(bool search, int64_t work) {
   const StateId s = here();
   // A search is made only if the text has no range of bytes: the text with the fewest tokens may have more
   // bytes than the shortest text.
@@ -474,27 +477,27 @@ Budget::Bounds Budget::bounds(bool search) {
   std::size_t enough = needed(s);
   if (enough == kTooMany && !all_.limits) {
     std::vector<TokenId> tokens;
-    uint64_t work = kAskedReach, exact_work = kTextReach;
-    Reach::Answer any = find(all_.graph, s, work, tokens);
+    uint64_t any_work = kAskedReach, exact_work = kTextReach;
+    Reach::Answer any = find(all_.graph, s, any_work, tokens);
     if (any == Reach::Answer::kUnknown) any = find(all_.exact_graph, s, exact_work, tokens);
     if (any == Reach::Answer::kNo) return {kFar, kFar};
     if (any == Reach::Answer::kYes) enough = tokens.size() + 1;
   }
-  if (uint64_t work = kAskedReach; search && enough > kLongWay)
-    enough = std::min(enough, descends(s, enough - 1, work, nullptr, true));
-  std::size_t most = 1 + !parser().state(s).accepting;
-  Asked searches = asked();
-  for (std::size_t k = most; search && k < std::min(enough, kLongWay); ++k) {
-    const Reach::Answer found = asked_within(searches, s, k, nullptr);
-    if (found == Reach::Answer::kUnknown) break;
-    if (found == Reach::Answer::kYes) {
-      enough = k;
-      break;
+  std::size_t least = 1 + !parser().state(s).accepting;
+  const auto seek = [&] {
+    const WorkScope part(Task::kBudget, work);
+    if (uint64_t down = kAskedReach; enough > kLongWay)
+      enough = std::min(enough, descends(s, enough - 1, down, nullptr, true));
+    Asked searches = asked();
+    for (; least < std::min(enough, kLongWay); ++least) {
+      const Reach::Answer found = asked_within(searches, s, least, nullptr);
+      if (found == Reach::Answer::kUnknown) break;
+      if (found == Reach::Answer::kYes) enough = least;
     }
-    most = k + 1;
-  }
-  const Bounds out{std::min(most, enough), enough};
-  if (search) all_.bounds[s.v] = out;
+  };
+  const bool sought = search && told(seek);
+  const Bounds out{std::min(least, enough), enough};
+  if (sought) all_.bounds[s.v] = out;
   return out;
 }
 

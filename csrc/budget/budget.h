@@ -181,8 +181,8 @@ class Budget {
   // An upper bound of the tokens that complete s, the end token included; kFar if no bound is known. The
   // bound is a function of s as long as the work in spelling_ suffices.
   std::size_t needed(StateId s);
-  // See Matcher::tokens_needed() and fits().
-  Bounds bounds(bool search);
+  // See Matcher::tokens_needed() and fits(). `work` is the limit of the search.
+  Bounds bounds(bool search, int64_t work);
   std::optional<bool> fits(std::size_t budget);
 
   // narrow_mask(), narrow(), fill_limited(), keep_promise() and bound() return false where no token of the
@@ -244,7 +244,7 @@ class Budget {
   void set_only(uint32_t* row, TokenId t) const;
   bool follow(StateId s, std::span<const TokenId> tokens);
   Reach::Answer find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);
-  bool too_short(StateId s, std::size_t budget);
+  std::size_t fewest(StateId s) const;
   Reach::Answer within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                        std::vector<TokenId>* way);
   uint32_t bytes_behind(TokenId t);

@@ -39,7 +39,7 @@ std::size_t Reach::known(StateId s) const {
 std::size_t Reach::least(StateId s) const {
   if (graph_.parser().state(s).accepting) return 1;
   const auto found = least_.find(s.v);
-  return found == least_.end() ? 2 : found->second;
+  return std::max(found == least_.end() ? 2 : found->second, fewest_(s));
 }
 
 void Reach::raise(StateId s, std::size_t least) {
@@ -78,9 +78,10 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   const TokenGraph::Edges* e = edges(s, work);
   if (!e) return Answer::kUnknown;
   work -= std::min<uint64_t>(work, kPerEdge * e->to.size());
+  charge(4 * static_cast<int64_t>(e->to.size()));
   // A state that is known to be near enough needs no search.
   for (const auto& [to, token] : e->to)
-    if (known(to) < k) {
+    if (least(to) < k && known(to) < k) {
       take(s, to, token);
       return Answer::kYes;
     }

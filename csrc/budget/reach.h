@@ -42,10 +42,12 @@ class Reach {
  public:
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
   static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
-  // The number of tokens of a state's shortest text, the end token included; kFar if none is known. It
-  // must be a function of the state.
-  using Shortest = std::function<std::size_t(StateId)>;
-  Reach(TokenGraph& graph, Shortest shortest) : graph_(graph), shortest_(std::move(shortest)) {}
+  // A number of tokens, the end token included, that is a function of the state.
+  using Count = std::function<std::size_t(StateId)>;
+  // `fewest`: no fewer tokens complete the state. `shortest`: the tokens of the state's shortest text; kFar
+  // if none is known. It is asked only where the bound of `fewest` leaves the answer open.
+  Reach(TokenGraph& graph, Count fewest, Count shortest)
+      : graph_(graph), fewest_(std::move(fewest)), shortest_(std::move(shortest)) {}
 
   // Every call needs a state that TokenGraph::begin() gave.
   //
@@ -79,7 +81,7 @@ class Reach {
   void raise(StateId s, std::size_t least);
 
   TokenGraph& graph_;
-  const Shortest shortest_;
+  const Count fewest_, shortest_;
   struct Step {
     std::size_t tokens;
     TokenId next;

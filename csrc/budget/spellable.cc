@@ -458,7 +458,7 @@ Reach::Answer Spellable::searched(StateId s) {
     const uint64_t before = work;
     StateId at = graph->begin(s);
     std::vector<TokenId> tokens;
-    Reach search(*graph, [](StateId) { return Reach::kFar; });
+    Reach search(*graph, [](StateId) { return std::size_t{1}; }, [](StateId) { return Reach::kFar; });
     found = search.find(at, [](StateId) { return false; }, tokens, work);
     mask_work_ -= std::min(mask_work_, 4 * (before - work));
     if (found == Reach::Answer::kYes) {

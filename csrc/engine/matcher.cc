@@ -479,7 +479,7 @@ Matcher::Bounds Matcher::tokens_needed(bool search) {
   if (is_terminated()) return {0, 0};
   sequence_.settle();
   const LockedWork work(sequence_, Task::kBudget, grammar_->ending_work());
-  return budget().bounds(search);
+  return budget().bounds(search, grammar_->mask_work());
 }
 
 std::optional<bool> Matcher::fits(std::size_t tokens) {

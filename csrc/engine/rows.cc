@@ -17,7 +17,8 @@
 //     within    1. the row of fill, less the tokens that leave too little (budget/budget.h)
 //               2. the token of the plan (keep_promise)
 //               3. the tokens for which a bound in bytes shows an end (keep_bounded)
-//               4. where the world omits, 1. for one of several ways to read on
+//               where the world omits:
+//               4. 1. for one of several ways to read on; 5. 1. for a shortest completion as the only text
 //     read      1. the step of the parser
 //               where the world omits, the row may have come from a later step of `fill`:
 //               2. the step of one way; 3. the step with ending_work()
@@ -368,9 +369,24 @@ class PartRow : public PlainRow {
     }
     std::copy(plain.begin(), plain.end(), row.words);
     // One way out is known now, so the rest of the row gets another share of work.
-    if (told([&] { find_way_out(s); }))
+    if (told([&] { find_way_out(s); })) {
       if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
-    return narrow(s, row, budget, s.grammar().ending_work(), whole);
+      if (keep_promise(s, row, budget)) return true;
+    }
+    // To read a completion can take more work than to find it.
+    const auto by_one_text = [&](StateId) {
+      const auto part = [&] {
+        mask(s, row);
+        return narrow(s, row, budget, s.grammar().mask_work(), true);
+      };
+      return told(part).value_or(false);
+    };
+    if (s.take_way(one_text(s), by_one_text)) {
+      row.exact = false;
+      return true;
+    }
+    std::copy(plain.begin(), plain.end(), row.words);
+    return narrow(s, row, budget, s.grammar().completion_work(), whole);
   }
 
   StateId read(Sequence& s, TokenId t) const override {
@@ -438,11 +454,22 @@ class PartRow : public PlainRow {
   }
 
  private:
-  // Looks for a shortest completion, with more work than a mask may take.
+  // Looks for a shortest completion, with the work of another mask.
   static void find_way_out(Sequence& s) {
-    const LockedWork ending(s, Task::kBudget, s.grammar().ending_work());
+    const LockedWork ending(s, Task::kBudget, s.grammar().mask_work());
     s.refresh();
     budget_of(s).needed(s.current());
+  }
+
+  // The state before a shortest completion, which reads no other text. None: the completion may not fit the
+  // captured text.
+  static std::vector<StateId> one_text(Sequence& s) {
+    const LockedWork ending(s, Task::kCompletion, s.grammar().completion_work());
+    s.refresh();
+    Epoch& epoch = *s.epoch();
+    const Symbol text = Symbol::terminal(epoch.parser.regexes().literal(epoch.completion.of(s.current())));
+    if (unproven(s) && epoch.completion.text_matters(s.current())) return {};
+    return {epoch.parser.before({&text, 1})};
   }
 
   static std::vector<StateId> locked_ways(Sequence& s) {

@@ -51,6 +51,7 @@
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/told.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -67,6 +68,10 @@ constexpr uint32_t kClean = 0xFFFFFFFFu;
 constexpr uint32_t kFirstRoom = 16;
 // The work of one search for a text that is as short as the best one: half a millisecond.
 constexpr int64_t kTieWork = 5'000;
+// The work of a byte of a regex's text: a search that finds it makes a node for each at least. The work of an
+// error in the frames of one rule.
+constexpr std::size_t kByteWork = 16;
+constexpr int64_t kFrameWork = 40;
 // A lower bound looks into rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
 // If at most so many names may come, the value of each member is looked at before a member is chosen.
@@ -151,6 +156,7 @@ const std::string& Completion::shortest(RegexId r) {
     throw;
   }
   if (!found) throw Error(ErrorKind::kBudgetExceeded, kNotFound);
+  charge(static_cast<int64_t>(kByteWork * text.size()));
   const auto it = regexes_.emplace(r.v, std::move(text)).first;
   bytes_ += size_of(it->second);
   return it->second;
@@ -375,6 +381,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     room_ = room;
     cut_ = kNone;
     found_.clear();
+    until_.clear();
     Ways out = within(r, reading, from);
     const uint32_t cut = std::exchange(cut_, kNone);
     room_ = kNone;
@@ -443,9 +450,20 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
     const uint32_t met = low_, cut = cut_, left = room_;
     const bool poison = poison_;
     // An alternative with one more item in front of the rest is longer, whatever follows.
-    Told<Ways> others = told([&] {
-      const WorkScope part(meter.task(), kTieWork);
+    const auto seek = [&] {
       return least + floor_of_rules(symbols) > best[0].text.size() ? Ways{} : sequence(symbols, from, {});
+    };
+    // A search within such a search has the same limit, so its errors go on to the outer one. If each of a
+    // thousand open rules caught them, the errors took most of the time.
+    if (std::exchange(ties_, true)) {
+      for (Way& w : seek()) keep(best, w.to, std::move(w.text), {});
+      productions_.start_search();
+      continue;
+    }
+    Told<Ways> others = told([&] {
+      const Undo outermost([this] { ties_ = false; });
+      const WorkScope part(meter.task(), kTieWork);
+      return seek();
     });
     // These steps must not count against the limit of the search at hand.
     productions_.start_search();
@@ -467,17 +485,32 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
   if (one && !best.empty() && best[0].text.size() < cut_) cut_ = kNone;
   if (memo) {
     // Alternatives that this rule hid are visible now, so answers without them are made again.
-    std::erase_if(found_, [&](const auto& f) { return f.second.low >= mine && f.second.low != kClean; });
+    forget_from(mine);
     if (low_ >= mine && cut_ == kNone) {
       rules_.add(key, best, poison_);
     } else {
-      found_.insert_or_assign(key, Partial{best, low_ >= mine ? kClean : low_, room, cut_});
+      const uint32_t low = low_ >= mine ? kClean : low_;
+      found_.insert_or_assign(key, Partial{best, low, room, cut_});
+      if (low != kClean) {
+        if (until_.size() <= low) until_.resize(low + 1);
+        until_[low].push_back(key);
+      }
     }
   }
   low_ = low_ >= mine ? before : std::min(low_, before);
   cut_ = std::min(cut_, cut_before);
   poison_ = poison_ || poison_before;
   return best;
+}
+
+// Forgets the answers of found_ that end with an open rule of this depth or a deeper one. An answer that was
+// replaced may end with another rule.
+void Completion::forget_from(uint32_t depth) {
+  for (; until_.size() > depth; until_.pop_back())
+    for (const Key& key : until_.back())
+      if (const auto it = found_.find(key);
+          it != found_.end() && it->second.low >= depth && it->second.low != kClean)
+        found_.erase(it);
 }
 
 // Goes down a stack. There is a choice only where stacks join. The symbols behind an open capture
@@ -633,9 +666,10 @@ void Completion::begin_search() {
   depth_ = 0;
   low_ = kClean;
   room_ = cut_ = kNone;
-  poison_ = false;
+  poison_ = ties_ = false;
   open_.clear();
   found_.clear();
+  until_.clear();
   productions_.start_search();
 }
 
@@ -668,6 +702,8 @@ const std::string& Completion::of(StateId s) {
     states_.erase(s.v);
     // The search may have stopped before it met poison.
     tainted_states_.insert(s.v);
+    // The error passed through the frames of all open rules.
+    meter.spend(kFrameWork * depth_);
     throw;
   }
 }

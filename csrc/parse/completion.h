@@ -145,6 +145,9 @@ class Completion {
     bool exact() const { return cut == kNone; }
   };
   std::map<Key, Partial> found_;
+  // By the depth of an open rule, the keys whose answers end with that rule.
+  std::vector<std::vector<Key>> until_;
+  void forget_from(uint32_t depth);
   // Rules in progress, with their depths.
   std::map<Key, uint32_t> open_;
   // The ways of a rule may need those of another occurrence of itself. So if the search finds nothing,
@@ -172,6 +175,8 @@ class Completion {
   // The smallest depth of an open rule that was met; kClean: none.
   uint32_t low_ = 0xFFFFFFFFu;
   uint32_t depth_ = 0;
+  // True while a text as short as the best one is looked for.
+  bool ties_ = false;
   // True if the search met poison since this was last reset.
   bool poison_ = false;
   uint64_t steps_ = 0;

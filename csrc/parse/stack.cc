@@ -21,7 +21,8 @@ StackArena::StackArena() {
 }
 
 std::size_t StackArena::byte_size() const {
-  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + unions_.byte_size();
+  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + unions_.byte_size() +
+         index_of_unions_.byte_size();
 }
 
 StackId StackArena::intern(std::span<const StackEntry> entries, bool end) {
@@ -72,7 +73,8 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
   if (a == none()) return b;
   if (b < a) std::swap(a, b);
   const uint64_t key = (static_cast<uint64_t>(a.v) << 32) | b.v;
-  if (const auto* known = unions_.find(key)) return StackId{*known};
+  const auto same = [&](uint32_t i) { return unions_[i].pair == key; };
+  if (uint32_t known; index_of_unions_.find(mix(0, key), same, known)) return unions_[known].set;
   std::vector<StackEntry> out;
   const auto x = entries(a), y = entries(b);
   charge(12 + 2 * static_cast<int64_t>(x.size() + y.size()));
@@ -104,7 +106,7 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
     }
   }
   const StackId result = intern(out, has_end(a) || has_end(b));
-  unions_.emplace(key, result.v);
+  index_of_unions_.find_or_add(mix(0, key), same, [&] { return unions_.emplace_back(Union{key, result}); });
   return result;
 }
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/arena.h"
-#include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
 #include "parse/productions.h"
@@ -57,7 +56,14 @@ class StackArena {
   StableVector<Node> nodes_;
   InternTable index_;
   BumpPool pool_;
-  FlatMap<uint64_t, uint32_t> unions_;
+  // The union of two sets, each of which is not none(): a pair of numbers, the smaller one above, and the
+  // set.
+  struct Union {
+    uint64_t pair;
+    StackId set;
+  };
+  StableVector<Union> unions_;
+  InternTable index_of_unions_;
 };
 
 }  // namespace structgen
