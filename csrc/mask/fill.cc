@@ -175,6 +175,11 @@ bool MaskBuilder::by_terminals(const Collected& out) const {
          !parser_.regexes().effort().omits();
 }
 
+// Whether a text that ends a terminal may have no continuation, or one that depends on what was read.
+bool MaskBuilder::told_apart(const Item& end) const {
+  return end.capture.v != 0 || end.regex != RegexArena::epsilon() || parser_.unproven();
+}
+
 // What follows the end of a terminal.
 MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
   if (end.capture.v == 0 && end.regex == RegexArena::epsilon())
@@ -218,12 +223,13 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
     if (lengths_ && !(walk.inside.empty() && walk.ends.empty())) note(at.item, out.worst);
     list(walk.inside, true);
     for (const TerminalWalk::End& end : walk.ends) {
-      if (at.item.capture.v == 0 && end.label == 0 && end.next == TerminalWalks::none()) {
+      const RegexId done = end.label == 0 ? RegexArena::epsilon() : parser_.regexes().done(end.label - 1);
+      const Item ended{done, at.item.stack, at.item.capture};
+      if (end.next == TerminalWalks::none() && !told_apart(ended)) {
         list(end.tokens, true);
         continue;
       }
-      const RegexId done = end.label == 0 ? RegexArena::epsilon() : parser_.regexes().done(end.label - 1);
-      const Behind next = behind({done, at.item.stack, at.item.capture});
+      const Behind next = behind(ended);
       if (!next.any) continue;
       list(end.tokens, next.is_sure);
       if (end.next != TerminalWalks::none())

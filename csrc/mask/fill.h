@@ -152,6 +152,7 @@ class MaskBuilder {
     bool any, is_sure;
   };
   Behind behind(const Item& end);
+  bool told_apart(const Item& end) const;
   void read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
   void walk(uint32_t node, StateId from, Collected& out);
   void read_on(uint32_t child, StateId state, uint8_t byte, Collected& out);
