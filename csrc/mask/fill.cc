@@ -108,7 +108,7 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   // (the blanks of a gap), and these are walked once a world.
   const RegexArena::Counter c = regexes.counter(item.regex);
   const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
-                       regexes.live(c.element).count() > kFewBytes;
+                       (context_free_ || regexes.live(c.element).count() > kFewBytes);
   // A captured item with text is wide in any case: each of its steps in the walk would be a state of
   // its own.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
@@ -167,17 +167,32 @@ RegexId MaskBuilder::clamp(RegexId r) {
   return out;
 }
 
-// Whether walks go from terminal to terminal. A grammar with lexemes has too many ways for that, and its
-// walks take rows of lexemes on their way (gather). Where a step may be unproven or omitted, the state behind
-// each byte must be made.
-bool MaskBuilder::by_terminals(const Collected& out) const {
-  return !out.plain && !out.row && !context_free_ && !parser_.unproven() &&
-         !parser_.regexes().effort().omits();
+// Walks from terminal to terminal, if that is the way of this walk: a grammar with lexemes has too many ways,
+// and its walks take rows of lexemes on their way (gather). Where something was omitted (base/effort.h), the
+// state behind each byte has to be made, since what follows may be asked again. False: nothing was listed.
+bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
+                               const Counts* counts) {
+  if (out.plain || out.row || context_free_) return false;
+  const Effort& effort = parser_.regexes().effort();
+  const uint64_t omitted = effort.omitted() + parser_.omitted();
+  const std::size_t n_sure = out.sure.size(), n_unsure = out.unsure.size();
+  const uint32_t worst = out.worst;
+  read_from(items, from, out, counts);
+  if (effort.omitted() + parser_.omitted() == omitted) return true;
+  out.sure.resize(n_sure);
+  out.unsure.resize(n_unsure);
+  out.worst = worst;
+  if (counts) {
+    counts->sure.resize(n_sure);
+    counts->unsure.resize(n_unsure);
+  }
+  return false;
 }
 
 // Whether a text that ends a terminal may have no continuation, or one that depends on what was read.
 bool MaskBuilder::told_apart(const Item& end) const {
-  return end.capture.v != 0 || end.regex != RegexArena::epsilon() || parser_.unproven();
+  return end.capture.v != 0 || end.regex != RegexArena::epsilon() || parser_.unproven() ||
+         parser_.regexes().effort().omits();
 }
 
 // What follows the end of a terminal.
@@ -242,8 +257,7 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
 // nested walks (gather, read_inside), each of which works above its own floor.
 void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   check_depth();
-  if (by_terminals(out))
-    return read_from(parser_.items(from), slices_.walks().nodes({&node, 1}), out, nullptr);
+  if (by_terminals(parser_.items(from), slices_.walks().nodes({&node, 1}), out, nullptr)) return;
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
   todo_.emplace_back(node, from);
@@ -352,9 +366,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   if (slot && measured(slot->worst)) return *slot;
   auto out = std::make_unique<Ending>();
   const Counts counts{out->sure_counts, out->unsure_counts};
-  if (suffixes.lasting && by_terminals(*out))
-    read_from(parser_.items(from), slices_.walks().root(&suffixes), *out, &counts);
-  else
+  if (!suffixes.lasting || !by_terminals(parser_.items(from), slices_.walks().root(&suffixes), *out, &counts))
     walk_suffixes(suffixes, from, *out, counts);
   if (!lengths_) out->worst = kUnmeasured;
   if (slot) {  // masks point to it
@@ -483,7 +495,7 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
     base = regexes.both(std::span<const RegexId>(kept));
     if (base != item.regex && !regexes.excluded_literals(item.regex, sets)) return false;
   }
-  const RunExits* const exits = by_terminals(found) ? slices_.exits(base) : nullptr;
+  const RunExits* const exits = context_free_ ? nullptr : slices_.exits(base);
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   if (!exits) return false;
   const Behind next = behind({RegexArena::epsilon(), item.stack, capture});
@@ -559,9 +571,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
     return;
   }
   if (left == Parser::dead()) return;
-  if (by_terminals(found)) {
-    read_from(parser_.items(left), t.exit_set, found, nullptr);
-  } else {
+  if (!by_terminals(parser_.items(left), t.exit_set, found, nullptr)) {
     const ByteSet next = parser_.live(left);
     const TokenTrie& trie = vocabulary_.trie();
     for (uint32_t node : t.exits)

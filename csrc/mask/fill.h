@@ -145,7 +145,7 @@ class MaskBuilder {
     std::vector<uint32_t>&sure, &unsure;
   };
   void walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out, const Counts& counts);
-  bool by_terminals(const Collected& out) const;
+  bool by_terminals(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
   // `any`: some text may follow. `is_sure`: whatever was captured.
   struct Behind {
     std::span<const Item> items;

@@ -107,6 +107,7 @@ const TerminalWalk& TerminalWalks::walk(RegexId regex, NodeSetId from) { return 
 uint32_t TerminalWalks::number(RegexId regex, NodeSetId from) {
   const uint64_t key = static_cast<uint64_t>(regex.v) << 32 | from.v;
   if (const uint32_t* known = known_.find(key)) return *known;
+  const uint64_t omitted = regexes_.effort().omitted();
   uint32_t made;
   if (const std::optional<uint32_t> same = without_literals(regex, from))
     made = *same;
@@ -115,7 +116,7 @@ uint32_t TerminalWalks::number(RegexId regex, NodeSetId from) {
   else
     made = walks_.emplace_back(
         with_trie(set(from), [&](const auto& trie) { return make(regex, set(from), trie); }));
-  known_.emplace(key, made);
+  if (regexes_.effort().omitted() == omitted) known_.emplace(key, made);
   return made;
 }
 

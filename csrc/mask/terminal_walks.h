@@ -18,6 +18,7 @@
 //
 // Invariants.
 // - A walk depends on the regex, the nodes and the vocabulary. It is right as long as the regex arena.
+// - A walk in which a step was omitted (base/effort.h) is made again at the next question.
 // - A token whose node ends the regex is in `tokens` of that end, unless the regex also goes on there.
 // - No token is at a node of the starting set; those above have listed it.
 //
