@@ -277,7 +277,7 @@ class Conditioned : public Product {
 struct Wanted {
   std::optional<RegexId> regex;
   ByteRange bytes;
-  // Both as one regex.
+  // The regex and the range as one regex.
   RegexId whole(RegexArena& r) const {
     if (bytes.least > bytes.most) return RegexArena::empty();
     const RegexId all =

@@ -148,9 +148,8 @@ RegexId Product::between(RegexId r, Spot from, Spot to) {
 }
 
 std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
-  const auto [it, fresh] = parts_.try_emplace({number, context});
-  if (!fresh) return it->second;
-  Undo forget([&] { parts_.erase({number, context}); });
+  const std::pair key(number, context);
+  if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
   const auto [lexeme, from, to, follow] = lexemes_[number];
   std::vector<LexemePart> parts;
   for (const LexemePart& part : base_.lexeme(lexeme, context)) {
@@ -158,10 +157,7 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
     const RegexId some = between(part.regex, from, to);
     if (!regexes_.is_empty(some)) parts.push_back({some, part.follow});
   }
-  std::vector<LexemePart>& out = parts_[{number, context}];
-  out = std::move(parts);
-  forget.keep();
-  return out;
+  return parts_.emplace(key, std::move(parts)).first->second;
 }
 
 // ---- alternatives ----

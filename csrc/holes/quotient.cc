@@ -121,9 +121,8 @@ RegexId Quotient::marked(RegexId follow) const {
 // and the context only on text before it. Its parts are the quotients of the base's parts in that
 // context, if they leave behind the restriction that was asked for.
 std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) {
-  const auto [it, fresh] = lexemes_.try_emplace({number, context});
-  if (!fresh) return it->second;
-  Undo forget([&] { lexemes_.erase({number, context}); });
+  const std::pair key(number, context);
+  if (const auto known = lexemes_.find(key); known != lexemes_.end()) return known->second;
   std::vector<LexemePart> parts;
   if (number % 2 == 0) {
     for (const LexemePart& part : base_.lexeme(number / 2, context))
@@ -139,10 +138,7 @@ std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) 
       if (regexes_.nullable(begun)) parts.push_back({regexes_.byte(kEdge), RegexArena::empty()});
     }
   }
-  std::vector<LexemePart>& out = lexemes_[{number, context}];
-  out = std::move(parts);
-  forget.keep();
-  return out;
+  return lexemes_.emplace(key, std::move(parts)).first->second;
 }
 
 Symbol Quotient::cut_lexeme(uint32_t lexeme, Path::Spot end, RegexId follow) {
