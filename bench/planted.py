@@ -321,13 +321,13 @@ BUGS = (
     Bug(
         "a blind cloud's yes is a promise: captured text in other slots may be the same",
         "csrc/holes/canvas.cc",
-        "if (!show(found)) return clouds_->seen_blind() ? Verdict::kUnknown : Verdict::kYes;",
-        "if (!show(found)) return Verdict::kYes;",
+        "return shown_ || !clouds_->seen_blind() ? Verdict::kYes : Verdict::kUnknown;",
+        "return Verdict::kYes;",
     ),
     Bug(
         "the end of a text may stand behind the slot that has it",
         "csrc/holes/canvas.cc",
-        "out.hi = first_end;",
+        "out.hi = i;",
         "out.hi = n;",
     ),
     Bug(

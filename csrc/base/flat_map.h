@@ -45,6 +45,14 @@ class FlatMap {
     return {slots_[i].value, true};
   }
   Value& operator[](Key key) { return emplace(key, Value{}).first; }
+  // The value of a key, which make() computes once. make() may add other entries, and nothing is kept if it
+  // throws.
+  template <class Make>
+  Value remember(Key key, Make&& make) {
+    if (const Value* known = find(key)) return *known;
+    const Value made = make();
+    return emplace(key, made).first;
+  }
 
   // Closes the gap: each following entry whose home lies before the gap moves into it.
   void erase(Key key) {

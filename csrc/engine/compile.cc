@@ -294,7 +294,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
                                                   o.order, o.numbers);
     if (const auto condition = conditioned.find(i); condition != conditioned.end()) {
       auto values = std::make_unique<ConditionedJson>(w->regexes, std::move(part), condition->second);
-      if (bool unsure = false; !values->possible(unsure) && !unsure)
+      if (values->possible() == Verdict::kNo)
         throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
             .in("condition");
       const RuleId root = values->rule();

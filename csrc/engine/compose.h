@@ -32,7 +32,7 @@ class ComposedProductions : public Productions {
   RuleId root() const { return number(rules_->root(), 0); }
   RuleId rule(uint32_t of_rules) const {
     return number(RuleId{of_rules}, 0);
-    // The number, in the common numbering, of a rule of `rules`.
+    // The number that a rule of `rules` has in the common numbering.
   }
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override {

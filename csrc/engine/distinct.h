@@ -49,13 +49,13 @@ class Distinct {
  public:
   // Where a byte stands.
   enum Mode : uint8_t { kBetween, kString, kEscape, kWord };
-  // Of the container that a bracket opens. kDistinct: its items differ, or its keys if it is an object.
+  // The kind of a container. kDistinct: the items of the array differ, or the keys of the object.
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // Reads a byte; `kind` is that of a bracket. False: an item ended that repeats another one, and the byte
-  // has been read all the same.
+  // Reads a byte; `kind`: the container that a bracket opens. False: an item ended that repeats another one.
+  // The byte is read in either case.
   bool read(char byte, Kind kind = kPlain);
-  // Takes back all bytes but the first `size`; there `mode` was the mode.
+  // Takes back all bytes but the first `size`, behind which the mode was `mode`.
   void cut(std::size_t size, Mode mode);
   Mode mode() const { return mode_; }
   std::size_t byte_size() const {
@@ -80,7 +80,7 @@ class Distinct {
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   // An array whose items differ, or an object, whose items here are its keys.
   struct Array {
-    // Where its item begins that is being read; kNone: none is.
+    // Where the item begins that is being read; kNone: no item is being read.
     uint32_t begin;
     // The weight of the text in front of that item.
     uint32_t weight;
@@ -127,17 +127,17 @@ class Distinct {
   std::vector<Item> items_;
   // Indices of items_ plus 1; 0 is free.
   std::vector<uint32_t> slots_;
-  // So many items are in the table.
+  // The number of items in slots_.
   uint32_t placed_ = 0;
   // The number of heavy items of an array that have one weight.
   std::unordered_map<uint64_t, uint32_t> alike_;
   uint32_t weight_ = 0;
-  // How many of open_ have an array.
+  // The number of open containers whose items are compared.
   uint32_t distinct_ = 0;
-  // The hash of a string that is begun: where it begins, as far as it was hashed, and the hash.
+  // Of a string that is begun: where it begins, how far it was hashed, and the hash of that part.
   uint32_t hashed_from_ = kNone, hashed_ = 0;
   uint64_t hash_ = 0;
-  // Whether that part has an escape.
+  // Whether the hashed part has an escape.
   bool escaped_ = false;
   // The size behind the last cut(). Many tokens end an item there, whose answer is kept: where it ends, and
   // whether it is fresh.

@@ -117,7 +117,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   World& world() const { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
-  // Called before anyone else has the grammar.
+  // To be called before another thread has the grammar.
   void set_mask_work(int64_t units) { mask_work_ = units; }
   // Whether something may be omitted from the grammar (base/effort.h), and whether something was. The
   // second never becomes false again.
@@ -184,7 +184,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   Productions& productions() const { return *productions_; }
 
   // These need the world's lock:
-  // Clouds of its canvases (engine/canvas.h); null: there are none yet.
+  // The clouds of the grammar's canvases (engine/canvas.h); null: no canvas was made yet.
   std::shared_ptr<Clouds>& clouds() { return clouds_; }
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
   // Opens a new epoch.

@@ -116,8 +116,8 @@ class Middles : public Productions {
     if (suffix.empty()) return;
     quotient_.emplace(grammar_->world().regexes, *rest_, rest_->rule(), rest_->lexed(), suffix,
                       grammar_->world().policy.middles());
-    bool unsure = false;
-    if (!quotient_->possible(unsure) && !unsure) refuse(suffix, false);
+    const Verdict possible = quotient_->possible();
+    if (possible == Verdict::kNo) refuse(suffix, false);
     if (begin < prefix.size()) {
       // The texts that such an item may have depend on the suffix. So the item is read from its
       // beginning by the productions of the texts that end with the suffix.
@@ -132,7 +132,7 @@ class Middles : public Productions {
         s = inside_->step(s, static_cast<uint8_t>(prefix[i]));
       if (s == Parser::dead()) refuse(suffix, quotient_->inexact(), fits);
       begun_.emplace(*quotient_, *inside_, s);
-    } else if (unsure && !quotient_->possible(unsure)) {
+    } else if (possible == Verdict::kUnknown && quotient_->possible() != Verdict::kYes) {
       refuse(suffix, true);
     }
   }
@@ -277,7 +277,7 @@ class Conditioned : public Product {
 struct Wanted {
   std::optional<RegexId> regex;
   ByteRange bytes;
-  // Both as one regex.
+  // The regex and the range as one regex.
   RegexId whole(RegexArena& r) const {
     if (bytes.least > bytes.most) return RegexArena::empty();
     const RegexId all =
@@ -349,14 +349,12 @@ Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
 // The texts of a grammar that a regex matches.
 std::shared_ptr<Grammar> product_of(const std::shared_ptr<Grammar>& grammar, RegexId whole) {
   auto product = std::make_unique<Conditioned>(grammar, whole);
-  bool unsure = false;
-  if (!product->possible(unsure)) {
-    if (unsure)
-      throw Error(ErrorKind::kSchemaTooComplex,
-                  "whether a text meets the condition cannot be decided: it depends on which items or keys "
-                  "it repeats");
-    refuse_condition();
-  }
+  const Verdict possible = product->possible();
+  if (possible == Verdict::kNo) refuse_condition();
+  if (possible == Verdict::kUnknown)
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "whether a text meets the condition cannot be decided: it depends on which items or keys "
+                "it repeats");
   const RuleId start = product->rule();
   auto out = std::make_shared<Grammar>(grammar->shared_world(), std::move(product), start,
                                        std::vector<const SchemaSet*>{}, grammar->mask_work(),

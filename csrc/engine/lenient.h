@@ -43,7 +43,7 @@ class Lenient {
   void count(World& world);
   // Takes the step that read() told of; without text, a step to s. Throws nothing where places has room.
   void push(StateId s, bool text);
-  // Takes steps back until so many places are left.
+  // Takes steps back until `places_left` places are left.
   void cut(std::size_t places_left);
   // Takes out of the row of the last state the tokens that repeat an item, or leave nothing but items that
   // do.

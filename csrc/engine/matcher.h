@@ -29,7 +29,7 @@ class Matcher {
  public:
   explicit Matcher(std::shared_ptr<Grammar> grammar, Request request = {});
 
-  // False where the token is not allowed; the matcher is then unchanged.
+  // False: the token is not allowed, and the matcher is as it was.
   bool accept_token(TokenId t);
   // Accepts all tokens or none.
   bool accept_tokens(std::span<const TokenId> tokens);

@@ -55,7 +55,7 @@ bool asks_limits(const Sequence& s) {
          !s.grammar().partial() && !epoch.parser.edged();
 }
 
-// What Limits::unlimited() found for the state; dead() also if it was not asked. Takes no lock.
+// The state that Limits::unlimited() found; dead() if it found none or was not asked. Takes no lock.
 StateId known_unlimited(const Sequence& s) {
   const Parser& parser = s.epoch()->parser;
   const StateId found{parser.state(s.current()).unmarked.load(std::memory_order_acquire)};

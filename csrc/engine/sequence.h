@@ -54,7 +54,7 @@ class Sequence {
     return lenient_.keep(*grammar_, *epoch_, row, locked);
   }
   std::size_t size() const { return tokens_.size(); }
-  // [0] is the start; then one state for each step.
+  // The state at the start, then the state behind each step.
   std::span<const StateId> states() const { return states_; }
   // The token of each step; -1: bytes.
   std::span<const TokenId> tokens() const { return tokens_; }

@@ -92,7 +92,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   };
   std::vector<Pair> pairs{{regex, rivals}};
   std::vector<SplitLanguage::State> states(1);
-  // By pair: an index of `endings`; -1: no text ends here.
+  // Indexed by pair: an index of `endings`; -1: no text ends here.
   std::vector<int> ending;
   std::vector<ByteSet> endings;
   std::unordered_map<uint64_t, uint32_t> index{{key(regex, rivals), 0}};
@@ -177,7 +177,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   for (uint32_t u : together) {
     const LexemeLanguage& other = all_[u];
     if (u == t || me.alone || other.priority < me.priority) continue;
-    // It ends where it matches, and whatever the others would read ends there as well.
+    // A lazy lexeme ends where it matches, and what its rivals would read ends there too.
     if (other.lazy) {
       if ((regexes_.live(me.regex) & regexes_.live(other.whole)).none()) continue;
       const bool both = me.lazy && other.priority == me.priority;

@@ -15,7 +15,7 @@ CfgProductions::CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeL
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r) members_[cfg_.rules[r].group].push_back(r);
   restricted_ = !cfg_.contexts.empty() && !lexemes_.always_separable(cfg_.gaps);
   if (cfg_.limits.empty()) return;
-  // From the limits to all rules that lead to them.
+  // The search goes from the limits up to all rules that lead to them.
   std::vector<std::vector<uint32_t>> callers(cfg_.rules.size());
   std::vector<uint32_t> todo;
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r)

@@ -18,8 +18,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -35,7 +33,6 @@ class Canvas {
   // `pad`: the token that fills the slots behind the end token; kMasked: the end token fills them.
   Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
          bool open, TokenId pad);
-  Canvas(const Canvas& o);
   std::size_t size() const { return slots_.size(); }
   const std::vector<TokenId>& slots() const { return slots_; }
 
@@ -54,9 +51,6 @@ class Canvas {
   std::size_t byte_size() const;
 
  private:
-  using Id = Clouds::Id;
-  static constexpr std::size_t kNowhere = ~std::size_t{0};
-  static constexpr Id kUntold = ~Id{0};
   // Stands for any token of text.
   static constexpr TokenId kAnyText = -2;
   // The text may end before slot i if lo <= i <= hi. The number of slots stands for the end behind the last
@@ -65,41 +59,89 @@ class Canvas {
     std::size_t lo = 0, hi = 0;
     // The end token that stands in a slot already.
     TokenId end = kMasked;
-    bool any = false;
+    bool any() const { return lo <= hi; }
+    bool has(std::size_t i) const { return lo <= i && i <= hi; }
   };
+  // Tokens for the first slots.
   struct Filling {
     std::vector<TokenId> tokens;
     // The state before each token, and the state behind all of them.
     std::vector<StateId> states;
+    std::size_t size() const { return tokens.size(); }
+    StateId last() const { return states.back(); }
+    void add(TokenId t, StateId behind) {
+      tokens.push_back(t);
+      states.push_back(behind);
+    }
+    void remove_last() {
+      tokens.pop_back();
+      states.pop_back();
+    }
+    Filling first(std::size_t n) const;
+    void add_rest(const Filling& of);
   };
-  // The token that is tried in the next slot of a filling.
-  struct Try {
+  // A token in a slot, and the state behind it.
+  struct Next {
     TokenId token;
     StateId state;
   };
+  // The token that is asked about.
+  struct Change {
+    std::size_t slot;
+    TokenId token;
+  };
+  // A search that writes a few slots on each side of the change.
+  struct Near {
+    // The kept filling has to be met before this slot.
+    std::size_t stop;
+    // Stacks with more symbols are not followed.
+    uint32_t symbols;
+  };
+  // Indexed by slot, then keyed by cloud: whether the cloud before that slot leads to an end. A copy holds no
+  // answers.
+  struct Answers {
+    explicit Answers(std::size_t slots) : of(slots + 1) {}
+    Answers(const Answers& o) : of(o.of.size()) {}
+    void forget(std::size_t last);
+    std::vector<FlatMap<uint32_t, bool>> of;
+  };
   bool ends(TokenId t) const { return t >= 0 && (t == pad_ || vocabulary_.is_eos(t)); }
-  TokenId at(std::size_t i) const { return i == changed_ ? to_ : slots_[i]; }
-  void change(std::size_t slot, TokenId t);
+  TokenId at(std::size_t i) const { return change_ && i == change_->slot ? change_->token : slots_[i]; }
+  // Behind the change the slots do not depend on the question.
+  bool unchanged_from(std::size_t i) const { return !change_ || i > change_->slot; }
+  bool changes_text() const { return change_ && !ends(change_->token); }
+  void change(std::optional<Change> change);
   Range range() const;
-  bool over(std::size_t i, bool accepting) const { return i >= range_.lo && i <= range_.hi && accepting; }
-  // F[i]. Computes F as far as i.
-  Id before(std::size_t i);
-  bool leads(std::size_t i, Id c);
-  bool reaches(std::size_t i, Id c) { return near_ == kNowhere ? leads(i, c) : leads_near(i, c); }
-  bool leads_near(std::size_t i, Id c);
-  bool nearby(std::size_t width);
+  void assign(std::size_t slot, TokenId t);
+  Canvas without(std::size_t slot) const;
+  CloudId behind(CloudId c, TokenId t);
+  CloudId before(std::size_t i);
+  CloudId along(std::size_t i);
+  FlatMap<uint32_t, bool>& answers(std::size_t i);
+  bool ends_before(std::size_t i, CloudId c);
+  bool meets_filling(std::size_t i, CloudId c);
+  // Whether every slot from i on is masked and the text may end anywhere there.
+  bool free_behind(std::size_t i) const { return i >= range_.lo && range_.hi == slots_.size(); }
+  const std::vector<TokenId>* ending(std::size_t i, CloudId c);
+  bool leads(std::size_t i, CloudId c);
   bool dies();
-  void begin_filling();
   bool somewhere();
-  bool meets_filling(std::size_t i, Id c);
-  bool free_behind(std::size_t i) const;
-  void keep(std::optional<Filling> filling);
-  StateId walk(StateId s, TokenId t);
-  bool splice(Filling& out);
-  bool build(std::size_t from, Filling& out);
-  bool next_way(std::size_t i, StateId s, std::size_t skip, Try& out);
-  bool show(Filling& out);
   Verdict decide();
+  bool show_some(std::size_t slot, const std::vector<TokenId>& tokens, std::size_t& searches, uint32_t* row);
+
+  // canvas_fillings.cc
+  void keep(std::optional<Filling> filling);
+  void begin_filling();
+  bool keeps_end() const { return filling_ && range_.has(filling_->size()); }
+  StateId walk(StateId s, TokenId t);
+  bool ended(const Filling& f);
+  bool add_ending(Filling& out);
+  std::optional<Next> next(std::size_t i, StateId s, std::size_t way);
+  bool build(Filling& out);
+  std::optional<Filling> begun();
+  std::optional<Filling> splice();
+  std::optional<Filling> show();
+  bool nearby(std::size_t width);
 
   std::shared_ptr<Clouds> clouds_;
   const Vocabulary& vocabulary_;
@@ -108,24 +150,18 @@ class Canvas {
   const TokenId pad_;
   std::vector<TokenId> slots_;
   // The clouds of F that were computed.
-  std::vector<Id> before_;
-  // F as it was when fewer slots were known. Each cloud holds at least what F holds. kUntold: not known.
-  std::vector<Id> wider_;
-  std::size_t changed_ = kNowhere;
-  TokenId to_ = kMasked;
+  std::vector<CloudId> before_;
+  // F as it was when fewer slots were known. Each cloud holds at least what F holds. Null: not known.
+  std::vector<std::optional<CloudId>> wider_;
+  // The question, and where the text may end with it. Null: the slots as they are.
+  std::optional<Change> change_;
   Range range_;
-  // Indexed by slot, then keyed by cloud: whether the cloud before that slot leads to an end, for the
-  // slots as they are and for the slots with the change.
-  std::vector<FlatMap<uint32_t, bool>> leads_, leads_changed_;
-  // Indexed by slot, then keyed by cloud: whether the cloud before that slot meets the filling before
-  // slot near_; kNowhere: there is no bound.
-  std::vector<FlatMap<uint32_t, bool>> leads_near_;
-  std::size_t near_ = kNowhere;
-  // leads_near() does not follow stacks with more symbols.
-  uint32_t deep_ = 0;
+  // The answers of leads() for the slots as they are, for the slots with the change, and for near_.
+  Answers leads_, leads_changed_, leads_near_;
+  std::optional<Near> near_;
+  // The filling that is kept, and the clouds along it.
   std::optional<Filling> filling_;
-  // The clouds along the filling.
-  std::vector<Id> thin_;
+  std::vector<CloudId> thin_;
   // The filling that showed the last yes, with the change in it.
   std::optional<Filling> shown_;
 };

@@ -17,119 +17,119 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
-#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/ids.h"
 #include "base/intern.h"
+#include "holes/leaps.h"
 #include "holes/strides.h"
 #include "mask/vocabulary.h"
+#include "parse/alive.h"
 #include "parse/completion.h"
 #include "parse/state.h"
 
 namespace structgen {
 
+using CloudId = Id<struct CloudTag>;
+
+struct Cloud {
+  // The regexes that stand above one set of stacks. In practice a few hundred regexes share a dozen sets.
+  struct Group {
+    RegexSetId set;
+    StackId stack;
+    friend auto operator<=>(const Group&, const Group&) = default;
+  };
+  // No regex is in two groups of an interned cloud.
+  std::vector<Group> groups = {};
+  bool accepting = false;
+  // True if some captured text was assumed to differ from all others.
+  bool blind = false;
+  // True if a reader could not tell what follows a text that differs from all others. Then anything may
+  // follow.
+  bool open = false;
+  void add(const Cloud& c) {
+    groups.insert(groups.end(), c.groups.begin(), c.groups.end());
+    accepting = accepting || c.accepting;
+    blind = blind || c.blind;
+    open = open || c.open;
+  }
+  friend bool operator==(const Cloud&, const Cloud&) = default;
+};
+
 class Clouds {
  public:
-  using Id = uint32_t;
   // The cloud in which nothing can be read and the text cannot end.
-  static constexpr Id kNone = 0;
+  static constexpr CloudId kNone{0};
+  // One regex of a cloud, and the stacks below it.
   struct Entry {
     RegexId regex;
     StackId stack;
-    friend bool operator==(const Entry&, const Entry&) = default;
   };
-  // The regexes that stand above one set of stacks. In practice a few hundred regexes share a dozen sets.
-  struct Group {
-    uint32_t set;
-    StackId stack;
-    friend bool operator==(const Group&, const Group&) = default;
-  };
-  struct Cloud {
-    // No regex is in two groups.
-    std::vector<Group> groups;
-    bool accepting = false;
-    // True if some captured text was assumed to differ from all others.
-    bool blind = false;
-    // True if a reader could not tell what follows a text that differs from all others. Then anything may
-    // follow.
-    bool open = false;
+  // A way on: the tokens of number `left` in the stride of (regex, from) lead to the cloud.
+  struct Way {
+    CloudId to;
+    RegexId regex;
+    NodeSetId from;
+    std::size_t left;
   };
 
   // `strides`: the most bytes of the arena's table of strides.
   Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary, std::size_t strides);
   Parser& parser() { return parser_; }
-  const Cloud& cloud(Id c) const { return clouds_[c]; }
+  const Cloud& cloud(CloudId c) const { return clouds_[c.v]; }
   // The cloud of a parse state.
-  Id of(StateId s);
+  CloudId of(StateId s);
   // The cloud after token t.
-  Id token(Id c, TokenId t);
+  CloudId token(CloudId c, TokenId t);
   // The cloud after any one token.
-  Id any(Id c);
+  CloudId any(CloudId c);
   // The part of a cloud whose stacks have at most `symbols` symbols. Unknown tokens lead to new clouds with
   // ever deeper stacks, and there are few such parts.
-  Id shallow(Id c, uint32_t symbols);
+  CloudId shallow(CloudId c, uint32_t symbols);
   // For each group the number of symbols of its smallest stack; the largest of these numbers.
-  uint32_t depth(Id c);
+  uint32_t depth(CloudId c);
   // Whether some text can be read from the cloud to an end.
-  bool alive(Id c);
+  bool alive(CloudId c);
   // Whether everything that can be read from `part` can be read from c.
-  bool holds(Id c, Id part);
+  bool holds(CloudId c, CloudId part);
   // The tokens of a short text that completes the cloud, which must have few entries; null: none was found.
-  const std::vector<TokenId>* ending(Id c);
-  // The cloud of one entry, and of what follows if the regex of the entry may end.
-  Id closed(Entry e);
-  // Calls f(cloud, regex, places, left) for every way on: the tokens of number `left` in the stride of
-  // (regex, places) lead to the cloud. It stops when f returns false.
-  using Way = std::function<bool(Id, RegexId, uint32_t, std::size_t)>;
-  bool ways(Id c, const Way& f);
+  const std::vector<TokenId>* ending(CloudId c);
+  // Calls f for every way on, until f returns false.
+  using EachWay = std::function<bool(const Way&)>;
+  bool ways(CloudId c, const EachWay& f);
   // Whether the last call of ways() met an open cloud, whose ways are not known.
   bool lost_ways() const { return lost_; }
-  Strides& strides() { return strides_; }
+  // All tokens of a way, and some of them.
+  const std::vector<TokenId>& tokens(const Way& w) { return strides_.tokens(w.regex, w.from, w.left); }
+  const std::vector<TokenId>& examples(const Way& w) {
+    return strides_.stride(w.regex, w.from).left[w.left].examples;
+  }
   // Whether some cloud was blind. If so, a yes has to be shown by a text.
   bool seen_blind() const { return seen_blind_; }
   std::size_t byte_size() const;
 
  private:
-  static constexpr uint32_t kManyEntries = 100'000;
-  using Set = uint32_t;
-  struct Gathered {
-    std::vector<Group> groups;
-    bool accepting = false, blind = false, open = false;
-    void add(const Cloud& c) {
-      groups.insert(groups.end(), c.groups.begin(), c.groups.end());
-      accepting = accepting || c.accepting;
-      blind = blind || c.blind;
-      open = open || c.open;
-    }
-  };
-  // The effect of a byte, or of the tokens below some places of the trie, on all regexes of a set.
-  struct Leap {
-    Set left = 0;
-    // Labels of the regexes that may end.
-    std::vector<uint32_t> labels;
-    std::vector<Stride::Exit> exits;
-  };
-  Id intern(Gathered& g);
-  Id enter(StackId s, uint32_t label);
-  void enter(StackId s, Alive::Pending pending, uint32_t label, Gathered& out);
-  void read(Symbol top, StackId rest, Alive::Pending pending, uint32_t label, Gathered& out);
-  Set set(std::vector<uint32_t>& regexes);
-  Set set_of(RegexId r);
-  void add(RegexId r, StackId s, Gathered& out) { out.groups.push_back({set_of(r), s}); }
-  const Leap& byte(Set s, uint8_t b);
-  const Leap& leap(Set s, uint32_t places);
-  void meet(RegexId to, std::vector<uint32_t>& left, std::vector<uint32_t>& labels);
-  void follow(const Leap& l, StackId s, Gathered& out);
+  using Group = Cloud::Group;
+  bool fixed(CloudId c) const { return c == kNone || clouds_[c.v].open; }
+  CloudId intern(Cloud& c);
+  void unite(Cloud& c);
+  CloudId enter(StackId s, uint32_t label);
+  void enter(StackId s, Alive::Pending pending, uint32_t label, Cloud& out);
+  void read(Symbol top, StackId rest, Alive::Pending pending, uint32_t label, Cloud& out);
+  void add(RegexId r, StackId s, Cloud& out);
+  void follow(const Leap& l, StackId s, Cloud& out);
   const Alternatives& expand(RuleId rule, Symbol::Kind kind, uint32_t label);
-  Id leave(StackId s, uint32_t label, uint32_t places);
-  std::vector<Entry> entries(Id c) const;
-  bool ways(const Entry& e, uint32_t places, const Way& f);
+  CloudId leave(StackId s, uint32_t label, NodeSetId from);
+  // The cloud of one entry, and of what follows if the regex of the entry may end.
+  CloudId closed(Entry e);
+  std::vector<Entry> entries(CloudId c) const;
+  bool ways(const Entry& e, NodeSetId from, const EachWay& f);
   StackId shallow(StackId s, uint32_t symbols);
   uint32_t depth(StackId s);
   bool ends_at_edge(const std::vector<Group>& groups, uint32_t depth);
+  bool completed(CloudId c, std::vector<TokenId>& out);
 
   RegexArena& regexes_;
   Productions& productions_;
@@ -137,34 +137,31 @@ class Clouds {
   Parser parser_;
   Completion completion_;
   Strides& strides_;
+  Leaps leaps_;
   std::vector<Cloud> clouds_;
   InternTable index_;
   std::size_t bytes_ = 0;
   bool seen_blind_ = false, lost_ = false;
-  std::vector<std::vector<uint32_t>> sets_;
-  InternTable set_index_;
-  FlatMap<uint64_t, uint32_t> byte_index_, leap_index_;
-  std::deque<Leap> leaps_;
-  // Keyed by numbers of sets of places: the number of their union.
-  std::map<std::vector<uint32_t>, uint32_t> unions_;
+  // Keyed by cloud: 1 + the index of its ending in endings_, or 0.
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
   // Keyed by stacks and label.
-  FlatMap<uint64_t, Id> entered_;
+  FlatMap<uint64_t, CloudId> entered_;
   // Keyed by regex and stacks.
-  FlatMap<uint64_t, Id> closed_;
+  FlatMap<uint64_t, CloudId> closed_;
   // Keyed by cloud and token.
-  FlatMap<uint64_t, Id> tokens_;
-  FlatMap<uint32_t, Id> any_, of_;
+  FlatMap<uint64_t, CloudId> tokens_;
+  // Keyed by cloud, and by state.
+  FlatMap<uint32_t, CloudId> any_, of_;
   FlatMap<uint32_t, bool> alive_;
   // Keyed by stacks and number of symbols.
   FlatMap<uint64_t, StackId> shallow_stacks_;
   // Keyed by cloud and number of symbols.
-  FlatMap<uint64_t, Id> shallow_;
+  FlatMap<uint64_t, CloudId> shallow_;
   // Keyed by stacks.
   FlatMap<uint32_t, uint32_t> depths_;
-  // Keyed by stacks and label, then by places.
-  std::unordered_map<uint64_t, FlatMap<uint32_t, Id>> left_;
+  // Keyed by stacks and label, then by set of nodes.
+  std::unordered_map<uint64_t, FlatMap<uint32_t, CloudId>> left_;
   std::unordered_map<uint64_t, Alternatives> expansions_;
   // The stacks that enter() has entered, with what was pending.
   FlatMap<uint64_t, bool> visited_;

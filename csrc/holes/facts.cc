@@ -43,6 +43,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/work.h"
 #include "holes/anywhere.h"
 
@@ -94,23 +95,17 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
                         : reading.kind == Reading::kUnknown ? 1
                         : reading.kind == Reading::kFresh   ? 2
                                                             : 0;
-  const uint64_t at = key(told, rule.v);
-  if (const uint32_t* known = head_index_.find(at)) return *known;
-  const Head out = add();
-  head_index_.emplace(at, out);
-  return out;
+  return head_index_.remember(key(told, rule.v), add);
 }
 
 // Heads of tails are found by the addresses of their symbols, which stay where they are.
 Facts::Head Facts::tail(const Symbol* begin, const Symbol* end, uint32_t label) {
   if (const auto known = tails_.find({begin, end, label}); known != tails_.end()) return known->second;
-  heads_.emplace_back();
-  Told& h = heads_.back();
+  Told h;
   h.expanded = true;
   h.label = label;
-  h.all.symbols.assign(begin, end);
-  h.all.ends.push_back(static_cast<uint32_t>(h.all.symbols.size()));
-  return tails_.try_emplace({begin, end, label}, static_cast<Head>(heads_.size() - 1)).first->second;
+  h.all.add(std::span(begin, end));
+  return numbered(tails_, heads_, {begin, end, label}, std::move(h));
 }
 
 const Alternatives& Facts::alternatives(Head h) {
@@ -130,10 +125,10 @@ const Alternatives& Facts::alternatives(Head h) {
 }
 
 uint32_t Facts::opened(uint32_t captures, At here) {
-  const uint64_t at = key(captures, here);
-  if (const uint32_t* known = capture_index_.find(at)) return *known;
-  captures_.push_back({here, captures});
-  return capture_index_.emplace(at, static_cast<uint32_t>(captures_.size() - 1)).first;
+  return capture_index_.remember(key(captures, here), [&] {
+    captures_.push_back({here, captures});
+    return static_cast<uint32_t>(captures_.size() - 1);
+  });
 }
 
 // ---- captured text ----
@@ -157,13 +152,12 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   // If all texts but a few are possible, there is always one more, so none is tried.
   if (terminal != RegexArena::poison() &&
       !(path.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
-    const auto known = few_.find({terminal.v, from, to});
-    const auto it = known != few_.end()
-                        ? known
-                        : few_.emplace(std::tuple(terminal.v, from, to), few(terminal, from, to)).first;
-    if (it->second) {
+    const std::tuple key(terminal.v, from, to);
+    auto known = few_.find(key);
+    if (known == few_.end()) known = few_.emplace(key, few(terminal, from, to)).first;
+    if (known->second) {
       tried_ = true;
-      return *it->second;
+      return *known->second;
     }
   }
   if (captured.few) few_values();

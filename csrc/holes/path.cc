@@ -15,7 +15,6 @@ ByteSet made_text() {
   out.remove(kEdge);
   return out;
 }
-constexpr uint64_t place_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
 
 // The size is computed first, so that parts that are too long are refused before memory is taken.
@@ -125,13 +124,11 @@ ByteSet Path::bytes(Spot s) const {
 Path::Spot Path::next(Spot s, uint8_t b) {
   if (regexes_) {
     const RegexId to = regexes_->step(states_[s], b);
-    const auto [number, fresh] = index_.emplace(to.v, static_cast<uint32_t>(nodes_.size()));
-    const Spot out = number;
-    if (fresh) {
+    return index_.remember(to.v, [&] {
       nodes_.push_back({kState});
       states_.push_back(to);
-    }
-    return out;
+      return last();
+    });
   }
   Spot slot = s;
   uint32_t node = 0;
@@ -144,12 +141,10 @@ Path::Spot Path::next(Spot s, uint8_t b) {
   }
   const TokenTrie& trie = vocabulary_->trie();
   const uint32_t child = trie.child(trie.kids(node), b);
-  const uint64_t at = place_key(slot, child);
-  if (const uint32_t* known = index_.find(at)) return *known;
-  const Spot made = static_cast<Spot>(nodes_.size() + inside_.size());
-  inside_.push_back({slot, child});
-  index_.emplace(at, made);
-  return made;
+  return index_.remember(uint64_t{slot} << 32 | child, [&] {
+    inside_.push_back({slot, child});
+    return static_cast<Spot>(nodes_.size() + inside_.size() - 1);
+  });
 }
 
 std::string Path::text(Spot u, Spot v) const {

@@ -34,10 +34,10 @@ class Places {
     if (pending != Alive::kClear && unrestricted_ && path_.loops(spot) && path_.text_behind(spot))
       pending = alive_.without_follow(pending);
     const uint64_t at = static_cast<uint64_t>(spot) << 32 | pending | uint64_t{assumed} << 63;
-    if (const Id* known = index_.find(at)) return *known;
-    // The place comes before its key: if memory runs out, no key leads to a place that is missing.
-    places_.push_back({spot, pending, assumed});
-    return index_.emplace(at, static_cast<Id>(places_.size() - 1)).first;
+    return index_.remember(at, [&] {
+      places_.push_back({spot, pending, assumed});
+      return static_cast<Id>(places_.size() - 1);
+    });
   }
   Path::Spot spot(Id a) const { return places_[a].spot; }
   Alive::Pending pending(Id a) const { return places_[a].pending; }

@@ -96,10 +96,10 @@ void Product::begin_anew() {
   facts_->prefer_short();
 }
 
-bool Product::possible(bool& unsure) {
+Verdict Product::possible() {
   const Facts::Found found = facts_->ask(facts_->head(root_), places_.of(path_.first(), Alive::kClear));
-  unsure = found.unsure;
-  return any_done(found.exits, kEnd);
+  if (any_done(found.exits, kEnd)) return Verdict::kYes;
+  return found.unsure ? Verdict::kUnknown : Verdict::kNo;
 }
 
 Symbol Product::triple(const Triple& t) {
@@ -148,9 +148,8 @@ RegexId Product::between(RegexId r, Spot from, Spot to) {
 }
 
 std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
-  const auto [it, fresh] = parts_.try_emplace({number, context});
-  if (!fresh) return it->second;
-  Undo forget([&] { parts_.erase({number, context}); });
+  const std::pair key(number, context);
+  if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
   const auto [lexeme, from, to, follow] = lexemes_[number];
   std::vector<LexemePart> parts;
   for (const LexemePart& part : base_.lexeme(lexeme, context)) {
@@ -158,10 +157,7 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
     const RegexId some = between(part.regex, from, to);
     if (!regexes_.is_empty(some)) parts.push_back({some, part.follow});
   }
-  std::vector<LexemePart>& out = parts_[{number, context}];
-  out = std::move(parts);
-  forget.keep();
-  return out;
+  return parts_.emplace(key, std::move(parts)).first->second;
 }
 
 // ---- alternatives ----
@@ -261,27 +257,17 @@ void Product::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits
 }
 
 struct Product::Literals {
-  RegexArena& regexes;
   RegexId set;
   // The reader of the label, and the spot before the literal.
   const Symbol* reader;
   Spot from;
-  // The literals with some labels. `labelled`: a reader is told the label.
-  RegexId only(const std::vector<uint32_t>& labels, bool labelled) const {
-    const LiteralSet of = regexes.literal_set_of(set);
-    const LiteralTable& table = regexes.tables().table(of.table);
-    std::vector<uint64_t> bits((table.texts.size() + 63) / 64, 0);
-    for (uint32_t i = of.lo; i < of.hi; ++i)
-      if (std::ranges::find(labels, table.labels[i]) != labels.end()) bits[i >> 6] |= 1ull << (i & 63);
-    return regexes.restricted_set(set, bits, labelled);
-  }
 };
 
 // A labelled set of literals and its reader. Literals with one spelling, or all of whose spellings lead
 // to one spot, stay together in one set if their readers lead to the same places. Any other literal becomes a
 // terminal of its own.
 void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
-  const Literals set{regexes_, s->regex(), s + 1, places_.spot(at)};
+  const Literals set{s->regex(), s + 1, places_.spot(at)};
   if (walk.is_last(s) || set.reader->kind() != Symbol::kReader ||
       regexes_.node(set.set).kind != RegexKind::kLiteralSet)
     throw Error(ErrorKind::kSchemaTooComplex, "a label that nobody reads");
@@ -305,7 +291,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   for (const auto& [key, labels] : together) {
     Triple reader{set.reader->rule_id(), places_.of(key.first, Alive::kClear), walk.to, Triple::kLabels};
     reader.labels = numbered(label_set_index_, label_sets_, labels, labels);
-    walk.made.push_back(Symbol::terminal(set.only(labels, true)));
+    walk.made.push_back(Symbol::terminal(regexes_.with_labels(set.set, labels, true)));
     if (walk.is_last(set.reader))
       walk.add(triple(reader));
     else
@@ -319,8 +305,9 @@ void Product::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t ca
   const RuleId reader = set.reader->rule_id();
   const At begin = places_.of(to, Alive::kClear);
   const std::vector<At> behind = exits(facts_->reader(reader, Reading::of_label(label)), begin);
-  walk.made.push_back(Symbol::terminal(
-      regexes_.both(set.only({label}, false), leads(regexes_, path_.state(set.from), path_.state(to)))));
+  walk.made.push_back(
+      Symbol::terminal(regexes_.both(regexes_.with_labels(set.set, {&label, 1}, false),
+                                     leads(regexes_, path_.state(set.from), path_.state(to)))));
   put(set.reader, {reader, begin, 0, Triple::kOneLabel, label}, behind, captures, walk);
   walk.made.pop_back();
 }

@@ -36,8 +36,8 @@ class Product : public Productions {
   // `lexed`: whether the rules are made of lexemes. The arguments must outlive this object.
   Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole);
   RuleId rule() const { return RuleId{0}; }
-  // Whether there is any text; `unsure`: that took too much work to decide.
-  bool possible(bool& unsure);
+  // Whether there is any text.
+  Verdict possible();
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   // One text of the rule, a shortest one by the facts. (A search through rules has no end if each key that

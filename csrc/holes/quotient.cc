@@ -25,8 +25,8 @@
 // item of the suffix, or leave only those that must repeat one.
 //
 // Invariants.
-// - Every text of an alternative that is given can be completed with the suffix. Otherwise unknown_ is
-//   set: the alternative is left out, and the grammar says that it may be smaller than it should be
+// - Every text of an alternative that is given can be completed with the suffix. Otherwise doubt_ says
+//   so: the alternative is left out, and the grammar says that it may be smaller than it should be
 //   (inexact()).
 // - Crossings hold numbers of places, which stay when facts that threw are made anew.
 //
@@ -39,6 +39,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/depth.h"
@@ -90,7 +91,6 @@ void Quotient::begin_anew() {
   shown_.clear();
   decided_.clear();
   resolving_.clear();
-  one_ = false;
 }
 
 // Own rule 0 is the start.
@@ -121,9 +121,8 @@ RegexId Quotient::marked(RegexId follow) const {
 // and the context only on text before it. Its parts are the quotients of the base's parts in that
 // context, if they leave behind the restriction that was asked for.
 std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) {
-  const auto [it, fresh] = lexemes_.try_emplace({number, context});
-  if (!fresh) return it->second;
-  Undo forget([&] { lexemes_.erase({number, context}); });
+  const std::pair key(number, context);
+  if (const auto known = lexemes_.find(key); known != lexemes_.end()) return known->second;
   std::vector<LexemePart> parts;
   if (number % 2 == 0) {
     for (const LexemePart& part : base_.lexeme(number / 2, context))
@@ -139,10 +138,7 @@ std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) 
       if (regexes_.nullable(begun)) parts.push_back({regexes_.byte(kEdge), RegexArena::empty()});
     }
   }
-  std::vector<LexemePart>& out = lexemes_[{number, context}];
-  out = std::move(parts);
-  forget.keep();
-  return out;
+  return lexemes_.emplace(key, std::move(parts)).first->second;
 }
 
 Symbol Quotient::cut_lexeme(uint32_t lexeme, Path::Spot end, RegexId follow) {
@@ -161,16 +157,14 @@ Symbol Quotient::translate(Symbol s) const {
 // The exits of a head from a place, as if proved.
 std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
-  unsure_ = unsure_ || found.unsure;
+  doubt_.text = doubt_.text || found.unsure;
   std::vector<At> out;
   for (At e : found.exits) add_once(out, places_.proved(e));
   return out;
 }
 
 bool Quotient::leads(Facts::Head head, At from, At to) {
-  const Verdict v = decide(head, from, to);
-  unknown_ = unknown_ || v == Verdict::kUnknown;
-  return v == Verdict::kYes;
+  return noted(decide(head, from, to)) == Verdict::kYes;
 }
 
 // A proved exit is a yes. An exit that is only assumed needs a proof; without any exit the answer is
@@ -184,7 +178,7 @@ Verdict Quotient::decide(Facts::Head head, At from, At to) {
     assumed = true;
   }
   if (!assumed) {
-    unsure_ = unsure_ || found.unsure;
+    doubt_.text = doubt_.text || found.unsure;
     return Verdict::kNo;
   }
   if (const auto known = decided_.find({head, from, to}); known != decided_.end()) return known->second;
@@ -291,13 +285,11 @@ Verdict Quotient::resolve(Facts::Head head, At from, At to) {
   if (crossed(from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
       std::find(resolving_.begin(), resolving_.end(), key) != resolving_.end())
     return Verdict::kUnknown;
-  const bool unsure = std::exchange(unsure_, false), unknown = std::exchange(unknown_, false);
-  const bool one = std::exchange(one_, true);
+  const Doubt before = std::exchange(doubt_, {});
   resolving_.push_back(key);
   Alternatives out;
   cross(head, places_.pending(from), to, out);
   resolving_.pop_back();
-  one_ = one;
   bool yes = false, shown = false;
   for (const std::span<const Symbol> s : out.each()) {
     if (s.size() == 1 && s[0] == Symbol::terminal(RegexArena::poison())) continue;
@@ -307,9 +299,10 @@ Verdict Quotient::resolve(Facts::Head head, At from, At to) {
     prove(key, std::move(p));
     shown = true;
   }
-  const Verdict v = yes ? Verdict::kYes : unknown_ || !out.ends.empty() ? Verdict::kUnknown : Verdict::kNo;
-  unsure_ = unsure;
-  unknown_ = unknown;
+  const Verdict v = yes                                    ? Verdict::kYes
+                    : doubt_.question || !out.ends.empty() ? Verdict::kUnknown
+                                                           : Verdict::kNo;
+  doubt_ = before;
   if (v != Verdict::kUnknown) decided_[key] = v;
   return v;
 }
@@ -345,9 +338,8 @@ void Quotient::sort_told(RuleId reader, RuleId rule, const std::vector<std::stri
           "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
           "array");
     if (!any) continue;
-    const Verdict v = told(reader, text, from, to);
-    unknown_ = unknown_ || v == Verdict::kUnknown;
-    if (std::vector<std::string>* const list = v == Verdict::kYes ? good : bad) list->push_back(text);
+    const bool leads = noted(told(reader, text, from, to)) == Verdict::kYes;
+    if (std::vector<std::string>* const list = leads ? good : bad) list->push_back(text);
   }
 }
 
@@ -362,11 +354,11 @@ bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rul
     some = shown->items;
     sort_unique(some);
     if (!base_.compared_with(reader, kMostItems, some)) {
-      unknown_ = true;
+      doubt_.question = true;
       return false;
     }
   } else if (!base_.values(rule.rule_id(), kTriedValues, some)) {
-    unknown_ = true;
+    doubt_.question = true;
     return false;
   }
   RuleId kept = rule.rule_id();
@@ -385,7 +377,7 @@ bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to
   if (others == Verdict::kYes) return true;
   const Facts::Head head = facts_->head(free);
   if (decide(head, from, to) == Verdict::kNo) {
-    unknown_ = unknown_ || others == Verdict::kUnknown;
+    noted(others);
     return false;
   }
   std::vector<std::string> some, good;
@@ -402,7 +394,7 @@ bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to
   sort_told(reader, rule.rule_id(), some, from, to, &good, nullptr);
   if (!all) {
     base_.narrow(rule.rule_id(), {good, rules, true}, kept, any);
-    unknown_ = unknown_ || any;
+    doubt_.question = doubt_.question || any;
   }
   base_.narrow(rule.rule_id(), {good, rules, false}, kept, any);
   rule = Symbol::rule(kept);
@@ -425,14 +417,12 @@ void Quotient::free_items(RuleId rest, At from, At to, std::vector<RuleId>& out)
   }
 }
 
-bool Quotient::possible(bool& unsure) {
+Verdict Quotient::possible() {
   Undo anew([&] { begin_anew(); });
-  unsure_ = unknown_ = false;
-  resolved_ = 0;
-  const bool out = leads(facts_->head(root_), places_.of(0, Alive::kClear), end_);
-  unsure = unsure_ || unknown_;
+  begin();
+  const Verdict out = decide(facts_->head(root_), places_.of(0, Alive::kClear), end_);
   anew.keep();
-  return out;
+  return out == Verdict::kNo && doubt_.text ? Verdict::kUnknown : out;
 }
 
 std::size_t Quotient::fits() {
@@ -464,9 +454,9 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   check_depth();
   std::vector<std::vector<Symbol>> out;
   if (captures == 0) {
-    const bool before = std::exchange(unsure_, false);
+    const bool before = std::exchange(doubt_.text, false);
     const bool read = s == end ? done(at, to) : leads(facts_->tail(s, end, label), at, to);
-    unsure_ = before || (unsure_ && !read);
+    doubt_.text = before || (doubt_.text && !read);
     if (read) out.emplace_back();
     return out;
   }
@@ -505,10 +495,10 @@ class Quotient::Crossings {
         here_{places_.of(0, from)} {}
 
   void run() {
-    q_.unsure_ = false;
+    q_.doubt_.text = false;
     for (const Symbol* s = begin_; s != end_ && !here_.empty(); ++s) {
       charge();
-      if (enough()) return;
+      if (q_.enough(out_)) return;
       next_.clear();
       switch (s->kind()) {
         case Symbol::kLimit:
@@ -534,17 +524,15 @@ class Quotient::Crossings {
       before_.push_back(q_.translate(*s));
       here_.swap(next_);
     }
-    if (!q_.unsure_) return;
-    if (q_.one_)
-      q_.unknown_ = true;
+    if (!q_.doubt_.text) return;
+    if (!q_.resolving_.empty())
+      q_.doubt_.question = true;
     else
       // There may be more alternatives: a walk without captured text asks again with the text (mask/fill.h).
       q_.add({Symbol::terminal(RegexArena::poison())}, out_);
   }
 
  private:
-  bool enough() const { return q_.one_ && !out_.ends.empty(); }
-
   // The place where the crossing symbol s has to lead, if it may lead to `exit`.
   At goal(const Symbol* s, At exit, uint32_t open) const { return s + 1 == end_ && open == 0 ? to_ : exit; }
 
@@ -612,24 +600,19 @@ class Quotient::Crossings {
     const RegexId set = s->regex();
     const RuleId reader = s[1].rule_id();
     if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
-    const LiteralSet of = regexes_.literal_set_of(set);
-    const LiteralTable& table = regexes_.tables().table(of.table);
-    using Bits = std::vector<uint64_t>;
-    const auto keep = [&](uint32_t label, Bits& bits) {
-      bits.resize((table.texts.size() + 63) / 64, 0);
-      for (uint32_t i = of.lo; i < of.hi; ++i)
-        if (table.labels[i] == label) bits[i >> 6] |= 1ull << (i & 63);
-    };
-    // The literals that are kept where the border lies within the literal,
-    std::map<std::pair<Path::Spot, std::vector<Symbol>>, Bits> split;
+    // The labels that are kept where the border lies within the literal,
+    std::map<std::pair<Path::Spot, std::vector<Symbol>>, std::set<uint32_t>> split;
     // and where it lies behind it.
-    std::map<std::pair<At, std::vector<Symbol>>, Bits> whole;
+    std::map<std::pair<At, std::vector<Symbol>>, std::set<uint32_t>> whole;
+    const auto only = [&](const std::set<uint32_t>& labels, bool labelled) {
+      return regexes_.with_labels(set, std::vector(labels.begin(), labels.end()), labelled);
+    };
     for (const Stretches::Exit& e : facts_.stretches().exits(set, 0)) {
       if (e.label == 0) continue;
       if (e.spot > 1) {
         const At at = places_.of(e.spot, Alive::kClear);
         for (std::vector<Symbol>& after : q_.behind(s + 1, end_, at, e.label, captures_, to_))
-          keep(e.label - 1, split[{e.spot, std::move(after)}]);
+          split[{e.spot, std::move(after)}].insert(e.label - 1);
         continue;
       }
       const Facts::Head head = facts_.reader(reader, Reading::of_label(e.label - 1));
@@ -642,15 +625,14 @@ class Quotient::Crossings {
         const At end = goal(s + 1, x, captures_);
         if (!q_.leads(head, begin, end)) continue;
         for (std::vector<Symbol>& after : q_.behind(s + 2, end_, x, 0, captures_, to_))
-          keep(e.label - 1, whole[{end, std::move(after)}]);
+          whole[{end, std::move(after)}].insert(e.label - 1);
       }
     }
-    for (auto& [key, kept] : split)
-      put_terminal(regexes_.restricted_set(set, kept, false), key.first, key.second);
+    for (auto& [key, kept] : split) put_terminal(only(kept, false), key.first, key.second);
     for (auto& [key, kept] : whole) {
       std::vector<Symbol> rest{q_.crossing({Crossing::kReader, reader, Alive::kClear, 0, key.first})};
       rest.insert(rest.end(), key.second.begin(), key.second.end());
-      put(Symbol::terminal(regexes_.restricted_set(set, kept, true)), rest);
+      put(Symbol::terminal(only(kept, true)), rest);
     }
   }
 
@@ -727,7 +709,7 @@ class Quotient::Crossings {
 void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   check_depth();
   for (const std::span<const Symbol> symbols : facts_->alternatives(head).each()) {
-    if (one_ && !out.ends.empty()) return;
+    if (enough(out)) return;
     Crossings(*this, symbols, from, to, out).run();
   }
 }
@@ -736,8 +718,8 @@ void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives&
 // where no alternative is known.
 void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   cross(head, from, to, out);
-  inexact_ = inexact_ || unknown_;
-  if (!unknown_ || !out.ends.empty()) return;
+  inexact_ = inexact_ || doubt_.question;
+  if (!doubt_.question || !out.ends.empty()) return;
   const std::size_t behind = suffix_bytes(to);
   for (const std::string& text : shown_[to])
     if (reads(head, text) && text.size() >= behind)
@@ -748,8 +730,7 @@ void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternat
 void Quotient::expand_own(uint32_t n, const Reading& reading, Alternatives& out) {
   if (n > crossings_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
-  unknown_ = false;
-  resolved_ = 0;
+  begin();
   const Crossing c = n == 0 ? Crossing{Crossing::kRule, root_, Alive::kClear, 0, end_} : crossings_[n - 1];
   switch (c.kind) {
     case Crossing::kRule: cross_some(facts_->head(c.rule), c.pending, c.to, out); break;
@@ -757,10 +738,9 @@ void Quotient::expand_own(uint32_t n, const Reading& reading, Alternatives& out)
     case Crossing::kEnded: {
       const Reading told = reading.kind == Reading::kText ? Reading::of_text(reading.text + texts_[c.text])
                                                           : Reading::unknown();
-      unsure_ = false;
       if (leads(facts_->reader(c.rule, told), c.from, c.to))
         out.add({});
-      else if (unsure_)
+      else if (doubt_.text)
         out.add({Symbol::terminal(RegexArena::poison())});
       break;
     }

@@ -48,8 +48,8 @@ class Quotient : public ExtendedProductions {
   Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
            std::size_t most);
   RuleId rule() const { return own_rule(0); }
-  // Whether there is any text; `unsure`: that took too much work to decide.
-  bool possible(bool& unsure);
+  // Whether there is any text.
+  Verdict possible();
   // The number of bytes of the suffix that can be read behind some text; the error message points there. All
   // bytes: the suffix can be read, and the text cannot end behind it.
   std::size_t fits();
@@ -113,8 +113,7 @@ class Quotient : public ExtendedProductions {
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
   bool compose_rule(Symbol s, std::string told, Proof& out);
   bool reads(Facts::Head head, const std::string& text);
-  // Whether `to` is an exit of `head` from `from`. Sets unsure_ if a captured text would have to be known,
-  // and unknown_ if the question took too much work.
+  // Whether `to` is an exit of `head` from `from`.
   bool leads(Facts::Head head, At from, At to);
   Verdict decide(Facts::Head head, At from, At to);
   Verdict resolve(Facts::Head head, At from, At to);
@@ -133,6 +132,21 @@ class Quotient : public ExtendedProductions {
   void cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
   void cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
   class Crossings;
+  // What may be missing in an answer: alternatives that depend on a captured text, and alternatives that
+  // depend on a question which took too much work.
+  struct Doubt {
+    bool text = false, question = false;
+  };
+  Verdict noted(Verdict v) {
+    doubt_.question = doubt_.question || v == Verdict::kUnknown;
+    return v;
+  }
+  void begin() {
+    doubt_ = {};
+    resolved_ = 0;
+  }
+  // A question is resolved: its search ends with the first alternative.
+  bool enough(const Alternatives& out) const { return !resolving_.empty() && !out.ends.empty(); }
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
 
@@ -147,11 +161,10 @@ class Quotient : public ExtendedProductions {
   Places places_;
   std::optional<Facts> facts_;
   const At end_;
-  bool unsure_ = false, unknown_ = false;
+  // Of what was asked since it was cleared.
+  Doubt doubt_;
   // True: facts that were dropped since had told a reader one of few texts.
   bool tried_ = false;
-  // True: the search ends with the first alternative.
-  bool one_ = false;
   bool inexact_ = false;
   // The parser that reads proofs.
   std::unique_ptr<Parser> reader_;

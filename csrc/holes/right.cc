@@ -27,76 +27,67 @@ struct Quotients : RegexCache {
   // {u : u text in r}, for regexes that are automata and no trees (sets of literals, lazy languages). Owned
   // by the arena.
   Leading<Behind>& lazy;
-  FlatMap<uint64_t, uint32_t> by_byte;
+  FlatMap<uint64_t, RegexId> by_byte;
   std::size_t byte_size() const override { return by_byte.byte_size() + lazy.byte_size(); }
 };
 
+RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b);
+
 // The quotient by one byte, by the structure of the regex; the last byte of a concatenation comes from
 // its right part, or from the left one if the right one may be empty.
-RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
-  check_depth();
-  Quotients& all = regexes.cache<Quotients>(regexes);
-  const uint64_t key = (static_cast<uint64_t>(r.v) << 8) | b;
-  if (const uint32_t* known = all.by_byte.find(key)) return RegexId{*known};
-  charge();
+RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint8_t b) {
   const RegexNode n = regexes.node(r);
-  RegexId out = RegexArena::empty();
+  const auto before = [&](uint32_t part) { return before_byte(regexes, RegexId{part}, b); };
   switch (n.kind) {
     case RegexKind::kEmpty:
     case RegexKind::kEpsilon:
-    case RegexKind::kDone: break;
+    case RegexKind::kDone: return RegexArena::empty();
     case RegexKind::kAnything:
-    case RegexKind::kPoison: out = r; break;
-    case RegexKind::kBytes:
-      if (regexes.byte_set(n.a).has(b)) out = RegexArena::epsilon();
-      break;
+    case RegexKind::kPoison: return r;
+    case RegexKind::kBytes: return regexes.byte_set(n.a).has(b) ? RegexArena::epsilon() : RegexArena::empty();
     case RegexKind::kLiteral: {
       // The arena may move the text to which n points.
-      const std::string text(n.text, n.n);
-      if (static_cast<uint8_t>(text.back()) == b)
-        out = regexes.literal(std::string_view(text).substr(0, text.size() - 1));
-      break;
+      std::string text(n.text, n.n);
+      if (static_cast<uint8_t>(text.back()) != b) return RegexArena::empty();
+      text.pop_back();
+      return regexes.literal(text);
     }
     case RegexKind::kCat: {
-      out = regexes.cat(RegexId{n.a}, before_byte(regexes, RegexId{n.b}, b));
-      if (regexes.nullable(RegexId{n.b})) out = regexes.alt(out, before_byte(regexes, RegexId{n.a}, b));
-      break;
+      const RegexId right = regexes.cat(RegexId{n.a}, before(n.b));
+      return regexes.nullable(RegexId{n.b}) ? regexes.alt(right, before(n.a)) : right;
     }
     case RegexKind::kAlt:
     case RegexKind::kAnd: {
       std::vector<RegexId> parts;
-      for (uint32_t i = 0; i < n.n; ++i) parts.push_back(before_byte(regexes, RegexId{n.kids[i]}, b));
-      out = n.kind == RegexKind::kAlt ? regexes.alt(std::span<const RegexId>(parts))
-                                      : regexes.both(std::span<const RegexId>(parts));
-      break;
+      for (uint32_t i = 0; i < n.n; ++i) parts.push_back(before(n.kids[i]));
+      const std::span<const RegexId> all(parts);
+      return n.kind == RegexKind::kAlt ? regexes.alt(all) : regexes.both(all);
     }
-    case RegexKind::kNot: out = regexes.negate(before_byte(regexes, RegexId{n.a}, b)); break;
+    case RegexKind::kNot: return regexes.negate(before(n.a));
     case RegexKind::kRepeat: {
       // The last repetition loses the byte, and one repetition less stands before it.
-      const RegexId last = before_byte(regexes, RegexId{n.a}, b);
-      if (last == RegexArena::empty()) break;
+      const RegexId last = before(n.a);
+      if (last == RegexArena::empty()) return last;
       const uint32_t min = n.min > 0 ? n.min - 1 : 0, max = n.max == kUnbounded ? kUnbounded : n.max - 1;
-      out = regexes.cat(regexes.repeat(RegexId{n.a}, min, max), last);
-      break;
+      return regexes.cat(regexes.repeat(RegexId{n.a}, min, max), last);
     }
-    case RegexKind::kLiteralSet:
-      out = all.lazy.make(regexes, r, {std::string(1, static_cast<char>(b))});
-      break;
+    case RegexKind::kLiteralSet: return lazy.make(regexes, r, {std::string(1, static_cast<char>(b))});
     case RegexKind::kLazy: {
       // The quotient of a lazy quotient is one by the longer text, so they do not nest.
-      RegexId of = r;
-      std::string text(1, static_cast<char>(b));
-      if (n.a == all.lazy.definition) {
-        const auto& [inner, behind] = all.lazy.state(n.min);
-        of = inner;
-        text += behind.text;
-      }
-      out = all.lazy.make(regexes, of, {text});
-      break;
+      const auto [of, behind] = n.a == lazy.definition ? lazy.state(n.min) : std::pair(r, Behind{});
+      return lazy.make(regexes, of, {static_cast<char>(b) + behind.text});
     }
   }
-  all.by_byte.emplace(key, out.v);
-  return out;
+  return RegexArena::empty();
+}
+
+RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
+  check_depth();
+  Quotients& all = regexes.cache<Quotients>(regexes);
+  return all.by_byte.remember(uint64_t{r.v} << 8 | b, [&] {
+    charge();
+    return by_structure(regexes, all.lazy, r, b);
+  });
 }
 
 }  // namespace

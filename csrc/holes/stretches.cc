@@ -178,11 +178,11 @@ class Stretches::ExitSearch {
 };
 
 std::span<const Stretches::Exit> Stretches::exits(RegexId r, Spot from) {
-  if (const uint32_t* known = index_.find(pair_of(r, from))) return found_[*known];
-  found_.push_back(ExitSearch(*this, r, from).run());
-  bytes_ += found_.back().capacity() * sizeof(Exit);
-  index_.emplace(pair_of(r, from), static_cast<uint32_t>(found_.size() - 1));
-  return found_.back();
+  return found_[index_.remember(pair_of(r, from), [&] {
+    found_.push_back(ExitSearch(*this, r, from).run());
+    bytes_ += found_.back().capacity() * sizeof(Exit);
+    return static_cast<uint32_t>(found_.size() - 1);
+  })];
 }
 
 // ---- the texts between two spots ----

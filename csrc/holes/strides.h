@@ -1,9 +1,9 @@
 // The effect of one token, whichever it is, on a regex.
 //
-// In: a regex, and the places of the trie at which tokens go on with it: the root, or the nodes at
+// In: a regex, and a set of nodes of the trie at which tokens go on with it: the root, or the nodes at
 // which a terminal in front of it ended. Out: the derivatives in which tokens end inside the regex, and
-// the places at which the regex ends inside tokens. Cost: a walk of the trie below those places, once
-// for each pair of regex and places. Large branches of the trie are remembered by the derivative that
+// the nodes at which the regex ends inside tokens. Cost: a walk of the trie below those nodes, once
+// for each pair of regex and set. Large branches of the trie are remembered by the derivative that
 // meets them, so their walks are shared. The symbols behind the regex do not matter, so all grammars of
 // a world share the answers.
 //
@@ -12,17 +12,21 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/ids.h"
 #include "base/intern.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
 
 namespace structgen {
+
+// A set of nodes of the trie.
+using NodeSetId = Id<struct NodeSetTag>;
 
 struct Stride {
   static constexpr std::size_t kExamples = 6;
@@ -34,13 +38,12 @@ struct Stride {
   struct Exit {
     // 1 + the label in which the regex ended, or 0.
     uint32_t label;
-    uint32_t places;
+    NodeSetId nodes;
   };
   std::vector<Left> left;
   std::vector<Exit> exits;
-  // For each of `left` all tokens that end there; made when they are first asked for.
-  mutable std::vector<std::vector<TokenId>> tokens;
-  mutable bool listed = false;
+  // For each of `left` all tokens that end there; empty until they are asked for.
+  std::vector<std::vector<TokenId>> tokens;
 };
 
 class Strides : public RegexCache {
@@ -49,17 +52,16 @@ class Strides : public RegexCache {
   // that are remembered.
   static Strides& of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
   Strides(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
-  // The set of places at which a token begins.
-  static constexpr uint32_t kRoot = 0;
-  const Stride& stride(RegexId r, uint32_t places);
+  // The set of the root alone, where tokens begin.
+  static constexpr NodeSetId kRoot{0};
+  const Stride& stride(RegexId r, NodeSetId from) { return made(r, from); }
   // All tokens that end in the derivative number `left` of a stride.
-  const std::vector<TokenId>& tokens(RegexId r, uint32_t places, std::size_t left);
+  const std::vector<TokenId>& tokens(RegexId r, NodeSetId from, std::size_t left);
   std::size_t byte_size() const override {
     return bytes_ + index_.byte_size() + known_.byte_size() + branch_index_.byte_size();
   }
-  // The number of a set of places.
-  uint32_t intern(std::vector<uint32_t>& places);
-  const std::vector<uint32_t>& places(uint32_t set) const { return sets_[set]; }
+  NodeSetId intern(std::vector<uint32_t>& nodes);
+  const std::vector<uint32_t>& nodes(NodeSetId set) const { return sets_[set.v]; }
 
  private:
   // The effect of the tokens below one node of the trie.
@@ -67,26 +69,28 @@ class Strides : public RegexCache {
     std::vector<Stride::Left> left;
     // Pairs of a label and a node.
     std::vector<std::pair<uint32_t, uint32_t>> exits;
+    std::size_t byte_size() const { return sizeof(Branch) + left.size() * 64 + exits.size() * 8; }
   };
   struct Gathering {
-    Branch& out;
-    // The index of each regex in out.left.
+    Branch all;
+    // The index of each regex in all.left.
     FlatMap<uint32_t, uint32_t> number;
     void add(RegexId to, std::span<const TokenId> tokens);
   };
+  template <class Meet, class Out, class Below>
+  void walk(uint32_t from, RegexId r, Meet&& meet, Out&& out, Below&& below) const;
   const Branch& branch(uint32_t node, RegexId r);
   void gather(uint32_t from, RegexId r, Gathering& out);
-  template <class Token, class Out>
-  void walk(RegexId r, uint32_t places, Token&& token, Out&& out);
+  Stride& made(RegexId r, NodeSetId from);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
   const std::size_t most_;
   std::vector<std::vector<uint32_t>> sets_;
   InternTable index_;
   FlatMap<uint64_t, uint32_t> known_;
-  std::vector<std::unique_ptr<Stride>> strides_;
+  std::deque<Stride> strides_;
   FlatMap<uint64_t, uint32_t> branch_index_;
-  std::vector<std::unique_ptr<Branch>> branches_;
+  std::deque<Branch> branches_;
   std::size_t bytes_ = 0, branch_bytes_ = 0;
 };
 

@@ -88,7 +88,7 @@ class MantissaMultiples : public DigitAutomaton<Mantissa> {
     if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
     if (q.phase == State::kFraction && !beyond) {
       ++q.digits;
-      // Exact: the last digit; else: any digit.
+      // If the number of digits is exact, the last digit decides; else any digit does.
       q.nonzero = d != 0 || (!exact_ && q.nonzero);
     }
     if (q.phase == State::kBegin) q.phase = State::kWhole;

@@ -49,7 +49,7 @@ struct DigitsBetween {
   BetweenPhases::Phase phase = BetweenPhases::kBegin;
   // Past the first bound, and there is no last one: only r matters.
   bool free = false;
-  // The last digit of the fraction was not 0; used if zeros have a limit.
+  // True: the last digit of the fraction was not 0. It counts where zeros have a limit.
   bool nonzero = false;
   // Digits that were read; in a fraction, those behind the point, at most most_digits_.
   uint32_t n = 0;
@@ -214,7 +214,7 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
   const bool counts_;
   // So many digits of a fraction are counted.
   const uint32_t most_digits_;
-  // Digits of the whole parts of the bounds.
+  // The numbers of digits of the whole parts of the two bounds.
   const uint32_t first_digits_, last_digits_;
 };
 

@@ -141,9 +141,9 @@ class NumberLanguage {
   RegexId exponent_at_least(int64_t k);
   RegexId exponent_at_most(int64_t k);
   RegexId exponent_equal(int64_t k);
-  // -kNone, kNone: no bound.
+  // From lo to hi; -kNone and kNone stand for no bound.
   RegexId exponent_between(int64_t lo, int64_t hi);
-  // Exponents between lo and hi of a mantissa that has a fraction.
+  // The exponents from lo to hi behind a mantissa with a fraction.
   RegexId long_exponent(int64_t lo, int64_t hi);
   RegexId one_digit(int lo, int hi, RegexId exponents);  // [lo-hi](.0+)?e
   RegexId with_fraction(RegexId first, RegexId fraction, RegexId exponents);

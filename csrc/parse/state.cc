@@ -529,8 +529,7 @@ std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
   if (capture.v == 0) {
     const KnownFrontier& known = frontier(stack);
     omitted_ += known.starved;
-    const bool empty = known.items.empty() && known.lexemes.empty() && !known.accepting;
-    if (empty && omissions.any()) return std::nullopt;
+    if (known.empty() && omissions.any()) return std::nullopt;
     return intern(known.items, known.accepting);
   }
   Frontier f;

@@ -186,6 +186,7 @@ class Parser {
     bool accepting;
     // True if the frontier is empty because something was omitted; see fed().
     bool starved;
+    bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
   Frontier borrow();
   const KnownFrontier& frontier(StackId stack);

@@ -322,6 +322,15 @@ RegexId RegexArena::restricted_set(RegexId set, std::span<const uint64_t> subset
   return tables_.normalise(s) ? literal_set_node(s) : empty();
 }
 
+RegexId RegexArena::with_labels(RegexId set, std::span<const uint32_t> labels, bool labelled) {
+  const LiteralSet& s = sets_of_literals_[nodes_[set.v].a];
+  const LiteralTable& table = tables_.table(s.table);
+  std::vector<uint64_t> bits((table.texts.size() + 63) / 64, 0);
+  for (uint32_t i = s.lo; i < s.hi; ++i)
+    if (std::ranges::binary_search(labels, table.labels[i])) bits[i >> 6] |= 1ull << (i & 63);
+  return restricted_set(set, bits, labelled);
+}
+
 // Interned by the whole state; one node for each state that a text reaches.
 RegexId RegexArena::literal_set_node(const LiteralSet& s) {
   uint64_t h = mix(mix(mix(mix(mix(s.table, s.subset), s.lo), s.hi), s.depth), s.escape * 2ull + s.labelled);

@@ -191,6 +191,8 @@ class RegexArena {
   RegexId done(uint32_t label);
   // Of a state of a literal set: only those texts that are in `subset`, too.
   RegexId restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
+  // Of a labelled set: the literals with some labels, which are ascending.
+  RegexId with_labels(RegexId set, std::span<const uint32_t> labels, bool labelled);
   // Lazy nodes. The arena keeps the definition alive. `nullable` says whether the state may end.
   // `maybe_empty` false promises that no state has an empty language, which saves searches. `body` promises
   // that RegexNode::body() is 1. `labelled`: its texts end in labels.

@@ -66,8 +66,8 @@ struct PairList {
   string look() const { return "(?=(?:" + alternatives + ")$)"; }
 };
 
-// For the sign +: offset - local is 0 hours, or 1 minute. For the sign -: local + offset is 23 hours,
-// 59 minutes.
+// With the sign + the local time is one minute before the offset, so their hours are equal unless the offset
+// has the minutes 00. With the sign - both add up to 23:59.
 string leap_equal_hours() {
   PairList tens{true, '+', {}}, units{true, '+', {}};
   for (int d = 0; d < 3; ++d) tens.add(digit(d) + "\\d", digit(d) + "\\d");

@@ -198,7 +198,7 @@ ByteSet JsonLiterals::first_bytes(const LiteralTables& tables, const LiteralSet&
         if (tables.allowed(s, i)) out.add('"');
         ++i;
       }
-      // No escape may begin inside of a multi-byte character; the next byte tells.
+      // Inside a character of several bytes no escape begins. The next byte tells where the text is.
       if (plain_) {
         LiteralSet after = s;
         bool done;

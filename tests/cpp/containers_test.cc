@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -77,6 +78,24 @@ TEST_CASE("FlatMap = std::unordered_map, erasures included") {
   for (uint32_t seed = 0; seed < times(40); ++seed)
     for (const uint32_t keys : {3u, 17u, 200u, 3000u})
       flat_map_beside_the_standard_one(seed, keys, seed % 2 ? 1 : uint64_t{1} << 32);
+}
+
+// The numbers of Fibonacci, each from two others of the same map, so the map grows while a value is made.
+TEST_CASE("FlatMap::remember makes a value once, beside the values that it is made of") {
+  FlatMap<uint64_t, uint32_t> map;
+  uint32_t made = 0;
+  const std::function<uint32_t(uint64_t)> fibonacci = [&](uint64_t n) -> uint32_t {
+    return map.remember(n, [&] {
+      ++made;
+      return n < 2 ? static_cast<uint32_t>(n) : fibonacci(n - 1) + fibonacci(n - 2);
+    });
+  };
+  REQUIRE(fibonacci(40) == 102'334'155);
+  REQUIRE(fibonacci(40) == 102'334'155);
+  REQUIRE(made == 41);
+  REQUIRE(map.size() == 41);
+  REQUIRE_THROWS(map.remember(50, []() -> uint32_t { throw 1; }));
+  REQUIRE(map.find(50) == nullptr);
 }
 
 TEST_CASE("InternTable gives equal values one id, whatever their hashes and however it grows") {

@@ -138,7 +138,7 @@ TypedId Solver::extend(const ItemCell& cell, std::string_view text) {
 }
 
 // Nearly all arrays are such a conjunction: `items`, `prefixItems`, `minItems`, `maxItems`.
-bool Solver::item_ranges(TypedId p, std::vector<ItemRange>& out) {
+std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
   std::vector<uint32_t> bounds{0};
@@ -149,11 +149,12 @@ bool Solver::item_ranges(TypedId p, std::vector<ItemRange>& out) {
     if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
       need = std::max(need, l.d);
     else if (l.op != Op::kItemAll)
-      return false;
+      return std::nullopt;
     bounds.push_back(l.a);
     bounds.push_back(l.d);
   }
   sort_unique(bounds);
+  std::vector<ItemRange> out;
   for (std::size_t i = 0; bounds[i] < need; ++i) {
     std::vector<ValueId> here;
     for (TypedId k : kids)
@@ -161,15 +162,14 @@ bool Solver::item_ranges(TypedId p, std::vector<ItemRange>& out) {
         here.push_back(l.value());
     out.push_back({formulas_.all_of(here), bounds[i + 1] - bounds[i]});
   }
-  return true;
+  return out;
 }
 
-// Decides an array by its ranges. False: the formula has another form.
-bool Solver::simple_array(TypedId p, bool& result) {
-  std::vector<ItemRange> ranges;
-  if (!item_ranges(p, ranges)) return false;
-  result = std::ranges::all_of(ranges, [&](const ItemRange& r) { return nonempty(r.value); });
-  return true;
+// Decides an array by its ranges. Null: the formula has another form.
+std::optional<bool> Solver::simple_array(TypedId p) {
+  const auto ranges = item_ranges(p);
+  if (!ranges) return std::nullopt;
+  return std::ranges::all_of(*ranges, [&](const ItemRange& r) { return nonempty(r.value); });
 }
 
 // The stored "no" obeys the rule of Solver::nonempty: it depends on no formula that is still being
@@ -184,7 +184,9 @@ bool Solver::array_productive(TypedId p) {
   bool result = false;
   if (formulas_[p].has & (kHasUnique | kHasOutside))
     result = unique_->productive(p);
-  else if (!simple_array(p, result))
+  else if (const std::optional<bool> simple = simple_array(p))
+    result = *simple;
+  else
     result = search_array(p);
   if (result || low_ == kClean) array_productive_.emplace(p.v, result ? 2 : 1);
   low_ = result ? before : std::min(low_, before);
@@ -204,8 +206,7 @@ bool Solver::search_array(TypedId p) {
     const Judge judge = [](TypedId) { return true; };
     split(shift(queue[i], memo), FormulaSpace::yes(), {judge, judge}, cells);
     for (const Cell& c : cells) {
-      bool simple_result = false;
-      if (closes(c.rest) || (simple_array(c.rest, simple_result) && simple_result)) return true;
+      if (closes(c.rest) || simple_array(c.rest).value_or(false)) return true;
       if (seen.insert(c.rest).second) queue.push_back(c.rest);
     }
     spend(10);

@@ -113,8 +113,8 @@ class Solver {
   TypedId extend(const ItemCell& cell, std::string_view text);
 
   // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
-  // Appends the ranges of the items that must exist, in the order of indices. False for any other formula.
-  bool item_ranges(TypedId p, std::vector<ItemRange>& out);
+  // The ranges of the items that must exist, in the order of indices; null for any other formula.
+  std::optional<std::vector<ItemRange>> item_ranges(TypedId p);
 
   // ---- excluded captured values ----
   // The captured values that p excludes, and p without this condition.
@@ -185,7 +185,7 @@ class Solver {
   bool holds_value(const std::string& text, ValueId v);
   bool kind_nonempty(ValueId v, Kind k);
   TypedId shift(TypedId p, FlatMap<uint32_t, TypedId>& memo);
-  bool simple_array(TypedId p, bool& result);
+  std::optional<bool> simple_array(TypedId p);
   bool search_array(TypedId p);
   TypedId substitute(TypedId f, ValueId value, bool truth, FlatMap<uint32_t, TypedId>& memo);
   std::optional<ValueId> denied_val(TypedId p) const;

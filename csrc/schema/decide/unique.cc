@@ -243,8 +243,7 @@ std::vector<TypedId> Unique::reachable(TypedId q) {
 bool Unique::distinct(CapturedId list, TypedId q) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
-  std::vector<ItemRange> ranges;
-  if (solver_.item_ranges(q, ranges)) return match(list, ranges).has_value();
+  if (const auto ranges = solver_.item_ranges(q)) return match(list, *ranges).has_value();
   Values used;
   return search(list, q, used);
 }
@@ -290,8 +289,8 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
 std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId value) {
   if (solver_.closes(rest)) return list;
   Values used, needed;
-  if (std::vector<ItemRange> ranges; solver_.item_ranges(rest, ranges)) {
-    const std::optional<Matching> matching = match(list, ranges);
+  if (const auto ranges = solver_.item_ranges(rest)) {
+    const std::optional<Matching> matching = match(list, *ranges);
     if (!matching) return {};
     needed = matching->needed();
   } else if (!search(list, rest, used)) {

@@ -1,0 +1,185 @@
+// How a filling of a canvas is found: tokens for all slots that the parser has read. canvas.h says what it
+// shows.
+#include <algorithm>
+
+#include "base/undo.h"
+#include "base/work.h"
+#include "holes/canvas.h"
+
+namespace structgen {
+
+namespace {
+// A search for a filling takes at most two steps for each slot and kTries more.
+constexpr std::size_t kTries = 400;
+// The least number of symbols by which stacks may be deeper in nearby() than the stacks of the filling.
+constexpr uint32_t kDeeper = 6;
+}  // namespace
+
+Canvas::Filling Canvas::Filling::first(std::size_t n) const {
+  const auto end = static_cast<std::ptrdiff_t>(n);
+  return {{tokens.begin(), tokens.begin() + end}, {states.begin(), states.begin() + end + 1}};
+}
+
+// Adds the tokens of the other filling that are missing here.
+void Canvas::Filling::add_rest(const Filling& of) {
+  for (std::size_t i = size(); i < of.size(); ++i) add(of.tokens[i], of.states[i + 1]);
+}
+
+void Canvas::keep(std::optional<Filling> filling) {
+  filling_ = std::move(filling);
+  thin_.resize(1);
+}
+
+// Finds a filling of the slots as they are, if none is kept.
+void Canvas::begin_filling() {
+  if (filling_) return;
+  const std::optional<Change> before = change_;
+  change({});
+  if (range_.any() && leads(0, this->before(0))) keep(show());
+  change(before);
+}
+
+StateId Canvas::walk(StateId s, TokenId t) {
+  for (char c : vocabulary_.bytes(t)) {
+    s = clouds_->parser().step(s, static_cast<uint8_t>(c));
+    if (s == Parser::dead()) break;
+  }
+  return s;
+}
+
+// Whether the text may end behind these tokens.
+bool Canvas::ended(const Filling& f) {
+  return range_.has(f.size()) &&
+         ((f.size() == slots_.size() && open_) || clouds_->parser().state(f.last()).accepting);
+}
+
+// Adds the shortest ending, if it can be read with the real captured text.
+bool Canvas::add_ending(Filling& out) {
+  const std::size_t begun = out.size();
+  if (!free_behind(begun)) return false;
+  const std::vector<TokenId>* const rest = ending(begun, clouds_->of(out.last()));
+  if (!rest) return false;
+  for (TokenId t : *rest) {
+    out.add(t, walk(out.last(), t));
+    if (out.last() == Parser::dead()) break;
+  }
+  if (clouds_->parser().state(out.last()).accepting) return true;
+  out = out.first(begun);
+  return false;
+}
+
+// The token of slot i. In a masked slot it is the one with the number `way`, in the order of the ways, that
+// the parser reads in state s with its captured text.
+std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t way) {
+  if (at(i) != kMasked) {
+    const StateId to = walk(s, at(i));
+    return to == Parser::dead() ? std::nullopt : std::optional(Next{at(i), to});
+  }
+  std::optional<Next> out;
+  clouds_->ways(clouds_->of(s), [&](const Clouds::Way& w) {
+    if (!leads(i + 1, w.to)) return true;
+    const std::vector<TokenId> some = clouds_->examples(w);
+    for (std::size_t k = 0; k < some.size(); ++k) {
+      // The examples are taken in another order at each slot, so that captured texts differ.
+      const TokenId t = some[(k + i) % some.size()];
+      const StateId to = walk(s, t);
+      if (to == Parser::dead() || !leads(i + 1, clouds_->of(to)) || way-- > 0) continue;
+      out = Next{t, to};
+      return false;
+    }
+    return true;
+  });
+  return out;
+}
+
+// Finds tokens for the slots that are missing in `out`, depth first.
+bool Canvas::build(Filling& out) {
+  const std::size_t from = out.size();
+  // For each slot from `from` on that was looked at: the number of the way that is taken.
+  std::vector<std::size_t> ways;
+  for (std::size_t tries = 2 * slots_.size() + kTries; tries > 0; --tries) {
+    const std::size_t i = out.size();
+    if (from + ways.size() == i) {
+      if (ended(out)) return true;
+      if (keeps_end() && unchanged_from(i) && i <= filling_->size() && filling_->states[i] == out.last()) {
+        out.add_rest(*filling_);
+        return true;
+      }
+      if (add_ending(out)) return true;
+      if (i < range_.hi) ways.push_back(0);
+    }
+    if (from + ways.size() > i) {
+      if (const std::optional<Next> on = next(i, out.last(), ways.back())) {
+        out.add(on->token, on->state);
+        continue;
+      }
+      ways.pop_back();
+    }
+    // Goes back to the last slot that has another way.
+    for (;; ways.pop_back()) {
+      if (ways.empty()) return false;
+      out.remove_last();
+      if (at(out.size()) == kMasked) break;
+    }
+    ++ways.back();
+  }
+  return false;
+}
+
+// The kept filling as far as the change, and the change; null: the parser cannot read it.
+std::optional<Canvas::Filling> Canvas::begun() {
+  if (!filling_ || change_->slot >= filling_->size()) return std::nullopt;
+  const StateId s = walk(filling_->states[change_->slot], change_->token);
+  if (s == Parser::dead()) return std::nullopt;
+  Filling out = filling_->first(change_->slot);
+  out.add(change_->token, s);
+  return out;
+}
+
+// The kept filling with the change in it. The rest stays as it is; null: the parser cannot read it.
+std::optional<Canvas::Filling> Canvas::splice() {
+  std::optional<Filling> out = begun();
+  if (!out || !keeps_end()) return std::nullopt;
+  while (out->size() < filling_->size()) {
+    const std::size_t i = out->size();
+    if (out->last() == filling_->states[i]) {
+      out->add_rest(*filling_);
+      return out;
+    }
+    const StateId s = walk(out->last(), filling_->tokens[i]);
+    if (s == Parser::dead()) return std::nullopt;
+    out->add(filling_->tokens[i], s);
+  }
+  return ended(*out) ? out : std::nullopt;
+}
+
+// A filling with the change: first with the kept filling's beginning, then from the start.
+std::optional<Canvas::Filling> Canvas::show() {
+  if (changes_text())
+    if (std::optional<Filling> out = begun();
+        out && leads(out->size(), clouds_->of(out->last())) && build(*out))
+      return out;
+  Filling out{{}, {start_}};
+  return build(out) ? std::optional(std::move(out)) : std::nullopt;
+}
+
+// Whether the change fits if only `width` slots on each side of it are written anew; shown_ is then the
+// filling.
+bool Canvas::nearby(std::size_t width) {
+  const std::size_t slot = change_->slot, length = filling_->size();
+  if (slot > length + width || slot + 1 > range_.hi) return false;
+  // The filling is kept up to slot `from`.
+  const std::size_t from = std::min(slot - std::min(slot, width), length);
+  const CloudId begin = along(from);
+  leads_near_.forget(slots_.size());
+  Undo anew([&] { near_.reset(); });
+  // The number of symbols is rounded up, so that there are few bounds and their clouds are shared.
+  near_ = {std::min(slot + 1 + width, slots_.size()), (clouds_->depth(begin) / kDeeper + 2) * kDeeper};
+  if (!leads(from, begin)) return false;
+  Filling found = filling_->first(from);
+  if (!build(found)) return !clouds_->seen_blind();
+  shown_ = std::move(found);
+  return true;
+}
+
+}  // namespace structgen
