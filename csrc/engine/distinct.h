@@ -37,6 +37,7 @@
 // Rejected. A persistent set that forks share: its nodes would outlive the texts, or be counted under a lock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -52,9 +53,9 @@ class Distinct {
   // Of the container that a bracket opens. kDistinct: its items differ, or its keys if it is an object.
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // Reads a byte; `kind` is that of a bracket. False: an item ended that repeats another one, and the byte
-  // has been read all the same.
-  bool read(char byte, Kind kind = kPlain);
+  // Reads a byte; `kind` is that of a bracket, and `more` the bytes that suffice for one more item or member
+  // behind it. False: an item ended that repeats another one, and the byte has been read all the same.
+  bool read(char byte, Kind kind = kPlain, uint32_t more = 0);
   // Takes back all bytes but the first `size`; there `mode` was the mode.
   void cut(std::size_t size, Mode mode);
   Mode mode() const { return mode_; }
@@ -72,6 +73,17 @@ class Distinct {
   bool compares() const;
   // Whether any array around the place asks for items that differ.
   bool open() const { return distinct_ > 0; }
+  // How many arrays around the place do, how many items the text has, and the most bytes that one more item
+  // of a container around the place needs.
+  std::size_t depth() const { return distinct_; }
+  std::size_t items() const { return items_.size(); }
+  // The most items of one array.
+  std::size_t most() const {
+    uint32_t out = 0;
+    for (const Array& a : arrays_) out = std::max<uint32_t>(out, a.items);
+    return out;
+  }
+  std::size_t more() const { return open_.empty() ? 0 : open_.back().more; }
   // True if no item can end behind these bytes that is a member, whatever else stands in them. It says false
   // more often than it must.
   bool harmless(std::string_view bytes);
@@ -101,6 +113,8 @@ class Distinct {
     uint32_t at;
     // An index of arrays_; kNone: its items are not compared.
     uint32_t array;
+    // The most bytes of one more item, of this container or one around it.
+    uint32_t more;
   };
   struct Closed {
     // The size of the text with the closing bracket.

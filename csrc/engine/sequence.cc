@@ -194,8 +194,8 @@ void Sequence::leave() {
 }
 
 // Items of a text are compared by their bytes, so a step whose bytes are not kept ends the attempt.
-bool Sequence::crowds() {
-  if (lenient() || size() < look_at_ || !epoch_->fast) return false;
+bool Sequence::crowds(bool now) {
+  if (lenient() || look_at_ == kNever || (size() < look_at_ && !now) || !epoch_->fast) return false;
   look_at_ = size() + kCrowd;
   {
     std::lock_guard hold(grammar_->world().lock);
