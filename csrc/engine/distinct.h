@@ -39,6 +39,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -60,7 +61,7 @@ class Distinct {
   void cut(std::size_t size, Mode mode);
   Mode mode() const { return mode_; }
   std::size_t byte_size() const {
-    return text_.capacity() + items_.capacity() * sizeof(Item) + slots_.capacity() * sizeof(uint32_t) +
+    return text_.capacity() + items_.size() * sizeof(Item) + slots_.capacity() * sizeof(uint32_t) +
            arrays_.capacity() * sizeof(Array) + open_.capacity() * sizeof(Container) +
            closed_.capacity() * sizeof(Closed) + alike_.size() * 4 * sizeof(uint64_t);
   }
@@ -138,7 +139,7 @@ class Distinct {
   std::vector<Array> arrays_;
   std::vector<Container> open_;
   std::vector<Closed> closed_;
-  std::vector<Item> items_;
+  std::deque<Item> items_;
   // Indices of items_ plus 1; 0 is free.
   std::vector<uint32_t> slots_;
   // So many items are in the table.

@@ -20,7 +20,7 @@ void Lenient::push(StateId s, bool text) {
 
 void Lenient::count(World& world) {
   constexpr std::size_t kStep = 64 << 10;
-  const std::size_t now = places.capacity() * sizeof(Place) + distinct_.byte_size();
+  const std::size_t now = places.size() * sizeof(Place) + distinct_.byte_size();
   if (now < counted_.bytes() + kStep) return;
   const std::size_t most = world.policy.most();
   if (world.total() + now - counted_.bytes() > most) out_of_memory(most);

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,8 +41,9 @@ class Lenient {
   // kLock: the answer needs the world's lock. kStates: only the states of the grammar can tell.
   enum class Fate : uint8_t { kLives, kDies, kLock, kStates };
 
-  // [0] is the start. Empty: the text is not lenient.
-  std::vector<Place> places;
+  // [0] is the start. Empty: the text is not lenient. A list of pieces: a list in one piece doubles, and what
+  // it outgrew stays in the process.
+  std::deque<Place> places;
 
   bool on() const { return !places.empty(); }
   // The bytes of the step to places[i].
@@ -55,7 +57,7 @@ class Lenient {
   // Reports the bytes of the text to its world each time they have grown by 64 kB. Throws out_of_memory()
   // where the world is too large.
   void count(World& world);
-  // Takes the step that read() told of; without text, a step to s. Throws nothing where places has room.
+  // Takes the step that read() told of; without text, a step to s. A call that throws changes nothing.
   void push(StateId s, bool text);
   // Takes steps back until so many places are left.
   void cut(std::size_t places_left);

@@ -1,6 +1,7 @@
 #include "engine/sequence.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <new>
 #include <unordered_map>
@@ -46,8 +47,7 @@ void Sequence::migrate() {
   std::vector<StateId> states = states_;
   states.reserve(states_.capacity());
   for (StateId& s : states) take(s);
-  std::vector<Lenient::Place> places = lenient_.places;
-  places.reserve(lenient_.places.capacity());
+  std::deque<Lenient::Place> places = lenient_.places;
   for (Lenient::Place& p : places) take(p.state);
   std::vector<Undone> undone = undone_;
   for (Undone& u : undone) {
@@ -101,7 +101,6 @@ void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
   };
   room(tokens_);
   if (lenient()) {
-    room(lenient_.places);
     lenient_.push(s, bytes > 0);
     tokens_.push_back(t);
     return;
