@@ -99,14 +99,15 @@ def resident() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def run(name: str, count: int, seconds: float) -> str:
+def run(name: str, count: int, seconds: float, budget: int | None = None) -> str:
     schema, pieces = CASES[name]
     count = min(count, LIMITS.get(name, count))
     vocabulary = structgen.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], 256)
     compiler = structgen.Compiler(vocabulary)
     grammar = compiler.gbnf(schema) if isinstance(schema, str) else compiler.json_schema(schema)
-    matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, 257)
     elements = list(pieces(count))
+    most = None if budget is None else len("".join(elements)) + budget
+    matcher, mask = grammar.matcher(max_tokens=most), structgen.allocate_bitmask(1, 257)
     costs, tokens, note = [0.0] * PARTS, [0] * PARTS, ""
     held, clock, done = resident(), time.process_time, 0
     for i, element in enumerate(elements):
@@ -138,12 +139,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000, help="elements of a text")
     parser.add_argument("--seconds", type=float, default=20.0, help="CPU time of a case")
+    parser.add_argument("--budget", type=int, help="max_tokens: those of the text and so many more")
     parser.add_argument("--only", nargs="*", choices=list(CASES), help="these cases")
     options = parser.parse_args(arguments)
     print(f"{options.count} elements; CPU microseconds a token of one byte, by fifths of the text")
     print(f"{'':26}" + "".join(f"{f'{i + 1}/5':>9}" for i in range(PARTS)) + f"{'ratio':>8}{'B/elem':>10}")
     for name in options.only or CASES:
-        print(run(name, options.count, options.seconds), flush=True)
+        print(run(name, options.count, options.seconds, options.budget), flush=True)
 
 
 if __name__ == "__main__":

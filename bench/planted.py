@@ -164,6 +164,12 @@ BUGS = (
         "if (lenient_)",
     ),
     Bug(
+        "items beside the states: a budget counts on items that avoid no member",
+        "csrc/engine/lenient.cc",
+        "if (fate(grammar, epoch, {&byte, 1}, true, to) != Fate::kLives) continue;",
+        "if (fate(grammar, epoch, {&byte, 1}, true, to) == Fate::kStates) continue;",
+    ),
+    Bug(
         "items beside the states: what is taken back stays in the set",
         "csrc/engine/distinct.cc",
         "slots_[i] = 0;",

@@ -6,6 +6,7 @@ What a token costs as a text grows is measured by `python -m bench.long`.
 from __future__ import annotations
 
 import random
+import re
 import time
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ from oracles.differential.targeted import captures
 from oracles.oracle import JsonOracle
 from oracles.strategies import Seeded
 
+HUGE = re.compile(rb"[eE][+-]?[0-9]{4}")  # numbers that only the engine can weigh
 BYTES = structgen.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_token_ids=[256])
 
 
@@ -308,6 +310,68 @@ def test_many_keys_beside_the_states_are_those_of_the_states(seed: int) -> None:
             assert beside.accept_token(token) and states.accept_token(token)
         assert beside.shortest_completion() == states.shortest_completion()
         assert beside.live_bytes() == states.live_bytes()
+
+
+def numbered(element: str, count: int, open_: str = "[") -> str:
+    return open_ + ",".join(element.replace("#", str(i)) for i in range(count))
+
+
+# long texts that are read beside the states
+LONG: list[tuple[object, str]] = [
+    (distinct(INTEGER), numbered("#", 500)),
+    (distinct(INTEGER), numbered("#", 200)),
+    (distinct({"type": "number"}), numbered("#.5", 300)),
+    (distinct({"type": "integer", "minimum": 5}), numbered("1#", 400)),
+    (distinct(STRING), "[" + ",".join(f'"{chr(i)}"' for i in range(35, 91)) + ',"' + "a" * 1024 + '",""'),
+    (distinct(NAME), numbered('"s#"', 300)),
+    (distinct(), numbered("[#]", 300)),
+    (distinct(), '["' + "a" * 1024 + '"'),
+    (distinct(RECORD), numbered('{"id":#}', 280)),
+    (distinct(distinct(INTEGER)), numbered("[#]", 300)),
+    (distinct({"type": "array", "items": RECORD}), numbered('[{"id":#}]', 280)),
+    (distinct(distinct(INTEGER, minItems=3), minItems=3), "[[" + ",".join(map(str, range(400))) + "]"),
+    ({"type": "object", **CROWDS[0]}, numbered('"k#":#', 280, "{")),
+    ({"type": "object", **CROWDS[3]}, numbered('"k#":#', 300, "{")),
+    (
+        {"properties": {"a": STRING, "b": distinct(INTEGER, minItems=12)}, "required": ["a", "b"]},
+        '{"a":"' + "x" * 1024 + '","b":[1,2',
+    ),
+]
+
+
+@pytest.mark.parametrize("seed", range(len(LONG)))
+def test_long_texts_end_within_a_budget(seed: int) -> None:
+    """Rows are parts of the masks and not empty, each text ends in time, and a rollback has the same rows."""
+    schema, text = LONG[seed]
+    grammar = structgen.Compiler(WORDS).json_schema(schema)
+    start = [TOKENS.index(bytes([b])) for b in text.encode()]
+    for number in range(harness.cases(12)):
+        source = random.Random(100 * seed + number)
+        left = source.choice([source.randint(60, 120), source.randint(100, 400), 3000])
+        matcher, plain = grammar.matcher(max_tokens=len(start) + left), grammar.matcher()
+        for t in start:
+            if source.random() < 0.1:
+                row(matcher), row(plain)
+            assert matcher.accept_token(t) and plain.accept_token(t)
+        written = bytearray(text.encode())
+        for step in range(left + 1):
+            allowed, any_ = row(matcher), row(plain)
+            assert allowed and set(allowed) <= set(any_), (schema, written[-80:], left, step)
+            tokens = [t for t in allowed if t < len(TOKENS)]
+            if not tokens or (len(TOKENS) in allowed and source.random() < 0.5):
+                break
+            token = source.choice([t for t in KEYS if t in tokens and source.random() < 0.9] or tokens)
+            if step % 7 == 0:
+                fork = matcher.fork()
+                assert fork.accept_token(token)
+                row(fork)
+                fork.rollback(1)
+                assert row(fork) == allowed, (schema, written[-80:], left, TOKENS[token])
+            assert matcher.accept_token(token) and plain.accept_token(token), (schema, TOKENS[token])
+            written += TOKENS[token]
+        assert matcher.is_accepting(), (schema, written[-80:])
+        if not HUGE.search(written):
+            assert JsonOracle(schema).accepts(written.decode(errors="surrogatepass")), (schema, written[-80:])
 
 
 def test_items_are_in_the_account_of_memory() -> None:

@@ -143,7 +143,7 @@ bool Distinct::end(std::size_t at, uint32_t weight) {
 }
 
 // What may throw comes before what cut() does not take back.
-bool Distinct::read(char byte, Kind kind) {
+bool Distinct::read(char byte, Kind kind, uint32_t more) {
   text_ += byte;
   const Mode before = std::exchange(mode_, next(mode_, byte));
   const uint32_t weighed = weight_;
@@ -155,7 +155,8 @@ bool Distinct::read(char byte, Kind kind) {
   if (byte == '[' || byte == '{') {
     begin();
     if (kind == kDistinct) arrays_.push_back({kNone, 0, 0, byte == '{'});
-    open_.push_back({size, kind == kDistinct ? static_cast<uint32_t>(arrays_.size() - 1) : kNone});
+    open_.push_back({size, kind == kDistinct ? static_cast<uint32_t>(arrays_.size() - 1) : kNone,
+                     std::max(more, static_cast<uint32_t>(this->more()))});
     distinct_ += kind == kDistinct;
   } else if ((byte == ']' || byte == '}') && !open_.empty()) {
     distinct_ -= inner() != kNone;

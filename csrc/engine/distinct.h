@@ -37,7 +37,9 @@
 // Rejected. A persistent set that forks share: its nodes would outlive the texts, or be counted under a lock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -52,14 +54,14 @@ class Distinct {
   // The kind of a container. kDistinct: the items of the array differ, or the keys of the object.
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // Reads a byte; `kind`: the container that a bracket opens. False: an item ended that repeats another one.
-  // The byte is read in either case.
-  bool read(char byte, Kind kind = kPlain);
+  // Reads a byte; `kind`: the container that a bracket opens; `more`: the bytes that suffice for one more item
+  // or member in it. False: an item ended that repeats another one. The byte is read in either case.
+  bool read(char byte, Kind kind = kPlain, uint32_t more = 0);
   // Takes back all bytes but the first `size`, behind which the mode was `mode`.
   void cut(std::size_t size, Mode mode);
   Mode mode() const { return mode_; }
   std::size_t byte_size() const {
-    return text_.capacity() + items_.capacity() * sizeof(Item) + slots_.capacity() * sizeof(uint32_t) +
+    return text_.capacity() + items_.size() * sizeof(Item) + slots_.capacity() * sizeof(uint32_t) +
            arrays_.capacity() * sizeof(Array) + open_.capacity() * sizeof(Container) +
            closed_.capacity() * sizeof(Closed) + alike_.size() * 4 * sizeof(uint64_t);
   }
@@ -72,6 +74,17 @@ class Distinct {
   bool compares() const;
   // Whether any array around the place asks for items that differ.
   bool open() const { return distinct_ > 0; }
+  // How many arrays around the place do, how many items the text has, and the most bytes that one more item
+  // of a container around the place needs.
+  std::size_t depth() const { return distinct_; }
+  std::size_t items() const { return items_.size(); }
+  // The most items of one array.
+  std::size_t most() const {
+    uint32_t out = 0;
+    for (const Array& a : arrays_) out = std::max<uint32_t>(out, a.items);
+    return out;
+  }
+  std::size_t more() const { return open_.empty() ? 0 : open_.back().more; }
   // True if no item can end behind these bytes that is a member, whatever else stands in them. It says false
   // more often than it must.
   bool harmless(std::string_view bytes);
@@ -101,6 +114,8 @@ class Distinct {
     uint32_t at;
     // An index of arrays_; kNone: its items are not compared.
     uint32_t array;
+    // The most bytes of one more item, of this container or one around it.
+    uint32_t more;
   };
   struct Closed {
     // The size of the text with the closing bracket.
@@ -124,7 +139,7 @@ class Distinct {
   std::vector<Array> arrays_;
   std::vector<Container> open_;
   std::vector<Closed> closed_;
-  std::vector<Item> items_;
+  std::deque<Item> items_;
   // Indices of items_ plus 1; 0 is free.
   std::vector<uint32_t> slots_;
   // The number of items in slots_.

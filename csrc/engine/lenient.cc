@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <compare>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "base/work.h"
 
@@ -17,7 +20,7 @@ void Lenient::push(StateId s, bool text) {
 
 void Lenient::count(World& world) {
   constexpr std::size_t kStep = 64 << 10;
-  const std::size_t now = places.capacity() * sizeof(Place) + distinct_.byte_size();
+  const std::size_t now = places.size() * sizeof(Place) + distinct_.byte_size();
   if (now < counted_.bytes() + kStep) return;
   const std::size_t most = world.policy.most();
   if (world.total() + now - counted_.bytes() > most) out_of_memory(most);
@@ -31,10 +34,11 @@ void Lenient::cut(std::size_t places_left) {
 
 // Where one reading of a `{` asks for keys that differ, the keys are compared in every reading: no reading
 // lets a key repeat.
-Lenient::Opens Lenient::opens(const Grammar& grammar, Parser& parser, StateId s, char bracket, bool locked) {
+Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked) {
   const uint32_t key = 2 * s.v + (bracket == '{');
-  if (const auto known = opens_.find(key); known != opens_.end()) return static_cast<Opens>(known->second);
-  if (!locked) return kUnknown;
+  if (const auto known = opens_.find(key); known != opens_.end()) return known->second;
+  if (!locked) return {};
+  Parser& parser = epoch.parser;
   uint8_t out = 0;
   for (const Item& i : parser.items(s)) {
     if (parser.regexes().step(i.regex, static_cast<uint8_t>(bracket)) == RegexArena::empty()) continue;
@@ -46,8 +50,14 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Parser& parser, StateId s,
   }
   if (out == 0) out = kAny;
   if (bracket == '{' && out == kMixed) out = kDistinct;
-  opens_.emplace(key, out);
-  return static_cast<Opens>(out);
+  Opens opened{static_cast<Kind>(out)};
+  const StateId inside = parser.step(s, static_cast<uint8_t>(bracket));
+  parser.live(inside).for_each([&](uint8_t b) {
+    if (b == ']' || b == '}') return;
+    const uint32_t bytes = Lengths::sum(2, epoch.lengths.of(parser.step(inside, b)));
+    opened.more = std::max(opened.more, bytes);
+  });
+  return opens_.emplace(key, opened).first->second;
 }
 
 // Whether the number that ends in s can only get zeros, so that it keeps its value. `nonzero`: it has a digit
@@ -55,7 +65,7 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Parser& parser, StateId s,
 bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) {
   constexpr std::size_t kMost = 64;
   const uint32_t key = 4 * s.v + 2 * nonzero + exponent;
-  if (const auto known = one_value_.find(key); known != one_value_.end()) return known->second != 0;
+  if (const auto known = one_value_.find(key); known != one_value_.end()) return known->second;
   std::vector<StateId> todo{s};
   const auto only_zeros = [&](StateId at) {
     const ByteSet& live = parser.live(at);
@@ -102,18 +112,17 @@ Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
 Lenient::Fate Lenient::fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked,
                             StateId& at) {
   Parser& parser = epoch.parser;
-  at = places.back().state;
   for (char b : bytes) {
     const auto byte = static_cast<uint8_t>(b);
-    Opens kind = kAny;
+    Opens opened{kAny};
     if ((b == '[' || b == '{') && distinct_.mode() == Distinct::kBetween)
-      kind = opens(grammar, parser, at, b, locked);
-    if (kind == kUnknown) return Fate::kLock;
-    if (kind == kMixed) return Fate::kStates;
+      opened = opens(grammar, epoch, at, b, locked);
+    if (opened.kind == kUnknown) return Fate::kLock;
+    if (opened.kind == kMixed) return Fate::kStates;
     at = locked ? parser.step(at, byte) : parser.peek(at, byte);
     if (at == Parser::unknown()) return Fate::kLock;
     if (at == Parser::dead() ||
-        !distinct_.read(b, kind == kDistinct ? Distinct::kDistinct : Distinct::kPlain))
+        !distinct_.read(b, opened.kind == kDistinct ? Distinct::kDistinct : Distinct::kPlain, opened.more))
       return Fate::kDies;
   }
   return fate(parser, at, locked);
@@ -122,6 +131,7 @@ Lenient::Fate Lenient::fate(Grammar& grammar, Epoch& epoch, std::string_view byt
 Lenient::Fate Lenient::read(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked,
                             StateId& at) {
   cut();
+  at = places.back().state;
   const Fate out = fate(grammar, epoch, bytes, locked, at);
   if (out != Fate::kLives) cut();
   return out;
@@ -140,13 +150,78 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
       const auto t = static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits)));
       const std::string_view bytes = v.bytes(t);
       if (bytes.empty() || distinct_.harmless(bytes)) continue;
-      StateId at;
+      StateId at = places.back().state;
       const Fate found = fate(grammar, epoch, bytes, locked, at);
       cut();
       if (found == Fate::kLock || found == Fate::kStates) return found;
       if (found == Fate::kDies) clear_bit(row, t);
     }
   return Fate::kLives;
+}
+
+// kItem bytes and two for each bit of n suffice for an item to avoid n members. An item that must still be
+// written has two bytes at least.
+std::size_t Lenient::spare(std::size_t bound) const {
+  constexpr std::size_t kItem = 16;
+  const std::size_t bits = static_cast<std::size_t>(std::bit_width(distinct_.items() + bound));
+  return bound * bits / 4 + (distinct_.depth() + 1) * (kItem + 2 * bits + distinct_.more());
+}
+
+// A search that goes deep first. Each byte is that of the lenient completion, or, where that one ends a
+// member or leads on to nothing, another one: those with the smaller bounds come first, and the order of
+// equal ones differs from place to place, so that the members have no part in common with it.
+std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
+  constexpr std::size_t kMostReads = 20'000;
+  Parser& parser = epoch.parser;
+  struct Choice {
+    uint32_t bound;
+    uint64_t order;
+    uint8_t byte;
+    auto operator<=>(const Choice&) const = default;
+  };
+  struct Node {
+    StateId state;
+    Distinct::Mode mode;
+    // The completion of an earlier node, and how much of it leads here.
+    const std::string* way;
+    std::size_t gone;
+    enum : uint8_t { kNothing, kWay, kOthers } tried = kNothing;
+    // The other bytes that are left, the next one at the end.
+    std::vector<Choice> others = {};
+  };
+  const auto others = [&](const Node& node, std::size_t at) {
+    std::vector<Choice> out;
+    parser.live(node.state).for_each([&](uint8_t b) {
+      const StateId next = parser.step(node.state, b);
+      if (next != Parser::dead() && b != static_cast<uint8_t>((*node.way)[node.gone]))
+        out.push_back({epoch.lengths.of(next), mix(at, b), b});
+    });
+    std::ranges::sort(out, std::greater{});
+    return out;
+  };
+  cut();
+  const std::size_t size = distinct_.text().size();
+  const StateId from = places.back().state;
+  std::vector<Node> nodes{{from, distinct_.mode(), &epoch.completion.of(from), 0}};
+  for (std::size_t reads = 0; reads < kMostReads && !nodes.empty(); ++reads) {
+    Node& node = nodes.back();
+    const std::size_t at = size + nodes.size() - 1;
+    distinct_.cut(at, node.mode);
+    if (parser.state(node.state).accepting) return distinct_.text().substr(size);
+    if (node.tried == Node::kWay) node.others = others(node, at);
+    if (node.tried != Node::kNothing && node.others.empty()) {
+      nodes.pop_back();
+      continue;
+    }
+    const bool on = node.tried == Node::kNothing;
+    const char byte = on ? (*node.way)[node.gone] : static_cast<char>(node.others.back().byte);
+    node.tried = on ? Node::kWay : Node::kOthers;
+    if (!on) node.others.pop_back();
+    StateId to = node.state;
+    if (fate(grammar, epoch, {&byte, 1}, true, to) != Fate::kLives) continue;
+    nodes.push_back({to, distinct_.mode(), on ? node.way : &epoch.completion.of(to), on ? node.gone + 1 : 0});
+  }
+  return std::nullopt;
 }
 
 }  // namespace structgen

@@ -3,9 +3,24 @@
 // In: bytes, and the parser of the lenient language. Out: the state behind each step, or that a token ends
 // an item that is a member, or leaves nothing but items that are. Cost: that of Distinct and of the parser's
 // steps; a row asks for each of its tokens that may end an item.
+//
+// Budgets. A completion of the lenient state may end an item that is a member: after `[7,8,` comes `0]`, and
+// after `[0,1,2,3,4,5,6,7,8,9,` comes no item of one digit. How much longer is the shortest ending of the
+// text? Each item that ends, of the arrays around the place and of those that must still be written, has to
+// avoid n members at most. Values multiply (Unique::lasting), so log(n) bytes suffice, or one more item of an
+// array that is an item itself, or one more key. spare() is this number of bytes. With State::loose and
+// spare() tokens left no token is refused.
+//
+// Nearer the end the states of the grammar answer, where the text is short enough to be read again
+// (engine/rows.cc). A long text ends by the bytes of ending(): a lenient completion, in which other bytes
+// stand for those that end a member. It is a function of the text, and that of the text with its first byte
+// is its rest. So a row of nothing but its pieces keeps every promise; such a row is not exact.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -26,8 +41,9 @@ class Lenient {
   // kLock: the answer needs the world's lock. kStates: only the states of the grammar can tell.
   enum class Fate : uint8_t { kLives, kDies, kLock, kStates };
 
-  // [0] is the start. Empty: the text is not lenient.
-  std::vector<Place> places;
+  // [0] is the start. Empty: the text is not lenient. A list of pieces: a list in one piece doubles, and what
+  // it outgrew stays in the process.
+  std::deque<Place> places;
 
   bool on() const { return !places.empty(); }
   // The bytes of the step to places[i].
@@ -41,31 +57,47 @@ class Lenient {
   // Reports the bytes of the text to its world each time they have grown by 64 kB. Throws out_of_memory()
   // where the world is too large.
   void count(World& world);
-  // Takes the step that read() told of; without text, a step to s. Throws nothing where places has room.
+  // Takes the step that read() told of; without text, a step to s. A call that throws changes nothing.
   void push(StateId s, bool text);
   // Takes steps back until `places_left` places are left.
   void cut(std::size_t places_left);
   // Takes out of the row of the last state the tokens that repeat an item, or leave nothing but items that
   // do.
   Fate keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked);
+  // Whether some array or object has so many items or keys that their states take long to make.
+  bool crowded() const { return distinct_.most() >= kCrowd; }
+  // So many bytes, added to a bound for the lenient state, are a bound for the text.
+  std::size_t spare(std::size_t bound) const;
+  // A text that ends this one. No value: none was found. Needs the lock.
+  std::optional<std::string> ending(Grammar& grammar, Epoch& epoch);
   // The states have other numbers.
-  void forget() { opens_ = one_value_ = {}; }
+  void forget() {
+    opens_ = {};
+    one_value_ = {};
+  }
 
  private:
   // What a bracket opens. kMixed: readings differ.
-  enum Opens : uint8_t { kUnknown, kAny, kDistinct, kMixed };
-  Opens opens(const Grammar& grammar, Parser& parser, StateId s, char bracket, bool locked);
+  enum Kind : uint8_t { kUnknown, kAny, kDistinct, kMixed };
+  struct Opens {
+    Kind kind = kUnknown;
+    // The bytes that suffice for an item behind the bracket.
+    uint32_t more = 0;
+  };
+  Opens opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked);
   Fate fate(Parser& parser, StateId s, bool locked);
+  // Reads the bytes behind the state `at`, and moves it.
   Fate fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
   bool one_value(Parser& parser, StateId s, bool nonzero, bool exponent);
   void cut() { distinct_.cut(places.back().size, places.back().mode); }
 
-  static constexpr std::size_t kMostText = 1u << 30;
+  static constexpr std::size_t kMostText = 1u << 30, kCrowd = 256;
   Counted counted_;
   // Behind a call it is what `places` says, or longer; cut() makes it that.
   Distinct distinct_;
   // The answers of opens() and one_value() in this epoch.
-  std::unordered_map<uint32_t, uint8_t> opens_, one_value_;
+  std::unordered_map<uint32_t, Opens> opens_;
+  std::unordered_map<uint32_t, bool> one_value_;
   // World::ends_of_items(); null: not asked for yet.
   const Words* ends_[4] = {};
 };

@@ -48,8 +48,6 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
       goes_on_after_end_(request.goes_on_after_end) {
   if (!request.ends.empty())
     own_ends_ = std::make_shared<const Ends>(grammar_->vocabulary(), std::move(request.ends));
-  // A budget asks for the completions of a state, and the lenient states have longer ones.
-  if (has_budget()) sequence_.leave();
 }
 
 // ---- reading ----
@@ -187,7 +185,9 @@ bool Matcher::accept_in_time(TokenId t) {
   const std::size_t most = left();
   if (most == 0 || !accept_token(t)) return false;
   if (is_terminated()) return true;
-  const std::optional<bool> fit = told([&] { return fits(most - 1); }).value_or(std::nullopt);
+  // To ask the states of a lenient text would take a reading of all of it.
+  const std::optional<bool> fit =
+      sequence_.lenient() ? std::nullopt : told([&] { return fits(most - 1); }).value_or(std::nullopt);
   if (fit == true) return true;
   rollback(1);
   if (fit) return false;
@@ -269,7 +269,7 @@ bool Matcher::fill_row_fast(uint32_t* row, std::size_t budget) {
     ended_row(row);
   } else {
     const std::size_t most = request_tokens_ == Request::kAny ? budget : std::min(budget, left());
-    if (most != Request::kAny && (sequence_.lenient() || !loose_within(sequence_, most))) return false;
+    if (most != Request::kAny && !loose_within(sequence_, most)) return false;
     Row made{row};
     if (!rows_->known(sequence_, made)) return false;
     exact_ = true;
@@ -298,7 +298,6 @@ void Matcher::fill_row(uint32_t* row) {
 }
 
 bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
-  sequence_.leave();
   sequence_.note_budget();
   if (is_terminated()) {
     ended_row(row);

@@ -19,6 +19,8 @@
 //               3. the tokens for which a bound in bytes shows an end (keep_bounded)
 //               where the world omits:
 //               4. 1. for one of several ways to read on; 5. 1. for a shortest completion as the only text
+//               A lenient text (engine/lenient.h): the row of fill as long as a bound allows all of it. Then
+//               1. to 3. by the states, or the pieces of one ending where the states take too long to make
 //     read      1. the step of the parser
 //               where the world omits, the row may have come from a later step of `fill`:
 //               2. the step of one way; 3. the step with ending_work()
@@ -64,10 +66,10 @@ StateId known_unlimited(const Sequence& s) {
 }  // namespace
 
 bool loose_within(Sequence& s, std::size_t budget) {
-  const StateId at = s.epoch()->budgets.limits ? known_unlimited(s) : s.current();
+  const StateId at = s.epoch()->budgets.limits ? known_unlimited(s) : s.top();
   const uint32_t loose = s.epoch()->parser.state(at).loose.load(std::memory_order_acquire);
   if (at == Parser::dead() || !(s.epoch()->fast || s.epoch()->budgets.limits)) return false;
-  if (loose == 0 || budget < loose || s.grammar().partial()) return false;
+  if (loose == 0 || budget < loose + s.spare(loose) || s.grammar().partial()) return false;
   if (s.bytes() < s.grammar().bytes().least) return false;
   s.note_budget();
   return true;
@@ -241,19 +243,56 @@ class DistinctRow final : public PlainRow {
   }
 
   void fill(Sequence& s, Row& row) const override {
-    if (known(s, row)) return;
-    if (s.lenient() || s.crowds()) {
-      const LockedWork work(s, Task::kMask, s.grammar().mask_work());
-      s.refresh();
-      write_row(*s.epoch()->masks.mask(s.top()), s.vocabulary(), row.words);
-      if (s.keep_distinct(row.words, true) == Lenient::Fate::kLives) return;
-      s.leave();
-    }
-    PlainRow::fill(s, row);
+    if (!known(s, row) && !beside(s, row, false)) PlainRow::fill(s, row);
+  }
+
+  // Far from the end no token is refused for the budget. Near it the states of the grammar answer. To read a
+  // long text again would take too long, so it ends by one text that is known.
+  bool within(Sequence& s, Row& row, std::size_t budget) const override {
+    if (!s.lenient() && !s.crowds(!loose_within(s, budget))) return PlainRow::within(s, row, budget);
+    if (!(loose_within(s, budget) && known(s, row)) && !beside(s, row, true))
+      return PlainRow::within(s, row, budget);
+    if (loose_within(s, budget)) return true;
+    if (s.crowded() && told([&] { return ends(s, row, budget); }).value_or(false)) return true;
+    s.settle();
+    return PlainRow::within(s, row, budget);
   }
 
   StateId read(Sequence& s, TokenId t) const override {
     return s.lenient() ? s.read(s.vocabulary().bytes(t)) : PlainRow::read(s, t);
+  }
+
+ private:
+  // Makes the row of a lenient text. False: the states of the grammar have to make it, and the text is
+  // lenient no more.
+  static bool beside(Sequence& s, Row& row, bool measured) {
+    if (!s.lenient() && !s.crowds()) return false;
+    {
+      const LockedWork work(s, Task::kMask, s.grammar().mask_work());
+      s.refresh();
+      MaskBuilder& masks = s.epoch()->masks;
+      if (measured) masks.measure_with(&s.epoch()->lengths);
+      write_row(*masks.mask(s.top()), s.vocabulary(), row.words);
+      if (measured && s.epoch()->parser.state(s.top()).loose.load(std::memory_order_relaxed) == 0)
+        masks.measure(s.top());
+      if (s.keep_distinct(row.words, true) == Lenient::Fate::kLives) return true;
+    }
+    s.leave();
+    return false;
+  }
+
+  // Leaves the tokens that write a beginning of the text's ending. False: the ending takes more tokens.
+  static bool ends(Sequence& s, Row& row, std::size_t budget) {
+    const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
+    const std::optional<std::string> ending = s.ending();
+    Cutter& cutter = s.epoch()->budgets.cutter;
+    if (!ending || cutter.cut(*ending).tokens >= budget) return false;
+    std::fill(row.words, row.words + s.vocabulary().words(), 0u);
+    std::vector<TokenId> tokens = ending->empty() ? s.vocabulary().eos() : std::vector<TokenId>();
+    if (!ending->empty()) cutter.begins(*ending, budget - 2, tokens);
+    for (const TokenId t : tokens) set_bit(row.words, t);
+    row.exact = false;
+    return true;
   }
 };
 

@@ -1,6 +1,7 @@
 #include "engine/sequence.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <new>
 #include <unordered_map>
@@ -46,8 +47,7 @@ void Sequence::migrate() {
   std::vector<StateId> states = states_;
   states.reserve(states_.capacity());
   for (StateId& s : states) take(s);
-  std::vector<Lenient::Place> places = lenient_.places;
-  places.reserve(lenient_.places.capacity());
+  std::deque<Lenient::Place> places = lenient_.places;
   for (Lenient::Place& p : places) take(p.state);
   std::vector<Undone> undone = undone_;
   for (Undone& u : undone) {
@@ -101,7 +101,6 @@ void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
   };
   room(tokens_);
   if (lenient()) {
-    room(lenient_.places);
     lenient_.push(s, bytes > 0);
     tokens_.push_back(t);
     return;
@@ -194,8 +193,8 @@ void Sequence::leave() {
 }
 
 // Items of a text are compared by their bytes, so a step whose bytes are not kept ends the attempt.
-bool Sequence::crowds() {
-  if (lenient() || size() < look_at_ || !epoch_->fast) return false;
+bool Sequence::crowds(bool now) {
+  if (lenient() || look_at_ == kNever || (size() < look_at_ && !now) || !epoch_->fast) return false;
   look_at_ = size() + kCrowd;
   {
     std::lock_guard hold(grammar_->world().lock);

@@ -40,8 +40,12 @@ class Sequence {
   bool lenient() const { return lenient_.on(); }
   StateId top() const { return lenient() ? lenient_.places.back().state : current(); }
   // Makes the text lenient if its objects have so many keys that the states of each key cost more than a
-  // reading of the whole text. True: it is lenient now. Takes the lock.
-  bool crowds();
+  // reading of the whole text. True: it is lenient now. Takes the lock. It looks once in kCrowd steps, or
+  // `now`.
+  bool crowds(bool now = false);
+  // Whether so many items stand beside the states of a lenient text that these are not read again. A fact of
+  // the text.
+  bool crowded() const { return lenient_.crowded(); }
   // settle() brings states() up to the end of the text; it takes the lock. leave() does the same, and from
   // then on the text is read by the states alone.
   void settle();
@@ -52,6 +56,11 @@ class Sequence {
   // the row is not finished.
   Lenient::Fate keep_distinct(uint32_t* row, bool locked) const {
     return lenient_.keep(*grammar_, *epoch_, row, locked);
+  }
+  // See Lenient; 0 and no value where the text is not lenient.
+  std::size_t spare(std::size_t bound) const { return lenient() ? lenient_.spare(bound) : 0; }
+  std::optional<std::string> ending() {
+    return lenient() ? lenient_.ending(*grammar_, *epoch_) : std::nullopt;
   }
   std::size_t size() const { return tokens_.size(); }
   // The state at the start, then the state behind each step.

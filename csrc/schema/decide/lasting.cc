@@ -17,6 +17,12 @@
 //     {"enum": [1, 2]}                      does not: after [1, only 2 is left
 //     {"type": "object"}                    lasts: wherever a text stands, one more key may come
 //
+// Values must also be many at once: with n items, some new value is a few bytes times log n longer than the
+// shortest one. A budget counts on that (engine/lenient.h).
+//
+//     {"type": "string", "pattern": "^(ab)*$"}               does not last: one string for each two bytes
+//     {"type": "array", "items": {"type": "null"}}           does not: one array for each five bytes
+//
 // The free keys of an object always differ. They last if behind every beginning of a key infinitely many keys
 // follow. What a key asks of its value is decided by the class of the key, not by the keys before.
 //
@@ -28,6 +34,9 @@
 // - Two beginnings are left to the reader of the text: a word such as `true`, and a number behind which no
 //   digit counts any more (Unique::lasting, Lenient::fate in engine/lenient.cc).
 // - While an array is decided, its own answer is no. So an array within its own items does not last.
+// - Behind a beginning with n values excluded, some value is left that is longer than the shortest one by at
+//   most (kNear + 1) log4(n) bytes, or by one more item or key with that many bytes, but for the way to the
+//   first choice.
 //
 // Costs. Each answer is remembered. A question walks the rests of an array and, for a pattern, at most
 // kMostStates states of an automaton.
@@ -35,7 +44,7 @@
 // Rejected. An answer for each state of the text, "is another value left here": it has to know the values,
 // and they are what the states must not hold.
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "base/depth.h"
@@ -48,6 +57,9 @@ namespace structgen {
 namespace {
 // The most states of an automaton of strings that endless_texts() visits.
 constexpr std::size_t kMostStates = 256;
+// Strings multiply where every beginning is at most kFar bytes in front of a choice: kMany bytes that go on,
+// each at most kNear bytes in front of the next choice.
+constexpr uint32_t kFar = 64, kNear = 4, kMany = 8;
 }  // namespace
 
 bool Unique::lasting(TypedId p) {
@@ -102,8 +114,10 @@ bool Unique::endless(ValueId value) {
   if (formulas_[object].has & (kHasUnique | kHasOutside) || !objects.productive(object)) return false;
   const ObjectId start = objects.start(object);
   return objects.state(start).rest == FormulaSpace::yes() &&
-         std::ranges::any_of(objects.offers(start).classes,
-                             [&](KeyClassId c) { return objects.free_keys(start, c) == kEndless; });
+         std::ranges::any_of(objects.offers(start).classes, [&](KeyClassId c) {
+           return objects.free_keys(start, c) == kEndless &&
+                  lasting(objects.plan_of(start).classes[c.v].language);
+         });
 }
 
 // True for all integers, for the numbers from 0 on, and for the integers from a bound on that is not
@@ -120,25 +134,45 @@ bool Unique::endless_numbers(TypedId p) {
 }
 
 // True if behind every beginning of a string infinitely many strings follow: each live state of the automaton
-// of the strings has a step to a live state, and so reaches a loop. A string has finitely many spellings, so
-// a loop spells infinitely many strings.
+// of the strings is near a choice. Of the bytes of a choice at most half spell a character that another one
+// spells.
 bool Unique::endless_texts(RegexId language) {
   RegexArena& regexes = solver_.regexes();
   std::vector<RegexId> states{language};
-  std::unordered_set<RegexId> seen(states.begin(), states.end());
+  std::unordered_map<RegexId, std::size_t> seen{{language, 0}};
+  struct Step {
+    std::size_t to;
+    uint32_t bytes;
+  };
+  std::vector<std::vector<Step>> steps;
   for (std::size_t i = 0; i < states.size(); ++i) {
     solver_.spend(20);
-    bool goes_on = false;
+    steps.emplace_back();
     const ClassMap& classes = regexes.classes(states[i]);
     for (uint16_t c = 0; c < classes.n; ++c) {
-      const RegexId next = regexes.step(states[i], classes.rep[c]);
-      if (next == RegexArena::empty() || regexes.live(next).none()) continue;
-      goes_on = true;
-      if (seen.insert(next).second) states.push_back(next);
+      const RegexId to = regexes.step(states[i], classes.rep[c]);
+      if (to == RegexArena::empty() || regexes.live(to).none()) continue;
+      const auto [at, fresh] = seen.emplace(to, states.size());
+      if (fresh) states.push_back(to);
+      steps[i].push_back({at->second, static_cast<uint32_t>(std::ranges::count(classes.of, c))});
     }
-    if (!goes_on || states.size() > kMostStates) return false;
+    if (steps[i].empty() || states.size() > kMostStates) return false;
   }
-  return true;
+  // The bytes in front of the next choice. A state that is no choice any more makes others none.
+  std::vector<uint32_t> near(states.size(), 0), before;
+  do {
+    before = near;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      uint32_t bytes = 0, least = kFar;
+      for (const Step& s : steps[i]) {
+        if (before[s.to] <= kNear) bytes += s.bytes;
+        least = std::min(least, before[s.to]);
+      }
+      near[i] = bytes >= kMany ? 0 : least + 1;
+    }
+    solver_.spend(static_cast<uint32_t>(states.size()));
+  } while (near != before);
+  return std::ranges::max(near) <= kFar;
 }
 
 // The names of a plan and the written keys are finitely many. So it does not matter that they are no keys.
@@ -147,11 +181,15 @@ bool Unique::lasting(RegexId keys) {
   return lasting_keys_[keys.v] = decided([&] { return endless_texts(keys); });
 }
 
-// True if each array of p that is still open can get one more item.
+// True if each array of p that is still open can get one more item, of values that never run out.
 bool Unique::endless_array(TypedId p) {
   if (formulas_[p].has & kHasOutside || (formulas_[p].has & kHasUnique && !lasting(p))) return false;
+  if (const bool* known = endless_arrays_.find(p.v)) return *known;
+  endless_arrays_.emplace(p.v, false);
   const std::vector<TypedId> states = reachable(behind_fresh(p, true));
-  return std::ranges::none_of(states, [&](TypedId q) { return plain_cells(q).empty(); });
+  return endless_arrays_[p.v] = std::ranges::all_of(states, [&](TypedId q) {
+           return std::ranges::any_of(plain_cells(q), [&](const Cell& c) { return endless(c.value); });
+         });
 }
 
 }  // namespace structgen

@@ -132,6 +132,8 @@ class Unique {
   FlatMap<uint32_t, ValueId> repeats_;
   // The answers of lasting(), for arrays and for languages of keys.
   FlatMap<uint32_t, bool> lasting_, lasting_keys_;
+  // The answers of endless_array(). No while it is decided.
+  FlatMap<uint32_t, bool> endless_arrays_;
   mutable bool asked_alike_ = false;
   // An estimate of the bytes of lists and cells.
   std::size_t held_ = 0;
