@@ -68,9 +68,8 @@ constexpr int kFewBytes = 4;
 constexpr uint32_t kManyExits = 7;
 // Only an intersection of at most so many patterns is tried as a cover of other items.
 constexpr uint32_t kSimple = 3;
-// At a node with at least so many tokens below, the walk takes slices of lexemes (gather); below a smaller
-// node it steps each byte.
-constexpr std::size_t kShared = 64;
+// A walk from terminal to terminal that has met so many pairs of an item and a set of nodes is given up.
+constexpr uint32_t kMostVisits = 5'000;
 // A mask with more listed tokens is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
 }  // namespace
@@ -167,18 +166,17 @@ RegexId MaskBuilder::clamp(RegexId r) {
   return out;
 }
 
-// Walks from terminal to terminal, if that is the way of this walk: a grammar with lexemes has too many ways,
-// and its walks take rows of lexemes on their way (gather). Where something was omitted (base/effort.h), the
-// state behind each byte has to be made, since what follows may be asked again. False: nothing was listed.
+// Walks from terminal to terminal. False: nothing was listed, and the walk has to go from state to state.
+// Where something was omitted (base/effort.h), the state behind each byte has to be made, since what follows
+// may be asked again. Where a grammar has very many ways, states unite them.
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
                                const Counts* counts) {
-  if (out.plain || out.row || context_free_) return false;
+  if (out.plain) return false;
   const Effort& effort = parser_.regexes().effort();
   const uint64_t omitted = effort.omitted() + parser_.omitted();
   const std::size_t n_sure = out.sure.size(), n_unsure = out.unsure.size();
   const uint32_t worst = out.worst;
-  read_from(items, from, out, counts);
-  if (effort.omitted() + parser_.omitted() == omitted) return true;
+  if (read_from(items, from, out, counts) && effort.omitted() + parser_.omitted() == omitted) return true;
   out.sure.resize(n_sure);
   out.unsure.resize(n_unsure);
   out.worst = worst;
@@ -204,8 +202,8 @@ MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
 }
 
 // Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). Where a terminal ends,
-// the items of its stack go on from the nodes where it ends.
-void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
+// the items of its stack go on from the nodes where it ends. False: there are more than kMostVisits ways.
+bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
                             const Counts* counts) {
   struct At {
     Item item;
@@ -217,12 +215,14 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       if (counts) (is_sure ? counts->sure : counts->unsure).push_back(e.count);
     }
   };
-  if (from == TerminalWalks::none()) return;
+  if (from == TerminalWalks::none()) return true;
   TerminalWalks& walks = slices_.walks();
   SmallVector<At, 16> todo;
+  FlatMap<uint64_t, bool> met;
   std::vector<Suffixes::Entry> below;
   for (const Item& i : items) todo.push_back({i, from});
-  while (!todo.empty()) {
+  for (uint32_t visits = 0; !todo.empty(); ++visits) {
+    if (visits == kMostVisits) return false;
     At at = todo.back();
     todo.pop_back();
     charge(2);
@@ -234,8 +234,9 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       continue;
     }
     if (at.item.capture.v > 1) at.item.capture = CaptureArena::unknown();
+    if (out.row && !without_wide(at.item, at.from, out)) continue;
     const TerminalWalk& walk = walks.walk(at.item.regex, at.from);
-    if (lengths_ && !(walk.inside.empty() && walk.ends.empty())) note(at.item, out.worst);
+    if (lengths_ && !out.row && !(walk.inside.empty() && walk.ends.empty())) note(at.item, out.worst);
     list(walk.inside, true);
     for (const TerminalWalk::End& end : walk.ends) {
       const RegexId done = end.label == 0 ? RegexArena::epsilon() : parser_.regexes().done(end.label - 1);
@@ -247,17 +248,35 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       const Behind next = behind(ended);
       if (!next.any) continue;
       list(end.tokens, next.is_sure);
-      if (end.next != TerminalWalks::none())
-        for (const Item& i : next.items) todo.push_back({i, end.next});
+      if (end.next == TerminalWalks::none()) continue;
+      // Two terminals may end above one stack at the same nodes.
+      if (!told_apart(ended) &&
+          !met.emplace(static_cast<uint64_t>(ended.stack.v) << 32 | end.next.v, true).second)
+        continue;
+      const ByteSet& bytes = walks.bytes(end.next);
+      for (const Item& i : next.items)
+        if (i.regex == RegexArena::poison() || (parser_.regexes().live(i.regex) & bytes).any())
+          todo.push_back({i, end.next});
     }
   }
+  return true;
 }
 
-// Walks the trie below a node from a state, and lists the tokens that are allowed. `todo_` is shared by
-// nested walks (gather, read_inside), each of which works above its own floor.
+// Lists the tokens below a node of the trie that items, or a state, allow.
+void MaskBuilder::walk(uint32_t node, std::span<const Item> items, Collected& out) {
+  if (!by_terminals(items, slices_.walks().nodes({&node, 1}), out, nullptr))
+    walk_states(node, parser_.of_items({items.begin(), items.end()}, false), out);
+}
+
 void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
+  if (!by_terminals(parser_.items(from), slices_.walks().nodes({&node, 1}), out, nullptr))
+    walk_states(node, from, out);
+}
+
+// The walk by a state for each byte. `todo_` is shared by nested walks (gather), each of which works above
+// its own floor.
+void MaskBuilder::walk_states(uint32_t node, StateId from, Collected& out) {
   check_depth();
-  if (by_terminals(parser_.items(from), slices_.walks().nodes({&node, 1}), out, nullptr)) return;
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
   todo_.emplace_back(node, from);
@@ -495,7 +514,7 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
     base = regexes.both(std::span<const RegexId>(kept));
     if (base != item.regex && !regexes.excluded_literals(item.regex, sets)) return false;
   }
-  const RunExits* const exits = context_free_ ? nullptr : slices_.exits(base);
+  const RunExits* const exits = slices_.exits(base);
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   if (!exits) return false;
   const Behind next = behind({RegexArena::epsilon(), item.stack, capture});
@@ -769,7 +788,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
     return keep ? finish(s, nullptr, nullptr, removed, found.sure) : nullptr;
   }
   if (!narrow.empty() && !trie.leaf(0)) {
-    walk(0, parser_.of_items(narrow, false), found);
+    walk(0, narrow, found);
     for (TokenId t : found.unsure)
       if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
     found.unsure.clear();

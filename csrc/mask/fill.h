@@ -123,6 +123,9 @@ class MaskBuilder {
   struct Ending : Collected {
     std::vector<uint32_t> sure_counts, unsure_counts;
   };
+  // At a node with at least so many tokens below, the walk takes slices of lexemes (gather); below a
+  // smaller node it steps each byte.
+  static constexpr std::size_t kShared = 64;
   static constexpr uint32_t kUnmeasured = 0xFFFFFFFFu;
   bool measured(uint32_t worst) const { return !lengths_ || worst != kUnmeasured; }
   void note(StateId s, Collected& out) {
@@ -153,8 +156,10 @@ class MaskBuilder {
   };
   Behind behind(const Item& end);
   bool told_apart(const Item& end) const;
-  void read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
+  bool read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
+  void walk(uint32_t node, std::span<const Item> items, Collected& out);
   void walk(uint32_t node, StateId from, Collected& out);
+  void walk_states(uint32_t node, StateId from, Collected& out);
   void read_on(uint32_t child, StateId state, uint8_t byte, Collected& out);
   void finish_walk(std::size_t floor, Collected& out);
   void leave_open(const TerminalMask& t, StateId left, Collected& out);
@@ -162,6 +167,7 @@ class MaskBuilder {
   bool any_wide(StateId s);
   RegexId forbidden(StackId stack, StateId left);
   void gather(uint32_t node, StateId s, Collected& out);
+  bool without_wide(Item& item, NodeSetId& from, Collected& out);
   void add(uint32_t node, RegexId regex, StackId stack, Collected& out);
   const Mask* gathered(StateId s);
   const Ending& ending(const Suffixes& suffixes, StateId from);

@@ -95,6 +95,39 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
   take(end.unsure, end.unsure_counts, out.unsure);
 }
 
+// Takes wide lexemes out of an item: below nodes with many tokens they are added by slices, and what is left
+// of the item is read there. False: nothing is left to read.
+bool MaskBuilder::without_wide(Item& item, NodeSetId& from, Collected& out) {
+  RegexArena& regexes = parser_.regexes();
+  const RegexNode n = regexes.node(item.regex);
+  std::vector<RegexId> wide, rest;
+  if (item.capture.v != 0 || n.labelled) return true;
+  if (n.kind == RegexKind::kAlt) {
+    for (uint32_t k = 0; k < n.n; ++k)
+      (lexemes_.wide(RegexId{n.kids[k]}) ? wide : rest).push_back(RegexId{n.kids[k]});
+  } else if (lexemes_.wide(item.regex)) {
+    wide.push_back(item.regex);
+  }
+  if (wide.empty()) return true;
+  const TokenTrie& trie = vocabulary_.trie();
+  TerminalWalks& walks = slices_.walks();
+  std::vector<uint32_t> small;
+  const auto nodes = walks.nodes_of(from);
+  for (uint32_t node : nodes) {
+    if (trie.subtree_tokens(node).size() < kShared) {
+      small.push_back(node);
+      continue;
+    }
+    for (RegexId r : wide) add(node, r, item.stack, out);
+    if (!rest.empty()) {
+      const Item narrow{regexes.alt(std::span<const RegexId>(rest)), item.stack, item.capture};
+      walk(node, {&narrow, 1}, out);
+    }
+  }
+  from = walks.nodes(small);
+  return from != TerminalWalks::none();
+}
+
 // Adds all tokens below the node that the state allows: wide lexemes by slices, the rest by one walk.
 void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
   RegexArena& regexes = parser_.regexes();
@@ -119,7 +152,7 @@ void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
       narrow.push_back(i);
     }
   }
-  if (!narrow.empty()) walk(node, parser_.of_items(std::move(narrow), false), out);
+  if (!narrow.empty()) walk(node, narrow, out);
 }
 
 // The whole mask of a state of a grammar with lexemes: a list if no slice was wide, else a row.

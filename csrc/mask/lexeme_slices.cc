@@ -68,18 +68,14 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
     for (TokenId t : tokens) (*inside)[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
     count += tokens.size();
   };
-  std::vector<SuffixText> left;
-  const auto leave = [&](uint32_t child) {
-    const uint32_t depth = trie.node(child).depth - 1;
-    for (TokenId t : trie.subtree_tokens(child))
-      left.push_back({vocabulary_.bytes(t).substr(depth), {t, depth}});
-  };
+  std::vector<SuffixStart> left;
   for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
     // A token does not leave at the node itself: what follows the empty text is another item of the
     // state.
-    if (n.depth > top + 1 && open.has(static_cast<uint8_t>(n.byte)) && table.ends(from)) leave(i);
+    if (n.depth > top + 1 && open.has(static_cast<uint8_t>(n.byte)) && table.ends(from))
+      left.push_back({i, n.depth - 1u});
     const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
     if (to == WalkTable::kDead) {
       i = n.end;
@@ -95,7 +91,7 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
     ++i;
   }
   out.exits = std::make_shared<Suffixes>();
-  build_suffixes(std::move(left), *out.exits);
+  build_suffixes(trie, std::move(left), *out.exits);
   bytes_ += out.exits->nodes.capacity() * sizeof(Suffixes::Node) +
             out.exits->entries.capacity() * sizeof(Suffixes::Entry);
   if (count > kListed) {

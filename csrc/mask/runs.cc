@@ -356,16 +356,13 @@ const RunExits& RunClass::exits(uint8_t byte) {
       made->ends.push_back({t, count});
     }
   }
-  std::vector<SuffixText> endings;
-  std::size_t all = 0;
-  for (const Exit& e : made->children) all += trie.subtree_tokens(e.node).size();
-  endings.reserve(all);
-  for (const Exit& e : made->children)
-    for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size())) {
-      const std::string_view text = vocabulary_.bytes(t).substr(trie.node(e.node).depth);
-      endings.push_back({text, {t, e.count}});
-    }
-  build_suffixes(std::move(endings), made->suffixes);
+  std::vector<SuffixStart> endings;
+  for (const Exit& e : made->children) {
+    if (trie.leaf(e.node)) continue;
+    const TokenTrie::Kids& kids = trie.kids(e.node);
+    kids.set.for_each([&](uint8_t b) { endings.push_back({trie.child(kids, b), e.count}); });
+  }
+  build_suffixes(trie, std::move(endings), made->suffixes);
   add(byte, std::move(made));
   return *exits_[byte].load(std::memory_order_relaxed);
 }

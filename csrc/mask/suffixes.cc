@@ -1,74 +1,91 @@
 #include "mask/suffixes.h"
 
 #include <algorithm>
+#include <array>
 
 namespace structgen {
 
 namespace {
 
-bool before(const SuffixText& x, const SuffixText& y) {
-  if (const int c = x.text.compare(y.text)) return c < 0;
-  return x.entry.token < y.entry.token;
-}
-
-// Sorts by text and token. The endings of one subtree of the vocabulary's trie come in order, and often
-// one subtree holds most of them, so parts that are in order are merged, as in a natural merge sort.
-void sort_parts(std::vector<SuffixText>& texts) {
-  // Ends of the parts that are in order.
-  std::vector<std::size_t> ends;
-  for (std::size_t i = 1; i <= texts.size(); ++i)
-    if (i == texts.size() || before(texts[i], texts[i - 1])) ends.push_back(i);
-  // If parts are shorter on average, merging is no help, and the texts are sorted.
-  constexpr std::size_t kLong = 8;
-  if (ends.size() * kLong > texts.size()) return std::sort(texts.begin(), texts.end(), before);
-  const auto at = [&](std::size_t i) { return texts.begin() + static_cast<std::ptrdiff_t>(i); };
-  while (ends.size() > 1) {
-    std::vector<std::size_t> merged;
-    for (std::size_t k = 0; k < ends.size(); k += 2) {
-      if (k + 1 < ends.size())
-        std::inplace_merge(at(k ? ends[k - 1] : 0), at(ends[k]), at(ends[k + 1]), before);
-      merged.push_back(ends[std::min(k + 1, ends.size() - 1)]);
+// Sorts by the byte of the node: by counting where the list is long.
+class ByByte {
+ public:
+  explicit ByByte(const TokenTrie& trie) : trie_(trie) {}
+  uint8_t byte(const SuffixStart& s) const { return static_cast<uint8_t>(trie_.node(s.node).byte); }
+  void sort(SuffixStart* first, SuffixStart* last) {
+    constexpr std::ptrdiff_t kFew = 32;
+    if (last - first <= kFew) {
+      for (SuffixStart* i = first; i < last; ++i) {
+        const SuffixStart x = *i;
+        SuffixStart* to = i;
+        for (; to > first && byte(to[-1]) > byte(x); --to) *to = to[-1];
+        *to = x;
+      }
+      return;
     }
-    ends = std::move(merged);
+    std::array<uint32_t, 257> at{};
+    for (const SuffixStart* i = first; i < last; ++i) ++at[byte(*i) + 1u];
+    for (std::size_t b = 1; b < at.size(); ++b) at[b] += at[b - 1];
+    sorted_.resize(static_cast<std::size_t>(last - first));
+    for (const SuffixStart* i = first; i < last; ++i) sorted_[at[byte(*i)]++] = *i;
+    std::copy(sorted_.begin(), sorted_.end(), first);
   }
-}
 
-std::size_t shared(std::string_view x, std::string_view y) {
-  return static_cast<std::size_t>(std::mismatch(x.begin(), x.end(), y.begin(), y.end()).first - x.begin());
-}
+ private:
+  const TokenTrie& trie_;
+  std::vector<SuffixStart> sorted_;
+};
 
 }  // namespace
 
-// Texts come sorted, so `path` holds the nodes of the text before, and each text closes the nodes that
-// it does not share with that one.
-void build_suffixes(std::vector<SuffixText> texts, Suffixes& out) {
-  sort_parts(texts);
-  std::size_t nodes = 1;
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    nodes += texts[i].text.size() - (i ? shared(texts[i - 1].text, texts[i].text) : 0);
-  out.nodes.reserve(nodes);
-  out.entries.reserve(texts.size());
-  std::vector<uint32_t> path;  // node at depth 1, 2, ...
-  std::string_view last;
-  const auto close_to = [&](std::size_t depth) {
-    for (; path.size() > depth; path.pop_back())
-      out.nodes[path.back()].end = static_cast<uint32_t>(out.nodes.size());
+// Depth first. `open` holds the nodes of the trie that are not merged yet, those of the deepest level last,
+// each level sorted by byte from behind: nodes of one byte are one node of the endings, and their children
+// are the next level.
+void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suffixes& out) {
+  ByByte by_byte(trie);
+  struct Level {
+    // Where the level begins in `open`, and the node of the endings above it.
+    std::size_t first;
+    uint32_t above;
   };
-  for (const auto& [text, entry] : texts) {
-    close_to(shared(last, text));
-    while (path.size() < text.size()) {
-      Suffixes::Node n;
-      n.byte = static_cast<uint8_t>(text[path.size()]);
-      n.depth = static_cast<uint32_t>(path.size() + 1);
-      n.first = static_cast<uint32_t>(out.entries.size());
-      out.depth = std::max(out.depth, n.depth);
-      path.push_back(static_cast<uint32_t>(out.nodes.size()));
-      out.nodes.push_back(n);
+  constexpr uint32_t kNone = 0xFFFFFFFFu;
+  std::vector<SuffixStart> open = std::move(starts);
+  std::vector<Level> levels{{0, kNone}};
+  const auto arrange = [&](std::size_t first) {
+    by_byte.sort(open.data() + first, open.data() + open.size());
+    std::reverse(open.begin() + static_cast<std::ptrdiff_t>(first), open.end());
+  };
+  arrange(0);
+  std::vector<SuffixStart> group;
+  while (!levels.empty()) {
+    const Level level = levels.back();
+    if (open.size() == level.first) {
+      if (level.above != kNone) out.nodes[level.above].end = static_cast<uint32_t>(out.nodes.size());
+      levels.pop_back();
+      continue;
     }
-    out.entries.push_back(entry);
-    last = text;
+    const uint8_t byte = by_byte.byte(open.back());
+    group.clear();
+    for (; open.size() > level.first && by_byte.byte(open.back()) == byte; open.pop_back())
+      group.push_back(open.back());
+    Suffixes::Node node;
+    node.byte = byte;
+    node.depth = static_cast<uint32_t>(levels.size());
+    node.first = static_cast<uint32_t>(out.entries.size());
+    out.depth = std::max(out.depth, node.depth);
+    levels.push_back({open.size(), static_cast<uint32_t>(out.nodes.size())});
+    out.nodes.push_back(node);
+    for (const SuffixStart& s : group) {
+      for (TokenId t : trie.tokens(s.node)) out.entries.push_back({t, s.count});
+      if (trie.leaf(s.node)) continue;
+      const TokenTrie::Kids& kids = trie.kids(s.node);
+      kids.set.for_each([&](uint8_t b) { open.push_back({trie.child(kids, b), s.count}); });
+    }
+    if (group.size() > 1)
+      std::sort(out.entries.begin() + node.first, out.entries.end(),
+                [](const Suffixes::Entry& x, const Suffixes::Entry& y) { return x.token < y.token; });
+    if (open.size() > levels.back().first) arrange(levels.back().first);
   }
-  close_to(0);
   Suffixes::Node sentinel;
   sentinel.first = static_cast<uint32_t>(out.entries.size());
   out.nodes.push_back(sentinel);

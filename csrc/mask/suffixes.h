@@ -1,7 +1,7 @@
 // The endings of tokens that leave a run or a lexeme, as a trie of their own.
 //
-// In: the bytes that each token holds after it has left. Out: a trie in depth-first order. Cost: a
-// merge where most texts come in order, a sort where they do not.
+// In: the nodes of the vocabulary's trie at which tokens have left. Out: a trie in depth-first order. Cost: a
+// few loads for each node of their subtrees; no text is compared.
 //
 // Example: the tokens `a",`, `b",` and `x"]` leave a string with the endings `,`, `,` and `]`. The trie
 // has two nodes, and the first holds two tokens. Hundreds of tokens leave a string; their endings are a
@@ -9,10 +9,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
+#include "mask/token_trie.h"
 
 namespace structgen {
 
@@ -39,12 +39,14 @@ struct Suffixes {
   bool lasting = false;
 };
 
-struct SuffixText {
-  // Must live as long as the call of build_suffixes().
-  std::string_view text;
-  Suffixes::Entry entry;
+// A node of the vocabulary's trie by whose byte an ending begins.
+struct SuffixStart {
+  uint32_t node;
+  // Suffixes::Entry::count of the tokens at the node and below.
+  uint32_t count;
 };
 
-void build_suffixes(std::vector<SuffixText> texts, Suffixes& out);
+// Merges the subtrees of these nodes.
+void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suffixes& out);
 
 }  // namespace structgen

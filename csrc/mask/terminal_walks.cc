@@ -68,12 +68,18 @@ auto TerminalWalks::with_trie(const NodeSet& set, F&& f) const {
 
 NodeSetId TerminalWalks::intern(const Suffixes* trie, std::span<const uint32_t> nodes) {
   if (nodes.empty()) return none();
-  const uint64_t h = hash_words(nodes, reinterpret_cast<uintptr_t>(trie));
-  return NodeSetId{
-      1 + index_.find_or_add(
-              h,
-              [&](uint32_t i) { return sets_[i].trie == trie && std::ranges::equal(sets_[i].nodes, nodes); },
-              [&] { return sets_.emplace_back(NodeSet{trie, pool_.copy(nodes)}); })};
+  const auto equal = [&](uint32_t i) {
+    return sets_[i].trie == trie && std::ranges::equal(sets_[i].nodes, nodes);
+  };
+  const auto make = [&] {
+    NodeSet made{trie, pool_.copy(nodes), {}};
+    with_trie(made, [&](const auto& t) {
+      for (uint32_t node : nodes)
+        t.each_child(node, ByteSet::all(), [&](uint32_t, uint8_t byte) { made.bytes.add(byte); });
+    });
+    return sets_.emplace_back(made);
+  };
+  return NodeSetId{1 + index_.find_or_add(hash_words(nodes, reinterpret_cast<uintptr_t>(trie)), equal, make)};
 }
 
 NodeSetId TerminalWalks::root(const Suffixes* trie) {

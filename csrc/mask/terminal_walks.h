@@ -78,6 +78,9 @@ class TerminalWalks {
   // The inner nodes right behind a byte that leaves a run, without `completed` (sorted).
   NodeSetId exits(const RunExits& exits, std::span<const uint32_t> completed);
   const TerminalWalk& walk(RegexId regex, NodeSetId from);
+  // The bytes that lead on from some node of the set.
+  const ByteSet& bytes(NodeSetId set) const { return sets_[set.v - 1].bytes; }
+  std::span<const uint32_t> nodes_of(NodeSetId set) const { return sets_[set.v - 1].nodes; }
   // The tokens below the nodes.
   void tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const;
   std::size_t byte_size() const {
@@ -92,6 +95,7 @@ class TerminalWalks {
   struct NodeSet {
     const Suffixes* trie = nullptr;
     std::span<const uint32_t> nodes;
+    ByteSet bytes;
   };
   const NodeSet& set(NodeSetId id) const { return sets_[id.v - 1]; }
   NodeSetId unite(NodeSetId a, NodeSetId b);
