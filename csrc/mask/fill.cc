@@ -107,7 +107,7 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   // (the blanks of a gap), and these are walked once a world.
   const RegexArena::Counter c = regexes.counter(item.regex);
   const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
-                       (context_free_ || regexes.live(c.element).count() > kFewBytes);
+                       (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
   // A captured item with text is wide in any case: each of its steps in the walk would be a state of
   // its own.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
