@@ -71,6 +71,9 @@ constexpr uint32_t kSimple = 3;
 // At a node with at least so many tokens below, the walk takes slices of lexemes (gather); below a smaller
 // node it steps each byte.
 constexpr std::size_t kShared = 64;
+// A walk from terminal to terminal visits at most so many terminals (by_terminals). A walk of JSON visits a
+// dozen, 127 at most in 200 schemas of MaskBench.
+constexpr uint32_t kFewestWays = 32;
 // A mask with more listed tokens is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
 }  // namespace
@@ -169,7 +172,11 @@ RegexId MaskBuilder::clamp(RegexId r) {
 
 // Walks from terminal to terminal, if that is the way of this walk: a grammar with lexemes has too many ways,
 // and its walks take rows of lexemes on their way (gather). Where something was omitted (base/effort.h), the
-// state behind each byte has to be made, since what follows may be asked again. False: nothing was listed.
+// state behind each byte has to be made, since what follows may be asked again. Where too many ways read the
+// same bytes, one state for all of them is less work, and later walks look less long for ways. False: nothing
+// was listed.
+//
+//     S -> S S | a | aa    below `aaaa` five rows of terminals, times the trees of each; four states
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
                                const Counts* counts) {
   if (out.plain || out.row || context_free_) return false;
@@ -177,8 +184,9 @@ bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Coll
   const uint64_t omitted = effort.omitted() + parser_.omitted();
   const std::size_t n_sure = out.sure.size(), n_unsure = out.unsure.size();
   const uint32_t worst = out.worst;
-  read_from(items, from, out, counts);
-  if (effort.omitted() + parser_.omitted() == omitted) return true;
+  const bool read = read_from(items, from, out, counts);
+  if (!read) most_ways_ = std::max(most_ways_ / 2, kFewestWays);
+  if (read && effort.omitted() + parser_.omitted() == omitted) return true;
   out.sure.resize(n_sure);
   out.unsure.resize(n_unsure);
   out.worst = worst;
@@ -197,15 +205,15 @@ bool MaskBuilder::told_apart(const Item& end) const {
 
 // What follows the end of a terminal.
 MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
-  if (end.capture.v == 0 && end.regex == RegexArena::epsilon())
+  if (end.capture.v == 0 && end.regex == RegexArena::epsilon() && !parser_.unproven())
     return {parser_.begins(end.stack), true, true};
   const StateId s = parser_.make(end);
   return {parser_.items(s), s != Parser::dead(), sure(s)};
 }
 
 // Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). Where a terminal ends,
-// the items of its stack go on from the nodes where it ends.
-void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
+// the items of its stack go on from the nodes where it ends. False: there are more than `most_ways_`.
+bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
                             const Counts* counts) {
   struct At {
     Item item;
@@ -217,11 +225,18 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       if (counts) (is_sure ? counts->sure : counts->unsure).push_back(e.count);
     }
   };
-  if (from == TerminalWalks::none()) return;
+  if (from == TerminalWalks::none()) return true;
   TerminalWalks& walks = slices_.walks();
   SmallVector<At, 16> todo;
   std::vector<Suffixes::Entry> below;
-  for (const Item& i : items) todo.push_back({i, from});
+  std::size_t ways = 0;
+  const auto go_on = [&](std::span<const Item> next, NodeSetId nodes) {
+    ways += next.size();
+    if (ways > most_ways_) return false;
+    for (const Item& i : next) todo.push_back({i, nodes});
+    return true;
+  };
+  if (!go_on(items, from)) return false;
   while (!todo.empty()) {
     At at = todo.back();
     todo.pop_back();
@@ -247,10 +262,10 @@ void MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       const Behind next = behind(ended);
       if (!next.any) continue;
       list(end.tokens, next.is_sure);
-      if (end.next != TerminalWalks::none())
-        for (const Item& i : next.items) todo.push_back({i, end.next});
+      if (end.next != TerminalWalks::none() && !go_on(next.items, end.next)) return false;
     }
   }
+  return true;
 }
 
 // Walks the trie below a node from a state, and lists the tokens that are allowed. `todo_` is shared by
@@ -499,16 +514,16 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   if (!exits) return false;
   const Behind next = behind({RegexArena::epsilon(), item.stack, capture});
-  if (!next.is_sure) return false;
+  if (!next.any || !next.is_sure) return false;
   std::vector<uint32_t> completed;
   for (const LiteralSet& set : sets)
     for (const TableMask::Done& d : slices_.completed(set)) completed.push_back(d.node);
   std::sort(completed.begin(), completed.end());
+  const NodeSetId from = slices_.walks().exits(*exits, completed);
+  if (!by_terminals(next.items, from, found, nullptr)) return false;
   const TokenTrie& trie = vocabulary_.trie();
   for (uint32_t node : completed)
     out.removed.insert(out.removed.end(), trie.tokens(node).begin(), trie.tokens(node).end());
-  const NodeSetId from = slices_.walks().exits(*exits, completed);
-  read_from(next.items, from, found, nullptr);
   out.base = &exits->unbounded;
   out.left = std::move(found.sure);
   out.shared = &out.left;
@@ -670,10 +685,13 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   const auto done = [&]() -> const Part& {
     if (!lengths_) out->worst = kUnmeasured;
     // Masks point to the old part; only its bound is new.
-    if (slot)
+    if (slot) {
       slot->worst = out->worst;
-    else
-      slot = std::move(out);
+      return *slot;
+    }
+    bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->left.capacity() +
+                         out->unsure.capacity());
+    slot = std::move(out);
     return *slot;
   };
   if (kind == RegexKind::kLiteralSet) {
@@ -689,7 +707,6 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
     run_part(clamped_item, *run, c.min, c.max, c.tail, *out);
   else
     terminal_part(clamped_item, leaving ? *leaving : slices_.terminal(clamped), *out);
-  if (!slot) bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->unsure.capacity());
   return done();
 }
 

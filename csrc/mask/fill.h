@@ -153,7 +153,7 @@ class MaskBuilder {
   };
   Behind behind(const Item& end);
   bool told_apart(const Item& end) const;
-  void read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
+  bool read_from(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
   void walk(uint32_t node, StateId from, Collected& out);
   void read_on(uint32_t child, StateId state, uint8_t byte, Collected& out);
   void finish_walk(std::size_t floor, Collected& out);
@@ -180,6 +180,9 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
   const bool context_free_;
+  // A walk from terminal to terminal reads so many terminals at most; half as many after each walk that would
+  // read more.
+  uint32_t most_ways_ = 1024;
   // Null: nothing is measured.
   Lengths* lengths_ = nullptr;
   BumpPool pool_;

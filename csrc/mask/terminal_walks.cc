@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/small_vector.h"
+#include "base/sorted.h"
 #include "base/undo.h"
 #include "base/work.h"
 
@@ -232,7 +233,7 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
   for (uint32_t i = 0; i < labels; ++i) {
     Found& e = ends_[i];
     if (e.tokens.empty() && e.nodes.empty()) continue;
-    std::sort(e.nodes.begin(), e.nodes.end());
+    sort_unique(e.nodes);
     ends.push_back(
         {e.label, pool_.copy(std::span<const Suffixes::Entry>(e.tokens)), intern(from.trie, e.nodes)});
   }
