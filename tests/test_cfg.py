@@ -262,6 +262,32 @@ def test_ambiguity_is_linear() -> None:
     assert matcher.accept_token(0) and matcher.is_accepting()
 
 
+@pytest.mark.parametrize(
+    "kind, text",
+    [
+        ("gbnf", 'root ::= x "."\nx ::= "a" x "b" | "a" x "c" | "aa" x "d" | "a"'),
+        ("gbnf", 'root ::= x "."\nx ::= x x x | x x | "a" | "aa"'),
+        ("gbnf", 'root ::= a a a a "."\na ::= b b b | ""\nb ::= c c c | "" | "a"\nc ::= "a" c | "aa" c | ""'),
+        # few ways: a node that several of them reach is one node
+        ("lark", 'start: x+ "."\nx[capture]: A | B\nA: /a/\nB: /a{1,3}/'),
+    ],
+)
+def test_a_token_that_many_ways_read(kind, text) -> None:
+    """A mask takes work with the bytes of tokens, not with the ways to read them: those double with a byte."""
+    words = [*(bytes([b]) for b in range(256)), *(b"a" * n for n in range(2, 65)), b""]
+    vocabulary = structgen.Vocabulary.from_bytes(words, len(words) - 1)
+    limits = structgen.Limits(mask=100_000)
+    options = {} if kind == "gbnf" else {"lexer": "scannerless"}
+    matchers = [
+        getattr(structgen.Compiler(vocabulary, cache, limits=limits), kind)(text, **options).matcher()
+        for cache in (True, False)
+    ]
+    for token in (b"a", b"aaaa", b"a" * 20, b"a"):
+        masks = [oracle.mask_of(matcher, len(words)) for matcher in matchers]
+        assert (masks[0] == masks[1]).all() and masks[0][words.index(b"a" * 64)]
+        assert all(matcher.accept_token(words.index(token)) for matcher in matchers)
+
+
 def test_right_recursion_keeps_the_stack_flat() -> None:
     found = CACHED.gbnf('root ::= "a" root | "(" root ")" | "b"')
     matcher = found.matcher()

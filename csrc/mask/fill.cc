@@ -68,8 +68,9 @@ constexpr int kFewBytes = 4;
 constexpr uint32_t kManyExits = 7;
 // Only an intersection of at most so many patterns is tried as a cover of other items.
 constexpr uint32_t kSimple = 3;
-// A walk from terminal to terminal that has met so many pairs of an item and a set of nodes is given up.
-constexpr uint32_t kMostVisits = 5'000;
+// A walk from terminal to terminal visits at most so many terminals (by_terminals). A walk of JSON visits a
+// dozen, 127 at most in 200 schemas of MaskBench; one of the C grammar 450.
+constexpr uint32_t kFewestWays = 32;
 // A mask with more listed tokens is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
 }  // namespace
@@ -168,7 +169,10 @@ RegexId MaskBuilder::clamp(RegexId r) {
 
 // Walks from terminal to terminal. False: nothing was listed, and the walk has to go from state to state.
 // Where something was omitted (base/effort.h), the state behind each byte has to be made, since what follows
-// may be asked again. Where a grammar has very many ways, states unite them.
+// may be asked again. Where too many ways read the same bytes, one state for all of them is less work, and
+// later walks look less long for ways.
+//
+//     S -> S S | a | aa    below `aaaa` five rows of terminals, times the trees of each; four states
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
                                const Counts* counts) {
   if (out.plain) return false;
@@ -176,7 +180,9 @@ bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Coll
   const uint64_t omitted = effort.omitted() + parser_.omitted();
   const std::size_t n_sure = out.sure.size(), n_unsure = out.unsure.size();
   const uint32_t worst = out.worst;
-  if (read_from(items, from, out, counts) && effort.omitted() + parser_.omitted() == omitted) return true;
+  const bool read = read_from(items, from, out, counts);
+  if (!read) most_ways_ = std::max(most_ways_ / 2, kFewestWays);
+  if (read && effort.omitted() + parser_.omitted() == omitted) return true;
   out.sure.resize(n_sure);
   out.unsure.resize(n_unsure);
   out.worst = worst;
@@ -195,14 +201,14 @@ bool MaskBuilder::told_apart(const Item& end) const {
 
 // What follows the end of a terminal.
 MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
-  if (end.capture.v == 0 && end.regex == RegexArena::epsilon())
+  if (end.capture.v == 0 && end.regex == RegexArena::epsilon() && !parser_.unproven())
     return {parser_.begins(end.stack), true, true};
   const StateId s = parser_.make(end);
   return {parser_.items(s), s != Parser::dead(), sure(s)};
 }
 
 // Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). Where a terminal ends,
-// the items of its stack go on from the nodes where it ends. False: there are more than kMostVisits ways.
+// the items of its stack go on from the nodes where it ends. False: there are more than `most_ways_`.
 bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
                             const Counts* counts) {
   struct At {
@@ -221,8 +227,8 @@ bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
   FlatMap<uint64_t, bool> met;
   std::vector<Suffixes::Entry> below;
   for (const Item& i : items) todo.push_back({i, from});
-  for (uint32_t visits = 0; !todo.empty(); ++visits) {
-    if (visits == kMostVisits) return false;
+  for (uint32_t ways = 0; !todo.empty(); ++ways) {
+    if (ways == most_ways_) return false;
     At at = todo.back();
     todo.pop_back();
     charge(2);
@@ -518,16 +524,16 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   if (!exits) return false;
   const Behind next = behind({RegexArena::epsilon(), item.stack, capture});
-  if (!next.is_sure) return false;
+  if (!next.any || !next.is_sure) return false;
   std::vector<uint32_t> completed;
   for (const LiteralSet& set : sets)
     for (const TableMask::Done& d : slices_.completed(set)) completed.push_back(d.node);
   std::sort(completed.begin(), completed.end());
+  const NodeSetId from = slices_.walks().exits(*exits, completed);
+  if (!by_terminals(next.items, from, found, nullptr)) return false;
   const TokenTrie& trie = vocabulary_.trie();
   for (uint32_t node : completed)
     out.removed.insert(out.removed.end(), trie.tokens(node).begin(), trie.tokens(node).end());
-  const NodeSetId from = slices_.walks().exits(*exits, completed);
-  read_from(next.items, from, found, nullptr);
   out.base = &exits->unbounded;
   out.left = std::move(found.sure);
   out.shared = &out.left;
@@ -689,10 +695,13 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   const auto done = [&]() -> const Part& {
     if (!lengths_) out->worst = kUnmeasured;
     // Masks point to the old part; only its bound is new.
-    if (slot)
+    if (slot) {
       slot->worst = out->worst;
-    else
-      slot = std::move(out);
+      return *slot;
+    }
+    bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->left.capacity() +
+                         out->unsure.capacity());
+    slot = std::move(out);
     return *slot;
   };
   if (kind == RegexKind::kLiteralSet) {
@@ -708,7 +717,6 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
     run_part(clamped_item, *run, c.min, c.max, c.tail, *out);
   else
     terminal_part(clamped_item, leaving ? *leaving : slices_.terminal(clamped), *out);
-  if (!slot) bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->unsure.capacity());
   return done();
 }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/small_vector.h"
+#include "base/sorted.h"
 #include "base/undo.h"
 #include "base/work.h"
 
@@ -32,6 +33,8 @@ struct VocabularyTrie {
     for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size())) f(Suffixes::Entry{t, 0});
   }
   bool leaf(uint32_t node) const { return trie.leaf(node); }
+  // The first node behind the subtree.
+  uint32_t end(uint32_t node) const { return trie.node(node).end; }
   uint32_t depth(uint32_t node) const { return trie.node(node).depth; }
 };
 
@@ -212,6 +215,11 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
     out.nodes.clear();
     return out;
   };
+  // A node below another one is met on two ways.
+  bool nested = from.nodes.size() > 1 && from.nodes.back() == kRoot;
+  for (std::size_t i = 0; i + 1 < from.nodes.size() && !nested; ++i)
+    nested = from.nodes[i + 1] < trie.end(from.nodes[i]);
+  FlatMap<uint64_t, bool> met;
   todo_.clear();
   for (uint32_t node : from.nodes) todo_.emplace_back(node, regex);
   while (!todo_.empty()) {
@@ -221,6 +229,7 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
     trie.each_child(at, regexes_.live(r), [&, r = r](uint32_t child, uint8_t byte) {
       const RegexId d = regexes_.step(r, byte);
       if (d == RegexArena::empty()) return;
+      if (nested && !met.emplace(static_cast<uint64_t>(child) << 32 | d.v, true).second) return;
       const RegexNode& n = regexes_.node(d);
       const bool leaf = trie.leaf(child), goes_on = !n.only_ends();
       if (goes_on) {
@@ -238,7 +247,7 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
   for (uint32_t i = 0; i < labels; ++i) {
     Found& e = ends_[i];
     if (e.tokens.empty() && e.nodes.empty()) continue;
-    std::sort(e.nodes.begin(), e.nodes.end());
+    sort_unique(e.nodes);
     ends.push_back(
         {e.label, pool_.copy(std::span<const Suffixes::Entry>(e.tokens)), intern(from.trie, e.nodes)});
   }

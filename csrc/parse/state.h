@@ -121,7 +121,11 @@ class Parser {
   // The state behind a terminal that has just ended above `stack`.
   StateId continuation(StackId stack, CaptureId capture);
   // The items of that state where no text is captured. Makes no state.
-  std::span<const Item> begins(StackId stack) { return frontier(stack).items; }
+  std::span<const Item> begins(StackId stack) {
+    const KnownFrontier& known = frontier(stack);
+    omitted_ += known.starved;
+    return known.items;
+  }
 
   // Limits on tokens (parse/limits.h). begin_token() gives the state after a token has begun; it is accepting
   // if s is. without_limits() takes the marks out of s. least_limit() tells the smallest mark.
