@@ -374,6 +374,115 @@ def test_long_texts_end_within_a_budget(seed: int) -> None:
             assert JsonOracle(schema).accepts(written.decode(errors="surrogatepass")), (schema, written[-80:])
 
 
+# ---- budgets of few tokens, by enumeration ----
+
+FEW = structgen.Vocabulary.from_bytes(
+    [*(bytes([i]) for i in range(256)), *b'\\u0061 ", 1, ], null true 1.0'.split(), b""], eos_token_ids=[263]
+)
+FEW_END = 263
+SMALL: list[dict[str, object]] = [
+    *map(
+        distinct, ({"type": "integer", "minimum": 0, "maximum": 30}, {"type": "integer"}, {"type": "number"})
+    ),
+    *map(distinct, ({"enum": [1, 10, "a", None, True]}, {"type": ["boolean", "null", "integer"]})),
+    *(distinct({"type": "string", "pattern": p}) for p in ("^[ab]{1,2}$", "^a[ab]*$", "^a(b{3}[ab]*)?$")),
+    *(distinct(distinct({"type": "integer"}, **more)) for more in ({}, {"minItems": 2}, {"maxItems": 1})),
+    distinct({"type": "array", "items": {"type": "boolean"}}),
+    distinct({"type": "integer"}, minItems=6),
+    distinct({"type": "object", "additionalProperties": {"enum": [0, 1]}}),
+    *(
+        {
+            "type": "object",
+            "propertyNames": {"pattern": p},
+            "additionalProperties": {"type": "integer"},
+            **more,
+        }
+        for p in ("^[ab]{1,2}$", "^a[ab]*$")
+        for more in ({}, {"minProperties": 4}, {"maxProperties": 3})
+    ),
+]
+
+
+def ends_within(matcher: structgen.Matcher, left: int) -> bool:
+    """Whether some tokens, end of sequence among them, end the text."""
+    if matcher.is_accepting():
+        return left >= 1
+    if left <= 1:
+        return False
+    return any(ends_within(after(matcher, t), left - 1) for t in row(matcher) if t != FEW_END)
+
+
+def after(matcher: structgen.Matcher, token: int) -> structgen.Matcher:
+    fork = matcher.fork()
+    assert fork.accept_token(token)
+    return fork
+
+
+@pytest.mark.parametrize("seed", range(len(SMALL)))
+def test_rows_within_few_tokens_are_those_of_an_enumeration(seed: int) -> None:
+    """Each token of a row leads to an end, no row from the fewest tokens on is empty, all texts are valid."""
+    schema = SMALL[seed]
+    oracle = JsonOracle(schema)
+    grammars = [
+        structgen.Compiler(FEW, cache=c).json_schema(schema, whitespace="compact") for c in (True, False)
+    ]
+    for number in range(harness.cases(3)):
+        source = random.Random(100 * seed + number)
+        one, other = (g.matcher() for g in grammars)
+        taken: list[int] = []
+        for _ in range(source.choice([0, 5, 20, 60])):
+            tokens = [t for t in row(one) if t < FEW_END]
+            if not tokens:
+                break
+            taken.append(source.choice(tokens))
+            assert one.accept_token(taken[-1]) and other.accept_token(taken[-1])
+        needed = one.fork().tokens_needed()
+        assert needed == other.fork().tokens_needed(), (schema, taken)
+        left = needed + source.choice([0, 1, 2, source.randint(0, 30)])
+        while True:
+            allowed = row(one, left)
+            assert allowed, (schema, taken, left)
+            if left <= 3:
+                exact = one.mask_exact
+                wanted = [t for t in row(other) if t == FEW_END or ends_within(after(other, t), left - 1)]
+                assert allowed == wanted if exact else set(allowed) <= set(wanted), (schema, taken, left)
+            tokens = [t for t in allowed if t < FEW_END]
+            if not tokens or (FEW_END in allowed and source.random() < 0.3):
+                break
+            taken.append(source.choice(tokens))
+            assert one.accept_token(taken[-1]) and other.accept_token(taken[-1])
+            left -= 1
+        text = FEW.decode(taken)
+        assert oracle.accepts(text.decode()), (schema, text)
+
+
+@pytest.mark.parametrize(
+    ("items", "count"),
+    [
+        ({"type": "object", "additionalProperties": {"type": "string", "minLength": 30}}, 6),
+        ({"type": "array", "items": {"type": "string", "minLength": 30}}, 6),
+        ({"type": "string", "pattern": "^a(b{30}[a-z]*)?$"}, 10),
+        ({"type": ["null", "string"], "minLength": 30}, 6),
+        (RECORD, 9),
+    ],
+)
+def test_items_that_must_be_written_and_differ_are_within_the_budget(items: object, count: int) -> None:
+    """The second of two `{}` is `{"":"..."}`. Masks within 200 tokens let the text begin with `[{`."""
+    grammar = structgen.Compiler(BYTES).json_schema(distinct(items, minItems=count), whitespace="compact")
+    needed = grammar.matcher().tokens_needed()
+    for left in (needed // 2, needed):
+        matcher, source = grammar.matcher(), random.Random(left)
+        if left < needed:
+            assert budgeted(matcher, left) is None, left
+            continue
+        while not matcher.is_accepting():
+            allowed = row(matcher, left)
+            assert allowed, left
+            likely = [t for t in allowed if t in b'{}[],"n'] or allowed
+            assert matcher.accept_token(source.choice(likely))
+            left -= 1
+
+
 def test_items_are_in_the_account_of_memory() -> None:
     compiler = structgen.Compiler(BYTES, cache_bytes=1 << 20)
     grammar = compiler.json_schema(distinct(INTEGER))

@@ -22,6 +22,7 @@
 //
 //     {"type": "string", "pattern": "^(ab)*$"}               does not last: one string for each two bytes
 //     {"type": "array", "items": {"type": "null"}}           does not: one array for each five bytes
+//     {"type": "string", "pattern": "^a(b{30}[a-z]*)?$"}     does not: behind "a" comes "abbb..."
 //
 // The free keys of an object always differ. They last if behind every beginning of a key infinitely many keys
 // follow. What a key asks of its value is decided by the class of the key, not by the keys before.
@@ -35,8 +36,11 @@
 //   digit counts any more (Unique::lasting, Lenient::fate in engine/lenient.cc).
 // - While an array is decided, its own answer is no. So an array within its own items does not last.
 // - Behind a beginning with n values excluded, some value is left that is longer than the shortest one by at
-//   most (kNear + 1) log4(n) bytes, or by one more item or key with that many bytes, but for the way to the
-//   first choice.
+//   most kFar + kNear (log4(n) + 1) bytes, or by one more item or key, which is longer than its shortest by
+//   no more than that. Proof: k choices make 4^k values, since every byte of a choice that counts differs
+//   from the others in value, and a path costs what its choices and the way to the first one cost.
+// - Where two items or more must still be written, n of them take log4(n) bytes each (dense()). The shortest
+//   `{}` may differ from all members only by a key whose value is long, so such items do not last.
 //
 // Costs. Each answer is remembered. A question walks the rests of an array and, for a pattern, at most
 // kMostStates states of an automaton.
@@ -58,8 +62,10 @@ namespace {
 // The most states of an automaton of strings that endless_texts() visits.
 constexpr std::size_t kMostStates = 256;
 // Strings multiply where every beginning is at most kFar bytes in front of a choice: kMany bytes that go on,
-// each at most kNear bytes in front of the next choice.
-constexpr uint32_t kFar = 64, kNear = 4, kMany = 8;
+// each at the cost of at most kNear bytes with the way to the next choice.
+constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
+// No value of this kind is known.
+constexpr uint32_t kNever = 1u << 30;
 }  // namespace
 
 bool Unique::lasting(TypedId p) {
@@ -87,7 +93,30 @@ bool Unique::lasts(TypedId p) {
   if (all.size() != 1 || all[0] != p) return false;
   const Parts s = parts(all[0]);
   if (s.mode != kUnique || s.list.v != 0) return false;
-  return all_cells(s.rest, [&](const Cell& c) { return endless(c.value); });
+  if (!all_cells(s.rest, [&](const Cell& c) { return endless(c.value); })) return false;
+  const std::vector<TypedId> rests = reachable(s.rest);
+  return std::ranges::all_of(rests.begin() + 1, rests.end(), [&](TypedId q) { return solver_.closes(q); }) ||
+         all_cells(s.rest, [&](const Cell& c) { return dense(c.value); });
+}
+
+// True if n new values take log4(n) bytes more than the shortest value. The value is endless.
+bool Unique::dense(ValueId value) {
+  const auto of = [&](Kind k) { return solver_.restrict(value, k); };
+  const auto has = [&](Kind k) { return of(k) != FormulaSpace::no(); };
+  uint32_t number = kNever, string = kNever, other = kNever;
+  if (has(Kind::kNumber)) {
+    number = 1;
+    const TypedId numbers = of(Kind::kNumber);
+    for (const TypedId k : formulas_.conjuncts(numbers))
+      if (const Formula& f = formulas_[k]; f.op == Op::kAtLeast)
+        number = std::max(number, static_cast<uint32_t>(formulas_.decimal(f.text()).int_part().size()));
+  }
+  if (has(Kind::kNull) || has(Kind::kFalse) || has(Kind::kTrue)) other = 4;
+  if (has(Kind::kArray) || has(Kind::kObject)) other = 2;
+  if (number <= 2 || !has(Kind::kString)) return number <= other;
+  const Spread spread = this->spread(solver_.strings(value));
+  string = spread.bytes;
+  return std::min(number, string) <= other && (number <= string || spread.dense);
 }
 
 // True if behind every beginning of a value infinitely many values follow, but for the beginnings that
@@ -102,7 +131,7 @@ bool Unique::endless(ValueId value) {
   const TypedId string = of(Kind::kString);
   std::vector<std::string> constants;
   if (!open(string) && (formulas_[string].op != Op::kLength || formulas_[string].b != kUnbounded) &&
-      (solver_.texts().constants(string, constants) || !endless_texts(solver_.strings(value))))
+      (solver_.texts().constants(string, constants) || !spread(solver_.strings(value)).multiplies))
     return false;
   const TypedId array = of(Kind::kArray);
   if (!open(array) && !endless_array(array)) return false;
@@ -133,10 +162,11 @@ bool Unique::endless_numbers(TypedId p) {
          });
 }
 
-// True if behind every beginning of a string infinitely many strings follow: each live state of the automaton
-// of the strings is near a choice. Of the bytes of a choice at most half spell a character that another one
+// How the strings of a language multiply. A path costs the bytes by which it makes the string longer than the
+// shortest one from its start. Of the bytes of a choice at most half spell a character that another one
 // spells.
-bool Unique::endless_texts(RegexId language) {
+Unique::Spread Unique::spread(RegexId language) {
+  if (const Spread* known = spreads_.find(language.v)) return *known;
   RegexArena& regexes = solver_.regexes();
   std::vector<RegexId> states{language};
   std::unordered_map<RegexId, std::size_t> seen{{language, 0}};
@@ -145,40 +175,67 @@ bool Unique::endless_texts(RegexId language) {
     uint32_t bytes;
   };
   std::vector<std::vector<Step>> steps;
+  // The bytes of the shortest end.
+  std::vector<uint32_t> end;
   for (std::size_t i = 0; i < states.size(); ++i) {
     solver_.spend(20);
     steps.emplace_back();
+    end.push_back(kNever);
     const ClassMap& classes = regexes.classes(states[i]);
     for (uint16_t c = 0; c < classes.n; ++c) {
       const RegexId to = regexes.step(states[i], classes.rep[c]);
-      if (to == RegexArena::empty() || regexes.live(to).none()) continue;
+      if (to == RegexArena::empty()) continue;
+      if (regexes.live(to).none()) {
+        end[i] = 1;
+        continue;
+      }
       const auto [at, fresh] = seen.emplace(to, states.size());
       if (fresh) states.push_back(to);
       steps[i].push_back({at->second, static_cast<uint32_t>(std::ranges::count(classes.of, c))});
     }
-    if (steps[i].empty() || states.size() > kMostStates) return false;
+    if (steps[i].empty() || states.size() > kMostStates) return spreads_[language.v] = {};
   }
-  // The bytes in front of the next choice. A state that is no choice any more makes others none.
-  std::vector<uint32_t> near(states.size(), 0), before;
-  do {
-    before = near;
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      uint32_t bytes = 0, least = kFar;
+  // Calls f(i) for each state until no value changes.
+  const auto settle = [&](std::vector<uint32_t>& values, auto&& f) {
+    std::vector<uint32_t> before;
+    do {
+      before = values;
+      for (std::size_t i = 0; i < states.size(); ++i) values[i] = f(i);
+      solver_.spend(static_cast<uint32_t>(states.size()));
+    } while (values != before);
+  };
+  settle(end, [&](std::size_t i) {
+    uint32_t least = end[i];
+    for (const Step& s : steps[i]) least = std::min(least, end[s.to] + 1);
+    return least;
+  });
+  // The cost of the way to the next choice. A state that is no choice any more makes others none.
+  std::vector<uint32_t> near(states.size());
+  const auto choices = [&](uint32_t most) {
+    std::ranges::fill(near, 0);
+    settle(near, [&](std::size_t i) {
+      uint32_t bytes = 0, least = kFar + 1;
       for (const Step& s : steps[i]) {
-        if (before[s.to] <= kNear) bytes += s.bytes;
-        least = std::min(least, before[s.to]);
+        const uint32_t cost = 1 + end[s.to] - end[i] + near[s.to];
+        if (cost <= most) bytes += s.bytes;
+        least = std::min(least, cost);
       }
-      near[i] = bytes >= kMany ? 0 : least + 1;
-    }
-    solver_.spend(static_cast<uint32_t>(states.size()));
-  } while (near != before);
-  return std::ranges::max(near) <= kFar;
+      return bytes >= kMany ? 0 : least;
+    });
+  };
+  choices(1);
+  Spread out{.dense = near[0] == 0, .bytes = end[0]};
+  choices(kNear);
+  out.multiplies = std::ranges::max(near) <= kFar;
+  return spreads_[language.v] = out;
 }
 
 // The names of a plan and the written keys are finitely many. So it does not matter that they are no keys.
+// How many keys must still be written is not known here, so the keys have to be dense.
 bool Unique::lasting(RegexId keys) {
-  if (const bool* known = lasting_keys_.find(keys.v)) return *known;
-  return lasting_keys_[keys.v] = decided([&] { return endless_texts(keys); });
+  if (!spreads_.find(keys.v) && !decided([&] { return spread(keys), true; })) spreads_[keys.v] = {};
+  const Spread found = spreads_[keys.v];
+  return found.multiplies && found.dense;
 }
 
 // True if each array of p that is still open can get one more item, of values that never run out.

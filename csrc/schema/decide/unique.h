@@ -116,7 +116,14 @@ class Unique {
   bool lasts(TypedId p);
   bool endless(ValueId value);
   bool endless_numbers(TypedId p);
-  bool endless_texts(RegexId language);
+  // How the strings of a language multiply: whether every beginning can become many of them, whether the
+  // first choice is on the shortest way and each next one costs a byte, and the bytes of the shortest string.
+  struct Spread {
+    bool multiplies = false, dense = false;
+    uint32_t bytes = 0;
+  };
+  Spread spread(RegexId language);
+  bool dense(ValueId value);
   bool endless_array(TypedId p);
 
   // ---- not unique(C) ----
@@ -130,8 +137,9 @@ class Unique {
   std::unordered_map<TypedId, std::vector<Cell>> plain_cells_;
   std::unordered_map<TypedId, std::vector<TypedId>> reachable_;
   FlatMap<uint32_t, ValueId> repeats_;
-  // The answers of lasting(), for arrays and for languages of keys.
-  FlatMap<uint32_t, bool> lasting_, lasting_keys_;
+  // The answers of lasting() for arrays, and of spread().
+  FlatMap<uint32_t, bool> lasting_;
+  FlatMap<uint32_t, Spread> spreads_;
   // The answers of endless_array(). No while it is decided.
   FlatMap<uint32_t, bool> endless_arrays_;
   mutable bool asked_alike_ = false;
