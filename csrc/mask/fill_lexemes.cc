@@ -4,9 +4,9 @@
 // item, the endings of tokens that leave the item, and a walk for the rest, which is short: operators,
 // keywords, blanks.
 //
-// The token ` foo(` after `x =` in Python reads a blank, a name and a parenthesis. The state after the
-// blank is a state before lexemes again, below the blank's node of the trie, and gather() treats it in
-// the same way.
+// The token ` foo(` after `x =` in Python reads a blank, a name and a parenthesis. A walk from terminal to
+// terminal reads the blank, and below the blank's node of the trie the name is a wide item again, which
+// without_wide() takes from a slice. A walk of states comes to the same node in gather().
 #include <algorithm>
 
 #include "base/sorted.h"
