@@ -706,8 +706,8 @@ def words(source: Source, merges: int = 60) -> Words:
 
 
 def words_of(source: Source, texts: Sequence[bytes], merges: int) -> Words:
-    """Every byte, and pieces of the texts: pairs that are merged as in byte-pair encoding, and cuts at any place,
-    some of them with a wrong end. So a token spans several keys, values and gaps."""
+    """Every byte, and pieces of the texts: pairs that are merged as in byte-pair encoding, and cuts at any
+    place, some of them with a wrong end. So a token spans several keys, values and gaps."""
     s = source
     tokens = dict.fromkeys(bytes([b]) for b in range(256))
     pieces = [[bytes([b]) for b in text[:200]] for text in texts]
