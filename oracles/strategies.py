@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -378,6 +379,56 @@ def counted(source: Source, depth: int = 2) -> dict:
     return {"type": "object", "properties": {name: counted(s, depth - 1) for name in names}}
 
 
+# Names that a token may close, begin or hold in full, spelled with and without escapes.
+NAMES = (
+    *(
+        '"',
+        "\\",
+        "",
+        "a",
+        "ab",
+        "é",
+        "😀",
+        "\n",
+        "/",
+        'a"',
+        '\\"',
+        "name",
+        "ame",
+        "nam",
+        "me",
+        '":',
+        '","',
+        "u0061",
+    ),
+    *("\u2028", "\x7f", "a" * 17, 'na"me', "x" * 40, "é" * 9, "\\u0061", " ", "1", "}"),
+)
+
+
+def renamed(source: Source, schema: Any) -> Any:
+    """The schema with names of `NAMES`, an equal name everywhere in place of an equal name."""
+    known: dict[str, str] = {}
+
+    def name(old: str) -> str:
+        if old not in known:
+            known[old] = source.pick(NAMES) if source.chance(70) else old
+        return known[old]
+
+    def walk(part: Any, key: str = "") -> Any:
+        if isinstance(part, dict):
+            named = key in ("properties", "dependentSchemas", "dependentRequired")
+            pairs = ((name(k) if named else k, walk(v, "" if named else k)) for k, v in part.items())
+            return dict(pairs)
+        if isinstance(part, list):
+            found = [walk(each, key) for each in part]
+            if key in ("required", "enum"):  # no member twice
+                found = list({repr(each): each for each in found}.values())
+            return found
+        return name(part) if isinstance(part, str) and key in ("required", "enum", "const") else part
+
+    return walk(schema)
+
+
 # ---- instances ---------------------------------------------------------------------------------
 
 
@@ -652,6 +703,35 @@ def words(source: Source, merges: int = 60) -> Words:
     special = list(range(len(tokens), len(tokens) + 4))
     tokens += [b"<s>", b"</s>", b"<|end|>", b"{"]
     return Words(tokens, eos=special[1:3], special=special)
+
+
+def words_of(source: Source, texts: Sequence[bytes], merges: int) -> Words:
+    """Every byte, and pieces of the texts: pairs that are merged as in byte-pair encoding, and cuts at any
+    place, some of them with a wrong end. So a token spans several keys, values and gaps."""
+    s = source
+    tokens = dict.fromkeys(bytes([b]) for b in range(256))
+    pieces = [[bytes([b]) for b in text[:200]] for text in texts]
+    for _ in range(merges):
+        pairs = Counter(pair for each in pieces for pair in zip(each, each[1:], strict=False))
+        if not pairs:
+            break
+        one, two = s.pick(pairs.most_common(12))[0]
+        tokens[one + two] = None
+        for i, each in enumerate(pieces):
+            merged: list[bytes] = []
+            for piece in each:
+                if merged and (merged[-1], piece) == (one, two):
+                    merged[-1] += piece
+                else:
+                    merged.append(piece)
+            pieces[i] = merged
+    for text in (s.pick(texts) for _ in range(merges if texts else 0)):
+        begin = s.integer(0, len(text))
+        tokens[text[begin : begin + s.integer(2, 20)] + (s.pick(list(tokens)) if s.chance(30) else b"")] = (
+            None
+        )
+    found = s.shuffled([t for t in tokens if t])
+    return Words([*found, *found[:3], b"", b""], [len(found) + 4], [len(found) + 4])
 
 
 _NASTY = (

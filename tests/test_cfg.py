@@ -273,7 +273,7 @@ def test_ambiguity_is_linear() -> None:
     ],
 )
 def test_a_token_that_many_ways_read(kind, text) -> None:
-    """A mask costs by the bytes of tokens. The ways to read them double with each byte."""
+    """The work of a mask grows with the bytes of tokens, not with the ways to read them, which double."""
     words = [*(bytes([b]) for b in range(256)), *(b"a" * n for n in range(2, 65)), b""]
     vocabulary = structgen.Vocabulary.from_bytes(words, len(words) - 1)
     limits = structgen.Limits(mask=100_000)

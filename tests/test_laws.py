@@ -7,8 +7,10 @@ finished walks are in the language            collecting the arena changes nothi
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import json
 import random
 import re
 
@@ -279,12 +281,64 @@ def forced_is_the_only_way(source: Source) -> str | None:
     assert forced.startswith(text)
 
 
+BYTES = structgen.Compiler(harness.BYTES)
+
+
+def tokens_of_the_texts(source: Source) -> str | None:
+    """Masks of several grammars of one compiler, whose tokens are pieces of their texts: those of a
+    plain walk, and those of another compiler that is asked in another order."""
+    chance, texts, schemas = random.Random(source.integer(0, 1 << 30)), [], []
+    for _ in range(source.integer(1, 3)):
+        schema = strategies.renamed(source, strategies.any_schema(source))
+        found = harness.compiled(schema, using=BYTES)
+        if found is None or found is Empty:
+            continue
+        with contextlib.suppress(errors.BudgetExceeded):
+            texts += [harness.byte_walk(found, chance, count) for count in (5, 30, 80)]
+            schemas.append(schema)
+    words = strategies.words_of(source, texts, source.pick((20, 80, 200)))
+    plain, cached, other = (
+        structgen.Compiler(harness.vocabulary(words), cache=cache) for cache in (False, True, True)
+    )
+    asked = []
+    for schema in schemas:
+        grammars = [harness.compiled(schema, using=each) for each in (plain, cached, other)]
+        for _ in range(2):
+            matcher, taken = grammars[1].matcher(), list[int]()
+            for token, mask in harness.long_walk(source, grammars[0].matcher(), words, 12):
+                assert (oracle.mask_of(matcher, words.size) == mask).all(), (schema, taken)
+                asked.append((grammars[2], list(taken), mask))
+                taken.append(token)
+                assert matcher.accept_token(token)
+    for grammar, taken, mask in source.shuffled(asked):
+        matcher = grammar.matcher()
+        assert matcher.accept_tokens(taken)
+        assert (oracle.mask_of(matcher, words.size) == mask).all(), taken
+    return None if asked else harness.SKIPPED
+
+
+@pytest.mark.parametrize("written", [{}, {"b": 1}], ids=["first", "second"])
+def test_a_key_is_begun_that_only_repeats(written) -> None:
+    """Which key was written is not known while a mask is made. Where keys have one character, its repetition
+    cannot be begun, although other keys can."""
+    schema = {"type": "object", "patternProperties": {"^.$": {"const": 1}}, "additionalProperties": False}
+    begun = json.dumps(written, separators=(",", ":"))[:-1] + ("," if written else "") + '"a'
+    tokens = [*(bytes([b]) for b in range(256)), *(f'":1,"{key}'.encode() for key in "acé"), b'":1,"', b""]
+    vocabulary = structgen.Vocabulary.from_bytes(tokens, len(tokens) - 1)
+    for cache in (True, False):
+        matcher = structgen.Compiler(vocabulary, cache).json_schema(schema, whitespace="compact").matcher()
+        assert matcher.accept_bytes(begun)
+        mask = oracle.mask_of(matcher, len(tokens))
+        assert (mask == oracle.naive_mask(matcher, len(tokens))).all()
+        assert [bool(mask[t]) for t in range(256, 260)] == [False, True, True, True]
+
+
 LAWS = (
     *(mask_is_accept, cached_is_uncached, moves_are_replay, walks_finish_inside),
     *(collecting_changes_nothing, forced_is_the_only_way, several_matchers_survive_collections),
-    nasty_masks_are_accept,
+    *(nasty_masks_are_accept, tokens_of_the_texts),
 )
-SEEDS = {forced_is_the_only_way: 120, nasty_masks_are_accept: 400}
+SEEDS = {forced_is_the_only_way: 120, nasty_masks_are_accept: 400, tokens_of_the_texts: 120}
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

@@ -418,6 +418,25 @@ def test_memory_of_searches_is_bounded() -> None:
     assert open_objects.matcher().accept_bytes(b'[{"a":1},{"a":1}]')
 
 
+def test_lists_of_strings_are_counted() -> None:
+    """Behind each string other keys may follow, so each has a list of the tokens that leave it."""
+    keys = [f"{i:03}" for i in range(1000)]
+    tokens = [*(bytes([b]) for b in range(256)), *(f'","{key}'.encode() for key in keys), b""]
+    compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(tokens, len(tokens) - 1))
+    schema = {"type": "object", "properties": {key: {"type": "string"} for key in keys}}
+    matcher = compiler.json_schema(schema | {"additionalProperties": False}, whitespace="compact").matcher()
+    row, grown = structgen.allocate_bitmask(1, len(tokens)), 0
+    for i, key in enumerate(keys[:200]):
+        assert matcher.accept_bytes(f'{"," if i else "{"}"{key}":"')
+        before = compiler.byte_size
+        matcher.fill_bitmask(row)
+        grown += compiler.byte_size - before if i >= 100 else 0  # what others share is made by then
+        assert matcher.accept_bytes('"')
+    assert grown > 11 * sum(
+        1000 - i for i in range(100, 200)
+    )  # 8 bytes a token of the world, 4 of the grammar
+
+
 def test_limits_name_the_place() -> None:
     compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(compile=100_000, mask=50_000))
     deep = {"type": "object", "properties": {"x": {"type": "array", "items": HARD, "minItems": 1}}}

@@ -4,8 +4,9 @@
 //
 // The holders of memory, and the limit of each, from the cheapest to replace to the dearest:
 //
-// Slices: masks of the inside of strings, one a regex. They are trimmed to a quarter before each mask.
-// One text uses the same slices again and again, and a new slice costs a walk over the trie.
+// Slices: masks of the inside of strings, one a regex, and what terminals read (mask/terminal_walks.h).
+// Before a mask that finds them beyond a quarter they are dropped. One text uses the same slices again and
+// again, and a new slice costs a walk over the trie.
 //
 // An epoch: states and masks of one grammar. At half, the grammar opens a new epoch, and its matchers
 // take over the states they stand in (engine/grammar.h). The limit is half, because the old epoch lives

@@ -79,7 +79,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
       !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
   mask->partial = regexes_.effort().omitted() != before;
-  mask->exit_set = walks_.nodes(mask->exits);
+  mask->exit_set = walks_->nodes(mask->exits);
   const std::size_t size =
       sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->removed.capacity() + mask->exits.capacity() +
                                   mask->blocked.capacity() + 2 * mask->open.capacity());
@@ -89,7 +89,8 @@ const TerminalMask& Slices::terminal(RegexId regex) {
 }
 
 void Slices::trim(std::size_t limit) {
-  if (terminal_bytes_ <= limit) return;
+  if (terminal_bytes_ + walks_->byte_size() <= limit) return;
+  walks_.emplace(regexes_, vocabulary_.trie());
   terminals_.clear();
   leaving_.clear();
   counted_.clear();

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -73,8 +75,8 @@ struct TableMask {
 class Slices {
  public:
   Slices(RegexArena& regexes, const Vocabulary& vocabulary)
-      : regexes_(regexes), vocabulary_(vocabulary), walks_(regexes, vocabulary.trie()) {}
-  TerminalWalks& walks() { return walks_; }
+      : regexes_(regexes), vocabulary_(vocabulary), walks_(std::in_place, regexes, vocabulary.trie()) {}
+  TerminalWalks& walks() { return *walks_; }
   // Null where E cannot be run.
   RunClass* run(RegexId element);
   // The exits of E* closed by one byte that E does not contain; null for any other regex.
@@ -99,9 +101,9 @@ class Slices {
   //     any*" & ~(`ame"` | `"`)    with a token `"`: as it is
   //     any*" & ~(`ame"`)          any*", unless some token reads `ame"`
   RegexId visible(RegexId regex);
-  std::size_t byte_size() const { return bytes_ + walks_.byte_size(); }
-  // Forgets terminal masks when all together exceed `limit`. Rows stay, because masks point to them. No
-  // reference from terminal() may be held.
+  std::size_t byte_size() const { return bytes_ + walks_->byte_size(); }
+  // Forgets terminal masks and walks when all together exceed `limit`. Rows stay, because masks point to
+  // them. No reference from terminal() or walks() may be held, and no set of nodes.
   void trim(std::size_t limit);
 
  private:
@@ -130,7 +132,8 @@ class Slices {
   void list_open(TerminalMask& out) const;
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
-  TerminalWalks walks_;
+  // Never empty.
+  std::optional<TerminalWalks> walks_;
   struct Held {
     std::shared_ptr<RunClass> run;
     // Bytes of the run when it was last counted.

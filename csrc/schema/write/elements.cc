@@ -196,7 +196,11 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
     }
   }
   for (KeyClassId c : offers.classes)
-    begin({Symbol::capture(),
+    if (may_repeat(r, plan.classes[c.v].language))
+      begin({poison()});
+    else
+      begin(
+          {Symbol::capture(),
            Symbol::terminal(regexes_.cat(solver_.objects().free_texts(r.object(), c, *keys_), marks.middle)),
            call({kFreeElement, r.object(), c})});
 }

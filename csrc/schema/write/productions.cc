@@ -637,6 +637,13 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
     out.add({text(pretty ? indent(r.depth) + "\"" : "\""), keys});
 }
 
+// Whether a key of the class may be begun that can only become a key that was written and is unknown. Where
+// keys have one character, none begins with `a` behind `{"a":1,"`, and a mask that does not know the first
+// key cannot tell.
+bool JsonProductions::may_repeat(const Rule& r, RegexId language) {
+  return solver_.objects().state(r.object()).unknown_key && !solver_.unique().lasting(language);
+}
+
 // Adds the keys: the names on offer as one literal set, and a captured terminal for each class.
 void JsonProductions::add_keys(const Rule& r, const Offers& offers, Alternatives& out) {
   const Plan& plan = solver_.objects().plan_of(r.object());
@@ -656,6 +663,10 @@ void JsonProductions::add_keys(const Rule& r, const Offers& offers, Alternatives
     out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)),
              call({kNamed, r.object()}, r.depth)});
   for (KeyClassId c : offers.classes) {
+    if (may_repeat(r, plan.classes[c.v].language)) {
+      out.add({poison()});
+      continue;
+    }
     const Symbol key = Symbol::terminal(clean(solver_.objects().free_language(r.object(), c)));
     if (lenient_ && solver_.unique().lasting(plan.classes[c.v].language))
       out.add({key, call({kFreeRepeating, r.object(), c}, r.depth)});

@@ -171,6 +171,7 @@ class JsonProductions : public Productions {
   TypedId restricted(ValueId v, Kind kind);
   bool leads_on(TypedId p);
   void expand_object(const Rule& r, Alternatives& out);
+  bool may_repeat(const Rule& r, RegexId language);
   void add_keys(const Rule& r, const Offers& offers, Alternatives& out);
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
