@@ -547,6 +547,10 @@ def test_spellings_of_a_long_item_are_equal(one: str, same: str) -> None:
         assert matcher.accept_bytes(b',"c":0}' if second[-1] == "}" else b'c"')
 
 
+# all numbers that begin with 1e and 17 nines, but the shortest one
+LAST_POWERS = "[1e" + 20 * "9" + "".join(f",1e{17 * '9'}{last}" for last in range(10))
+
+
 @pytest.mark.parametrize(
     ("items", "text", "goes_on"),
     [
@@ -556,6 +560,11 @@ def test_spellings_of_a_long_item_are_equal(one: str, same: str) -> None:
         # larger exponents are taken for 10^18 (numbers/decimal.h), so this number stays what it is
         ({"type": "number"}, "[1e" + 20 * "9" + ",1e" + 18 * "9", b",]"),
         ({"type": "number"}, "[1e" + 20 * "9" + ",1e" + 19 * "9", b""),
+        ({"type": "number"}, "[1e" + 20 * "9" + ",1e" + 18 * "9" + ",1e" + 18 * "9", b""),
+        (INTEGER, "[1e-0,1e" + 20 * "9" + ",1e" + 18 * "9" + ",1e" + 18 * "9", b""),
+        ({"type": "number"}, "[1e-" + 20 * "9" + ",1e-" + 18 * "9" + ",1e-" + 18 * "9", b""),
+        ({"type": "number"}, LAST_POWERS + ",1e" + 17 * "9", b",]"),
+        ({"type": "number"}, LAST_POWERS + ",1e" + 17 * "9" + ",1e" + 17 * "9", b""),
     ],
 )
 def test_a_text_goes_on_where_a_value_is_left(items: object, text: str, goes_on: bytes) -> None:

@@ -11,6 +11,11 @@
 
 namespace structgen {
 
+namespace {
+// Larger exponents are taken for kHugeExponent (numbers/decimal.h), which has so many digits.
+constexpr std::size_t kHugeDigits = 19;
+}  // namespace
+
 void Lenient::push(StateId s, bool text) {
   // Behind a call that threw there may be more text.
   Place to = places.back();
@@ -85,6 +90,22 @@ bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) 
   return out;
 }
 
+// Whether some digits behind the exponent make the number no member; the exponent has so many digits. All
+// exponents of kHugeDigits digits are one value. The search ends with the members.
+bool Lenient::powers_left(std::string_view word, std::size_t digits) {
+  std::size_t powers = 1;
+  for (std::size_t i = digits; i + 1 < kHugeDigits && powers <= distinct_.items(); ++i) powers *= 10;
+  if (powers > distinct_.items()) return true;
+  const std::string begun(word);
+  if (distinct_.fresh(begun)) return true;
+  for (std::size_t ends = 10; digits < kHugeDigits; ends *= 10) {
+    if (++digits == kHugeDigits) return distinct_.fresh(begun + std::string(kHugeDigits, '0'));
+    for (std::size_t i = 0; i < ends; ++i)
+      if (distinct_.fresh(begun + std::to_string(ends + i).substr(1))) return true;
+  }
+  return false;
+}
+
 // Whether the item that is being read can still become new. Every item can but for two kinds (lasting.cc): a
 // word, and a number that can only get zeros. Those are compared with the members.
 Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
@@ -98,11 +119,11 @@ Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   const bool exponent = e != word.npos;
   const bool nonzero = std::ranges::any_of(word.substr(0, e), [](char c) { return c >= '1' && c <= '9'; });
   if (nonzero && !exponent && word.find('.') == word.npos) return Fate::kLives;
-  // Larger exponents are taken for kHugeExponent, which has 19 digits.
   const std::size_t power = exponent ? word.find_first_of("123456789", e) : word.npos;
-  if (power == word.npos || word.size() - power < 19) {
+  if (power == word.npos || word.size() - power < kHugeDigits) {
     if (!locked && !one_value_.contains(4 * s.v + 2 * nonzero + exponent)) return Fate::kLock;
-    if (!one_value(parser, s, nonzero, exponent)) return Fate::kLives;
+    if (!one_value(parser, s, nonzero, exponent))
+      return power == word.npos || powers_left(word, word.size() - power) ? Fate::kLives : Fate::kDies;
   }
   const bool whole = word.back() >= '0' && word.back() <= '9';
   return judged(std::string(word) + (whole ? "" : "0"));

@@ -89,6 +89,7 @@ class Lenient {
   // Reads the bytes behind the state `at`, and moves it.
   Fate fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
   bool one_value(Parser& parser, StateId s, bool nonzero, bool exponent);
+  bool powers_left(std::string_view word, std::size_t digits);
   void cut() { distinct_.cut(places.back().size, places.back().mode); }
 
   static constexpr std::size_t kMostText = 1u << 30, kCrowd = 256;
