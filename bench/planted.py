@@ -237,7 +237,7 @@ BUGS = (
     ),
     Bug(
         "masks: a regex that ends everywhere in a subtree is left by the byte in front of it, too",
-        "csrc/mask/fill.cc",
+        "csrc/mask/fill_walks.cc",
         "if (subtree->first < node) read_on(node, left, b, out);",
         "read_on(node, left, b, out);",
     ),
