@@ -65,7 +65,7 @@ constexpr std::size_t kMostStates = 256;
 // each at the cost of at most kNear bytes with the way to the next choice.
 constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
 // No value of this kind is known.
-constexpr uint32_t kNever = 1u << 30;
+constexpr uint32_t kNoValue = 1u << 30;
 }  // namespace
 
 bool Unique::lasting(TypedId p) {
@@ -103,7 +103,7 @@ bool Unique::lasts(TypedId p) {
 bool Unique::dense(ValueId value) {
   const auto of = [&](Kind k) { return solver_.restrict(value, k); };
   const auto has = [&](Kind k) { return of(k) != FormulaSpace::no(); };
-  uint32_t number = kNever, string = kNever, other = kNever;
+  uint32_t number = kNoValue, string = kNoValue, other = kNoValue;
   if (has(Kind::kNumber)) {
     number = 1;
     const TypedId numbers = of(Kind::kNumber);
@@ -180,7 +180,7 @@ Unique::Spread Unique::spread(RegexId language) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     solver_.spend(20);
     steps.emplace_back();
-    end.push_back(kNever);
+    end.push_back(kNoValue);
     const ClassMap& classes = regexes.classes(states[i]);
     for (uint16_t c = 0; c < classes.n; ++c) {
       const RegexId to = regexes.step(states[i], classes.rep[c]);
