@@ -16,6 +16,10 @@
 //     comma below {root}    it ends with the token `,` and at C = {`,`}
 //     comma below B         it ends with the token `_,` and at D = {`_,`}
 //
+// A regex that was not met is put together from known walks where that is possible. A concatenation is the
+// walk of its first part, then that of the second part from the ends of the first. A string that may not be
+// one of some literals reads what any string reads, unless a token completes one of these literals.
+//
 // Invariants.
 // - A walk depends on the regex, the nodes and the vocabulary. It is right as long as the regex arena.
 // - A walk in which a step was omitted (base/effort.h) is made again at the next question.
