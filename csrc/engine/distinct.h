@@ -54,8 +54,8 @@ class Distinct {
   // The kind of a container. kDistinct: the items of the array differ, or the keys of the object.
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // Reads a byte; `kind`: the container that a bracket opens; `more`: the bytes that suffice for one more item
-  // or member in it. False: an item ended that repeats another one. The byte is read in either case.
+  // Reads a byte; `kind`: the container that a bracket opens; `more`: the bytes that suffice for one more
+  // item or member in it. False: an item ended that repeats another one. The byte is read in either case.
   bool read(char byte, Kind kind = kPlain, uint32_t more = 0);
   // Takes back all bytes but the first `size`, behind which the mode was `mode`.
   void cut(std::size_t size, Mode mode);
