@@ -186,8 +186,7 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
   const bool context_free_;
-  // A walk from terminal to terminal reads so many terminals at most; half as many after each walk that would
-  // read more.
+  // A walk from terminal to terminal takes so many ways at most. Each walk that needs more halves the number.
   uint32_t most_ways_ = 4096;
   // Null: nothing is measured.
   Lengths* lengths_ = nullptr;

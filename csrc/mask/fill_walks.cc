@@ -32,17 +32,18 @@
 namespace structgen {
 
 namespace {
-// A walk from terminal to terminal visits at most so many terminals (by_terminals). A walk of JSON visits a
-// dozen, 127 at most in 200 schemas of MaskBench; one of the C grammar 450.
+// The limit of a walk from terminal to terminal does not fall below so many ways (by_terminals). Most walks
+// of JSON take fewer than 16, and all take fewer than 128 in 2,500 schemas of MaskBench. The C grammar takes
+// 450 at the median.
 constexpr uint32_t kFewestWays = 32;
 }  // namespace
 
 // Walks from terminal to terminal. False: nothing was listed, and the walk has to go from state to state.
 // Where something was omitted (base/effort.h), the state behind each byte has to be made, since what follows
-// may be asked again. Where too many ways read the same bytes, one state for all of them is less work, and
-// later walks look less long for ways.
+// may be asked again. The same holds for an ambiguous grammar: the ways to read a token may double with each
+// byte, and a state has all of them. A grammar that had too many gets fewer in its next walk.
 //
-//     S -> S S | a | aa    below `aaaa` five rows of terminals, times the trees of each; four states
+//     x -> a x b | a x c | aa x d | a    `aaaaaaaa` is read on 34 paths of a and aa, each with other stacks
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
                                const Counts* counts) {
   if (out.plain) return false;

@@ -25,6 +25,7 @@
 // - A walk in which a step was omitted (base/effort.h) is made again at the next question.
 // - A token whose node ends the regex is in `tokens` of that end, unless the regex also goes on there.
 // - No token is at a node of the starting set; those above have listed it.
+// - A set has each node once, however many ways lead to it, and a walk visits a node once with a regex.
 //
 // Rejected. Walks of whole states, shared by what their stacks begin with: a key for what a token sees of a
 // stack needs the same walk that it was to save.
