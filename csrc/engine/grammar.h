@@ -167,8 +167,6 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // True if some rule limits tokens.
   bool limited() const { return limited_; }
   StateId start() const { return start_; }
-  // The start of a text whose items are compared beside its states (engine/distinct.h); dead where the states
-  // compare them all.
   // The start of the lenient language (engine/lenient.h); dead(): each text begins in the states. Needs the
   // lock.
   StateId lenient_start() const { return lenient_start_; }
