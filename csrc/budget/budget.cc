@@ -36,6 +36,16 @@
 // epoch. A search pays this work again, and remembers only within its call (budget/reach.h). So a second
 // matcher, a draft that was rolled back and a replay get the same mask, exact or not.
 //
+// The searches. Each looks for tokens that complete a state. They differ in the question and in their work.
+// kUnknown says that the work did not suffice; it never stands for a no.
+//
+//     find()            is there any way to the end; for a shortest text that cannot be spelled (finish,
+//     bounds) within()          do `budget` tokens complete s; the work is the caller's asked_within()    the
+//     same for a user's call: without captured text, then with it (bounds: tokens_needed()) sought_within()
+//     the same with the most work: then along descends(), then with each smaller budget
+//                       (planned, fill_limited: a mask that would be empty)
+//     descends()        how many tokens takes the way on which each token leaves the fewest bytes
+//
 // What a mask gives up. Near the end of a budget, three kinds of tokens take most of the work and are
 // nearly always refused:
 //

@@ -150,9 +150,9 @@ class Targets {
   }
   static TokenId first(const Words& row);
 
-  // Visits the tokens that begin in front of the run, as with the first character of a name that the run
-  // excludes. If such a token reaches the state that the run has after the same bytes, its rest is like that
-  // of a token of the run, and the other functions visit it.
+  // `from` may stand in front of the run: a name begins with a letter, and the run of its other characters
+  // begins behind this letter. Visits the tokens that begin in front of the run. A token that reaches the
+  // state that the run has after the same bytes is skipped, because the functions of the run visit it.
   template <class Visitor>
   void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
     const TokenTrie& trie = vocabulary_.trie();

@@ -55,8 +55,9 @@ std::vector<Span> Captures::parsed(Epoch& epoch) const {
   return find_spans(epoch.parser, grammar_.productions(), grammar_.start_rule(), text_, complete_, tokens);
 }
 
-// Turns spans of the kept text, in which special tokens have their paths, into offsets of the shown
-// text and into indices of steps.
+// A special token stands in the kept text as the bytes of its path (Vocabulary::special_path), and the shown
+// text leaves these bytes out. Turns spans of the kept text into offsets of the shown text and into indices
+// of steps.
 std::vector<Capture> Captures::of(std::span<const Span> spans) const {
   // The text without special tokens.
   std::string shown;

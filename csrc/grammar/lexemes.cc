@@ -208,7 +208,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   if (regexes_.is_empty(regex)) return;
   if (me.lazy) return out.push_back({regex, RegexArena::empty()});
   if (regex != reach && cut.empty() && rivals.size() == 1) {
-    // Only words were taken out, so the same bytes may follow as without that.
+    // Only words were taken out. The bytes that may follow are those of the lexeme with these words.
     const std::vector<LexemePart>& plain = split(reach, reach);
     if (plain.size() == 1) return out.push_back({regex, plain[0].follow});
   }

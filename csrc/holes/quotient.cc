@@ -503,7 +503,8 @@ class Quotient::Crossings {
       switch (s->kind()) {
         case Symbol::kLimit:
           throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
-        // Both are put in front as they are, and lead from no place to another.
+        // A capture and a note stand unchanged in front of the next crossing. They read nothing, so the place
+        // stays.
         case Symbol::kCapture: captures_ = facts_.opened(captures_, here_.front()); [[fallthrough]];
         case Symbol::kNote: before_.push_back(*s); continue;
         case Symbol::kAfter:

@@ -50,7 +50,8 @@ class Stretches {
 
   Stretches(RegexArena& regexes, Path& path) : regexes_(regexes), path_(path) {}
   Path& path() const { return path_; }
-  // All exits of a regex from a spot, by spot; each spot and label once. The span stays valid.
+  // All exits of a regex from a spot, sorted by the spot of the exit; each spot and label once. The span
+  // stays valid.
   std::span<const Exit> exits(RegexId r, Spot from);
   // The last spot up to which any text was read.
   Spot furthest() const { return furthest_; }

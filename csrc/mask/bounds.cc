@@ -388,9 +388,9 @@ bool Slices::counted(RegexId regex, TerminalMask& out) {
   return false;
 }
 
-// The mask that both regexes have. It is null where their masks differ, where the lower language is
-// empty, and where its emptiness is too large to decide. It walks the trie for both, and drops the row of
-// the second walk, and the row of the first where they differ.
+// A lower and an upper bound of a regex: where both have one mask, the regex has it, too. Returns this mask.
+// Null: their masks differ, or the lower language is empty, or its emptiness is too large to decide. Walks
+// the trie for both bounds, and drops the row of the second walk, and the row of the first where they differ.
 std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
   try {
     if (regexes_.is_empty(lower)) return nullptr;

@@ -56,7 +56,7 @@ struct TerminalMask {
 struct TableMask {
   struct Inside {
     TokenId token;
-    // The range of strings of which the token is a proper beginning.
+    // The token is a proper beginning of the strings `lo` to `hi` - 1 of the sorted table.
     uint32_t lo, hi;
     // False: the range is only an outer bound (the token ends inside an escape), and the caller decides
     // by stepping.

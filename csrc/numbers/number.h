@@ -117,7 +117,7 @@ class NumberLanguage {
   RegexId open_tail(std::size_t read);
   // Digits that are not all zero.
   RegexId nonzero(std::size_t read);
-  // Zeros of a fraction that may end here.
+  // Zeros of a fraction, behind each of which the fraction may end.
   RegexId zeros(std::size_t read);
   bool may_end_in_zero(std::size_t read) const { return read <= zeros_until_; }
   RegexId digits_above(std::string_view fraction, std::size_t at, bool strict);

@@ -374,7 +374,8 @@ Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   return out;
 }
 
-// The ways of a rule. The outermost one looks for them within more and more bytes.
+// The ways of a rule. The outermost call deepens its limit: it looks for ways of at most kFirstRoom bytes,
+// then of twice as many.
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
   if (depth_ > 0) return within(r, reading, from);
   for (uint32_t room = kFirstRoom;; room *= 2) {

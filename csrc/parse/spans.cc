@@ -79,7 +79,8 @@ struct Key {
 struct Edge {
   enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
   uint32_t to;
-  // Of kExpand: the symbols between the first one and the rest.
+  // Of kExpand: the symbols of the alternative behind its first one. They lie on the stack that was below the
+  // rule.
   std::span<const Symbol> pushed;
 };
 

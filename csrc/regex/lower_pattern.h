@@ -40,7 +40,7 @@ class PatternLowering {
   // The texts that a node without assertions matches.
   RegexId plain(uint32_t node);
   RegexId set(const CodepointSet& set) { return spelling_.characters(arena_, set); }
-  // Every text, without its end.
+  // The characters of every text, without what closes a text in its spelling (`end()`).
   RegexId any_text();
   RegexId end() const { return end_; }
 

@@ -52,7 +52,8 @@ struct SpelledDigit {
   bool hex;
   // Fixed high bits of the byte, or of the hex digit.
   uint8_t high;
-  // Bytes in front of the digit; 'U' stands for [Dd].
+  // Bytes in front of the digit, such as `u`. A `U` stands for the hex digit D in either case, with which the
+  // code of every surrogate begins (`\uD83D`).
   std::string_view prefix;
 };
 

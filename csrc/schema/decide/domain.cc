@@ -17,8 +17,8 @@ namespace structgen {
 
 namespace {
 
-// The least number of values up to which a domain is enumerated, so that a longer array seldom needs a new
-// enumeration.
+// A domain is enumerated up to so many values at least, even if fewer are asked for: a longer array then
+// seldom needs a new enumeration.
 constexpr uint32_t kMinCap = 64;
 // The most values of a domain. Beyond them a question is too complex.
 constexpr uint32_t kMaxValues = 1u << 20;

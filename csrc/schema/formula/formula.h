@@ -145,8 +145,8 @@ class FormulaSpace {
   ValueId schema(LocationId location) { return ValueId{atom_node(Op::kSchema, location.v)}; }
   ValueId types(uint32_t mask) { return ValueId{types_node(mask)}; }
   // Turns a condition on values of kind `k` into a ValueId, which also holds for every other kind. A
-  // condition that is plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` still accepts
-  // 5.
+  // condition that is plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` accepts no string,
+  // and it accepts 5.
   ValueId literal(Kind k, TypedId f) { return f == no() ? types(kAllKinds & ~kind_bit(k)) : ValueId{f.v}; }
   // The negation. An atom of strings also holds for numbers, so the negation is a Not over the atom, and no
   // atom.

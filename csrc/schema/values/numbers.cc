@@ -28,7 +28,7 @@ constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
 struct NumberLanguages : RegexCache {
-  // By spelling, huge, narrow.
+  // Indexed by the spelling, by whether numbers may be huge, and by whether they are narrow.
   std::optional<NumberLanguage> of[3][2][2];
   std::size_t byte_size() const override { return sizeof(*this); }
 };

@@ -53,7 +53,7 @@ class Texts {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   const Spelling& spelling_;
-  // True: the spelling is the arena's own.
+  // Whether emptiness is decided and sets of literals are used: the spelling is the arena's own.
   const bool decides_;
   const RegexId end_, all_;
   FlatMap<uint32_t, RegexId> memo_;
