@@ -39,12 +39,12 @@
 // The searches. Each looks for tokens that complete a state. They differ in the question and in their work.
 // kUnknown says that the work did not suffice; it never stands for a no.
 //
-//     find()            is there any way to the end; for a shortest text that cannot be spelled (finish,
-//     bounds) within()          do `budget` tokens complete s; the work is the caller's asked_within()    the
-//     same for a user's call: without captured text, then with it (bounds: tokens_needed()) sought_within()
-//     the same with the most work: then along descends(), then with each smaller budget
-//                       (planned, fill_limited: a mask that would be empty)
-//     descends()        how many tokens takes the way on which each token leaves the fewest bytes
+//     find()             is there any way to the end? For a shortest text that cannot be spelled
+//     within()           do `budget` tokens suffice? The work is the caller's
+//     asked_within()     the same for tokens_needed(): without captured text, then with it
+//     sought_within()    the same for a mask that would be empty, with the most work: also along
+//                        descends(), and with each smaller budget
+//     descends()         how many tokens has the way on which each token leaves the fewest bytes?
 //
 // What a mask gives up. Near the end of a budget, three kinds of tokens take most of the work and are
 // nearly always refused:
