@@ -252,7 +252,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   if (slot && measured(slot->worst)) return *slot;
   auto out = std::make_unique<Ending>();
   const Counts counts{out->sure_counts, out->unsure_counts};
-  if (!suffixes.lasting || !by_terminals(parser_.items(from), slices_.walks().root(&suffixes), *out, &counts))
+  if (!suffixes.lasting || !by_terminals(parser_.items(from), slices_.walks().root(suffixes), *out, &counts))
     walk_suffixes(suffixes, from, *out, counts);
   if (!lengths_) out->worst = kUnmeasured;
   if (slot) {  // masks point to it

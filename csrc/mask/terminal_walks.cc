@@ -85,11 +85,6 @@ NodeSetId TerminalWalks::intern(const Suffixes* trie, std::span<const uint32_t> 
   return NodeSetId{1 + index_.find_or_add(hash_words(nodes, reinterpret_cast<uintptr_t>(trie)), equal, make)};
 }
 
-NodeSetId TerminalWalks::root(const Suffixes* trie) {
-  const uint32_t node = trie ? kRoot : 0;
-  return intern(trie, {&node, 1});
-}
-
 NodeSetId TerminalWalks::exits(const RunExits& exits, std::span<const uint32_t> completed) {
   NodeSetId& all = exits_[&exits];
   if (all == none()) {

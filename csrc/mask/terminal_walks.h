@@ -76,8 +76,8 @@ class TerminalWalks {
  public:
   TerminalWalks(RegexArena& regexes, const TokenTrie& trie) : regexes_(regexes), trie_(trie) {}
   static constexpr NodeSetId none() { return NodeSetId{0}; }
-  // The root of a trie: null is the vocabulary's. A trie of endings must be `lasting`.
-  NodeSetId root(const Suffixes* trie);
+  // The root of a trie of endings, which must be `lasting`.
+  NodeSetId root(const Suffixes& trie) { return intern(&trie, {&kRoot, 1}); }
   // Inner nodes of the vocabulary's trie, sorted.
   NodeSetId nodes(std::span<const uint32_t> nodes) { return intern(nullptr, nodes); }
   // The inner nodes right behind a byte that leaves a run, without `completed` (sorted).
