@@ -399,19 +399,10 @@ std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
     return nullptr;
   }
   auto mask = std::make_unique<TerminalMask>();
-  TerminalMask less;
   whole(upper, *mask);
-  const std::size_t rows = owned_.size();
-  whole(lower, less);
-  list_open(*mask);
-  list_open(less);
-  const bool same = less.exits == mask->exits && less.added == mask->added && !less.base == !mask->base &&
-                    (!less.base || *less.base == *mask->base);
-  mask->slack = less.slack;
-  while (owned_.size() > rows - (same || !mask->base ? 0 : 1)) {
-    bytes_ -= owned_.back()->size() * 4;
-    owned_.pop_back();
-  }
+  Changes changes;
+  const bool same = compare(lower, upper, {0xFFFFFFFFu, 0}, changes) && changes.none();
+  mask->slack = std::max(mask->slack, changes.slack);
   const std::size_t size =
       64 + (same ? sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->exits.capacity()) : 0);
   bytes_ += size;

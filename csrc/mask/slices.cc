@@ -52,8 +52,20 @@ namespace {
 // `difference` visits at most so many trie nodes: few in the first try, which serves regexes that
 // exclude only names; many in the second try, the last before the whole trie is walked.
 constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
+// The same limit where a regex is compared with one that was walked before.
+constexpr uint32_t kBesideBudget = 4'000;
+// So many regexes that were walked last are remembered for comparison.
+constexpr std::size_t kWalked = 8;
 
 }  // namespace
+
+Slices::Slices(RegexArena& regexes, const Vocabulary& vocabulary)
+    : regexes_(regexes), vocabulary_(vocabulary), walks_(std::in_place, regexes, vocabulary.trie()) {
+  const TokenTrie& trie = vocabulary.trie();
+  trie.kids(0).set.for_each([&](uint8_t b) {
+    tokens_by_byte_[b] = trie.subtree_tokens(trie.child(trie.kids(0), b)).size();
+  });
+}
 
 RunClass* Slices::run(RegexId element) {
   Held& held = runs_[element.v];
@@ -76,8 +88,13 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   const uint64_t before = regexes_.effort().omitted();
   if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) &&
       !contained(regex, *mask) && !shorter(regex, *mask) && !counted(regex, *mask) &&
-      !difference(regex, kDifferenceBudget[1], *mask))
+      !difference(regex, kDifferenceBudget[1], *mask)) {
     whole(regex, *mask);
+    if (mask->base && regexes_.effort().omitted() == before) {
+      if (walked_.size() == kWalked) walked_.erase(walked_.begin());
+      walked_.push_back({regex, first_steps(regex)});
+    }
+  }
   mask->partial = regexes_.effort().omitted() != before;
   mask->exit_set = walks_->nodes(mask->exits);
   const std::size_t size =
@@ -92,6 +109,7 @@ void Slices::trim(std::size_t limit) {
   if (terminal_bytes_ + walks_->byte_size() <= limit) return;
   walks_.emplace(regexes_, vocabulary_.trie());
   terminals_.clear();
+  walked_.clear();
   leaving_.clear();
   counted_.clear();
   bytes_ -= terminal_bytes_;
@@ -123,65 +141,9 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
       from = terminal(base);
     }
   }
-  const TokenTrie& trie = vocabulary_.trie();
-  struct Frame {
-    uint32_t node;
-    RegexId r, b;
-  };
-  std::vector<Frame> todo{{0, regex, base}};
-  // Ranges of nodes at which the base may end and the regex may not.
-  std::vector<std::pair<uint32_t, uint32_t>> cut;
-  std::vector<TokenId> lost;
-  uint32_t visited = 0;
-  while (!todo.empty()) {
-    const Frame f = todo.back();
-    todo.pop_back();
-    charge(2);
-    if (trie.leaf(f.node)) continue;
-    const TokenTrie::Kids& kids = trie.kids(f.node);
-    const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(f.r), &regexes_.classes(f.b));
-    bool differs[256];
-    // One comparison for each class of bytes that both treat alike.
-    for (uint16_t k = 0; k < c->n; ++k)
-      differs[k] = regexes_.step(f.r, c->rep[k]) != regexes_.step(f.b, c->rep[k]);
-    ByteSet bytes;
-    kids.set.for_each([&](uint8_t b) {
-      if (differs[c->of[b]]) bytes.add(b);
-    });
-    bytes.for_each([&](uint8_t b) {
-      const uint32_t child = trie.child(kids, b);
-      const RegexId r = regexes_.step(f.r, b), base_next = regexes_.step(f.b, b);
-      if (r == RegexArena::empty()) {
-        const auto below = trie.subtree_tokens(child);
-        lost.insert(lost.end(), below.begin(), below.end());
-        cut.emplace_back(child, trie.node(child).end);
-      } else {
-        if (regexes_.nullable(base_next) && !regexes_.nullable(r)) cut.emplace_back(child, child + 1);
-        todo.push_back({child, r, base_next});
-      }
-    });
-    visited += static_cast<uint32_t>(bytes.count()) + 1;
-    if (visited > budget || lost.size() > kSparseLimit) return false;
-  }
-  std::sort(cut.begin(), cut.end());
-  std::sort(lost.begin(), lost.end());
-  out = from;
-  list_open(out);
-  std::erase_if(out.added, [&](TokenId t) { return std::binary_search(lost.begin(), lost.end(), t); });
-  if (out.base)
-    for (TokenId t : lost)
-      if (get_bit(*out.base, t)) out.removed.push_back(t);
-  std::erase_if(out.exits, [&](uint32_t node) {
-    auto after = std::upper_bound(cut.begin(), cut.end(), std::pair{node, 0xFFFFFFFFu});
-    return after != cut.begin() && node < std::prev(after)->second;
-  });
-  if (out.left)
-    for (const auto& [first, end] : cut) {
-      const auto start = std::lower_bound(out.left->children.begin(), out.left->children.end(), first,
-                                          [](const Exit& e, uint32_t node) { return e.node < node; });
-      for (auto e = start; e != out.left->children.end() && e->node < end; ++e) block(e->node, out);
-    }
-  std::sort(out.blocked.begin(), out.blocked.end());
+  Changes changes;
+  if (!compare(regex, base, {budget, kSparseLimit}, changes)) return false;
+  change(from, changes, out);
   return true;
 }
 
@@ -240,50 +202,168 @@ void Slices::block(uint32_t node, TerminalMask& out) {
   out.blocked.insert(out.blocked.end(), below.begin(), below.end());
 }
 
-// The mask by a walk of the whole trie, with the state of each depth at hand. charge() counts one unit
-// of work for every 8 nodes.
-void Slices::whole(RegexId regex, TerminalMask& out) {
+// Walks the trie and steps both regexes, with the states of each depth at hand. Below a node where both are
+// in the same state nothing differs, nor where both only go round (subtrees.h). False where more nodes are
+// visited or more tokens differ than `limits` allows. charge() counts one unit of work for every 8 nodes.
+bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out) {
   const TokenTrie& trie = vocabulary_.trie();
   WalkTable table(regexes_);
-  std::vector<uint32_t> at(vocabulary_.longest() + 1);
-  at[0] = table.state(regex);
-  Loops loops(trie, table, false);
-  auto row = std::make_unique<Words>(vocabulary_.words());
-  std::size_t count = 0;
-  const auto take = [&](std::span<const TokenId> tokens) {
-    for (TokenId t : tokens) set_bit(*row, t);
-    count += tokens.size();
+  struct Pair {
+    uint32_t regex, known;
   };
+  std::vector<Pair> at(vocabulary_.longest() + 1);
+  at[0] = {table.state(regex), table.state(known)};
+  Loops loops(trie, table, false);
+  const auto goes_round = [&](uint32_t i, uint32_t state) {
+    return loops.worth(i, state) && loops.cover(i, state, 0);
+  };
+  uint32_t visited = 0;
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& n = trie.node(i);
-    const uint32_t from = at[n.depth - 1];
     if (i % 8 == 0) charge();
-    const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
-    if (to == WalkTable::kDead) {
-      i = n.end;
-      continue;
+    if (++visited > limits.nodes) return false;
+    const Pair from = at[n.depth - 1];
+    const uint8_t byte = static_cast<uint8_t>(n.byte);
+    const Pair to{table.next(from.regex, byte), table.next(from.known, byte)};
+    const bool dead = to.known == WalkTable::kDead;
+    bool below = to.regex == to.known;
+    if (below) {
+    } else if (to.regex == WalkTable::kDead) {
+      const auto tokens = trie.subtree_tokens(i);
+      out.lost.insert(out.lost.end(), tokens.begin(), tokens.end());
+      out.cut.emplace_back(i, n.end);
+      below = true;
+    } else if (n.end > i + kLoopsBelow && goes_round(i, to.regex) && (dead || goes_round(i, to.known))) {
+      if (dead) out.gain(trie.subtree_tokens(i), vocabulary_);
+      if (table.ends(to.regex) != table.ends(to.known))
+        (table.ends(to.regex) ? out.open : out.cut).emplace_back(i, n.end);
+      below = true;
+    } else {
+      if (dead) out.gain(trie.tokens(i), vocabulary_);
+      if (n.kids && table.ends(to.regex) != table.ends(to.known)) {
+        if (table.ends(to.regex))
+          out.exits.push_back(i);
+        else
+          out.cut.emplace_back(i, i + 1);
+      }
     }
-    if (n.end > i + kLoopsBelow && loops.worth(i, to) && loops.cover(i, to, 0)) {
-      take(trie.subtree_tokens(i));
-      if (table.ends(to)) out.open.emplace_back(i, n.end);
-      i = n.end;
-      continue;
-    }
+    if (out.gained + out.lost.size() > limits.tokens) return false;
     at[n.depth] = to;
-    take(trie.tokens(i));
-    if (n.kids && table.ends(to)) out.exits.push_back(i);
-    ++i;
+    i = below ? n.end : i + 1;
   }
-  out.slack = 0;
   for (uint32_t i = 1; i < table.size() && out.slack != TerminalMask::kUnknown; ++i)
     out.slack = std::max(out.slack, slack(table.regex(i)));
-  if (count <= kSparseLimit) {
-    for_each_token(*row, [&](TokenId t) { out.added.push_back(t); });
+  return true;
+}
+
+void Slices::Changes::gain(std::span<const TokenId> tokens, const Vocabulary& vocabulary) {
+  gained += tokens.size();
+  if (!row && gained <= kSparseLimit) {
+    added.insert(added.end(), tokens.begin(), tokens.end());
     return;
   }
-  bytes_ += row->size() * 4;
-  owned_.push_back(std::move(row));
-  out.base = owned_.back().get();
+  if (!row) {
+    row = std::make_unique<Words>(vocabulary.words());
+    for (TokenId t : added) set_bit(*row, t);
+    added.clear();
+  }
+  for (TokenId t : tokens) set_bit(*row, t);
+}
+
+// The mask of a regex from a known mask and from what compare() found between the two.
+void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& out) {
+  out = from;
+  out.slack = std::max(from.slack, changes.slack);
+  std::vector<TokenId>& lost = changes.lost;
+  std::vector<TokenId>& gained = changes.added;
+  std::sort(lost.begin(), lost.end());
+  std::sort(gained.begin(), gained.end());
+  const auto without = [](std::vector<TokenId>& list, const std::vector<TokenId>& those) {
+    if (!those.empty())
+      std::erase_if(list, [&](TokenId t) { return std::binary_search(those.begin(), those.end(), t); });
+  };
+  without(out.added, lost);
+  without(out.removed, lost);
+  without(out.removed, gained);
+  if (out.base)
+    for (TokenId t : lost)
+      if (get_bit(*out.base, t)) out.removed.push_back(t);
+  for (TokenId t : gained)
+    if (!out.base || !get_bit(*out.base, t)) out.added.push_back(t);
+  if (changes.row || out.added.size() + out.removed.size() > kSparseLimit) {
+    auto row = changes.row ? std::move(changes.row) : std::make_unique<Words>(vocabulary_.words());
+    if (out.base)
+      for (std::size_t i = 0; i < row->size(); ++i) (*row)[i] |= (*out.base)[i];
+    for (TokenId t : out.added) set_bit(*row, t);
+    for (TokenId t : out.removed) (*row)[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
+    out.added.clear();
+    out.removed.clear();
+    bytes_ += row->size() * 4;
+    owned_.push_back(std::move(row));
+    out.base = owned_.back().get();
+  }
+  std::sort(out.added.begin(), out.added.end());
+  std::sort(out.removed.begin(), out.removed.end());
+  if (!changes.cut.empty()) {
+    list_open(out);
+    std::erase_if(out.exits, [&](uint32_t node) {
+      auto after = std::upper_bound(changes.cut.begin(), changes.cut.end(), std::pair{node, 0xFFFFFFFFu});
+      return after != changes.cut.begin() && node < std::prev(after)->second;
+    });
+  }
+  const auto merge = [](auto& list, const auto& more) {
+    const auto middle = list.insert(list.end(), more.begin(), more.end());
+    std::inplace_merge(list.begin(), middle, list.end());
+  };
+  merge(out.exits, changes.exits);
+  merge(out.open, changes.open);
+  if (!out.left) return;
+  for (const auto& [first, end] : changes.cut) {
+    const auto start = std::lower_bound(out.left->children.begin(), out.left->children.end(), first,
+                                        [](const Exit& e, uint32_t node) { return e.node < node; });
+    for (auto e = start; e != out.left->children.end() && e->node < end; ++e) block(e->node, out);
+  }
+  std::sort(out.blocked.begin(), out.blocked.end());
+}
+
+// The mask by a walk of the trie: beside the nearest of the regexes that were walked lately, where the two
+// differ at few nodes, and from nothing elsewhere.
+//
+//     any* `_SL1`" beside any*"      differs at `_`, and below it at `_S`, `_SL` and `_SL1`
+void Slices::whole(RegexId regex, TerminalMask& out) {
+  const TerminalMask* from = nullptr;
+  RegexId known;
+  // A regex that leads elsewhere by most of the bytes differs nearly everywhere.
+  std::size_t nearest = vocabulary_.trie().subtree_tokens(0).size() / 2;
+  const FirstSteps steps = first_steps(regex);
+  for (const auto& [other, to] : walked_) {
+    std::size_t apart = 0;
+    for (int b = 0; b < 256; ++b)
+      if (steps[b] != to[b]) apart += tokens_by_byte_[b];
+    if (apart >= nearest) continue;
+    nearest = apart;
+    known = other;
+    from = terminals_.at(other.v).get();
+  }
+  Changes changes;
+  if (!from || !compare(regex, known, {kBesideBudget, kSparseLimit}, changes)) {
+    from = nullptr;
+    changes = {};
+    compare(regex, RegexArena::empty(), {}, changes);
+  }
+  TerminalMask nothing;
+  nothing.slack = 0;
+  change(from ? *from : nothing, changes, out);
+}
+
+// Where each byte leads.
+Slices::FirstSteps Slices::first_steps(RegexId regex) {
+  FirstSteps out;
+  const ClassMap& classes = regexes_.classes(regex);
+  RegexId by_class[256];
+  for (uint16_t k = 0; k < classes.n; ++k) by_class[k] = regexes_.step(regex, classes.rep[k]);
+  for (int b = 0; b < 256; ++b) out[b] = by_class[classes.of[b]];
+  return out;
 }
 
 // Writes `open` as `exits`, for those who compare or change them.

@@ -6,6 +6,7 @@
 // world; after that a mask is a copy. Not thread-safe: the caller holds the world's lock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -74,8 +75,7 @@ struct TableMask {
 
 class Slices {
  public:
-  Slices(RegexArena& regexes, const Vocabulary& vocabulary)
-      : regexes_(regexes), vocabulary_(vocabulary), walks_(std::in_place, regexes, vocabulary.trie()) {}
+  Slices(RegexArena& regexes, const Vocabulary& vocabulary);
   TerminalWalks& walks() { return *walks_; }
   // Null where E cannot be run.
   RunClass* run(RegexId element);
@@ -128,6 +128,31 @@ class Slices {
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                  std::vector<TableMask::Done>& done, F&& inside) const;
   const std::unordered_map<uint32_t, ByteSet>& ways_to_quote();
+  // What a walk finds that differs between a regex and one whose mask is known.
+  struct Changes {
+    // Tokens that only the regex allows: a list while they are few, then a row.
+    std::vector<TokenId> added;
+    std::unique_ptr<Words> row;
+    std::size_t gained = 0;
+    // Tokens below nodes that only the known regex reads. It may not allow all of them.
+    std::vector<TokenId> lost;
+    // Nodes at which only the regex may end, and subtrees where it may end at each of them.
+    std::vector<uint32_t> exits;
+    std::vector<std::pair<uint32_t, uint32_t>> open;
+    // Ranges of nodes at which only the known regex may end; sorted.
+    std::vector<std::pair<uint32_t, uint32_t>> cut;
+    uint32_t slack = 0;
+    void gain(std::span<const TokenId> tokens, const Vocabulary& vocabulary);
+    bool none() const { return !gained && lost.empty() && exits.empty() && open.empty() && cut.empty(); }
+  };
+  struct Limits {
+    uint32_t nodes = 0xFFFFFFFFu;
+    std::size_t tokens = static_cast<std::size_t>(-1);
+  };
+  using FirstSteps = std::array<RegexId, 256>;
+  FirstSteps first_steps(RegexId regex);
+  bool compare(RegexId regex, RegexId known, Limits limits, Changes& out);
+  void change(const TerminalMask& from, Changes& changes, TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
   void list_open(TerminalMask& out) const;
   RegexArena& regexes_;
@@ -141,6 +166,10 @@ class Slices {
   };
   std::unordered_map<uint32_t, Held> runs_;  // by element
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
+  // The regexes that were walked last, all in terminals_.
+  std::vector<std::pair<RegexId, FirstSteps>> walked_;
+  // The number of tokens that begin with each byte.
+  std::array<std::size_t, 256> tokens_by_byte_{};
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   // Keyed by (regex, element).
