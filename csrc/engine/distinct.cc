@@ -217,40 +217,20 @@ std::string_view Distinct::word() const {
   return std::string_view(text_).substr(arrays_[inner()].begin);
 }
 
-bool Distinct::harmless(std::string_view bytes) {
-  std::size_t i = 0;
-  const bool words = distinct_ > 0 && !in_object();
-  if (mode_ == kWord && words) return false;
-  if (mode_ == kString || mode_ == kEscape) {
-    const std::size_t quote = bytes.find('"');
-    if (quote == bytes.npos) return true;
-    if (bytes.find('\\') < quote || mode_ == kEscape) return false;
-    if (compares() && arrays_[inner()].begin != kNone) {
-      const uint32_t begin = arrays_[inner()].begin;
-      if (hashed_from_ != begin) {
-        hashed_from_ = hashed_ = begin;
-        hash_ = kSeed;
-        escaped_ = false;
-      }
-      const std::string_view more = std::string_view(text_).substr(hashed_);
-      hash_ = hashed(hash_, more);
-      escaped_ = escaped_ || more.find('\\') != more.npos;
-      hashed_ = static_cast<uint32_t>(text_.size());
-      if (escaped_ || member(inner(), short_hash(hashed(hash_, bytes.substr(0, quote + 1))),
-                             [](const Item&) { return true; }))
-        return false;
-    }
-    i = quote + 1;
+bool Distinct::may_repeat(std::string_view bytes) {
+  if (mode_ == kEscape) return true;
+  const uint32_t begin = arrays_[inner()].begin;
+  if (hashed_from_ != begin) {
+    hashed_from_ = hashed_ = begin;
+    hash_ = kSeed;
+    escaped_ = false;
   }
-  // The arrays around the innermost one.
-  const bool outer = distinct_ > (inner() != kNone);
-  for (; i < bytes.size(); ++i) {
-    if (bytes[i] == '"') return bytes.find('"', i + 1) == bytes.npos;
-    if (bytes[i] == '[' || bytes[i] == '{') return false;
-    if ((bytes[i] == ']' || bytes[i] == '}') && outer) return false;
-    if (words && next(kBetween, bytes[i]) == kWord) return false;
-  }
-  return true;
+  const std::string_view more = std::string_view(text_).substr(hashed_);
+  hash_ = hashed(hash_, more);
+  escaped_ = escaped_ || more.find('\\') != more.npos;
+  hashed_ = static_cast<uint32_t>(text_.size());
+  return escaped_ ||
+         member(inner(), short_hash(hashed(hashed(hash_, bytes), '"')), [](const Item&) { return true; });
 }
 
 }  // namespace structgen

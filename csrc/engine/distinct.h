@@ -45,6 +45,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "mask/item_ends.h"
+
 namespace structgen {
 
 class Distinct {
@@ -85,9 +87,20 @@ class Distinct {
     return out;
   }
   std::size_t more() const { return open_.empty() ? 0 : open_.back().more; }
-  // True if no item can end behind these bytes that is a member, whatever else stands in them. It says false
-  // more often than it must.
-  bool harmless(std::string_view bytes);
+  // Where a token begins that may end an item.
+  ItemEnds::Place stands() const {
+    const bool compared = inner() != kNone;
+    return {mode_ == kString || mode_ == kEscape, mode_ == kWord, open(), compared && !in_object(),
+            distinct_ > compared};
+  }
+  // Whether the string that is being read is an item that is compared. Yes behind a backslash, too: there the
+  // first byte of a token belongs to the escape, so ItemEnds does not tell where the string ends.
+  bool in_item_string() const {
+    return mode_ == kEscape || (mode_ == kString && compares() && arrays_[inner()].begin != kNone);
+  }
+  // Whether this string may be a member if these bytes and a quote follow. It says yes more often than it
+  // must.
+  bool may_repeat(std::string_view bytes);
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;

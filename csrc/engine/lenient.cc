@@ -160,23 +160,31 @@ Lenient::Fate Lenient::read(Grammar& grammar, Epoch& epoch, std::string_view byt
 
 Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked) {
   cut();
-  const Distinct::Mode mode = distinct_.mode();
-  const bool string = mode == Distinct::kString || mode == Distinct::kEscape;
-  const Words*& ends = ends_[2 * string + distinct_.open()];
-  if (!ends && !locked) return Fate::kLock;
-  if (!ends) ends = &grammar.world().ends_of_items(string, distinct_.open());
-  const Vocabulary& v = grammar.vocabulary();
-  for (uint32_t w = 0; w < v.words(); ++w)
-    for (uint32_t bits = row[w] & (*ends)[w]; bits != 0; bits &= bits - 1) {
-      const auto t = static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits)));
-      const std::string_view bytes = v.bytes(t);
-      if (bytes.empty() || distinct_.harmless(bytes)) continue;
-      StateId at = places.back().state;
-      const Fate found = fate(grammar, epoch, bytes, locked, at);
-      cut();
-      if (found == Fate::kLock || found == Fate::kStates) return found;
-      if (found == Fate::kDies) clear_bit(row, t);
-    }
+  const ItemEnds::Place place = distinct_.stands();
+  const ItemEnds::Bits*& ends = ends_[place.number()];
+  const bool quotes = distinct_.in_item_string();
+  if (!locked && (!ends || (quotes && !quotes_))) return Fate::kLock;
+  if (!ends) ends = &grammar.world().item_ends.at(place);
+  if (quotes && !quotes_) quotes_ = &grammar.world().item_ends.quotes();
+  // False: it cannot be told now.
+  Fate found = Fate::kLives;
+  const auto judge = [&](TokenId t) {
+    StateId at = places.back().state;
+    found = fate(grammar, epoch, grammar.vocabulary().bytes(t), locked, at);
+    cut();
+    if (found == Fate::kDies) clear_bit(row, t);
+    return found != Fate::kLock && found != Fate::kStates;
+  };
+  for (const auto& [word, bits] : *ends)
+    for (uint32_t left = row[word] & bits; left != 0; left &= left - 1)
+      if (!judge(static_cast<TokenId>(32 * word + static_cast<uint32_t>(std::countr_zero(left)))))
+        return found;
+  for (std::size_t i = 0; quotes && i < quotes_->size(); ++i) {
+    const ItemEnds::Quote& quote = (*quotes_)[i];
+    if (!distinct_.may_repeat(quote.added)) continue;
+    for (const TokenId t : quote.tokens)
+      if (has_bit(row, t) && !judge(t)) return found;
+  }
   return Fate::kLives;
 }
 

@@ -99,8 +99,9 @@ class Lenient {
   // The answers of opens() and one_value() in this epoch.
   std::unordered_map<uint32_t, Opens> opens_;
   std::unordered_map<uint32_t, bool> one_value_;
-  // World::ends_of_items(); null: not asked for yet.
-  const Words* ends_[4] = {};
+  // What ItemEnds says of this world's vocabulary; null: not asked for yet.
+  std::array<const ItemEnds::Bits*, ItemEnds::kPlaces> ends_ = {};
+  const std::vector<ItemEnds::Quote>* quotes_ = nullptr;
 };
 
 }  // namespace structgen

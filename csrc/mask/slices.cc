@@ -10,13 +10,14 @@
 //     difference      any*" & ~("a"|"b")             that row, less the tokens that complete a or b
 //     contained       any{0,20}" & any* foo any*"    bounds.cc
 //     shorter, counted                               bounds.cc
-//     whole           everything else                a walk of the trie; subtrees whose bytes only lead round
-//                                                    inside a few states are taken unread (mask/subtrees.h);
-//                                                    if the regex may end in all of these, they are `open`
+//     whole           everything else                a walk of the trie, beside a regex walked before
 //
-// difference() steps two regexes at once and goes down only where they differ. Where only literals are
-// excluded, it matches those against the trie instead (less_literals, read_literals), and no regex is
-// stepped.
+// Each walk is one of two regexes at once (compare), one of which has a known mask; it goes down only where
+// they differ. difference() compares `any*" & ~("a")` with `any*"`. whole() compares the regex with one of
+// those it walked last, or with the empty regex. Subtrees whose bytes only lead round inside a few states are
+// taken unread (mask/subtrees.h); if the regex may end in all of these, they are `open`. Where only literals
+// are excluded, difference() matches those against the trie instead (less_literals, read_literals), and no
+// regex is stepped.
 //
 // Invariants.
 // - A mask depends on the regex and the vocabulary alone, so all grammars of a world share it.
@@ -26,8 +27,9 @@
 // - If a step was omitted (base/effort.h), the mask is `partial`, and each later use of it counts as an
 //   omission, too.
 //
-// Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk: a
-// millisecond or two at 131k tokens, less where it skips subtrees; once a regex and world.
+// Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk beside a near
+// regex: some hundred nodes. Beside the empty regex: half a millisecond at 131k tokens, less where it skips
+// subtrees. Once a regex and world.
 //
 // Rejected. A row of bits for each regex: 16 KB each, and an object of a hundred keys has a hundred
 // regexes. Masks are lists against a shared row, up to kSparseLimit tokens.
@@ -62,9 +64,8 @@ constexpr std::size_t kWalked = 8;
 Slices::Slices(RegexArena& regexes, const Vocabulary& vocabulary)
     : regexes_(regexes), vocabulary_(vocabulary), walks_(std::in_place, regexes, vocabulary.trie()) {
   const TokenTrie& trie = vocabulary.trie();
-  trie.kids(0).set.for_each([&](uint8_t b) {
-    tokens_by_byte_[b] = trie.subtree_tokens(trie.child(trie.kids(0), b)).size();
-  });
+  trie.kids(0).set.for_each(
+      [&](uint8_t b) { tokens_by_byte_[b] = trie.subtree_tokens(trie.child(trie.kids(0), b)).size(); });
 }
 
 RunClass* Slices::run(RegexId element) {
@@ -86,15 +87,10 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   }
   auto mask = std::make_unique<TerminalMask>();
   const uint64_t before = regexes_.effort().omitted();
-  if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) &&
-      !contained(regex, *mask) && !shorter(regex, *mask) && !counted(regex, *mask) &&
-      !difference(regex, kDifferenceBudget[1], *mask)) {
-    whole(regex, *mask);
-    if (mask->base && regexes_.effort().omitted() == before) {
-      if (walked_.size() == kWalked) walked_.erase(walked_.begin());
-      walked_.push_back({regex, first_steps(regex)});
-    }
-  }
+  const bool described = run_terminal(regex, *mask) || difference(regex, kDifferenceBudget[0], *mask) ||
+                         contained(regex, *mask) || shorter(regex, *mask) || counted(regex, *mask) ||
+                         difference(regex, kDifferenceBudget[1], *mask);
+  if (!described) whole(regex, *mask);
   mask->partial = regexes_.effort().omitted() != before;
   mask->exit_set = walks_->nodes(mask->exits);
   const std::size_t size =
@@ -102,7 +98,13 @@ const TerminalMask& Slices::terminal(RegexId regex) {
                                   mask->blocked.capacity() + 2 * mask->open.capacity());
   bytes_ += size;
   terminal_bytes_ += size;
-  return *(terminals_[regex.v] = std::move(mask));
+  const TerminalMask& out = *(terminals_[regex.v] = std::move(mask));
+  // A mask of few tokens is made faster by a walk of its own.
+  if (!described && !out.partial && out.base) {
+    if (walked_.size() == kWalked) walked_.erase(walked_.begin());
+    walked_.emplace_back(regex, first_steps(regex));
+  }
+  return out;
 }
 
 void Slices::trim(std::size_t limit) {
@@ -217,39 +219,38 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out) 
   const auto goes_round = [&](uint32_t i, uint32_t state) {
     return loops.worth(i, state) && loops.cover(i, state, 0);
   };
+  // Notes what differs at a node. True where the nodes below it need no look.
+  const auto note = [&](uint32_t i, Pair to) {
+    const TokenTrie::Node& n = trie.node(i);
+    if (to.regex == to.known) return true;
+    if (to.regex == WalkTable::kDead) {
+      const auto tokens = trie.subtree_tokens(i);
+      out.lost.insert(out.lost.end(), tokens.begin(), tokens.end());
+      out.cut.emplace_back(i, n.end);
+      return true;
+    }
+    const bool dead = to.known == WalkTable::kDead;
+    const bool all = n.end > i + kLoopsBelow && goes_round(i, to.regex) && (dead || goes_round(i, to.known));
+    if (dead) out.gain(all ? trie.subtree_tokens(i) : trie.tokens(i), vocabulary_);
+    const bool ends = table.ends(to.regex);
+    if (!n.kids || ends == table.ends(to.known)) return all;
+    if (!ends)
+      out.cut.emplace_back(i, all ? n.end : i + 1);
+    else if (all)
+      out.open.emplace_back(i, n.end);
+    else
+      out.exits.push_back(i);
+    return all;
+  };
   uint32_t visited = 0;
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& n = trie.node(i);
     if (i % 8 == 0) charge();
-    if (++visited > limits.nodes) return false;
     const Pair from = at[n.depth - 1];
     const uint8_t byte = static_cast<uint8_t>(n.byte);
-    const Pair to{table.next(from.regex, byte), table.next(from.known, byte)};
-    const bool dead = to.known == WalkTable::kDead;
-    bool below = to.regex == to.known;
-    if (below) {
-    } else if (to.regex == WalkTable::kDead) {
-      const auto tokens = trie.subtree_tokens(i);
-      out.lost.insert(out.lost.end(), tokens.begin(), tokens.end());
-      out.cut.emplace_back(i, n.end);
-      below = true;
-    } else if (n.end > i + kLoopsBelow && goes_round(i, to.regex) && (dead || goes_round(i, to.known))) {
-      if (dead) out.gain(trie.subtree_tokens(i), vocabulary_);
-      if (table.ends(to.regex) != table.ends(to.known))
-        (table.ends(to.regex) ? out.open : out.cut).emplace_back(i, n.end);
-      below = true;
-    } else {
-      if (dead) out.gain(trie.tokens(i), vocabulary_);
-      if (n.kids && table.ends(to.regex) != table.ends(to.known)) {
-        if (table.ends(to.regex))
-          out.exits.push_back(i);
-        else
-          out.cut.emplace_back(i, i + 1);
-      }
-    }
-    if (out.gained + out.lost.size() > limits.tokens) return false;
-    at[n.depth] = to;
-    i = below ? n.end : i + 1;
+    at[n.depth] = {table.next(from.regex, byte), table.next(from.known, byte)};
+    i = note(i, at[n.depth]) ? n.end : i + 1;
+    if (++visited > limits.nodes || out.gained + out.lost.size() > limits.tokens) return false;
   }
   for (uint32_t i = 1; i < table.size() && out.slack != TerminalMask::kUnknown; ++i)
     out.slack = std::max(out.slack, slack(table.regex(i)));
@@ -291,11 +292,10 @@ void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& ou
   for (TokenId t : gained)
     if (!out.base || !get_bit(*out.base, t)) out.added.push_back(t);
   if (changes.row || out.added.size() + out.removed.size() > kSparseLimit) {
-    auto row = changes.row ? std::move(changes.row) : std::make_unique<Words>(vocabulary_.words());
-    if (out.base)
-      for (std::size_t i = 0; i < row->size(); ++i) (*row)[i] |= (*out.base)[i];
-    for (TokenId t : out.added) set_bit(*row, t);
+    auto row = out.base ? std::make_unique<Words>(*out.base) : std::make_unique<Words>(vocabulary_.words());
     for (TokenId t : out.removed) (*row)[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
+    for (TokenId t : out.added) set_bit(*row, t);
+    for (std::size_t i = 0; changes.row && i < row->size(); ++i) (*row)[i] |= (*changes.row)[i];
     out.added.clear();
     out.removed.clear();
     bytes_ += row->size() * 4;

@@ -10,6 +10,7 @@
 
 #include "base/fork.h"
 #include "mask/cache_policy.h"
+#include "mask/item_ends.h"
 #include "mask/slices.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
@@ -31,12 +32,14 @@ struct World {
       : vocabulary(std::move(v)),
         regexes(plain_strings ? kPlainJson : kJson, subset),
         slices(regexes, *vocabulary),
+        item_ends(*vocabulary),
         policy{bytes},
         cache(cache_masks) {
     regexes.set_most(policy.most());
   }
   std::size_t byte_size() const {
-    return regexes.byte_size() + slices.byte_size() + at_most_.size() * vocabulary->words() * 4;
+    return regexes.byte_size() + slices.byte_size() + item_ends.byte_size() +
+           at_most_.size() * vocabulary->words() * 4;
   }
   // Needs the lock. Tells readers without the lock how large the world is.
   void publish() { published.store(byte_size(), std::memory_order_relaxed); }
@@ -56,23 +59,6 @@ struct World {
     return ends_of_items_;
   }
 
-  // The tokens behind which an item or key of JSON may have ended that began in front of them or in them:
-  // with a quote where the place is `in_string`. If no container is `open` around it, one must begin in the
-  // token. Elsewhere every token. Needs the lock.
-  const Words& ends_of_items(bool in_string, bool open) {
-    Words& out = ends_of_[2 * in_string + open];
-    if (!out.empty()) return out;
-    out.resize(vocabulary->words());
-    for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t) {
-      const std::string_view bytes = vocabulary->bytes(t);
-      const std::size_t from = open ? 0 : bytes.find_first_of("[{");
-      if (from != bytes.npos && (open || bytes.find(',', from) != bytes.npos) &&
-          (!in_string || bytes.find('"') != bytes.npos))
-        set_bit(out.data(), t);
-    }
-    return out;
-  }
-
   // The tokens of at most n bytes, as a row. Needs the lock. Cost: a pass over the vocabulary for the first
   // question, a row for each length of a token.
   const Words& at_most(std::size_t n) {
@@ -89,6 +75,7 @@ struct World {
   std::shared_ptr<const Vocabulary> vocabulary;
   RegexArena regexes;
   Slices slices;
+  ItemEnds item_ends;
   const CachePolicy policy;
   // False: every mask is computed anew by the plain walk.
   const bool cache;
@@ -102,7 +89,7 @@ struct World {
   std::atomic<std::size_t> kept{0};
 
  private:
-  Words ends_of_items_, ends_of_[4];
+  Words ends_of_items_;
   std::vector<Words> at_most_;
 };
 
