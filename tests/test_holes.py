@@ -297,7 +297,7 @@ def test_the_command_takes_other_marks_and_grammars(tmp_path, capsys) -> None:
     assert main(["infill", str(tmp_path / "text"), "--regex", "abc?de", "--mark", "_"]) == 0
     assert capsys.readouterr().out == "abde\n"
     assert main(["infill", str(tmp_path / "text")]) == 2
-    assert "needs a constraint" in capsys.readouterr().err
+    assert "needs --schema" in capsys.readouterr().err
     assert main(["infill", str(tmp_path / "text"), "--regex", "a", "--mark", ""]) == 2
 
 

@@ -220,16 +220,6 @@ def told(found: Samples) -> dict[str, Any]:
     }
 
 
-def weights(found: Samples) -> list[float]:
-    """The normalised weight of each text."""
-    logs = [s.log_weight for s in found]
-    most = max(logs, default=-math.inf)
-    if most == -math.inf:
-        return [0.0] * len(logs)
-    scaled = [math.exp(x - most) for x in logs]
-    return [x / sum(scaled) for x in scaled]
-
-
 def finite(value: float) -> float | None:
     """The value; None if it is not finite, because JSON has no such numbers."""
     return value if math.isfinite(value) else None

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._json_scan import Scan, pointer_of
+from .._json_scan import Scan
+from .._pointers import pointer_of
 
 if TYPE_CHECKING:
     from ..explain import Cause

@@ -35,6 +35,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..._pointers import led
 from ...errors import VocabularyError
 from ...reasoning import mark_names
 from ..base import Cursor, Here, Quiet, Start, Step
@@ -219,7 +220,8 @@ class Shapes:
         if not isinstance(schema, dict) or depth > 8 or self._left < 0:
             return Shape()
         if isinstance(schema.get("$ref"), str):
-            return self._shape(self._target(schema["$ref"]), depth + 1)
+            found = led(self._root, schema["$ref"])
+            return self._shape(None if found is None else found[1], depth + 1)
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list):
             return Shape(literals=tuple(_compact(v) for v in values[:32]))
@@ -247,14 +249,6 @@ class Shapes:
         if names and not kinds:
             kinds = ("object",)
         return Shape(kinds, tuple(names), items)
-
-    def _target(self, reference: str) -> Any:
-        found: Any = self._root
-        for part in reference.lstrip("#").strip("/").split("/"):
-            name = part.replace("~1", "/").replace("~0", "~")
-            if name:
-                found = found.get(name) if isinstance(found, dict) else None
-        return found
 
 
 def _compact(value: Any) -> str:
