@@ -790,15 +790,15 @@ def test_built_in_tags_of_xgrammar() -> None:
 def test_every_field_of_xgrammar_is_known() -> None:
     """Kept or refused, never passed over."""
     tags = pytest.importorskip("xgrammar.structural_tag")
-    from structgen.frontend.structural_tag import FIELDS
+    from structgen.frontend.structural_tag import KINDS
 
     seen = 0
     for model in vars(tags).values():
         fields = getattr(model, "model_fields", {})
         kind = getattr(fields.get("type"), "default", None)
-        if isinstance(kind, str) and kind in FIELDS:
+        if isinstance(kind, str) and kind in KINDS:
             seen += 1
-            assert set(fields) - {"type"} <= set(FIELDS[kind]), kind
+            assert set(fields) - {"type"} <= set(KINDS[kind].fields), kind
     assert seen >= 20
 
 

@@ -42,7 +42,8 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from .. import _core
 from .._stack import roomy
@@ -53,6 +54,7 @@ from .whole_tokens import WholeTokens
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
+T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]*")
 _ATTRIBUTES = re.compile(r"\[[^\]\n]*\](?=\s*::=)")
 _ATTRIBUTE = re.compile(r'\s*([a-z_]+)\s*(?:=\s*("(?:\\.|[^"\\\n])*"|[^\s,\]"]+))?\s*([,\]])')
@@ -240,9 +242,8 @@ class Parser:
                 continue
             if c == "{":
                 match = _COUNT.match(self.text, self.at)
-                if match is None or not (match[1] or match[3]):
-                    self.fail("expected {m}, {m,} or {m,n}")
-                if match[3] == "-1" and not match[2]:
+                wrong = match is None or not (match[1] or match[3]) or (match[3] == "-1" and not match[2])
+                if match is None or wrong:
                     self.fail("expected {m}, {m,} or {m,n}")
                 if len(match[1]) > 10 or len(match[3]) > 10:
                     self.fail(source.TOO_MANY)
@@ -463,21 +464,30 @@ class Parser:
             return self.tokens.one_of(ids, name)
         return self.tokens.but(ids, name) if name == "ExcludeToken" else self.tokens.any_but(ids, name)
 
-    def tag_dispatch(self, call: ast.Call, at: int) -> int:
-        pairs: list[tuple[str, int]] = []
+    def pairs(self, call: ast.Call, takes: str, kind: type[T], at: int) -> list[tuple[T, int]]:
+        """The pairs of a macro: a tag or a token, and the node of a rule."""
+        found: list[tuple[T, int]] = []
         for argument in call.args:
             match argument:
-                case ast.Tuple(elts=[ast.Constant(value=str(tag)), ast.Name(id=rule)]) if tag:
+                case ast.Tuple(elts=[ast.Constant(value=tag), ast.Name(id=rule)]) if (
+                    type(tag) is kind and tag != ""
+                ):
                     self.used.setdefault(rule, at)
-                    pairs.append((tag, self.b.call(self.number(rule))))
+                    found.append((tag, self.b.call(self.number(rule))))
                 case _:
-                    source.fail('TagDispatch takes pairs such as ("<tag>", rule)', self.text, at)
-        options: dict[str, object] = {}
+                    source.fail(takes, self.text, at)
+        return found
+
+    def options(self, call: ast.Call, at: int) -> Iterator[tuple[str, Any]]:
         for keyword in call.keywords:
             try:
-                options[keyword.arg or ""] = ast.literal_eval(keyword.value)
+                yield keyword.arg or "**", ast.literal_eval(keyword.value)
             except ValueError:
                 source.fail(f"{keyword.arg} takes a literal", self.text, at)
+
+    def tag_dispatch(self, call: ast.Call, at: int) -> int:
+        pairs = self.pairs(call, 'TagDispatch takes pairs such as ("<tag>", rule)', str, at)
+        options = dict(self.options(call, at))
         stops = _texts(options.get("stop_str", ()))
         excludes = _texts(options.get("excludes", ()))
         loop = bool(options.get("loop_after_dispatch", True))
@@ -486,25 +496,13 @@ class Parser:
 
     def token_tag_dispatch(self, call: ast.Call, at: int) -> int:
         """Any tokens. After a trigger its rule follows, then any tokens again."""
-        b = self.b
-        pairs: list[tuple[int, int]] = []
-        for argument in call.args:
-            match argument:
-                case ast.Tuple(elts=[ast.Constant(value=int(token)), ast.Name(id=rule)]):
-                    self.used.setdefault(rule, at)
-                    pairs.append((token, b.call(self.number(rule))))
-                case _:
-                    source.fail("TokenTagDispatch takes pairs such as (12, rule)", self.text, at)
+        pairs = self.pairs(call, "TokenTagDispatch takes pairs such as (12, rule)", int, at)
         options: dict[str, Any] = {"loop_after_dispatch": True, "excludes": ()}
-        for keyword in call.keywords:
-            name = keyword.arg or "**"
+        for name, value in self.options(call, at):
             if name not in options:
                 hint = source.meant(name, options)
                 source.fail(f"'{name}' is no option of TokenTagDispatch{hint}", self.text, at)
-            try:
-                options[name] = ast.literal_eval(keyword.value)
-            except ValueError:
-                source.fail(f"{name} takes a literal", self.text, at)
+            options[name] = value
         excluded = options["excludes"]
         excluded = list(excluded) if isinstance(excluded, (tuple, list)) else [excluded]
         for token in [*excluded, *(t for t, _ in pairs)]:
@@ -513,12 +511,9 @@ class Parser:
         if both := {t for t, _ in pairs} & set(excluded):
             source.fail(f"token {min(both)} is a trigger and excluded", self.text, at)
         free = self.tokens.any_but([*excluded, *(t for t, _ in pairs)], "TokenTagDispatch")
-        calls = [b.sequence([self.tokens.one_of([token], "TokenTagDispatch"), node]) for token, node in pairs]
-        if not calls:
+        if not pairs:
             return free
-        if not options["loop_after_dispatch"]:
-            return b.choice([b.sequence([free, b.choice(calls)]), free])
-        return b.sequence([b.repeat(b.sequence([free, b.choice(calls)]), 0, -1), free])
+        return self.tokens.dispatch(free, pairs, bool(options["loop_after_dispatch"]), "TokenTagDispatch")
 
     # ---- text ----
 
