@@ -161,9 +161,9 @@ class Parser:
         for kind in ("max_tokens", "max_chars"):
             if kind in given:
                 value, at = given[kind]
-                if not (value.isdigit() and value.isascii()):
+                counts[kind] = source.limit_of(value)
+                if counts[kind] < 0:
                     source.fail(f"'{kind}' is a whole number of at least 0", self.text, at)
-                counts[kind] = min(int(value.lstrip("0")[:20] or "0"), source.NO_LIMIT)
         if "lazy" in given:
             if given["lazy"][0]:
                 source.fail("'lazy' takes no value", self.text, given["lazy"][1])
@@ -245,16 +245,12 @@ class Parser:
                 wrong = match is None or not (match[1] or match[3]) or (match[3] == "-1" and not match[2])
                 if match is None or wrong:
                     self.fail("expected {m}, {m,} or {m,n}")
-                if len(match[1]) > 10 or len(match[3]) > 10:
-                    self.fail(source.TOO_MANY)
-                least = int(match[1] or 0)
-                most = int(match[3]) if match[3] else (-1 if match[2] else least)
-                if 0 <= most < least:
-                    self.fail(f"{{{least},{most}}} asks for at least {least} and at most {most}")
-                if max(least, most) > source.MOST:
-                    self.fail(source.TOO_MANY)
+                try:
+                    bounds = source.bounds(match[1], match[2], match[3])
+                except ValueError as error:
+                    self.fail(str(error))
                 self.at = match.end()
-                part = self.b.repeat(part, least, most)
+                part = self.b.repeat(part, *bounds)
                 continue
             self.at = mark
             return part
@@ -616,10 +612,8 @@ def dispatch(
         found = first.up_to(mark)
         if not excludes:
             return found
-        free = source.without(b, excludes)
-        across = [b.literal(p.encode()) for p in source.across(mark, excludes)] if mark in tags else []
-        if across:
-            free = b.both([free, b.negate(b.sequence([source.any_text(b), b.choice(across)]))])
+        across = source.across(mark, excludes) if mark in tags else []
+        free = source.not_ending(b, source.without(b, excludes), across)
         return b.both([found, b.sequence([free, (spell or source.literal(b))(mark)])])
 
     def taken(again: int | None) -> list[int]:

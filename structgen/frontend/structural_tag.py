@@ -407,10 +407,7 @@ class _Formats:
                 for e in ends:
                     if any(other in e[:-1] for other in ends):
                         continue  # another end is complete before this one
-                    early = [b.literal(p.encode()) for p in source.early(e, ends)]
-                    text = free
-                    if early:
-                        text = b.both([free, b.negate(b.sequence([source.any_text(b), b.choice(early)]))])
+                    text = source.not_ending(b, free, source.early(e, ends))
                     ways.append(b.sequence([self.counted(text, spec, path), self.spell(e)]))
                 return b.choice(ways)
             return gbnf.dispatch(b, [], stops=ends, excludes=excludes, may_end=False, spell=self.spell)

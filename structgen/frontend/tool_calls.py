@@ -10,7 +10,7 @@ Free text that was handed out cannot be taken back. Some styles write `12` for t
 
 The idea. `CallReader.feed` hands out what is certain and keeps the rest. With the style "hermes":
 
-    Hi <tool                                       "Hi "; `<tool` may begin a mark (`_overlap`)
+    Hi <tool                                       "Hi "; `<tool` may begin a mark (`overlap`)
     _call>\n{"name": "f", "argum                   nothing: this can still become a call (`_possible`)
     ents": {"x": 1}                                nothing: the end of the call is missing
     }\n</tool_call> bye                            Call("f", '{"x": 1}'), " bye"
@@ -46,7 +46,7 @@ from .._json_scan import no_constant
 from ..errors import GrammarError, StructgenError
 from . import elements
 from .python_calls import calls_of
-from .source import meant
+from .source import meant, overlap
 from .tool_lists import listed
 from .tools import ARGUMENTS, STYLES, Style, described, row_of
 
@@ -241,7 +241,7 @@ class CallReader:
                 continue
             if not self._inside:
                 at = self._text.find(self._mark)
-                keep = 0 if last or at >= 0 else _overlap(self._text, self._mark)
+                keep = 0 if last or at >= 0 else overlap(self._text, self._mark)
                 before = self._cut(at if at >= 0 else len(self._text) - keep)
                 if before:
                     yield before
@@ -443,14 +443,6 @@ def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
         written += r"(?=[\s<]|$)"
     pattern = re.escape(begin).replace(r"\{index\}", "[0-9]+")  # first: a name may hold the mark
     return re.compile(pattern.replace(r"\{name\}", f"(?P<name>{written})"))
-
-
-def _overlap(text: str, mark: str) -> int:
-    """The length of the longest suffix of the text that is a prefix of the mark."""
-    for length in range(min(len(text), len(mark) - 1), 0, -1):
-        if mark.startswith(text[-length:]):
-            return length
-    return 0
 
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:

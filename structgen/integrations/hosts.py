@@ -48,7 +48,7 @@ from ..errors import StructgenError, UnsatisfiableBudget, UnsupportedSchema, Voc
 from ..grammar import CompiledGrammar
 from ..limits import SERVING, Limits, OnLimit
 from ..matcher import Matcher, can_end_within, fill_bitmasks
-from ..reasoning import Reasoning, mark_names, reasoning_of
+from ..reasoning import Reasoning, reasoning_of
 from ..vocabulary import Vocabulary
 from .telemetry import Telemetry
 
@@ -157,9 +157,7 @@ class HostEngine:
         """
         if self.reasoning is None:
             return None
-        names = mark_names(self.reasoning, self.vocabulary)
-        tail = b"".join(self.vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
-        thinks = self.reasoning.behind(tail.decode("utf-8", "replace"))
+        thinks = self.reasoning.behind_tokens(prompt, self.vocabulary, {})
         limits = [n for n in (thinks.max_tokens, thinking_tokens) if n is not None and n >= 0]
         return replace(thinks, max_tokens=min(limits, default=None))
 

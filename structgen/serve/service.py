@@ -519,9 +519,7 @@ class Service:
         Raises:
             ApiError: the limit leaves no room for thoughts beside that.
         """
-        names = {**self.special_names, **mark_names(thinks, self.lm.vocabulary)}
-        tail = b"".join(self.lm.vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
-        thinks = thinks.behind(tail.decode("utf-8", "replace"))
+        thinks = thinks.behind_tokens(prompt, self.lm.vocabulary, self.special_names)
         kept, any_text = wanted.thinking.answer_tokens, wanted.constraint is None and wanted.tools is None
         room = self._room(wanted, len(prompt))
         try:

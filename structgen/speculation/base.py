@@ -11,11 +11,13 @@ stale or random; it must be fast, bounded in memory, and may know the past only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from .._checks import whole
 
 if TYPE_CHECKING:
     from .._draws import Noise
@@ -159,6 +161,26 @@ class Drafter(Protocol):
     def open(self, start: Start) -> Session:
         """Begin a text."""
         ...
+
+
+@dataclass(eq=False)
+class Settings:
+    """The base of drafters whose fields are their settings.
+
+    A number is whole and at least 1, unless `bounded` says otherwise.
+    """
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if isinstance(one.default, int) and not isinstance(one.default, bool):
+                least, most = one.metadata.get("bounds", (1, None))
+                whole(one.name, getattr(self, one.name), least, most)
+
+
+def bounded(default: int, least: int, most: int | None = None) -> int:
+    """A field of `Settings` with other bounds."""
+    found: int = field(default=default, metadata={"bounds": (least, most)})
+    return found
 
 
 class Quiet:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ...errors import VocabularyError
 from ...lm.base import LanguageModelError
 from ..base import Quiet, Start, Step
-from .model_cursor import ModelCursor, Reader
+from .model_cursor import ModelCursor, ModelDrafter, Reader
 
 if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
@@ -29,7 +29,7 @@ _KEPT = 1 << 14  # pieces of text whose ids are kept
 Place = tuple["Context", bytes]
 
 
-class SpelledDrafter:
+class SpelledDrafter(ModelDrafter):
     """The base of drafters by a model of another vocabulary.
 
     Args:
@@ -39,16 +39,9 @@ class SpelledDrafter:
     def __init__(
         self, lm: LanguageModel, width: int, name: str, read: Callable[[Vocabulary], SpelledReader]
     ) -> None:
-        self.lm = lm
-        self.width = width
-        self.name = name
+        super().__init__(lm, width, name)
         self._read = read
         self._reader: SpelledReader | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
-        return not getattr(self.lm, "runs_here", False)
 
     def open(self, start: Start) -> SpelledSession:
         reader = self._reader

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..._checks import whole
 from ..base import Vector
 from .spelling import Place, SpelledDrafter, Spelling
 
@@ -65,11 +66,9 @@ class StringDraft(SpelledDrafter):
         longest: int = 16,
         name: str = "string draft",
     ) -> None:
-        if width < 1 or forwards < 1 or longest < 1:
-            raise ValueError("width, forwards and longest must be at least 1")
+        self.forwards: int = whole("forwards", forwards, 1)
+        self.longest: int = whole("longest", longest, 1)
         super().__init__(lm, width, name, lambda target: StringLaw(lm, target, forwards, longest))
-        self.forwards = forwards
-        self.longest = longest
 
 
 class _Ranges:
