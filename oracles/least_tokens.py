@@ -163,7 +163,7 @@ def compare(
     found = []
 
     def fresh() -> sg.Matcher:
-        """One for which nothing was searched yet."""
+        """A matcher whose grammar has answered no search yet."""
         made = compile().matcher()
         assert made.accept_tokens(walked)
         return made

@@ -554,7 +554,7 @@ def run_named(
 
 
 def compiled(grammar: Grammar, dialect: str, compiler: Any) -> Any:
-    """The grammar by the compiler that is given; None where it refuses."""
+    """The grammar that this compiler makes; None if it refuses the text."""
     from structgen import errors
 
     try:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _NAME, _VERSION = b"structgen compiler", 1
 _EMPTY: tuple[Any, ...] = (None, [], {})
-# The options that a file may name, by method of Compiler. Others must be empty: they are Python objects, or
-# name files.
+# The options that a file may have, for each method of Compiler. All others must be empty, because they are
+# Python objects or name files.
 _METHODS = {name: kind.saved for name, kind in KINDS.items() if kind.saved}
 
 

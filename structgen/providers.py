@@ -49,7 +49,7 @@ from .testdata import _removed
 Effect = Literal["refuses", "drops", "rewrites", "misreads"]
 Node = dict[str, Any]
 
-_SECONDS = 5.0  # of containments; a finding behind them is told without
+_SECONDS = 5.0  # for containments; later findings are told without one
 _RANGE = 100  # integers that a rewrite lists at most
 
 

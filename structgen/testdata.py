@@ -48,7 +48,7 @@ _NOT = 8  # of them for one character of a schema that is negated
 _SITES = 200
 _ROOMS = (16, 8, 4, 2, 1, 0)  # bytes beyond a shortest text, within which texts are drawn
 _DRAWN = 100_000  # texts of one call
-_LARGE = 2_000  # a length whose boundary is shown at most
+_LARGE = 2_000  # the largest length whose boundary is shown
 _EXCLUSIVE = ("exclusiveMinimum", "exclusiveMaximum")  # of draft 4: booleans about the bound beside them
 # assertions that say the same wherever they stand
 _ALONE = {

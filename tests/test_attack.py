@@ -85,8 +85,8 @@ def test_a_mask_within_a_budget_keeps_to_the_limit_of_a_call(seed: int) -> None:
     ],
 )
 def test_small_limits(kind: str, seeds: Sequence[int], units: int) -> None:
-    """However small the limit of a mask is, a text goes on: each in a compiler of its own. The long form is
-    `python -m bench.attack --mask 200,500,2000,20000,200000`."""
+    """However small the limit of a mask is, a text goes on. Each grammar has a compiler of its own.
+    The long form is `python -m bench.attack --mask 200,500,2000,20000,200000`."""
     texts = 0
     for seed in seeds:
         own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=units), on_limit="subset")

@@ -447,7 +447,7 @@ def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: 
 
 @pytest.mark.parametrize("memory", [1, 30_000, 1 << 20])
 def test_a_small_cache_changes_no_mask(memory: int) -> None:
-    """Texts are tried however small the cache is. `",` alone was the mask after `["a`."""
+    """Texts are tried however small the cache is. A small cache once allowed only `",` after `["a`."""
     enum: Any = {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 2, "uniqueItems": True}
     compared = 0
     for schema, text in ((enum, b'["a'), (DIFFERENT, b'["a","'), (COUNTED, b'{"a'), (FREE, b'{"alarm')):

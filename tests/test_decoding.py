@@ -298,7 +298,7 @@ def _fails(seed: int, kind: Any) -> bool:
 
 
 def test_only_the_refused_place_is_forbidden() -> None:
-    """The schema of the next attempt is the old one without these values there, by enumeration."""
+    """Enumeration shows that the next attempt's schema lacks these values at these places alone."""
     from structgen.generation.retry import _not_at
 
     compiler = sg.Compiler(

@@ -26,7 +26,7 @@ SCHEMA = {
         "n": {"type": "integer", "maximum": 99},
     },
 }
-CLEAN = DOCUMENT.replace(', "n":2', "")  # a name twice is no instance
+CLEAN = DOCUMENT.replace(', "n":2', "")  # a document with a name twice is no instance
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_span_of_a_text_of_a_grammar_is_edited() -> None:
 
 
 class Odd(RandomModel):
-    """Likes exponents, escapes, blanks, zeros."""
+    """A model that prefers exponents, escapes, blanks and zeros."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(

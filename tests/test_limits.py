@@ -195,7 +195,7 @@ def test_every_way_to_compile_takes_it() -> None:
         for grammar in made:
             assert grammar._recipe is not None
             assert grammar._recipe[-1]["on_limit"] == "subset", grammar._recipe
-    # Kept apart from the same grammar compiled otherwise.
+    # The compiler keeps one grammar for each value of `on_limit`.
     assert exact.regex("b") is exact.regex("b") is not exact.regex("b", on_limit="subset")
 
 
@@ -419,7 +419,7 @@ def test_memory_of_searches_is_bounded() -> None:
 
 
 def test_lists_of_strings_are_counted() -> None:
-    """Behind each string other keys may follow, so each has a list of the tokens that leave it."""
+    """After each string other keys may follow, so each has its own list of the tokens that leave it."""
     keys = [f"{i:03}" for i in range(1000)]
     tokens = [*(bytes([b]) for b in range(256)), *(f'","{key}'.encode() for key in keys), b""]
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(tokens, len(tokens) - 1))

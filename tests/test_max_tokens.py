@@ -497,7 +497,7 @@ LONG_VALUES = [
 @pytest.mark.parametrize("options", [{}, {"limits": structgen.Limits(mask=200_000), "on_limit": "subset"}])
 @pytest.mark.parametrize(("schema", "budget", "few"), harness.chosen(LONG_VALUES))
 def test_long_values_end_in_time(schema: Any, budget: int, few: int, options: dict[str, Any]) -> None:
-    """Their text that is shortest in bytes takes a token a character; others take far fewer tokens."""
+    """The text with the fewest bytes takes a token for each character; other texts take far fewer tokens."""
     known = structgen.Vocabulary.from_file(embedded.path())
     compiler = structgen.Compiler(known, **options)
     source = random.Random(budget)

@@ -82,7 +82,7 @@ def takes(grammar: sg.CompiledGrammar, text: str) -> bool:
 
 
 def check(schema: Any, seed: int = 0) -> None:
-    """The grammar's short texts are the oracle's, longer ones too, and every prefix can be completed."""
+    """Grammar and oracle have the same short texts, agree on longer ones, and can end every prefix."""
     oracle = JsonOracle(schema)
     right = {text for text in SHORT if written(schema, oracle, text)}
     try:

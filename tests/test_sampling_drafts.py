@@ -28,7 +28,7 @@ CASES = GRAMMARS if os.environ.get("STRUCTGEN_LONG") else 25
 
 
 def drafter(seed: int) -> Callable[[Sequence[int]], list[int]]:
-    """Tokens at random: right, refused, ends, and ids that do not exist."""
+    """Drafts random tokens: right ones, refused ones, ends, and ids that do not exist."""
     return lambda tokens: random.Random(repr((seed, *tokens))).choices(range(-1, len(TOKENS) + 1), k=4)
 
 

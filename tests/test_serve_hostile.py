@@ -595,7 +595,7 @@ def test_the_embedded_model_reads_what_is_left_of_a_broken_schema(client) -> Non
 
 
 def test_which_tool_is_wrong_is_told(client) -> None:
-    """Two tools may have the same places."""
+    """The error names the tool, because two tools may have the same places in their schemas."""
 
     def tools(parameters: dict) -> dict:
         wrong = {"type": "function", "function": {"name": "second", "parameters": parameters}}

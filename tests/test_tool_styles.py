@@ -77,7 +77,7 @@ def test_strings_are_raw(style, schema, inside, outside) -> None:
 
 @pytest.mark.parametrize("style", STYLE_READERS)
 def test_strings_or_others(style) -> None:
-    """Null beside a string, and an enumeration of several types."""
+    """A value that may be null or a string, and an enumeration of several types."""
     null = STYLE_READERS[style].kinds.get("null", "")
     optional = grammar(of({"anyOf": [{"type": "string", "minLength": 5}, {"type": "null"}]}), style)
     assert accepted(optional, element(style, "v", "Paris")) and accepted(

@@ -1,4 +1,4 @@
-"""Arguments to sub-commands, and every failure to one readable line."""
+"""The command line: runs one sub-command, and turns every failure into one readable line."""
 
 from __future__ import annotations
 

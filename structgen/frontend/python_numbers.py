@@ -143,7 +143,7 @@ def decimals(base: Document, schema: Any) -> Document:
             None if "anyOf" in number else behind,
             None if step is None else decimal.Decimal(str(step)),
         )
-        if whole == 0:  # the zero before the point exceeds the digits
+        if whole == 0:  # the zero in front of the point would be a digit too many
             number["not"] = {"const": 0}
     if low is not None or high is not None or step is not None:
         return number

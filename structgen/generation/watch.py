@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
 _BEST = 8  # the list of allowed tokens has at most so many
-_REFUSED = 6  # and that of forbidden ones so many
+_REFUSED = 6  # the most forbidden tokens that are shown
 _TAKEN = 0.01  # a mask that forbids at least this probability counts as a constraint
 
 _Row = npt.NDArray[np.float32]

@@ -104,7 +104,7 @@ def compiler_of(lm: LanguageModel) -> Compiler:
 
 @atexit.register
 def _forget() -> None:
-    """Models and compilers go while the interpreter is whole."""
+    """Drops models and compilers before the interpreter is taken apart."""
     with _lock:
         _models.clear()
         _compilers.clear()

@@ -164,7 +164,7 @@ class ThinkingLM:
         if not text.startswith(self.reasoning.start.encode()):
             return None
         behind = text.partition(end)
-        if behind[1]:  # a mark that a mask or a draw brought about
+        if behind[1]:  # the end mark was drawn, or the mask forced it
             return None
         begun = max(k for k in range(len(end)) if text.endswith(end[:k]))
         return end[begun:].decode()

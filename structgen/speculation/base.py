@@ -102,7 +102,10 @@ class Step:
 
     @property
     def likely(self) -> Likely | None:
-        """None where only the allowed rows of the head were computed, and for steps that are told late."""
+        """What the target found likely.
+
+        None if only the allowed rows of the head were computed, and for a step that is told late.
+        """
         return None if self.look is None else self.look()
 
 

@@ -56,7 +56,7 @@ class Attributes:
             head.fail("'stop_capture' needs a 'stop'", given["stop_capture"][2])
 
     def limits(self) -> dict[str, int]:
-        """Rules with `max_tokens`."""
+        """The limit of each rule that has `max_tokens`."""
         given = self.given.items()
         return {name: source.limit_of(a["max_tokens"][1]) for name, a in given if "max_tokens" in a}
 

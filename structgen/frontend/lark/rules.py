@@ -61,7 +61,7 @@ class Rules:
         self.gap: int | None = None
 
     def define(self, start: str) -> int:
-        """The number of the rule to start with, of a grammar that is whole."""
+        """Builds the rules of a grammar that was read as a whole, and returns the number of the first one."""
         if start not in self.rules:
             hint = source.meant(start, self.rules)
             source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)

@@ -40,8 +40,8 @@ from ...errors import VocabularyError
 from ...reasoning import mark_names
 from ..base import Cursor, Here, Quiet, Start, Step
 
-_NAMES = 3  # the next declared names that are predicted, and
-_CHANCES = (0.6, 0.2, 0.1)  # their probabilities
+_NAMES = 3  # how many of the next declared names are predicted
+_CHANCES = (0.6, 0.2, 0.1)  # the probability of each of them
 _CLOSING = 0.2  # the probability that a string or a number ends here
 _DEEP = 3  # containers that one prediction opens
 _REMEMBERED = 1 << 14  # pieces of text whose tokens are kept

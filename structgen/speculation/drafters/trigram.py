@@ -51,7 +51,7 @@ class Trigram(Settings):
         return _Session(self, start.prompt)
 
     def learn(self, a: int, b: int, c: int) -> None:
-        """c followed a, b once more. Old counts fade, so that a table of one user follows the next."""
+        """Counts that c followed a and b. Old counts fade, so the table of one user adapts to the next."""
         with self._lock:
             row = self._counts.get((a, b))
             if row is None:
