@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
 from structgen import Compiler, allocate_bitmask
+from structgen.logits import allowed_ids
 
 from . import common
 
@@ -47,8 +46,7 @@ def run(options: argparse.Namespace) -> int:
         return common.REJECTED
     mask = allocate_bitmask(1, tokens.vocab_size)
     matcher.fill_bitmask(mask)
-    bits = np.unpackbits(np.asarray(mask).reshape(-1).view(np.uint8), bitorder="little")
-    ids = np.flatnonzero(bits[: tokens.vocab_size]).tolist()
+    ids = allowed_ids(mask, tokens.vocab_size).tolist()
     ends = set(tokens.eos_token_ids)
     shown = ids[: options.limit] if options.limit else ids
     for index in shown:

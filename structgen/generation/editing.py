@@ -60,7 +60,7 @@ from ..lm.base import LanguageModel
 from ..lm.doubt import doubt
 from ..lm.load import compiler_of, language_model
 from ..lm.prompts import formatted, is_embedded
-from ..logits import allocate_bitmask
+from ..logits import allocate_bitmask, allowed_ids
 from ..matcher import Matcher
 
 #: Marks before the prefix, the suffix and the middle, as families of models have them.
@@ -267,7 +267,7 @@ def _written(
             except UnsatisfiableBudget as error:
                 raise _too_few(matcher, max_tokens, len(out)) or error from None
         bits = np.bitwise_and.reduce([np.asarray(mask)[0] for mask in masks])
-        allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+        allowed = allowed_ids(bits)
         if not len(allowed):
             raise BudgetExceeded("edit: with what was written, one value alone does not fit the rest")
         scores = np.asarray(lm.logprobs([context])[0], dtype=np.float64)[allowed]
