@@ -62,7 +62,7 @@ def _call(grammar: CompiledGrammar) -> Saved | None:
 
 
 def write(path: str | os.PathLike[str], vocabulary: Vocabulary, grammars: Iterable[CompiledGrammar]) -> int:
-    """How many grammars were written. GrammarError: the file cannot be written."""
+    """Writes grammars to a file, and returns how many. GrammarError: the file cannot be written."""
     path = Path(path)
     calls = [call for grammar in grammars if (call := _call(grammar)) is not None]
     of = {"digest": vocabulary_digest(vocabulary), "ends": list(vocabulary.eos_token_ids)}

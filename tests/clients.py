@@ -311,7 +311,7 @@ TOOLS = [str(ROOT / "oracles" / "mcp_server.py")]  # its arguments; the interpre
 
 
 def mcp_session(base: str) -> None:
-    """Lists tools, has the model choose with each interface, and calls what it chose."""
+    """Lists tools, lets the model choose one through each interface, and calls the chosen tool."""
     from mcp import ClientSession, StdioServerParameters, stdio_client
     from openai import OpenAI
 

@@ -315,7 +315,7 @@ def test_no_two_classes_share_a_name() -> None:
 
 
 def test_no_test_imports_a_test() -> None:
-    """What two tests need stands in `oracles/`; nobody imports `conftest.py`."""
+    """Helpers of two tests stand in `oracles/`. No test imports another one, or `conftest.py`."""
     wrong = []
     for path in sorted((ROOT / "tests").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -155,7 +155,7 @@ def test_a_token_that_a_mask_allows_is_read() -> None:
 
 
 def test_another_matcher_asks_again_what_was_undecided() -> None:
-    """The caches of the matcher that chose the token had known more than those of the other matcher."""
+    """The matcher that chose the token once knew more from its caches than another matcher of the grammar."""
     own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=200_000), on_limit="subset")
     found = attack.attack(own, 1757, attack.schema(1757), walks=15, replay=True)
     assert not found.examples, found.examples

@@ -268,7 +268,7 @@ def test_no_budget_is_refused_within_which_a_known_text_ends(name: str) -> None:
                     assert left < fewest, (done, left)
                     refused += 1
                     continue
-                except structgen.BudgetExceeded:  # nothing found, nothing ruled out
+                except structgen.BudgetExceeded:  # no text was found, and none was ruled out
                     continue
                 assert within.any()
                 told += left >= fewest
@@ -668,7 +668,7 @@ def test_many_required_members_have_a_bound(keys: int) -> None:
 def test_a_row_that_is_asked_for_again_is_the_same(
     tekken_vocabulary: structgen.Vocabulary, on_limit: structgen.OnLimit
 ) -> None:
-    """The second time the row is kept, from the third time on it is copied."""
+    """A row that is asked for twice is kept, and copied from the third time on."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
     schema |= {"required": ["a", "b"], "additionalProperties": False}
     size, compared = tekken_vocabulary.vocab_size, 0

@@ -253,7 +253,7 @@ def models() -> Any:
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_refused_values_are_forbidden_until_one_is_fine(temperature: float) -> None:
-    """Greedy texts would be the same for ever; forbidding what was refused finds one that is not."""
+    """A greedy text would be refused for ever. The next attempt forbids the refused values, and differs."""
     kind = models()
     attempts = []
     for seed in range(12):

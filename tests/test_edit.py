@@ -153,7 +153,7 @@ def test_a_constraint_is_needed() -> None:
 
 
 def test_a_doubtful_value_is_told(tmp_path, capsys) -> None:
-    """The embedded model was not trained to edit: it wrote `}],` for a name, without a word."""
+    """The embedded model was not trained to edit. It wrote `}],` for a name, and no warning was given."""
     document = '{"name": "Maria Lopez", "city": "Lisbon"}'
     schema = {"properties": {"name": {"type": "string"}, "city": {"type": "string"}}}
     with pytest.warns(sg.DoubtfulAnswer, match="outside what the embedded model knows"):

@@ -1,4 +1,4 @@
-"""The one scanner of JSON: `json.loads` is the oracle of its values and paths, at every end of a text."""
+"""The scanner of JSON at every end of a text, against `json.loads`; pointers against referencing."""
 
 from __future__ import annotations
 

@@ -306,7 +306,7 @@ def test_sampled_drafts_of_any_settings_give_valid_texts(
     depth: int,
     n: int,
 ) -> None:
-    """Tiny limits, drafts of the end, strings that stop, masks that forbid all that the draft model likes."""
+    """Settings: tiny limits, drafts of the end, stop strings, masks that forbid what a draft prefers."""
     few = sg.Vocabulary.from_bytes([b"a", b"zz", b'{"a"', b"12", b"true,", b""], eos_token_ids=[5])
     drafter = [*drafters(RandomModel(seed, OTHER)), *drafters(RandomModel(seed, few))[1:]][which]
     options = Speculation([drafter], rule=rule, nodes=nodes, branches=branches, depth=depth)

@@ -175,7 +175,7 @@ def test_every_requirement_is_pinned() -> None:
 
 
 def test_a_checkout_without_the_core_says_so(tmp_path: Path) -> None:
-    """It said "circular import"."""
+    """The error once said "circular import"."""
     folder = tmp_path / "structgen"
     folder.mkdir()
     shutil.copy(Path(structgen.__file__), folder)

@@ -400,7 +400,7 @@ def test_a_predicate_needs_to_say_whether_it_is_monotone() -> None:
 
 
 def test_fewer_than_a_population_are_drawn_by_weight() -> None:
-    """n texts of 16 particles: at most n, the summed weight kept, each text as often as its weight says."""
+    """Of 16 particles n are drawn by weight: at most n texts, with the same summed weight."""
     lm, grammar = setting(1)
 
     class Boost(Potential):

@@ -136,7 +136,7 @@ def test_bodies_that_never_end_hold_little() -> None:
 
 
 def test_long_names_are_no_slips(client) -> None:
-    """`difflib` compares in time that grows with the product of the lengths."""
+    """`difflib` takes time in proportion to the product of the lengths, so long names are not compared."""
     names = {f"{i}" + "guidedjso" * 10_000: 1 for i in range(90)}
     begin = time.process_time()
     ok(client.post(CHAT, content=json.dumps({**CHAT_1, **names}), headers=JSON))
@@ -419,7 +419,7 @@ def said(done: dict) -> list[str]:
 
 
 def test_a_broken_schema_is_told(client) -> None:
-    """`"required": "a"` requires nothing, which the client that wrote it does not know."""
+    """A client that writes `"required": "a"` is told that it requires nothing."""
     body = {"messages": MESSAGES, "max_tokens": 200}
     broken = {"type": "object", "properties": {"a": {"type": "null"}}, "required": "a"}
     for fields in ({"guided_json": broken}, {"response_format": {"type": "json_object", "schema": broken}}):

@@ -200,7 +200,7 @@ PIECES = [b"<par", b"<parameter=", b"ameter=a>", b">x</par", b"er>\n<parameter=b
 
 
 def mask_law(source: Source) -> None:
-    """Bit = `accept_token` on a fork, for tokens that lie across marks; walks end, in instances."""
+    """Each bit is what `accept_token` says on a fork, for tokens across marks too. Walks end in instances."""
     words = [bytes([i]) for i in range(256)] + PIECES + [b""]
     end = len(words) - 1
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(words, end))

@@ -289,7 +289,7 @@ def needed(options: argparse.Namespace, inputs: Inputs, command: str, *schema: s
 
 
 def compiled(wanted: Constraint, compiler: Compiler, options: argparse.Namespace) -> CompiledGrammar:
-    """The grammar of a constraint, its warnings told."""
+    """Compiles a constraint, and prints its warnings."""
     told = wanted.warn()
     grammar = wanted.compile(compiler, json_options(options))
     wanted.warn_of(grammar, told)

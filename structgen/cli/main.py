@@ -40,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """The arguments of one sub-command, or of all: a command does not depend on what the others import."""
+    """The parser of one sub-command, or of all. For one, the modules of the others are not imported."""
     top = _Parser(
         prog="structgen",
         description="Grammars and JSON Schemas as exact token masks: generate, sample, check.",

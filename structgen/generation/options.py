@@ -146,7 +146,7 @@ class Settings(WrittenOptions):
 
     @property
     def shaped(self) -> bool:
-        """Whether something is asked for that speculation cannot do."""
+        """Whether an option shapes the scores in a way that speculation cannot."""
         return bool(
             self.min_p
             or self.logit_bias

@@ -99,7 +99,7 @@ def of_error(error: ApiError, text: str) -> TextPlace | None:
         if 1 <= line <= len(lines):
             start = sum(len(one) + 1 for one in lines[: line - 1]) + (found.get("column") or 1) - 1
             return at(text, min(start, len(text)))
-    if pointer is not None:  # an offset beside it counts in a pattern
+    if pointer is not None:  # an offset beside a pointer is one in a pattern of the schema
         return Pointers(text).place(pointer, found.get("keyword") or "")
     return None if offset is None else at_bytes(text, offset)
 

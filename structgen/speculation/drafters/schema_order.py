@@ -136,7 +136,7 @@ class _Session(Quiet):
         else:  # the schema is that of the answer
             whole = b"".join(self._marks.get(token) or decode([token]) for token in step.tokens)
             text = self._parts.feed(whole)[1]
-        # Whether a blank followed the last colon after a quote, which is probably that of a name.
+        # Notes whether a blank followed the last `":`, which probably ended a name.
         seen = self._tail + text
         if (colon := seen.rfind(b'":', 0, -1)) >= 0:
             self.spaced = seen[colon + 2 : colon + 3] == b" "

@@ -57,7 +57,7 @@ class SpelledReader(Reader, Protocol):
 
 
 class Spelling:
-    """From ids of the target to ids of the draft model. Thread-safe: what is found twice is found equal."""
+    """Turns ids of the target into ids of the draft model. Thread-safe: every thread finds the same ids."""
 
     def __init__(self, lm: LanguageModel, target: Vocabulary) -> None:
         self.lm = lm

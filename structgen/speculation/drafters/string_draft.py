@@ -178,7 +178,7 @@ class StringLaw:
     def _add(
         self, psi: npt.NDArray[np.float64], chance: float, ranges: _Ranges, p: npt.NDArray[np.float64]
     ) -> None:
-        """A string of this chance is read on by one token of probabilities p, in the order of the bytes."""
+        """Adds what one more token of the draft model gives. `chance`: of the string so far; p sums to 1."""
         sums = np.concatenate([[0.0], np.cumsum(p)])
         begun = sums[ranges.high] - sums[ranges.low]
         longer = np.bincount(ranges.above, begun, len(begun) + 1)
