@@ -94,7 +94,7 @@ def array(source: Source, depth: int) -> dict[str, Any]:
 
 
 def instances(schema: Any, inside: Any) -> list[bytes]:
-    """Every text of a schema: arrays of the values that it has in them, as far as the matcher agrees."""
+    """Every text of a schema: the arrays of values named in the schema that the matcher accepts."""
     atoms: list[Any] = []
     arrays: list[Any] = []
     written: set[str] = set()

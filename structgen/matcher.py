@@ -58,8 +58,8 @@ class Capture:
 
 
 class Matcher:
-    """One sequence under a grammar. Belongs to one thread at a time: a call that meets another thread's call
-    raises ``ValueError`` and changes nothing. Hand a ``fork()`` to each thread.
+    """One sequence under a grammar. Only one thread at a time may call it: a call during another thread's
+    call raises ``ValueError`` and changes nothing. Give each thread its own ``fork()``.
 
     Every accepted token (and every ``accept_bytes`` call) is one step of the history that ``rollback``
     counts. Forking costs a copy of that history, eight bytes a step.

@@ -571,7 +571,7 @@ CALLS: list[tuple[str, str, Callable[[str], None]]] = [
 
 @contextmanager
 def server(python: str, *more: str) -> Iterator[str]:
-    """A server in a process of the given Python, with a key; its address.
+    """Starts a server with a key in a process of the given Python, and yields its address.
 
     `more`: arguments of the command.
     """

@@ -472,8 +472,8 @@ def test_a_small_cache_changes_no_mask(memory: int) -> None:
 
 
 def test_a_text_found_while_a_rule_was_open_is_not_kept() -> None:
-    """Behind `[[{"` the completion had an object as second item, where `[]` is shorter: the token was refused
-    until another question had looked at that item."""
+    """The completion of `[[{"` had an object as second item, though `[]` is shorter. So the token was refused
+    until another query had looked at that item."""
     value = {
         "oneOf": [
             {"type": "object", "required": ["c"]},

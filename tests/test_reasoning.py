@@ -130,7 +130,7 @@ def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
 
 
 def test_a_mask_that_left_tokens_untried_is_not_exact() -> None:
-    """Without a cache at most 2,000 tokens are tried with their captured text; the mask counted as exact."""
+    """Without a cache at most 2,000 tokens are tried with their captured text. The mask said it was exact."""
     words = [bytes(word) for word in itertools.product(b"abcdefghijklmno", repeat=3)]
     vocabulary = sg.Vocabulary.from_bytes(
         [*(bytes([i]) for i in range(256)), *words, b""], [256 + len(words)]

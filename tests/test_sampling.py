@@ -450,7 +450,7 @@ def test_auto_says_what_it_chose_and_why() -> None:
 
 
 def test_auto_predicts_what_a_short_pilot_does_not_show() -> None:
-    """Acceptance begins near 0 and rises as bounds are learned: weights tell before a trial is accepted."""
+    """Acceptance begins near 0 and rises as bounds are learned. Weights of rejected trials predict it."""
     lm = TableModel(1, sharp=1.0)
     texts = ["".join(t) + "bcb" for t in itertools.product("abc", repeat=3)]
     found = sample(lm, [], choice(lm, texts), n=20, seed=2, max_tokens=8)

@@ -61,7 +61,7 @@ def test_trials_with_trees_draw_from_the_model_given_the_grammar() -> None:
 
 
 def _law_after(law: Any, wanted: Any, prompt: tuple[int, ...]) -> dict[tuple[int, ...], float]:
-    """P(s) of the same texts behind a prompt."""
+    """The probabilities of the same texts after a prompt."""
     found = {}
     for text in wanted:
         logp = 0.0

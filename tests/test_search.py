@@ -21,7 +21,7 @@ TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]
 
 
 def language(lm: TableModel, texts: list[str] = TEXTS) -> list[tuple[float, tuple[int, ...]]]:
-    """Every text, most probable first, in the most probable of its token strings."""
+    """Every text by its most probable token string, the most probable text first."""
     found = brute_force(lm, {t.encode() for t in texts}.__contains__, 6)
     ranked = sorted(((math.log(p), s) for s, p in found.items()), key=lambda item: (-item[0], item[1]))
     best: dict[bytes, tuple[float, tuple[int, ...]]] = {}

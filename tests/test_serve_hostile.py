@@ -660,7 +660,7 @@ def test_prompts_of_several_types_are_told_by_what_fits_furthest(client) -> None
 
 
 def test_numbers_that_json_has_not_come_back_as_null(client) -> None:
-    """Python reads `1e999` and `NaN`, and an answer repeats what the request had."""
+    """Python's json reads `1e999` and `NaN`, and answers repeat fields of the request."""
     for number in (b"1e999", b"NaN", b"-Infinity"):
         body = b'{"input": "x", "max_output_tokens": 3, "metadata": {"a": %s}}' % number
         assert ok(client.post(RESPONSES, content=body, headers=JSON))["metadata"] == {"a": None}

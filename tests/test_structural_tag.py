@@ -350,7 +350,7 @@ def test_elements_of_a_list_have_no_names() -> None:
 
 
 def test_words_that_json_lacks_are_no_arguments() -> None:
-    """Python reads NaN as a number."""
+    """Python's json reads NaN, but JSON has no such word."""
     for word in ("NaN", "Infinity", "-Infinity"):
         text = CALLS["cohere-xml"].replace('type="raw">Rome', f'type="json">{word}')
         assert text != CALLS["cohere-xml"]

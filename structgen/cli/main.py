@@ -94,7 +94,7 @@ def _told_once(strict: bool) -> None:
 
 
 def _said(error: Exception) -> bool:
-    """Whether a statement of this package raised the error, to say what it takes."""
+    """Whether a statement of this package raised the error to refuse an argument."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -29,8 +29,8 @@ class Line:
     """Where a request comes from. `number` is 0 for the prompt of the command line.
 
     Attributes:
-        place: as messages begin: "prompts.jsonl:3: ".
-        ids: the line's `id` in a dict, empty where it has none.
+        place: the begin of messages about the request: "prompts.jsonl:3: ".
+        ids: the line's `id` in a dict. The dict is empty if the line has no `id`.
     """
 
     number: int

@@ -107,7 +107,7 @@ def _inside(x: float, low: Bound | None, high: Bound | None) -> bool:
 
 
 def decimals(base: Document, schema: Any) -> Document:
-    """Numbers, and also strings if the type has no bounds: a pattern cannot bound a number in a string."""
+    """Numbers; strings, too, if the type has no bounds, because a pattern cannot bound a number."""
     places, digits, step = (schema.get(k) for k in ("decimal_places", "max_digits", "multiple_of"))
     low, high = _bounds(schema)
     limited = not (places is None and digits is None and step is None)

@@ -128,7 +128,10 @@ class _Store:
         return 0
 
     def slices(self, node: Node) -> list[tuple[Span, int, int]]:
-        """The spans of a prefix in the order of positions, each as (span, from, to), places in its buffer."""
+        """The spans of a prefix in the order of positions, as (span, begin, end).
+
+        `begin` and `end` are places in the span's buffer.
+        """
         found: list[tuple[Span, int, int]] = []
         stop, span = len(node), node._span
         while span is not None and stop:

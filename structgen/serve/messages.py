@@ -163,7 +163,7 @@ def _blocks(content: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _text(content: Any, where: str) -> str:
-    """A text, or blocks of text."""
+    """The text of a text, or of blocks of text."""
     if isinstance(content, str):
         return content
     texts = []

@@ -545,8 +545,8 @@ class Service:
         """Whether masks keep an end within `room` tokens reachable.
 
         Raises:
-            ApiError: no text of the grammar is known to have so few tokens. It names a number that suffices.
-            TooMuch: with `look`, too little is known.
+            ApiError: no known text of the grammar has so few tokens. The message says how many suffice.
+            TooMuch: with `look`, the known masks do not decide it.
         """
         grammar = plan.grammar
         if grammar is None or not room:

@@ -149,11 +149,10 @@ class Session(Protocol):
 class Drafter(Protocol):
     """Proposes tokens. One object serves many texts, also at the same time.
 
-    One that waits for something outside of this thread (another device, a server) says so by an attribute
-    `waits` that is True: its costs are then told by the clock on the wall. A drafter that copies or computes
-    tokens sets `has_distribution = False`, because its cursors have no `distribution`. Rules that sample
-    drafts refuse it. A look at one cursor would not tell this, because some drafters offer nothing in most
-    places.
+    A drafter that waits for another device or a server has an attribute `waits` that is True. Its cost is
+    then measured in wall-clock time. A drafter that copies or computes tokens sets
+    `has_distribution = False`, because its cursors have no `distribution`. Rules that sample drafts refuse
+    such a drafter. One cursor would not show this, because some drafters offer nothing in most places.
     """
 
     @property

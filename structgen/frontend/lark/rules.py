@@ -1,7 +1,7 @@
 """Rules: Lark's trees become nodes of a context-free grammar; templates, parameters, limits on tokens.
 
-In: a scanned grammar. Out: rules in a ``_core.GrammarBuilder``: one a rule, one for each use of a template
-with other arguments, one for each value of a parameter that is asked for. Cost: linear in those.
+In: a scanned grammar. Out: rules in a ``_core.GrammarBuilder``: one for each rule, for each list of arguments
+of a template, and for each value of a parameter that occurs. Cost: linear in the number of rules out.
 """
 
 from __future__ import annotations

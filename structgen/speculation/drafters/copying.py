@@ -21,10 +21,10 @@ class PromptLookup(Settings):
     """Copies after the longest n-gram of the text's end that occurs earlier.
 
     Args:
-        longest: tokens of the n-gram at most.
-        tokens: tokens to copy.
-        answers: look in the answer too, not in the prompt alone.
-        latest: prefer the last occurrence; False prefers the first, as transformers does.
+        longest: the most tokens of the n-gram.
+        tokens: the number of tokens to copy.
+        answers: whether to look in the answer, too. False: only in the prompt.
+        latest: prefer the last occurrence. False: prefer the first, as transformers does.
     """
 
     has_distribution = False

@@ -36,8 +36,8 @@ class TrimmedHead(ModelDrafter):
         lm: the draft model, whose head stays as it is.
         seen: a text of the kind that is drafted, or ids of it, to begin with.
         keep: tokens whose rows stay, the ends among them.
-        again: emitted tokens after which the rows are chosen anew, by `seen` and everything that was emitted;
-            texts that are under way keep theirs. 0: never.
+        again: after so many emitted tokens the rows are chosen anew, by `seen` and all emitted tokens. Texts
+            that have begun keep their rows. 0: rows are never chosen anew.
         width: children offered a node.
         name: for statistics.
 

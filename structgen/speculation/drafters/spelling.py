@@ -76,7 +76,7 @@ class Spelling:
         return self._found[text]
 
     def start(self, start: Start) -> Place | None:
-        """Behind the prompt; None: the draft model cannot read it."""
+        """The place behind the prompt, None if the draft model cannot read the prompt."""
         text = self.target.decode(start.prompt) if start.text is None else start.text
         try:
             prompt: Any = text if isinstance(text, str) else self.lm.vocabulary.encode(text)
@@ -85,7 +85,7 @@ class Spelling:
             return None
 
     def after(self, place: Place, token: int) -> Place | None:
-        """Behind a token of the target; None: the draft model cannot spell it."""
+        """The place behind a token of the target, None if the draft model cannot spell the token."""
         context, rest = place
         text = self.target.tokens[token]
         ids = self.ids(rest + text)
