@@ -84,7 +84,7 @@ def forget_warnings() -> None:
 
 
 def warn_once(text: str, place: str = "") -> None:
-    """Prints a warning, unless this command has printed it: each result repeats those of its schema."""
+    """Prints a warning once a command, because each result repeats the warnings of its schema."""
     if text not in _warned and place + text not in _warned:
         _warned.add(place + text)
         note(f"structgen: warning: {place}{text}")

@@ -2,8 +2,8 @@
 
 In: a prompt, or a JSONL file of prompts where each line may have arguments of its own. Out: one text a line,
 or with --output a record for every prompt (id, line, prompt, text, value, tokens, log-probabilities, error).
-Cost: loading the model once, then a forward a token, which --batch texts share. A prompt that fails is one
-line on standard error and a record with its error; the others are answered.
+Cost: loading the model once, then one forward for each token, which --batch texts share. A prompt that fails
+gives one line on standard error and a record with its error. It does not stop the others.
 """
 
 from __future__ import annotations

@@ -42,14 +42,14 @@ class Task:
 
 
 class Lane:
-    """One child per engine, started when it is first needed. What it runs is a list of `jobs`."""
+    """One child process per engine, started when it is first needed. It runs a list of `jobs`."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._workers: dict[str, Worker] = {}
 
     def run(self, turn: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows of these cases, one for each engine named in a job; in the first job's order."""
+        """The rows of these cases in the first job's order, one for each engine named in a job."""
         engines = dict.fromkeys(engine for job in turn for engine in job["engines"])
         return [
             row

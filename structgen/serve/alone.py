@@ -100,7 +100,7 @@ async def _turn(service: Service, job: Job) -> AsyncIterator[None]:
 
 
 async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
-    """Draws all texts of a job with `sg.sample`. ApiError: its arguments contradict, or the time is over."""
+    """Draws all texts of a job with `sg.sample`. ApiError: wrong arguments, or the time is over."""
     from ..sampling.api import sample_async
 
     drawing = job.plan.drawing

@@ -68,7 +68,7 @@ class Pointers:
         return None if span is None else at(self._text, *span)
 
     def below(self, ends: str) -> TextPlace | None:
-        """The first key whose pointer ends so: of a schema that stands somewhere in the text."""
+        """The first key whose pointer ends so. It belongs to a schema somewhere in the text."""
         span = next((span for pointer, span in self._found.items() if pointer.endswith(ends)), None)
         return None if span is None else at(self._text, *span)
 

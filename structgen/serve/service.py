@@ -463,7 +463,7 @@ class Service:
         return run
 
     def _plan(self, wanted: Wanted, reading: _Reading, made: ServedGrammar | None) -> AnswerPlan:
-        """The plan of the request's answers, but for what depends on the length of a prompt."""
+        """The plan of the request's answers, without the parts that depend on the length of a prompt."""
         thinks, drawing = wanted.thinking.reasoning, wanted.plan.drawing
         names = {} if thinks is None else mark_names(thinks, self.lm.vocabulary)
         if wanted.tools is not None and wanted.tools.choice != "none":
