@@ -179,9 +179,9 @@ def not_enforced(
     return found
 
 
-def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> list[str]:
+def warn(schema: Any, name: str = "", *, draft: str | int | None = None) -> list[str]:
     """Gives a Python warning for each sentence of `surely`, and returns the sentences."""
-    return warned(surely(schema, draft=draft, registry=registry), name)
+    return warned(surely(schema, draft=draft), name)
 
 
 def warned(sentences: list[str], name: str = "") -> list[str]:
@@ -192,7 +192,7 @@ def warned(sentences: list[str], name: str = "") -> list[str]:
     return told
 
 
-def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
+def surely(schema: Any, *, draft: str | int | None = None) -> list[str]:
     """The mistakes that a schema surely has: at most `_WARNED` sentences. The engine is not asked."""
     if not isinstance(schema, dict):
         try:
@@ -203,7 +203,7 @@ def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None)
         return []
     told: list[str] = []
     try:
-        for finding in _Lint(schema, draft, registry, None).walk(_LOOKED):
+        for finding in _Lint(schema, draft, None, None).walk(_LOOKED):
             if finding.level != "warning":
                 continue
             told.append(str(finding).removeprefix("warning: "))

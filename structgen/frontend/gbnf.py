@@ -574,7 +574,6 @@ def dispatch(
     *,
     excludes: list[str] | None = None,
     loop: bool = True,
-    at_least_one: bool = False,
     stops: list[str] | None = None,
     may_end: bool = True,
     spell: source.Spell | None = None,
@@ -586,7 +585,6 @@ def dispatch(
         excludes: texts that must not occur in the free text, nor begin in it and end in a tag. A tag or a
             stop may contain one.
         loop: False ends the text after the first tag's node.
-        at_least_one: True forbids the end before some tag occurred.
         stops: texts that end the free text and the whole text.
         may_end: whether the free text may end without a stop.
         spell: makes the node of a tag, a stop or an excluded text; a literal by default.
@@ -616,14 +614,14 @@ def dispatch(
         free = source.not_ending(b, source.without(b, excludes), across)
         return b.both([found, b.sequence([free, (spell or source.literal(b))(mark)])])
 
-    def taken(again: int | None) -> list[int]:
-        return [b.sequence([up_to(tag), after[tag], *([again] if again is not None else [])]) for tag in tags]
+    def taken(again: list[int]) -> list[int]:
+        return [b.sequence([up_to(tag), after[tag], *again]) for tag in tags]
 
     ending = [up_to(stop) for stop in stops]
     if may_end:
         ending.append(source.without(b, marks))
     if not loop:
-        return b.choice([*taken(None), *([] if at_least_one else ending)])
+        return b.choice([*taken([]), *ending])
     rest = b.rule("")
-    b.define(rest, b.choice([*taken(b.call(rest)), *ending]))
-    return b.choice(taken(b.call(rest))) if at_least_one else b.call(rest)
+    b.define(rest, b.choice([*taken([b.call(rest)]), *ending]))
+    return b.call(rest)
