@@ -339,7 +339,7 @@ def test_a_budget_and_many_patterns() -> None:
 
 
 def test_nested_counters_are_charged() -> None:
-    """Their derivatives have hundreds of parts: a mask of 200,000 units took 0.4 s."""
+    """Derivatives of nested counters have hundreds of parts. A mask of 200,000 units took 0.4 s."""
     tokens = [bytes([b]) for b in range(256)] + [b"aaaaaaaa", b"abab", b"abc", b"abcde", b"bca", b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
     compiler = structgen.Compiler(known, limits=structgen.Limits(mask=200_000), on_limit="subset")

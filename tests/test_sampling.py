@@ -539,7 +539,7 @@ def test_a_model_that_gives_no_law_is_refused(how: str) -> None:
 
 
 def test_a_model_may_keep_its_rows() -> None:
-    """What a model hands out is not written to, even if it should have been a fresh array."""
+    """The sampler does not write into a model's rows, though models should return new arrays."""
 
     class Frugal(TableModel):
         def logprobs(self, contexts: Any) -> np.ndarray:

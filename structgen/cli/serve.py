@@ -211,7 +211,7 @@ def _when_ready(server: Any, ready: Callable[[str], object], address: str) -> No
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """The socket, before the model is loaded. Failure: the address is taken or none of this machine's."""
+    """Opens the socket before the model is loaded. Failure: the address is taken, or not of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         made = socket.create_server((host, port), family=family, backlog=2048)

@@ -126,7 +126,7 @@ def name_part(error: GrammarError, spec: Any, compiled: Callable[[Any], object])
 
 
 class _Inside:
-    """A builder whose lexemes are spelled as a JSON string holds their texts."""
+    """A builder that writes the text of each lexeme as it stands in a JSON string."""
 
     def __init__(self, b: _core.GrammarBuilder) -> None:
         self._b = b

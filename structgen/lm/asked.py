@@ -42,7 +42,7 @@ class Asked:
         read: makes a value of an answer.
         start: the prompt's context.
         names: the special tokens that are spelled out in texts.
-        warnings: what was told of the schema as Python warnings.
+        warnings: the Python warnings that were given about the schema.
         answer: the grammar of the answer alone; None: any text.
     """
 

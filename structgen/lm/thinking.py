@@ -155,7 +155,7 @@ class ThinkingLM:
         return self.vocabulary.encode(text)[0]
 
     def _wanted(self, context: _Thinking) -> str | None:
-        """The text that the script goes on with; None: the answer."""
+        """The text with which the script continues, or None if the answer comes next."""
         text, plan, end = context.text, context.plan, self.reasoning.end.encode()
         if plan is None or context.answered:
             return None

@@ -514,10 +514,10 @@ class Service:
         return tokens, prefixes
 
     def _placed(self, thinks: Reasoning, wanted: Wanted, prompt: Sequence[int]) -> Reasoning:
-        """The thoughts behind a prompt, with what is kept for the answer.
+        """The thoughts behind a prompt. Tokens are kept for the answer.
 
         Raises:
-            ApiError: the limit leaves no room for thoughts beside that.
+            ApiError: the limit leaves no room for thoughts beside the kept tokens.
         """
         thinks = thinks.behind_tokens(prompt, self.lm.vocabulary, self.special_names)
         kept, any_text = wanted.thinking.answer_tokens, wanted.constraint is None and wanted.tools is None
