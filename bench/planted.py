@@ -208,8 +208,8 @@ BUGS = (
     Bug(
         "thoughts: an end mark may be complete before the one that is meant",
         "structgen/reasoning.py",
-        "early = [] if special else [b.literal(p.encode()) for p in source.early(end, [end])]",
-        "early: list[int] = []",
+        "text = source.not_ending(b, text, [] if special else source.early(end, [end]))",
+        "",
     ),
     Bug(
         "thoughts: a grammar put into another keeps the numbers of its lexemes",

@@ -1,4 +1,4 @@
-"""Random requests that mean what they say, and whether what comes back is what they asked for.
+"""Random requests to a server, and judges that tell whether an answer is what was asked for.
 
 In: a seed. Out: a path, a body, and what its texts must be, by judges that share no code with the engine:
 `jsonschema` with our oracle, Python's `re`, lists. `wrong` holds an answer against it: its texts, its counts,

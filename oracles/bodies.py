@@ -102,7 +102,7 @@ UNKNOWN = [
 
 
 def hostile(name: str, salt: int) -> dict[str, Any]:
-    """A constraint with slow masks or a slow compile, of one of five kinds; a grammar a salt."""
+    """A constraint with slow masks or a slow compile, of one of five kinds. Each salt makes a new grammar."""
     if name == "masks":
         k = 12 + salt % 9
         text = f"(.*[a-f].{{{k}}}[b-k].*|.*[c-h].{{{k + 1}}}[a-c].*|[a-e ]{{50,{100 + salt}}}){{2,60}}"

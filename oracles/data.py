@@ -50,7 +50,7 @@ _SOURCES = {
 
 
 def root() -> Path:
-    """The data directory. It may not exist; callers say what they do then."""
+    """The data directory. The caller checks whether it exists."""
     named = os.environ.get("STRUCTGEN_DATA")
     return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
 

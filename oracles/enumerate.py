@@ -17,7 +17,7 @@ Rule = Callable[[Floats, Floats, list[int], Chance], int]
 
 
 class Scripted:
-    """Answers along one way through all choices, and remembers where it could have gone another."""
+    """Answers by one way through all choices, and remembers the choices that could have been different."""
 
     def __init__(self, script: list[int]) -> None:
         self.script, self.at, self.weight = script, 0, 1.0

@@ -96,8 +96,8 @@ def pattern_kind(n: int) -> dict:
 
 
 def present_key(n: int) -> dict:
-    """Where x stands first, the branches that its value meets decide which sets of keys may follow. No
-    two of the 2^n sets allow the same, so as many rests have to be told apart: an alternative for each."""
+    """If x comes first, its value decides which branches are left, and these decide which keys may follow.
+    Each of the 2^n sets of branches allows other keys, so the grammar needs 2^n alternatives."""
     return {"oneOf": [branch(i) | {"required": [f"b{i}"]} for i in range(n)]}
 
 

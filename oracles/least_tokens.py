@@ -136,7 +136,7 @@ class Read:
 
 
 def fewest(language: Any, state: Any, tokens: list[bytes], most: int) -> float:
-    """Tokens that complete the text, the end included, by breadth; infinity where it is more than `most`."""
+    """The fewest tokens that complete the text, end included, found breadth first; infinity above `most`."""
     level = {state}
     for count in range(1, most + 1):
         if any(language.ends(s) for s in level):
@@ -163,7 +163,7 @@ def compare(
     found = []
 
     def fresh() -> sg.Matcher:
-        """One for which nothing was searched yet."""
+        """A matcher whose grammar has answered no search yet."""
         made = compile().matcher()
         assert made.accept_tokens(walked)
         return made

@@ -403,7 +403,7 @@ class Oracle:
         return regex.fullmatch(text) is not None
 
     def _reads(self, name: str, context: frozenset[str], text: str, i: int) -> list[int]:
-        """Where the terminal may end that begins at i."""
+        """The places where a terminal that begins at i may end."""
         if self.lexer in ("scannerless", "gbnf"):
             return [j for j in range(i, len(text) + 1) if self._whole(name, text[i:j])]
         me = self.terminals[name]
@@ -554,7 +554,7 @@ def run_named(
 
 
 def compiled(grammar: Grammar, dialect: str, compiler: Any) -> Any:
-    """The grammar by the compiler that is given; None where it refuses."""
+    """The grammar that this compiler makes; None if it refuses the text."""
     from structgen import errors
 
     try:

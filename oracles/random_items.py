@@ -94,7 +94,7 @@ def array(source: Source, depth: int) -> dict[str, Any]:
 
 
 def instances(schema: Any, inside: Any) -> list[bytes]:
-    """Every text of a schema: arrays of the values that it has in them, as far as the matcher agrees."""
+    """Every text of a schema: the arrays of values named in the schema that the matcher accepts."""
     atoms: list[Any] = []
     arrays: list[Any] = []
     written: set[str] = set()
@@ -307,7 +307,7 @@ def check_walk(seed: int, compiler: sg.Compiler) -> tuple[int]:
 def check_hole(
     grammar: sg.CompiledGrammar, prefix: bytes, suffix: bytes, right: set[bytes], where: str
 ) -> bool:
-    """One hole, whose middles are `right`; whether nothing was left undecided."""
+    """Checks one hole, whose middles are `right`. Returns whether everything was decided."""
     answer = grammar.can_complete([prefix, sg.Gap(), suffix])
     if answer.verdict is (not right):
         raise Mismatch("parts", f"{where}: {answer}, {sorted(right)[:3]}")

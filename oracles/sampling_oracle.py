@@ -229,7 +229,7 @@ class Enumerating:
         return float((edges[cell] + edges[cell + 1]) / 2)
 
     def stream(self, purpose: int, index: int) -> Enumerating:
-        """Stands in for `Seeds` too: all streams are this one."""
+        """This object, so that it can replace `Seeds`: all streams are the same."""
         return self
 
     seed = 0

@@ -35,7 +35,7 @@ class Case:
 
 @dataclass
 class Found:
-    """Sums over all outcomes."""
+    """Sums over all outcomes of a run."""
 
     evidence: float = 0.0
     weights: dict[tuple[int, ...], float] = field(default_factory=lambda: defaultdict(float))

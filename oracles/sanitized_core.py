@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class Finder:
-    """Answers for `structgen._core` alone."""
+    """Finds `structgen._core`, and no other module."""
 
     def __init__(self, folder: Path) -> None:
         (self.library,) = folder.glob("_core*.so")

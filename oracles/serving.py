@@ -113,7 +113,7 @@ def asked(text: str) -> str:
 
 @contextmanager
 def served(model: Any, **settings: Any) -> Iterator[str]:
-    """A real server at a free port of this machine; its address."""
+    """Starts a real server at a free port of this machine, and yields its address."""
     app = create_app(model, **settings)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, daemon=True)

@@ -30,7 +30,7 @@ from oracles import closed, data
 from oracles.exact import Exact, Rules, Stacks, TooLarge
 
 ORDER = 5  # tokens of context of the n-gram model
-SHOWN = 60  # random texts of the grammar that the model of a "+" task has counted
+SHOWN = 60  # the model of a "+" task counted so many random texts of the grammar
 NAMES = (
     *("BV4/find_inv_bvsge_bvnot_4bit", "BV4/find_inv_bvsge_bvnot_4bit+", "SLIA/firstname_small"),
     *("SLIA/firstname_small+", "SLIA/dr-name", "SLIA/dr-name+", "CP/CP_re_ptb_486", "CP/CP_re_ptb_486+"),

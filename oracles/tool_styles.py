@@ -224,7 +224,7 @@ def cohere(value: object, name: str | None = None) -> str:
 
 
 def delimited(value: object, mark: str) -> str:
-    """Values as Gemma writes them: keys are bare, and a mark stands around texts."""
+    """Values as Gemma writes them: keys without quotes, and texts between two marks."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{k}:{delimited(v, mark)}" for k, v in value.items()) + "}"
     if isinstance(value, list):

@@ -32,7 +32,7 @@ def checksum(data: bytes) -> int:
 
 
 def signed(data: bytearray) -> bytes:
-    """`data` with its checksums made right again."""
+    """`data` with checksums that fit it."""
     end = 24 + 11 * 16
     size = end + 24
     data[end : end + 8] = struct.pack("<Q", len(data))

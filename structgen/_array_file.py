@@ -47,7 +47,7 @@ _digests: WeakKeyDictionary[Vocabulary, str] = WeakKeyDictionary()
 
 
 def vocabulary_digest(vocabulary: Vocabulary) -> str:
-    """Of the bytes of every token; remembered, because 131,072 of them take 70 ms."""
+    """A digest of the bytes of every token. It is remembered, because 131,072 tokens take 70 ms."""
     found = _digests.get(vocabulary)
     if found is None:
         parts = hashlib.sha256()

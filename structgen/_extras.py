@@ -64,13 +64,12 @@ def missing(error: ImportError, purpose: str) -> ImportError:
     """The error to raise in place of an import that failed.
 
     Args:
-        error: the error of the import. A package that is there and fails to load is told apart, and so is a
-            user's own
-            file of that name that was found in its place.
-        purpose: what wanted the package: "Lark grammars". "" where that is not known.
+        error: the error of the import. Other messages tell of a package that is there and fails to load, and
+            of a user's own file of the package's name.
+        purpose: what needs the package: "Lark grammars". "": unknown.
 
     Returns:
-        `error` itself where it says so already, or where neither an extra nor a host brings the package.
+        `error` itself if it is such an error already, or if neither an extra nor a host brings the package.
     """
     if isinstance(error, MissingDependency):
         return error

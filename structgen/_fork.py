@@ -17,20 +17,20 @@ from typing import Any
 from . import _core
 from .errors import BudgetExceeded
 
-_owners: dict[int, tuple[weakref.ref[Any], str]] = {}
+_owners: dict[int, weakref.ref[Any]] = {}
 
 
-def renew_in_children(owner: Any, name: str = "_lock") -> None:
-    """``owner.name``, a ``threading.Lock``, is a new one in every forked child. The owner is held weakly."""
+def renew_in_children(owner: Any) -> None:
+    """Every forked child gets a new ``owner._lock``, a ``threading.Lock``. The owner is held weakly."""
     reference = weakref.ref(owner, lambda gone: _owners.pop(id(gone), None))
-    _owners[id(reference)] = (reference, name)
+    _owners[id(reference)] = reference
 
 
 def _renew() -> None:
-    for reference, name in list(_owners.values()):
+    for reference in list(_owners.values()):
         owner = reference()
         if owner is not None:
-            setattr(owner, name, threading.Lock())
+            owner._lock = threading.Lock()
 
 
 _held_over: dict[int, tuple[weakref.ref[Any], str]] = {}

@@ -91,8 +91,3 @@ class Scan:
                     return
                 at = match.end()
                 yield JsonSpan("word", begin, at, match.group(), at < len(text))
-
-
-def pointer_of(path: list[str | int | None] | tuple[str | int, ...]) -> str:
-    """The JSON pointer of a path."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _NAME, _VERSION = b"structgen compiler", 1
 _EMPTY: tuple[Any, ...] = (None, [], {})
-# The options that a file may name, by method of Compiler. Others must be empty: they are Python objects, or
-# name files.
+# The options that a file may have, for each method of Compiler. All others must be empty, because they are
+# Python objects or name files.
 _METHODS = {name: kind.saved for name, kind in KINDS.items() if kind.saved}
 
 
@@ -62,7 +62,7 @@ def _call(grammar: CompiledGrammar) -> Saved | None:
 
 
 def write(path: str | os.PathLike[str], vocabulary: Vocabulary, grammars: Iterable[CompiledGrammar]) -> int:
-    """How many grammars were written. GrammarError: the file cannot be written."""
+    """Writes grammars to a file, and returns how many. GrammarError: the file cannot be written."""
     path = Path(path)
     calls = [call for grammar in grammars if (call := _call(grammar)) is not None]
     of = {"digest": vocabulary_digest(vocabulary), "ends": list(vocabulary.eos_token_ids)}

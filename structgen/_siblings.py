@@ -34,7 +34,7 @@ def beside(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        return found  # the compiler says where
+        return found  # the compiler's error names the place
     queue: list[tuple[str, Path, Any]] = [(_base(document, ""), Path(path).resolve(), document)]
     while queue and len(found) < _FILES:
         base, file, document = queue.pop()

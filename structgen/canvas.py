@@ -84,7 +84,7 @@ class Canvas:
         return f"<Canvas: {len(self) - len(self.masked)} of {len(self)} slots filled>"
 
     def possible(self) -> bool | None:
-        """Whether the masked slots can be filled. Of a canvas that is filled by allowed tokens: True."""
+        """Whether the masked slots can be filled. True while every slot gets an allowed token."""
         return _verdict(self._core.possible())
 
     def allows(self, slot: int, token: int) -> bool | None:

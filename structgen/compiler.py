@@ -240,18 +240,18 @@ class Compiler:
         """
         subset = self._subset(on_limit)
         key = ("regex", text_of(pattern, "a pattern"), subset)
-        if (known := self._known(key)) is not None:
-            return known
-        try:
-            core = self._core.regex(pattern, subset)
-        except GrammarError as error:
-            if error.offset is not None and error.line is None:  # a place in the pattern, not in a file
-                before = pattern.encode()[: error.offset].decode("utf-8", "ignore")
-                error.message += f" (character {len(before) + 1} of the pattern)"
-            raise
-        grammar = CompiledGrammar(core, self.vocabulary, pattern, _as_text)
-        self._made(grammar, "regex", (pattern,), {}, subset)
-        return self._remember(key, grammar)
+
+        def made() -> CompiledGrammar:
+            try:
+                core = self._core.regex(pattern, subset)
+            except GrammarError as error:
+                if error.offset is not None and error.line is None:  # a place in the pattern, not in a file
+                    before = pattern.encode()[: error.offset].decode("utf-8", "ignore")
+                    error.message += f" (character {len(before) + 1} of the pattern)"
+                raise
+            return self._of_text(core, pattern, ("regex", (pattern,), {}), subset)
+
+        return self._kept(key, made)
 
     # Recipe, dialect 2: a method.
     def gbnf(self, text: str, *, root: str = "root", on_limit: OnLimit | None = None) -> CompiledGrammar:
@@ -332,9 +332,8 @@ class Compiler:
             raise TypeError(f"deserialize takes the bytes that serialize() gave, not {data!r:.60}")
         subset = self._subset(on_limit)
         core = self._core.read_grammar(data, subset)
-        grammar = CompiledGrammar(core, self.vocabulary, None, _as_text)
+        grammar = self._of_text(core, None, ("deserialize", (data,), {}), subset)
         grammar._written = data
-        self._made(grammar, "deserialize", (data,), {}, subset)
         return grammar
 
     def grammar(self, text: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
@@ -585,11 +584,17 @@ class Compiler:
         recipe: _Recipe | None = None,
     ) -> CompiledGrammar:
         core = self._core.grammar(builder, start, subset)
-        grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
+        if recipe is None:
+            grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
+        else:
+            grammar = self._of_text(core, source, recipe, subset)
         grammar._written = self._core.write_grammar(builder, start)
-        if recipe is not None:
-            method, arguments, options = recipe
-            self._made(grammar, method, arguments, options, subset)
+        return grammar
+
+    def _of_text(self, core: _core.Grammar, source: Any, recipe: _Recipe, subset: bool) -> CompiledGrammar:
+        """A grammar whose values are its texts."""
+        grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
+        self._made(grammar, *recipe, subset)
         return grammar
 
     def _json_node(self, b: _core.GrammarBuilder, text: str, asked: JsonOptions) -> int:
@@ -636,9 +641,7 @@ class Compiler:
         if not options:
             raise GrammarError("a choice needs at least one text")
         subset = self._subset(on_limit)
-        grammar = CompiledGrammar(self._core.choice(options, subset), self.vocabulary, options, _as_text)
-        self._made(grammar, "choice", (options,), {}, subset)
-        return grammar
+        return self._of_text(self._core.choice(options, subset), options, ("choice", (options,), {}), subset)
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Writes what `load` needs to begin warm in another process: the grammars that this compiler keeps

@@ -129,7 +129,7 @@ class Constraint:
         return [function.get("parameters") for function in found if isinstance(function, dict)]
 
     def warn(self, options: Mapping[str, Any] | None = None) -> list[str]:
-        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema; the sentences."""
+        """Gives a `SchemaWarning` for each sure mistake in a JSON Schema, and returns the sentences."""
         schemas = self.schemas()
         if not schemas:
             return []

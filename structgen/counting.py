@@ -29,7 +29,7 @@ from .operands import operand
 
 _STATES = 100_000
 _STEPS = 6_000_000  # of `count`: a sum is one, and one more for every 64 words of its number
-_CELLS = 2_000_000  # of the tables of `RankedTexts`
+_CELLS = 2_000_000  # the most cells in the tables of `RankedTexts`
 _ENDS = 300_000  # bytes of the shortest ends that `RankedTexts` looks at, beside
 _WIDE = 8  # ends for each byte of a text: many keys in any order have thousands
 

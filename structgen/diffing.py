@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._checks import one_of
+from ._pointers import Path, led
 from ._stack import roomy
 from .comparing import contains
 from .errors import GrammarError
 from .frontend.tool_lists import ToolError, check_names
 from .keywords import rewritten
 from .operands import Operand, _registry, operand
-from .testdata import Path, _target
 
 Way = Literal["request", "response"]
 Direction = Literal["request", "response", "both"]
@@ -241,11 +241,8 @@ def _with_targets(document: Any, schema: Any, read: Callable[[Any], Any]) -> Any
         node = todo.pop()
         if isinstance(node, dict):
             todo += node.values()
-            path = _target(document, node.get("$ref"))
+            path, held = led(document, node.get("$ref")) or ((), None)
             if path and path not in targets:
-                held = document
-                for step in path:
-                    held = held[step]
                 targets[path] = read(held)
                 todo.append(targets[path])
         elif isinstance(node, list):
@@ -289,10 +286,7 @@ def _led(document: Any, holder: Any) -> dict[str, Any]:
         reference = holder.get("$ref") if isinstance(holder, dict) else None
         if not isinstance(reference, str):
             return holder if isinstance(holder, dict) else {}
-        holder = document
-        for step in reference.removeprefix("#/").split("/"):
-            name = step.replace("~1", "/").replace("~0", "~")
-            holder = holder.get(name) if isinstance(holder, dict) else None
+        holder = (led(document, reference) or ((), None))[1]
     raise GrammarError("a reference of the OpenAPI description leads back to itself")
 
 

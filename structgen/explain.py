@@ -45,7 +45,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from ._json_scan import Scan, no_constant, pointer_of
+from ._json_scan import Scan, no_constant
+from ._pointers import Path, led, pointer_of, value_at
 from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
@@ -65,8 +66,6 @@ _BRANCHES = 4  # the most branches of an anyOf or oneOf that are explained
 _SHOWN = 100  # characters of a keyword's value
 
 _COMMA = re.compile(rb'\s*,\s*"')
-
-Path = tuple[str | int, ...]
 
 # Keywords by what they hold: their parts can be causes on their own.
 _MAPS = tuple(name for name, how in HOLDS.items() if how == "map")
@@ -408,7 +407,7 @@ class _Search:
 
     def refined(self, base: list[_Part], part: _Part, passed: frozenset[Path]) -> list[Cause]:
         """The causes inside a part. `base` is taken out as well; `passed` are the references on the way."""
-        found = self.at_path(part.path)
+        found = value_at(self.document, part.path)
         if part.keyword in _BRANCHING and self.is_keyword(part) and isinstance(found, list):
             return [self.union(base, part, found, passed)]
         target = self.target(found) if part.keyword == "$ref" and self.is_keyword(part) else None
@@ -442,12 +441,6 @@ class _Search:
 
     # ---- the schema's shape ----
 
-    def at_path(self, path: Path) -> Any:
-        found = self.document
-        for step in path:
-            found = found[step]
-        return found
-
     def is_keyword(self, part: _Part) -> bool:
         """Is the last step a keyword, and not a name inside a map of schemas?"""
         return part.how != _OPEN and not (len(part.path) > 1 and part.path[-2] in _MAPS)
@@ -474,7 +467,7 @@ class _Search:
         elif keyword == "$ref" and isinstance(found, str):
             target = self.target(found)
             if target is not None:
-                yield from self.keywords(target, self.at_path(target))
+                yield from self.keywords(target, value_at(self.document, target))
 
     def keywords(self, path: Path, schema: Any) -> Iterator[_Part]:
         if not isinstance(schema, dict):
@@ -494,22 +487,8 @@ class _Search:
 
     def target(self, reference: Any) -> Path | None:
         """The path that a reference inside this document leads to."""
-        if reference == "#":
-            return ()
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            return None
-        path: list[str | int] = []
-        found = self.document
-        for part in reference[2:].split("/"):
-            step: str | int = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list):
-                step = int(step) if str(step).isdigit() else -1
-            try:
-                found = found[step]
-            except (LookupError, TypeError):
-                return None
-            path.append(step)
-        return tuple(path) if isinstance(found, dict) else None
+        found = led(self.document, reference)
+        return found[0] if found is not None and isinstance(found[1], dict) else None
 
     # ---- words ----
 
@@ -529,7 +508,7 @@ class _Search:
         if len(path) > 1 and path[-2] in ("dependentRequired", "dependencies"):
             message = f"with the key {_shown(keyword)}, {_shown(found)} must be there as well"
             return Cause(pointer_of(path), str(path[-2]), message)
-        beside = self.at_path(path[:-1])
+        beside = value_at(self.document, path[:-1])
         said = beside.get("$comment") if isinstance(beside, dict) else None
         if keyword in ("pattern", "not") and isinstance(said, str) and said.startswith(SAID):
             return Cause(pointer_of(path), keyword, f"`{keyword}`: must be {said.removeprefix(SAID)}")

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportEntry:
-    """One keyword that constrains nothing: where it stands, its name, why."""
+    """A keyword that constrains nothing: its place, its name and the reason."""
 
     pointer: str
     keyword: str
@@ -252,8 +252,8 @@ class CompiledGrammar:
     def _read(
         self, texts: Iterable[Sequence[int]], end: float | None, stop: Callable[[], bool] | None = None
     ) -> int:
-        """Makes the masks of texts, given as tokens; how many of these were read. No text is begun behind the
-        time `end`, nor once stop() is true."""
+        """Makes the masks of texts, given as tokens, and returns how many tokens it read. It begins no text
+        after the time `end`, nor when stop() is true."""
         mask = allocate_bitmask(1, self.vocabulary.vocab_size)
         read = 0
         if self._texts is None:

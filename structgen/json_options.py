@@ -122,7 +122,7 @@ class JsonStyle:
 
     @classmethod
     def of(cls: type[S], arguments: Mapping[str, Any], **defaults: Any) -> S:
-        """From the arguments of a call, of which None is its default.
+        """The options of a call's arguments. None stands for the default.
 
         Raises:
             TypeError: an unknown argument, with the nearest name. ValueError: as the class.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _core
+from ._pointers import Path
 
 _ROWS = _core.keywords()
 KNOWN = tuple(name for name, *_ in _ROWS)
@@ -32,6 +33,14 @@ def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[str, str | int | Non
                 yield keyword, i, inner
         elif how in ("schema", "either"):
             yield keyword, None, held
+
+
+def schemas_in(schema: Any, path: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every schema in a schema that is an object, itself included, with its path."""
+    if isinstance(schema, dict):
+        yield path, schema
+        for keyword, step, inner in inner_schemas(schema):
+            yield from schemas_in(inner, (*path, keyword) if step is None else (*path, keyword, step))
 
 
 def rewritten(schema: dict[str, Any], put: Callable[[str, Any], Any]) -> dict[str, Any]:

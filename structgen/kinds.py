@@ -241,16 +241,18 @@ def _check_regex(value: Any) -> None:
         raise TypeError(f"regex= takes a pattern, a text: r'[0-9]+', not {value!r:.60}")
 
 
-def _regex(compiler: Compiler, value: str, options: KindOptions) -> CompiledGrammar:
-    return compiler.regex(value, on_limit=options.get("on_limit"))
+def _by(method: str, styled: bool = False) -> Callable[[Compiler, Any, KindOptions], CompiledGrammar]:
+    """The compile of a kind that has a method of its own. `styled`: the method takes options of JSON."""
+
+    def compiled(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
+        style = style_in(options) if styled else {}
+        made: CompiledGrammar = getattr(compiler, method)(value, on_limit=options.get("on_limit"), **style)
+        return made
+
+    return compiled
 
 
-def _gbnf(compiler: Compiler, value: str, options: KindOptions) -> CompiledGrammar:
-    return compiler.gbnf(value, on_limit=options.get("on_limit"))
-
-
-def _lark(compiler: Compiler, value: str, options: KindOptions) -> CompiledGrammar:
-    return compiler.lark(value, on_limit=options.get("on_limit"), **style_in(options))
+_regex, _gbnf, _lark, _tag = _by("regex"), _by("gbnf"), _by("lark", True), _by("structural_tag", True)
 
 
 def _grammar(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
@@ -305,10 +307,6 @@ def _choice(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGra
 
 
 # ---- tools and tags ----
-
-
-def _tag(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
-    return compiler.structural_tag(value, on_limit=options.get("on_limit"), **style_in(options))
 
 
 def _check_tools(value: Any) -> None:

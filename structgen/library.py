@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LibraryGrammar:
-    """`text` is GBNF or Lark; `about` its first comment; `accepted` and `rejected` are example texts."""
+    """`text` is GBNF or Lark, `about` is its first comment. `accepted` and `rejected` are example texts."""
 
     name: str
     dialect: str

@@ -43,21 +43,23 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote
 
 from . import _core
+from ._pointers import pointer_of, steps_of, value_at
 from ._stack import roomy
-from .errors import GrammarError, SchemaTooComplex, StructgenError, UnsatisfiableSchema
-from .keywords import ABOUT, KNOWN, inner_schemas
+from .errors import GrammarError, StructgenError, UnsatisfiableSchema
+from .keywords import ABOUT, KNOWN, schemas_in
 
 if TYPE_CHECKING:
     from .compiler import Compiler
     from .grammar import ReportEntry
 
 Level = Literal["error", "warning", "hint"]
+Node = TypeVar("Node", bound=Hashable)
 _PROBES = 400
 _SECONDS = 2.0
 # Close names: searches for one schema, names compared in a search, characters of a name that is compared.
@@ -177,9 +179,9 @@ def not_enforced(
     return found
 
 
-def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> list[str]:
+def warn(schema: Any, name: str = "", *, draft: str | int | None = None) -> list[str]:
     """Gives a Python warning for each sentence of `surely`, and returns the sentences."""
-    return warned(surely(schema, draft=draft, registry=registry), name)
+    return warned(surely(schema, draft=draft), name)
 
 
 def warned(sentences: list[str], name: str = "") -> list[str]:
@@ -190,7 +192,7 @@ def warned(sentences: list[str], name: str = "") -> list[str]:
     return told
 
 
-def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
+def surely(schema: Any, *, draft: str | int | None = None) -> list[str]:
     """The mistakes that a schema surely has: at most `_WARNED` sentences. The engine is not asked."""
     if not isinstance(schema, dict):
         try:
@@ -201,7 +203,7 @@ def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None)
         return []
     told: list[str] = []
     try:
-        for finding in _Lint(schema, draft, registry, None).walk(_LOOKED):
+        for finding in _Lint(schema, draft, None, None).walk(_LOOKED):
             if finding.level != "warning":
                 continue
             told.append(str(finding).removeprefix("warning: "))
@@ -349,11 +351,10 @@ class _Lint:
         return next(iter(difflib.get_close_matches(name, few, n=1, cutoff=cutoff)), None)
 
     def walk(self, most: int | None = None) -> Iterator[Finding]:
-        for pointer, node in itertools.islice(_schemas(self.root, ""), most):
-            if isinstance(node, dict):
-                node = _with_text_keys(node)
-                yield from self.keywords(pointer, node)
-                yield from self.names(pointer, node)
+        for path, node in itertools.islice(schemas_in(self.root), most):
+            node = _with_text_keys(node)
+            yield from self.keywords(pointer_of(path), node)
+            yield from self.names(pointer_of(path), node)
 
     def keywords(self, pointer: str, node: dict[str, Any]) -> Iterator[Finding]:
         kinds = node.get("type")
@@ -429,49 +430,31 @@ class _Lint:
 
     def parts(self) -> Iterator[Finding]:
         """Finds branches that no value reaches, and properties that no value satisfies."""
-        for pointer, node in _schemas(self.root, ""):
-            if not isinstance(node, dict):
-                continue
+        for path, node in schemas_in(self.root):
             for union in ("anyOf", "oneOf"):
                 branches = node.get(union)
                 if not isinstance(branches, list):
                     continue
                 for i, branch in enumerate(branches):
+                    place = pointer_of((*path, union, i))
                     first = next((j for j in range(i) if branches[j] == branch), None)
                     if first is not None:
                         never = ": no value is of exactly one" if union == "oneOf" else ""
-                        yield Finding(
-                            f"{pointer}/{union}/{i}", "", "warning", f"is branch {first} again{never}"
-                        )
+                        yield Finding(place, "", "warning", f"is branch {first} again{never}")
                     elif branch is not False and self.empty({**node, union: [branch]}):
-                        yield Finding(
-                            f"{pointer}/{union}/{i}",
-                            "",
-                            "warning",
-                            "unreachable: no value satisfies this branch here",
-                        )
+                        words = "unreachable: no value satisfies this branch here"
+                        yield Finding(place, "", "warning", words)
             properties = node.get("properties")
             for name, part in properties.items() if isinstance(properties, dict) else ():
                 if isinstance(part, dict) and self.empty(part):
-                    place = f"{pointer}/properties/{_step(name)}"
-                    yield Finding(
-                        place, "", "warning", "no value satisfies it, so the key can never be there"
-                    )
+                    place = pointer_of((*path, "properties", name))
+                    words = "no value satisfies it, so the key can never be there"
+                    yield Finding(place, "", "warning", words)
 
     def empty(self, node: Any) -> bool:
         """Whether no value satisfies a part of the schema; False also if the probe does not tell."""
-        if self.probes >= _PROBES or time.monotonic() > self.until:
-            return False
-        self.probes += 1
-        documents = dict(self.registry) if isinstance(self.registry, dict) else {}
-        documents[_ROOT] = self.root
-        try:
-            self.compiler.json_schema(_absolute(node), draft=self.draft, registry=documents)
-        except UnsatisfiableSchema:
-            return True
-        except (StructgenError, ValueError):
-            return False
-        return False
+        documents = self.registry if isinstance(self.registry, dict) else {}
+        return self.dead(_absolute(node), {**documents, _ROOT: self.root})
 
     def why(self) -> str:
         """See `contradiction`."""
@@ -491,21 +474,21 @@ class _Lint:
         has a value, only the recursion excluded it: each reference was followed at least once.
         """
         places = [place for place in self.kept if place[-1] == "$ref"]
-        found = [_at(self.core, place) for place in places]
+        found = [value_at(self.core, place) for place in places]
         if len(places) > _COPIES or not all(isinstance(f, str) and f[:2] in ("#", "#/") for f in found):
             return ""
         leads = {
             i: [j for j, place in enumerate(places) if _below(place, target)]
             for i, target in enumerate(found)
         }
-        loop = next((i for i in leads if i in _reached(leads, i)), None)
+        loop = next((i for i in leads if i in reached(leads, i)), None)
         if loop is None:
             return ""
         copies = []
         for copy in range(len(places) + 2):
             document = json.loads(json.dumps(self.core))
             for place, target in zip(places, found, strict=True):
-                holder = _at(document, place[:-1])
+                holder = value_at(document, place[:-1])
                 if copy <= len(places):
                     holder["$ref"] = f"#/definitions/{copy + 1}{target[1:]}"
                 else:
@@ -529,7 +512,7 @@ class _Lint:
 
             An item of a list becomes `true`, so that the other items keep their places.
             """
-            holder = _at(document, place)
+            holder = value_at(document, place)
             steps: list[Any] = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
             for step in steps:
                 value = holder[step]
@@ -550,21 +533,22 @@ class _Lint:
         self.core, self.kept = document, [place for place, _ in kept]
         about = {tuple(place[:-1]) for place, _ in kept if place[-1] in ABOUT}
         return [
-            f"#{''.join('/' + _step(str(s)) for s in place)}: {_short(value)}"
+            f"#{pointer_of(place)}: {_short(value)}"
             for place, value in kept
             if place[-1] != "type" or tuple(place[:-1]) not in about  # `type` makes others apply
         ]
 
-    def dead(self, document: Any) -> bool:
+    def dead(self, document: Any, registry: Any = None) -> bool:
+        """Whether no value satisfies a document; False also if the probe does not tell."""
         if self.probes >= _PROBES or time.monotonic() > self.until:
             return False
         self.probes += 1
         try:
-            self.compiler.json_schema(document, draft=self.draft, registry=self.registry)
+            self.compiler.json_schema(document, draft=self.draft, registry=registry or self.registry)
         except UnsatisfiableSchema:
             return True
-        except (SchemaTooComplex, StructgenError, ValueError):
-            return False
+        except (StructgenError, ValueError):
+            pass
         return False
 
 
@@ -584,16 +568,6 @@ def _dialect(pointer: str, pattern: str) -> Iterator[Finding]:
             pointer, "pattern", "hint",
             "matches anywhere in the string: write ^ and $ around it if it is about the whole",
         )  # fmt: skip
-
-
-def _schemas(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
-    """Every schema in a schema, itself included, with its pointer."""
-    if not isinstance(node, dict):
-        return
-    yield pointer, node
-    for keyword, step, inner in inner_schemas(node):
-        below = "" if step is None else f"/{_step(str(step))}"
-        yield from _schemas(inner, f"{pointer}/{_step(keyword)}{below}")
 
 
 def _with_text_keys(node: dict[Any, Any]) -> dict[str, Any]:
@@ -616,27 +590,21 @@ def _absolute(node: Any) -> Any:
     return made
 
 
-def _at(document: Any, place: list[str | int]) -> Any:
-    for step in place:
-        document = document[step]
-    return document
-
-
 def _below(place: list[str | int], reference: str) -> bool:
     """Whether a place lies below what a reference of this document points to."""
-    steps = [unquote(step) for step in reference[1:].split("/")[1:]]
-    return [_step(str(step)) for step in place[: len(steps)]] == steps
+    steps = steps_of(unquote(reference[1:]))
+    return [str(step) for step in place[: len(steps)]] == steps
 
 
-def _reached(leads: dict[int, list[int]], start: int) -> set[int]:
-    """The nodes that can be reached from `start`."""
-    found: set[int] = set()
-    queue = list(leads[start])
-    while queue:
-        node = queue.pop()
+def reached(leads: Mapping[Node, Iterable[Node]], start: Node) -> set[Node]:
+    """The nodes that can be reached from `start` in one step or more."""
+    found: set[Node] = set()
+    todo = list(leads.get(start, ()))
+    while todo:
+        node = todo.pop()
         if node not in found:
             found.add(node)
-            queue += leads[node]
+            todo += leads.get(node, ())
     return found
 
 
@@ -645,10 +613,6 @@ def _names(value: Any) -> set[str] | None:
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return set(value)
     return None
-
-
-def _step(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _short(value: Any) -> str:

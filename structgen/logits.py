@@ -11,7 +11,7 @@ kernels do the work, on a GPU Triton's, elsewhere torch's own operations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -40,6 +40,24 @@ def allocate_bitmask(rows: int, vocab_size: int) -> npt.NDArray[np.int32]:
     if rows < 0 or vocab_size < 1:
         raise ValueError(f"no bitmask has {rows} rows of {vocab_size} tokens")
     return np.full((rows, (vocab_size + 31) // 32), -1, dtype=np.int32)
+
+
+def mask_of(ids: Iterable[int], words: int) -> npt.NDArray[np.int32]:
+    """A row of so many words that allows these ids alone."""
+    bits = np.zeros(32 * words, np.uint8)
+    bits[list(ids)] = 1
+    return np.packbits(bits, bitorder="little").view(np.int32)
+
+
+def allowed_bits(mask: Any, size: int | None = None) -> npt.NDArray[np.bool_]:
+    """Whether a mask allows each of `size` ids (None: all that it has bits for), row by row."""
+    words = np.ascontiguousarray(mask)
+    return np.unpackbits(words.view(np.uint8), axis=-1, count=size, bitorder="little").view(np.bool_)
+
+
+def allowed_ids(mask: Any, size: int | None = None) -> npt.NDArray[np.int64]:
+    """The ids that one row allows, ascending."""
+    return np.flatnonzero(allowed_bits(np.asarray(mask).reshape(-1), size))
 
 
 def apply_bitmask(

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
@@ -57,8 +58,8 @@ class Capture:
 
 
 class Matcher:
-    """One sequence under a grammar. Belongs to one thread at a time: a call that meets another thread's call
-    raises ``ValueError`` and changes nothing. Hand a ``fork()`` to each thread.
+    """One sequence under a grammar. Only one thread at a time may call it: a call during another thread's
+    call raises ``ValueError`` and changes nothing. Give each thread its own ``fork()``.
 
     Every accepted token (and every ``accept_bytes`` call) is one step of the history that ``rollback``
     counts. Forking costs a copy of that history, eight bytes a step.
@@ -292,6 +293,31 @@ class Matcher:
     def live_bytes(self) -> bytes:
         """Every byte that may come next, ascending."""
         return self._core.live_bytes()
+
+
+class Forks:
+    """Matchers behind token prefixes of one grammar: the `most` that were used last.
+
+    A matcher is forked from the one before its last token, if that is kept. So a text that grows is read
+    once.
+    """
+
+    def __init__(self, grammar: CompiledGrammar, most: int) -> None:
+        self._grammar = grammar
+        self._most = most
+        self._kept: OrderedDict[tuple[int, ...], Matcher | None] = OrderedDict()
+
+    def at(self, tokens: tuple[int, ...]) -> Matcher | None:
+        """The matcher behind these tokens, which must not be moved. None: the grammar refuses them."""
+        if tokens not in self._kept:
+            before = self._kept.get(tokens[:-1]) if tokens else None
+            made = self._grammar.matcher() if before is None else before.fork()
+            taken = made.accept_tokens(tokens if before is None else tokens[-1:])
+            self._kept[tokens] = made if taken else None
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(tokens)
+        return self._kept[tokens]
 
 
 @overload

@@ -37,19 +37,19 @@ from functools import cached_property
 from typing import Any, Literal, TypeGuard
 
 from ._checks import one_of
-from ._json_scan import pointer_of
+from ._pointers import Path, led, pointer_of, value_at
 from ._stack import roomy
 from .comparing import contains
 from .errors import GrammarError
-from .keywords import ABOUT, ASSERTING
-from .linting import Finding
+from .keywords import ABOUT, ASSERTING, schemas_in
+from .linting import Finding, reached
 from .operands import operand
-from .testdata import Path, _removed, _schemas, _target
+from .testdata import _removed
 
 Effect = Literal["refuses", "drops", "rewrites", "misreads"]
 Node = dict[str, Any]
 
-_SECONDS = 5.0  # of containments; a finding behind them is told without
+_SECONDS = 5.0  # for containments; later findings are told without one
 _RANGE = 100  # integers that a rewrite lists at most
 
 
@@ -61,7 +61,7 @@ class Document:
 
     @cached_property
     def nodes(self) -> list[tuple[Path, Node]]:
-        return list(_schemas(self.schema, ()))
+        return list(schemas_in(self.schema))
 
     @cached_property
     def at(self) -> dict[Path, Node]:
@@ -72,24 +72,15 @@ class Document:
         """The targets of references that a value may pass twice on one way down."""
         edges: dict[Path, set[Path]] = {}
         for path, node in self.nodes:
-            target = _target(self.schema, node.get("$ref")) if node.get("$ref") != "#" else ()
-            if target is not None and "$ref" in node:
-                edges[path] = {target}
+            target = led(self.schema, node.get("$ref"))
+            if target is not None:
+                edges[path] = {target[0]}
         leads: dict[Path, set[Path]] = {target: set() for targets in edges.values() for target in targets}
         for path, targets in edges.items():  # what stands in a target leads on from it
             for cut in range(len(path) + 1):
                 if path[:cut] in leads:
                     leads[path[:cut]] |= targets
-        return {target for target in leads if target in _reached(leads, leads[target])}
-
-
-def _reached(leads: dict[Path, set[Path]], first: set[Path]) -> set[Path]:
-    seen, todo = set(first), list(first)
-    while todo:
-        more = leads.get(todo.pop(), set()) - seen
-        seen |= more
-        todo += more
-    return seen
+        return {target for target in leads if target in reached(leads, target)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +226,8 @@ def _ref_has_siblings(place: Subschema, _: str) -> bool:
 
 
 def _is_recursive(place: Subschema, _: str) -> bool:
-    reference = place.node.get("$ref")
-    target = () if reference == "#" else _target(place.document.schema, reference)
-    return target in place.document.recursive
+    target = led(place.document.schema, place.node.get("$ref"))
+    return target is not None and target[0] in place.document.recursive
 
 
 def _is_remote(place: Subschema, _: str) -> bool:
@@ -288,9 +278,8 @@ def _only_branch(place: Subschema) -> Node:
 
 def _inlined(place: Subschema) -> Node:
     """A keyword beside a reference replaces the same keyword of the target."""
-    held: Any = place.document.schema
-    for step in _target(held, place.node["$ref"]) or ():
-        held = held[step]
+    found = led(place.document.schema, place.node["$ref"])
+    held = place.document.schema if found is None else found[1]
     return _dropped({**held, **place.node}, "$ref") if isinstance(held, dict) else place.node
 
 
@@ -684,7 +673,7 @@ def _broken(rules: tuple[Rule, ...], place: Subschema) -> Iterator[tuple[str, Ru
 
 def _counted(rules: tuple[Rule, ...], place: Subschema) -> collections.Counter[str]:
     """Counts by keyword how many rules apply to a schema and to the schemas in it."""
-    inner = (Subschema(place.document, path, node) for path, node in _schemas(place.node, place.path))
+    inner = (Subschema(place.document, path, node) for path, node in schemas_in(place.node, place.path))
     return collections.Counter(name for held in inner for name, _ in _broken(rules, held))
 
 
@@ -781,10 +770,8 @@ class _Search:
         """The document with another schema at a path."""
         if not path:
             return node
-        copy = _removed(self.document.schema, (*path[:-1], path[-1]))
-        holder: Any = copy
-        for step in path[:-1]:
-            holder = holder[step]
+        copy = _removed(self.document.schema, path)
+        holder = value_at(copy, path[:-1])
         if isinstance(holder, list) and isinstance(path[-1], int):
             holder.insert(path[-1], node)
         else:

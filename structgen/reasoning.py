@@ -34,7 +34,7 @@ rollback, budgets and hosts would all have to know of the switch.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -142,6 +142,14 @@ class Reasoning:
         if text.endswith(self.end.rstrip()):
             return replace(self, prefilled=False, required=False)
         return self
+
+    def behind_tokens(
+        self, prompt: Sequence[int], vocabulary: Vocabulary, names: Mapping[int, bytes]
+    ) -> Self:
+        """As `behind`, of a prompt as tokens. `names`: the names of special tokens."""
+        names = {**names, **mark_names(self, vocabulary)}
+        tail = b"".join(vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
+        return self.behind(tail.decode("utf-8", "replace"))
 
     def within(
         self, room: int, answer_tokens: int | None, vocabulary: Vocabulary, any_text: bool = False
@@ -358,7 +366,7 @@ class Splitter:
                 thoughts, held = held[:at], held[at + len(self._end) :]
                 self._state = "gap"
             else:
-                keep = _overlap(held, self._end)
+                keep = source.overlap(held, self._end)
                 thoughts, held = held[: len(held) - keep], held[len(held) - keep :]
         if self._state == "gap" and held:
             same = 0
@@ -379,14 +387,6 @@ class Splitter:
         if self._state in ("begin", "gap"):  # also where the beginning of a mark is all there is
             self.answering = True
         return (held, b"") if self._state == "thoughts" else (b"", held)
-
-
-def _overlap(held: bytes, mark: bytes) -> int:
-    """Length of the longest end of a text that begins the mark."""
-    for length in range(min(len(held), len(mark) - 1), 0, -1):
-        if held.endswith(mark[:length]):
-            return length
-    return 0
 
 
 def mark_names(reasoning: Reasoning, vocabulary: Vocabulary) -> dict[int, bytes]:
@@ -432,8 +432,7 @@ def compose(
     if optional:
         if answer is None:
             begins = b.sequence([b.literal(reasoning.start.encode()), source.any_text(b)])
-            whole_answer = b.negate(begins)
-            whole_answer = b.both([source.any_text(b), whole_answer])
+            whole_answer = b.both([source.any_text(b), b.negate(begins)])
         thinking = b.choice([whole_answer, thinking])
     b.define(rule, thinking)
     return b, rule, reasoning
@@ -486,9 +485,7 @@ def _thoughts(
         return source.Marks(b, [end]).up_to(end)
     text = source.without(b, [end])
     # No end mark may be complete before the one that is meant: "aa" in "a" + "aa".
-    early = [] if special else [b.literal(p.encode()) for p in source.early(end, [end])]
-    if early:
-        text = b.both([text, b.negate(b.sequence([source.any_text(b), b.choice(early)]))])
+    text = source.not_ending(b, text, [] if special else source.early(end, [end]))
     if most is not None and most <= source.NO_LIMIT:
         text = b.limit(text, most, "max_tokens of reasoning")
     return b.sequence([text, mark(end)])

@@ -29,14 +29,14 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from ._checks import whole
-from ._json_scan import pointer_of
+from ._pointers import Path, led, pointer_of, value_at
 from ._stack import roomy
 from .checking import bytes_compiler
 from .comparing import shortest
 from .counting import RankedTexts, States
 from .errors import BudgetExceeded, GrammarError, StructgenError
 from .grammar import CompiledGrammar
-from .keywords import ASSERTING, inner_schemas
+from .keywords import ASSERTING, inner_schemas, schemas_in
 from .linting import outside
 from .operands import ROOT, SPELLING, Operand, operand, together
 
@@ -48,7 +48,7 @@ _NOT = 8  # of them for one character of a schema that is negated
 _SITES = 200
 _ROOMS = (16, 8, 4, 2, 1, 0)  # bytes beyond a shortest text, within which texts are drawn
 _DRAWN = 100_000  # texts of one call
-_LARGE = 2_000  # a length whose boundary is shown at most
+_LARGE = 2_000  # the largest length whose boundary is shown
 _EXCLUSIVE = ("exclusiveMinimum", "exclusiveMaximum")  # of draft 4: booleans about the bound beside them
 # assertions that say the same wherever they stand
 _ALONE = {
@@ -57,7 +57,6 @@ _ALONE = {
 }
 
 Kind = Literal["shortest", "typical", "drawn", "boundary", "near miss"]
-Path = tuple[str | int, ...]
 Wrap = Callable[[Any], Any]  # a condition on the value at a place, as one on the whole value
 
 
@@ -243,7 +242,7 @@ class _Search:
         self.third = 3
         document = self.side.document
         wraps = {path: wrap for path, _, wrap in _sites(document)}
-        for path, node in _schemas(document, ()):
+        for path, node in schemas_in(document):
             for step in _assertions(node):
                 without, text = _removed(document, (*path, *step)), None
                 local = _failing(node, step) if path in wraps else []
@@ -264,14 +263,6 @@ class _Search:
             return None
         matcher = self.taken.matcher()
         return None if matcher.accept_bytes(text.encode()) and matcher.is_accepting() else text
-
-
-def _schemas(node: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every schema in a schema, with its path."""
-    if isinstance(node, dict):
-        yield path, node
-        for keyword, step, inner in inner_schemas(node):
-            yield from _schemas(inner, (*path, keyword) if step is None else (*path, keyword, step))
 
 
 def _assertions(node: dict[str, Any]) -> Iterator[Path]:
@@ -365,16 +356,14 @@ def _sites(document: Any) -> Iterator[tuple[Path, dict[str, Any], Wrap]]:
     seen: set[Path] = set()
     while todo:
         path, wrap, passed = todo.pop(0)
-        node: Any = document
-        for step in path:
-            node = node[step]
+        node = value_at(document, path)
         if not isinstance(node, dict) or path in seen:
             continue
         seen.add(path)
         yield path, node, wrap
-        target = _target(document, node.get("$ref"))
-        if target is not None and target not in passed:
-            todo.append((target, wrap, passed | {target}))
+        target = led(document, node.get("$ref"))
+        if target is not None and target[0] not in passed:
+            todo.append((target[0], wrap, passed | {target[0]}))
         for keyword, name, _ in inner_schemas(node):
             below = (*path, keyword) if name is None else (*path, keyword, name)
             if keyword == "properties" and isinstance(name, str):
@@ -433,19 +422,3 @@ def _at_item(wrap: Wrap, step: str | int | None) -> Wrap:
         front = [True] * step
         return lambda inner: wrap({"type": "array", "minItems": step + 1, "prefixItems": [*front, inner]})
     return lambda inner: wrap({"type": "array", "minItems": 1, "items": inner})
-
-
-def _target(document: Any, reference: Any) -> Path | None:
-    """The path that a pointer into the same document leads to."""
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return None
-    path: list[str | int] = []
-    for part in reference[2:].split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
-        step: str | int = int(name) if isinstance(document, list) and name.isdigit() else name
-        try:
-            document = document[step]
-        except (LookupError, TypeError):
-            return None
-        path.append(step)
-    return tuple(path)

@@ -311,7 +311,7 @@ TOOLS = [str(ROOT / "oracles" / "mcp_server.py")]  # its arguments; the interpre
 
 
 def mcp_session(base: str) -> None:
-    """Lists tools, has the model choose with each interface, and calls what it chose."""
+    """Lists tools, lets the model choose one through each interface, and calls the chosen tool."""
     from mcp import ClientSession, StdioServerParameters, stdio_client
     from openai import OpenAI
 
@@ -571,7 +571,7 @@ CALLS: list[tuple[str, str, Callable[[str], None]]] = [
 
 @contextmanager
 def server(python: str, *more: str) -> Iterator[str]:
-    """A server in a process of the given Python, with a key; its address.
+    """Starts a server with a key in a process of the given Python, and yields its address.
 
     `more`: arguments of the command.
     """

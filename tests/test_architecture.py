@@ -84,7 +84,7 @@ def group_of(module: str) -> str | None:
 
 
 def imports() -> Iterator[tuple[str, str, str]]:
-    """(file, its group, the group it imports)."""
+    """Yields (file, the group of the file, a group that it imports)."""
     for path in sorted((ROOT / "structgen").rglob("*.py")):
         relative = path.relative_to(ROOT)
         package = ".".join(relative.parts[:-1])
@@ -214,8 +214,8 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
 
 def test_include_knots_stay_small() -> None:
-    """A header and its `.cc` are one unit. Units that include each other in a circle are only read together.
-    The largest had nine, around the solver of formulas."""
+    """A header and its `.cc` are one unit. Units that include each other in a circle must be read together.
+    The largest circle once had nine units, around the solver of formulas."""
     graph: dict[str, set[str]] = {}
     for file, _, name in includes():
         unit = Path(file).relative_to("csrc").with_suffix("").as_posix()
@@ -315,7 +315,7 @@ def test_no_two_classes_share_a_name() -> None:
 
 
 def test_no_test_imports_a_test() -> None:
-    """What two tests need stands in `oracles/`; nobody imports `conftest.py`."""
+    """Helpers of two tests stand in `oracles/`. No test imports another one, or `conftest.py`."""
     wrong = []
     for path in sorted((ROOT / "tests").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -85,8 +85,8 @@ def test_a_mask_within_a_budget_keeps_to_the_limit_of_a_call(seed: int) -> None:
     ],
 )
 def test_small_limits(kind: str, seeds: Sequence[int], units: int) -> None:
-    """However small the limit of a mask is, a text goes on: each in a compiler of its own. The long form is
-    `python -m bench.attack --mask 200,500,2000,20000,200000`."""
+    """However small the limit of a mask is, a text goes on. Each grammar has a compiler of its own.
+    The long form is `python -m bench.attack --mask 200,500,2000,20000,200000`."""
     texts = 0
     for seed in seeds:
         own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=units), on_limit="subset")
@@ -155,7 +155,7 @@ def test_a_token_that_a_mask_allows_is_read() -> None:
 
 
 def test_another_matcher_asks_again_what_was_undecided() -> None:
-    """The caches of the matcher that chose the token had known more than those of the other matcher."""
+    """The matcher that chose the token once knew more from its caches than another matcher of the grammar."""
     own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=200_000), on_limit="subset")
     found = attack.attack(own, 1757, attack.schema(1757), walks=15, replay=True)
     assert not found.examples, found.examples

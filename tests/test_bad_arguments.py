@@ -221,7 +221,7 @@ def test_it_is_refused_by_its_name(name: str, argument: str, value: Any) -> None
 
 
 def test_every_public_argument_is_in_the_table() -> None:
-    """But for what constraints, prompts and models are, which their own tests cover."""
+    """Every argument but constraints, prompts and models, which have tests of their own."""
     elsewhere = {field.name for field in dataclasses.fields(TargetRequest)} - set(TARGET)
     for name, kind in (("search", SearchRequest), ("sample", Request)):
         arguments = {field.name for field in dataclasses.fields(kind)} - elsewhere - {"plan"}

@@ -51,7 +51,7 @@ def write_schemas(folder: Path, titles: list[str]) -> Path:
 
 
 def bench(command: str) -> int:
-    """What the command exits with. Unless a test is about the limit of time, it only ends what hangs."""
+    """The exit status of a command. Its limit of time is that of a hang, unless the command gives another."""
     given = shlex.split(f"bench {command}")
     if given[1] in ("masks", "generate") and "--limit" not in given:
         given += ["--limit", str(HANG)]

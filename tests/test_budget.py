@@ -268,7 +268,7 @@ def test_no_budget_is_refused_within_which_a_known_text_ends(name: str) -> None:
                     assert left < fewest, (done, left)
                     refused += 1
                     continue
-                except structgen.BudgetExceeded:  # nothing found, nothing ruled out
+                except structgen.BudgetExceeded:  # no text was found, and none was ruled out
                     continue
                 assert within.any()
                 told += left >= fewest
@@ -447,7 +447,7 @@ def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: 
 
 @pytest.mark.parametrize("memory", [1, 30_000, 1 << 20])
 def test_a_small_cache_changes_no_mask(memory: int) -> None:
-    """Texts are tried however small the cache is. `",` alone was the mask after `["a`."""
+    """Texts are tried however small the cache is. A small cache once allowed only `",` after `["a`."""
     enum: Any = {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 2, "uniqueItems": True}
     compared = 0
     for schema, text in ((enum, b'["a'), (DIFFERENT, b'["a","'), (COUNTED, b'{"a'), (FREE, b'{"alarm')):
@@ -472,8 +472,8 @@ def test_a_small_cache_changes_no_mask(memory: int) -> None:
 
 
 def test_a_text_found_while_a_rule_was_open_is_not_kept() -> None:
-    """Behind `[[{"` the completion had an object as second item, where `[]` is shorter: the token was refused
-    until another question had looked at that item."""
+    """The completion of `[[{"` had an object as second item, though `[]` is shorter. So the token was refused
+    until another query had looked at that item."""
     value = {
         "oneOf": [
             {"type": "object", "required": ["c"]},
@@ -668,7 +668,7 @@ def test_many_required_members_have_a_bound(keys: int) -> None:
 def test_a_row_that_is_asked_for_again_is_the_same(
     tekken_vocabulary: structgen.Vocabulary, on_limit: structgen.OnLimit
 ) -> None:
-    """The second time the row is kept, from the third time on it is copied."""
+    """A row that is asked for twice is kept, and copied from the third time on."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
     schema |= {"required": ["a", "b"], "additionalProperties": False}
     size, compared = tekken_vocabulary.vocab_size, 0

@@ -1,7 +1,7 @@
 """Named groups of regexes as captures: against Python's `re`, and in time that does not explode.
 
-`re` keeps the last match of a group that repeats, so the last of ours is compared; repeated parts that may be
-empty are not tried, because there `re` stops after one empty round by rules of its own.
+`re` keeps the last match of a group that repeats, so tests compare the last of ours. They do not try repeated
+parts that may be empty, because `re` has rules of its own for empty rounds.
 """
 
 from __future__ import annotations

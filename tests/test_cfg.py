@@ -342,7 +342,7 @@ def test_a_builder_refuses_what_lowering_would_trust(make, why) -> None:
     ],
 )
 def test_hostile(text) -> None:
-    """A result or an error, soon."""
+    """Each grammar gives a result or an error within seconds."""
     with harness.cpu_limit(10), contextlib.suppress(structgen.StructgenError):
         found = CACHED.gbnf(text)
         matcher = found.matcher()

@@ -429,7 +429,7 @@ def test_generate_takes_the_options_of_decoding(run, file, tmp_path, monkeypatch
 
 
 def test_a_wrong_value_of_a_line_is_no_mistake_of_the_program(run, tmp_path) -> None:
-    """Each is told as what it is; only Python's own errors are unexpected."""
+    """The message names the wrong value. Only Python's own errors are called unexpected."""
     prompts = tmp_path / "prompts.jsonl"
     wrong = [
         {"temperature": "hot"}, {"prompt": [1, "a"]}, {"choice": [1]}, {"tools": 3}, {"stop": 3},

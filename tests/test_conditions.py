@@ -144,7 +144,7 @@ def test_a_range_that_no_text_has_inside_other_conditions() -> None:
 
 @pytest.mark.parametrize("pattern", ['.+[ab"]', ".+", '(?s:.)+"', '[^\n]+"', ".{1,9}b"])
 def test_a_complement_beside_a_run_that_has_quotes(pattern: str) -> None:
-    """The mask of the intersection was that of a string body, without quotes and control characters."""
+    """The mask of the intersection once was that of a string body, without quotes and control characters."""
     grammar = COMPILER.regex(pattern) & ~~sg.containing("a")
     for text in (b"a", b'"', b'a"', b'"a'):
         matcher = grammar.matcher()
@@ -786,7 +786,7 @@ def test_what_is_too_much_to_tell_names_the_condition() -> None:
 
 
 def test_a_length_beside_a_phrase_is_counted_by_one_text_of_a_part_and_not_by_all() -> None:
-    """A date-time in all its spellings has too many texts to write them for each question about a length."""
+    """A date-time has too many spellings to write all of them for each question about a length."""
     moment = {"type": "string", "format": "date-time"}
     schema = {
         "type": "object",

@@ -288,7 +288,7 @@ def test_numbers_that_differ_are_two_values(one: str, other: str) -> None:
 
 
 def test_random_schemas_and_spellings() -> None:
-    """Each leaf is the value at its pointer, and no law has more than 1."""
+    """Each leaf has the value at its pointer, and the probabilities of a leaf sum to at most 1."""
     for seed in range(400 if os.environ.get("STRUCTGEN_LONG") else 60):
         try:
             result = sg.generate(

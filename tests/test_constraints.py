@@ -1,5 +1,5 @@
-"""What a call may say that its text must be: every kind, files, Python types; and every mistake is one
-line that says what was given and what is taken."""
+"""Constraints of a call: every kind, files, Python types. Each mistake gives one line that says what was
+given and what is taken."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def test_the_server_offers_the_one_that_it_was_given(corpus_file: Path) -> None:
 
 
 def test_lines_of_jsonl_are_cut_at_line_feeds_alone_and_records_are_their_texts(tmp_path: Path) -> None:
-    """U+2028 stands in JSON's strings as it is; records of `generate` are not indexed with ids and scores."""
+    """U+2028 ends no line. Of records of `generate` the text is indexed, not ids and scores."""
     file = tmp_path / "a.jsonl"
     record = {"id": 3, "prompt": "x", "text": "one\u2028two", "logprob": -1.5}
     file.write_text(json.dumps(record, ensure_ascii=False) + '\n"three"\n\n{"a": 1}\n', encoding="utf-8")

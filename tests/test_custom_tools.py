@@ -56,7 +56,7 @@ def test_a_string_holds_what_the_grammar_takes(name: str) -> None:
 
 
 def test_the_end_of_the_string_ends_a_lexeme() -> None:
-    """Behind `a` no quote may follow, because QUOTED is longer by one; the quote that ends the string may."""
+    """The quote that ends the string may follow `a`. No other quote may: QUOTED would match one more."""
     tool = custom("f", "lark", 'start: A | QUOTED\nA: "a"\nQUOTED: /a"+/')
     grammar = bytes_compiler().tools([tool], "required", style="json-compact", parallel=False)
     for text, fine in (("a", True), ('a"', True), ('a""', True), ("aa", False), ('"', False)):

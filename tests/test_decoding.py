@@ -253,7 +253,7 @@ def models() -> Any:
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_refused_values_are_forbidden_until_one_is_fine(temperature: float) -> None:
-    """Greedy texts would be the same for ever; forbidding what was refused finds one that is not."""
+    """A greedy text would be refused for ever. The next attempt forbids the refused values, and differs."""
     kind = models()
     attempts = []
     for seed in range(12):
@@ -298,7 +298,7 @@ def _fails(seed: int, kind: Any) -> bool:
 
 
 def test_only_the_refused_place_is_forbidden() -> None:
-    """The schema of the next attempt is the old one without these values there, by enumeration."""
+    """Enumeration shows that the next attempt's schema lacks these values at these places alone."""
     from structgen.generation.retry import _not_at
 
     compiler = sg.Compiler(

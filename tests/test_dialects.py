@@ -1,5 +1,4 @@
-"""What the drafts say differently, case by case, against jsonschema's validator of that draft (with exact
-numbers).
+"""Cases in which the drafts differ, against jsonschema's validator of each draft (with exact numbers).
 
 Cases are written from the specifications; the last column is the verdict. Where jsonschema 4.26 disagrees
 with the specification the case says so, and the judge of oracles/differential/ is the second opinion.

@@ -1,4 +1,4 @@
-"""What people see of objects: short reprs, HTML without anything from elsewhere, traces."""
+"""How objects are shown to people: short reprs, HTML that loads nothing, traces."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_the_limit_is_on_the_mean_of_the_answers_tokens() -> None:
     assert quiet(script(EACH - 1e-3)).warnings == []
     assert doubt(script(-1.0), -10.1, 10) and not doubt(script(-1.0), -9.9, 10)
     assert doubt(script(-1.0), 0.0, 0) is None
-    assert doubt(Script(str), -1e9, 1) is None  # a model without a limit
+    assert doubt(Script(str), -1e9, 1) is None  # a model without `least_logprob`
 
 
 def test_only_answers_like_those_the_limit_was_measured_on_are_doubted() -> None:

@@ -26,7 +26,7 @@ SCHEMA = {
         "n": {"type": "integer", "maximum": 99},
     },
 }
-CLEAN = DOCUMENT.replace(', "n":2', "")  # a name twice is no instance
+CLEAN = DOCUMENT.replace(', "n":2', "")  # a document with a name twice is no instance
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_span_of_a_text_of_a_grammar_is_edited() -> None:
 
 
 class Odd(RandomModel):
-    """Likes exponents, escapes, blanks, zeros."""
+    """A model that prefers exponents, escapes, blanks and zeros."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(
@@ -153,7 +153,7 @@ def test_a_constraint_is_needed() -> None:
 
 
 def test_a_doubtful_value_is_told(tmp_path, capsys) -> None:
-    """The embedded model was not trained to edit: it wrote `}],` for a name, without a word."""
+    """The embedded model was not trained to edit. It wrote `}],` for a name, and no warning was given."""
     document = '{"name": "Maria Lopez", "city": "Lisbon"}'
     schema = {"properties": {"name": {"type": "string"}, "city": {"type": "string"}}}
     with pytest.warns(sg.DoubtfulAnswer, match="outside what the embedded model knows"):

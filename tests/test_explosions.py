@@ -112,7 +112,7 @@ def test_a_format_beside_a_pattern_that_may_match_anywhere():
 
 
 def test_branches_that_one_key_tells_apart() -> None:
-    """Behind a key of all branches each pair of them was searched: 1.6 million units, and 100,000 now."""
+    """After a key that all branches have, each pair of branches was searched. It took 16 times the units."""
     branches = [
         {
             "type": "object",

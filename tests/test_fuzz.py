@@ -57,7 +57,7 @@ def test_coverage_is_told_by_room(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_target_that_goes_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mask that allows what is then refused, a call that takes too long."""
+    """A target reports a mask that allows a refused token, and a call that takes too long."""
     from fuzz import targets
 
     monkeypatch.setattr(targets.structgen.Matcher, "accept_token", lambda matcher, token: False)

@@ -1,4 +1,4 @@
-"""Many prompts: each result is that of a call of its own, in order; what fails fails alone."""
+"""Many prompts: results come in order, each equals that of a single call, and a prompt fails alone."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def test_the_command_takes_other_marks_and_grammars(tmp_path, capsys) -> None:
     assert main(["infill", str(tmp_path / "text"), "--regex", "abc?de", "--mark", "_"]) == 0
     assert capsys.readouterr().out == "abde\n"
     assert main(["infill", str(tmp_path / "text")]) == 2
-    assert "needs a constraint" in capsys.readouterr().err
+    assert "needs --schema" in capsys.readouterr().err
     assert main(["infill", str(tmp_path / "text"), "--regex", "a", "--mark", ""]) == 2
 
 
@@ -320,7 +320,7 @@ def test_the_command_takes_other_marks_and_grammars(tmp_path, capsys) -> None:
     ],
 )
 def test_the_command_writes_what_can_be_read(tmp_path, capsys, text, constraint, out) -> None:
-    """It filled holes with tabs and zeros, which are first in the order of bytes, and not always shortest."""
+    """The command once filled holes with tabs and zeros, the first bytes, and not with a shortest text."""
     (tmp_path / "text").write_text(text)
     assert main(["infill", str(tmp_path / "text"), *constraint]) == 0
     assert capsys.readouterr().out == out + "\n"
@@ -461,7 +461,7 @@ def test_items_that_differ_from_those_of_the_suffix(items, extra):
 
 
 def test_sets_within_sets_whose_text_was_begun():
-    """The reader of an item that the prefix begins is told the whole of it, not the part in the hole."""
+    """The reader of an item that begins in the prefix gets the whole item, not only the part in the hole."""
     inner = {"type": "array", "items": {"enum": [[], None]}, "uniqueItems": True}
     schema = {"type": "array", "items": inner, "uniqueItems": True, "maxItems": 3}
     grammar = random_holes.json_compiler().json_schema(schema, whitespace="compact")

@@ -25,7 +25,7 @@ def test_ctrl_c_ends_a_long_call(case: str) -> None:
 
 
 def test_a_handler_may_call_structgen_and_return() -> None:
-    """It runs where no lock is held; the call that it interrupted is begun again."""
+    """A handler of signals runs while no lock is held. The interrupted call then begins again."""
     setup = """
 schema = {"patternProperties": {f"^k{i}x": {"minimum": i} for i in range(100)}}
 grammar = compiler.json_schema({"type": "integer"})

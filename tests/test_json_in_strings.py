@@ -40,7 +40,7 @@ def text_of(source: Source, value: Any, levels: int) -> str:
 
 
 def random_schema(source: Source) -> tuple[Any, Any, int]:
-    """A schema, what the innermost strings hold, and in how many strings that is."""
+    """A schema, the schema of what the innermost strings hold, and how many strings are around it."""
     inner = strategies.schema(source, FEATURES)
     levels = source.integer(1, 2)
     defined = {"$defs": inner["$defs"]} if isinstance(inner, dict) and "$defs" in inner else {}

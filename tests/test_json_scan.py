@@ -1,13 +1,18 @@
-"""The one scanner of JSON: `json.loads` is the oracle of its values and paths, at every end of a text."""
+"""The scanner of JSON at every end of a text, against `json.loads`; pointers against referencing."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
+
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 from oracles import strategies
 from oracles.strategies import Seeded, Source
-from structgen._json_scan import Scan, pointer_of
+from structgen._json_scan import Scan
+from structgen._pointers import led, pointer_of, value_at
 from structgen.generation.editing import span_of
 
 NAMES = ("a", "b", "a/b", "~", "é", "", "0", 'q"x')
@@ -57,6 +62,20 @@ def test_every_value_has_its_path_and_its_place() -> None:
             begin, end = found[path]
             assert json.loads(text[begin:end]) == held
             assert span_of(text, pointer_of(path)) == (begin, end)
+
+
+def test_references_lead_where_referencing_goes() -> None:
+    for seed in range(100):
+        whole = {"held": value(Seeded(seed), 4)}
+        resource = DRAFT202012.create_resource(whole)
+        resolver = Registry().resolver_with_root(resource)
+        for path, held in places(whole).items():
+            reference = "#" + quote(pointer_of(path))
+            found = led(whole, reference)
+            assert found == (path, held) and value_at(whole, path) == held
+            assert resolver.lookup(reference).contents == held
+            assert led(whole, f"{reference}/no such step") is None
+    assert led({}, "other.json") is led({"/a": 1}, "/a") is led([1], "#/-1") is led({}, None) is None
 
 
 def test_the_beginning_of_a_text_has_the_parts_of_the_whole() -> None:

@@ -92,7 +92,7 @@ def test_a_keyword_is_about_what_it_excludes(name: str) -> None:
 
 
 def holds(node: Any) -> set[str]:
-    """Where a metaschema's rule for a keyword says that schemas stand."""
+    """Where schemas stand in a keyword's value, by the keyword's rule in the metaschema."""
     if not isinstance(node, dict):
         return set()
     if "$dynamicRef" in node or "$recursiveRef" in node or node.get("$ref") == "#":

@@ -365,7 +365,7 @@ def test_extensions(text, inside, outside) -> None:
 
 
 def test_templates_that_hand_their_parameters_on() -> None:
-    """Each pair of a template and its arguments is one rule, however it is come by."""
+    """Each pair of a template and its arguments is one rule, whichever way leads to it."""
     found = COMPILER.lark("""
         start: e{s}
         e{g}: t{g} ("+" g e{g})?

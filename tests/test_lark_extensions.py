@@ -229,7 +229,7 @@ def test_temperatures_are_warned_about_and_special_tokens_have_names() -> None:
 
 
 def test_parameters_against_python() -> None:
-    """Random values and conditions, as llguidance's documentation defines them."""
+    """Random values and conditions mean what llguidance's documentation says."""
     random_ = random.Random(5)
 
     def bits() -> tuple[str, Callable[[int], int], int]:

@@ -118,7 +118,7 @@ def unproved(call: Callable[[], Any]) -> bool:
 
 
 def test_a_search_that_is_too_large_says_so() -> None:
-    """Items that must differ decide what follows: then the bounds differ, and no error claims a proof."""
+    """Items that must differ decide what may follow. The bounds then differ, and no error claims a proof."""
     schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 12}
     tokens = [*(bytes([i]) for i in range(256)), b'","', b'["']
     compile = lambda t: compiler(t).json_schema(schema, whitespace="compact").matcher()  # noqa: E731

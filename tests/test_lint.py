@@ -133,7 +133,7 @@ GOOD: list[Any] = [
 
 
 def test_keys_that_are_no_text() -> None:
-    """A compile writes them as `json.dumps` does."""
+    """A compile turns such keys into text as `json.dumps` does."""
     assert [f.keyword for f in lint({1: 2, "properties": {1: {}, "a": {}}})] == ["1"]
     assert [f.keyword for f in lint({None: 2})] == ["null"] and [f.keyword for f in lint({True: 2})] == [
         "true"
@@ -309,7 +309,7 @@ def test_calls_warn() -> None:
 
 
 def test_every_call_names_what_lint_knows() -> None:
-    """In a schema, in OpenAI's objects and in the parameters of tools."""
+    """A call warns of mistakes in a schema, in OpenAI's objects and in the parameters of tools."""
     empty = {"type": "integer", "minimum": 5, "maximum": 3}
     for schema, words in (
         (empty, "#/minimum: 5 and #/maximum: 3 exclude each other"),

@@ -55,7 +55,7 @@ def as_numpy(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def back(array: np.ndarray) -> np.ndarray:
-    """Numbers as float64, whatever holds them."""
+    """The numbers of an array or a tensor as float64."""
     if array.dtype == np.uint16:
         return torch.from_numpy(array).view(torch.bfloat16).double().numpy()
     return array.astype(np.float64)

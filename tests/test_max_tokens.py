@@ -64,7 +64,7 @@ UNIQUE = [  # what is limited has one shortest way out of every place
 
 @pytest.mark.parametrize("index", range(len(UNIQUE)))
 def test_all_that_is_meant_is_allowed(index: int) -> None:
-    """Every sequence of up to four tokens; the grammar without limits prunes them."""
+    """Tries every sequence of up to four tokens that the grammar without limits allows."""
     grammar: limited.Grammar = UNIQUE[index]
     compiled = compiler().lark(limited.lark(grammar), lexer="scannerless")
     plain = compiler().lark(
@@ -497,7 +497,7 @@ LONG_VALUES = [
 @pytest.mark.parametrize("options", [{}, {"limits": structgen.Limits(mask=200_000), "on_limit": "subset"}])
 @pytest.mark.parametrize(("schema", "budget", "few"), harness.chosen(LONG_VALUES))
 def test_long_values_end_in_time(schema: Any, budget: int, few: int, options: dict[str, Any]) -> None:
-    """Their text that is shortest in bytes takes a token a character; others take far fewer tokens."""
+    """The text with the fewest bytes takes a token for each character; other texts take far fewer tokens."""
     known = structgen.Vocabulary.from_file(embedded.path())
     compiler = structgen.Compiler(known, **options)
     source = random.Random(budget)
@@ -516,7 +516,7 @@ def test_long_values_end_in_time(schema: Any, budget: int, few: int, options: di
 
 
 def _conditions(source: random.Random) -> list[dict[str, Any]]:
-    """Conditions on one string; some text meets all of them, or the schema is refused."""
+    """Conditions on one string. Where no text meets all of them, the schema is refused."""
     patterns = [
         *("[ab]{6}$", ".*", "^[^a]", "^c", "[ab]", "[^a-z]", "a", "^[ab]*$", "[ab]{2}x{3}", "x?$"),
         "^.{2,9}$",
@@ -537,8 +537,8 @@ def _conditions(source: random.Random) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("family", range(6))
 def test_strings_of_many_conditions_end_in_time(family: int, strings: Any) -> None:
     """A bound on what completes a string must hold for all of its conditions together. Over single bytes the
-    least number of tokens is the shortest text's bytes and the end; one compiler has them all, because what
-    one schema taught it must be true of the others."""
+    least number of tokens is that of the shortest text's bytes and the end. One compiler has all schemas,
+    because what it learned from one of them must be true of the others."""
     single = structgen.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b""], 256)
     compiler = structgen.Compiler(single)
     mask = structgen.allocate_bitmask(1, 257)

@@ -1,4 +1,4 @@
-"""Arguments as nested elements: cases, what they mean to a reader, and verdicts beside xgrammar's."""
+"""Arguments written as nested elements: allowed texts, the values that they stand for, xgrammar's verdicts."""
 
 # ruff: noqa: E501  (tables: a case is a line)
 from __future__ import annotations

@@ -411,8 +411,8 @@ def test_a_whole_multiple_of_a_long_fraction_is_decided(draft: str) -> None:
 @pytest.mark.parametrize("kind", ["integer", "number"])
 @pytest.mark.parametrize("first", ["1e99999", "8.6e5286124", "-1e528612", "1e-99999"])
 def test_what_may_stand_beside_a_number_that_does_not_repeat(kind: str, first: str) -> None:
-    """The mask was refused ("too large to decide"): whether an unequal number is the rest of a string was
-    searched for among all the zeros of the number."""
+    """The search for an unequal number that is the rest of a string once went through all the zeros of the
+    number, and the mask was refused as "too large to decide"."""
     grammar = compiler().json_schema(
         {"type": "array", "uniqueItems": True, "items": {"type": kind}}, whitespace="compact"
     )

@@ -140,7 +140,7 @@ def test_ways_to_write_a_token_are_added_up() -> None:
 
 
 def test_a_place_inside_a_token_of_the_draft_goes_on_with_the_token() -> None:
-    """Behind `a` of the text, `ab` of the draft model makes `b` likely: both ways to write it count."""
+    """After the text `a` the draft model's token `ab` makes `b` likely, as its token `b` does: both count."""
     lm = RandomModel(3, vocabulary([(0,), (1,), (0, 1)]), sharp=1.0)
     strings = StringLaw(lm, vocabulary([(0,), (1,)]), 4, 8)
     place = strings.after((lm.start([1]), b""), 0)
@@ -306,7 +306,7 @@ def test_sampled_drafts_of_any_settings_give_valid_texts(
     depth: int,
     n: int,
 ) -> None:
-    """Tiny limits, drafts of the end, strings that stop, masks that forbid all that the draft model likes."""
+    """Settings: tiny limits, drafts of the end, stop strings, masks that forbid what a draft prefers."""
     few = sg.Vocabulary.from_bytes([b"a", b"zz", b'{"a"', b"12", b"true,", b""], eos_token_ids=[5])
     drafter = [*drafters(RandomModel(seed, OTHER)), *drafters(RandomModel(seed, few))[1:]][which]
     options = Speculation([drafter], rule=rule, nodes=nodes, branches=branches, depth=depth)

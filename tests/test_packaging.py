@@ -50,7 +50,7 @@ def test_every_hint_names_the_distribution() -> None:
 
 
 def texts() -> list[str]:
-    """The files that git tracks, or would, but for data."""
+    """The files that git tracks and the new files that it does not ignore, without data."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -92,7 +92,7 @@ def test_what_counts_as_misnamed(line: str, wrong: bool) -> None:
 
 
 def test_every_extra_that_is_named_has_its_packages() -> None:
-    """An error that sends a reader to an extra must send them to one that brings the package."""
+    """If an error names an extra, the extra must install the package."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     of_import = {
         "mistral_common": "mistral-common",
@@ -175,7 +175,7 @@ def test_every_requirement_is_pinned() -> None:
 
 
 def test_a_checkout_without_the_core_says_so(tmp_path: Path) -> None:
-    """It said "circular import"."""
+    """The error once said "circular import"."""
     folder = tmp_path / "structgen"
     folder.mkdir()
     shutil.copy(Path(structgen.__file__), folder)

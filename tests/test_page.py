@@ -155,7 +155,7 @@ def test_probable_values(browser, address) -> None:
 
 
 def test_a_verdict_is_about_what_was_asked(browser, address) -> None:
-    """After an edit "complete and valid" would be read as a word on what stands there now."""
+    """An edit removes the verdict: "complete and valid" would be read as a verdict on the edited text."""
     with opened(browser, address) as page:
         generate(page)
         expect(page.locator("#status")).to_contain_text("complete and valid")
@@ -495,14 +495,14 @@ def test_the_keyboard_is_enough(browser, address) -> None:
         expect(page.locator("#details")).to_contain_text("#/customer")
         page.keyboard.press("End")
         expect(page.locator("#tokens button").last).to_be_focused()
-        page.keyboard.press("Tab")  # the boxes are one stop
+        page.keyboard.press("Tab")  # all boxes together are one stop
         assert page.evaluate("document.activeElement.closest('#tokens')") is None
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_narrow_screens(browser, address, width) -> None:
     with opened(browser, address, viewport={"width": width, "height": 740}) as page:
-        assert page.evaluate("scrollY") == 0  # what the page does by itself moves nothing
+        assert page.evaluate("scrollY") == 0  # the page does not scroll by itself
         choose(page, "Order, several tokens a forward")
         generate(page)
         expect(page.locator("#output-title")).to_be_in_viewport()

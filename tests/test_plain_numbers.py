@@ -82,7 +82,7 @@ def takes(grammar: sg.CompiledGrammar, text: str) -> bool:
 
 
 def check(schema: Any, seed: int = 0) -> None:
-    """The grammar's short texts are the oracle's, longer ones too, and every prefix can be completed."""
+    """Grammar and oracle have the same short texts, agree on longer ones, and can end every prefix."""
     oracle = JsonOracle(schema)
     right = {text for text in SHORT if written(schema, oracle, text)}
     try:
@@ -190,7 +190,7 @@ def test_short_texts_are_those_of_the_definition(schema: Any) -> None:
 
 
 def _random(chance: random.Random, depth: int, whole: bool) -> Any:
-    """A schema of a number. `integer` is asked for or denied, never both in one schema."""
+    """A random schema of a number. It asks for `integer` or forbids it, never both."""
     kind = chance.choice(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum"])
     if chance.random() < 0.3:
         kind = "integer"

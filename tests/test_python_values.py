@@ -666,7 +666,9 @@ def test_decimals_beyond_what_a_double_keeps(compiler: sg.Compiler) -> None:
     for text, fits in {"0.12": True, "0.012": False, "0": False, "1": False, '"0.01"': True}.items():
         assert verdict(small, text) == fits, text
     doubles = compiler.json_schema(Annotated[float, Field(multiple_of=0.01, ge=1e5)])
-    assert [e.keyword for e in doubles.report] == ["x-validator"]  # rests of doubles of this size
+    assert [e.keyword for e in doubles.report] == [
+        "x-validator"
+    ]  # doubles of this size have no exact remainder
 
 
 def test_functions_that_may_refuse_are_reported(compiler: sg.Compiler) -> None:

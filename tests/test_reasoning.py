@@ -115,7 +115,7 @@ def test_what_thoughts_share_where_the_vocabulary_lacks_bytes(seed: int) -> None
 
 
 def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
-    """Each token of the shortest item alone was left, and the mask counted as exact."""
+    """The mask once left only tokens of the shortest item, and counted as exact."""
     vocabulary = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b'":', b'"a', b""], [258])
     items = {"type": "string", "minLength": 2}
     words = {"type": "array", "items": items, "minItems": 2, "maxItems": 4, "uniqueItems": True}
@@ -130,7 +130,7 @@ def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
 
 
 def test_a_mask_that_left_tokens_untried_is_not_exact() -> None:
-    """Without a cache at most 2,000 tokens are tried with their captured text; the mask counted as exact."""
+    """Without a cache at most 2,000 tokens are tried with their captured text. The mask said it was exact."""
     words = [bytes(word) for word in itertools.product(b"abcdefghijklmno", repeat=3)]
     vocabulary = sg.Vocabulary.from_bytes(
         [*(bytes([i]) for i in range(256)), *words, b""], [256 + len(words)]

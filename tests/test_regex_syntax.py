@@ -277,7 +277,7 @@ def test_case_changes_no_class(item: str, form: str) -> None:
 
 @pytest.mark.parametrize("flags", ["(?i)", "(?iu)", "(?ia)"])
 def test_which_letters_equal_which_is_as_in_python(flags: str) -> None:
-    """Python's re has equal letters that Unicode's folding has not, and (?a) leaves it those of ASCII."""
+    """Python's re equates some letters that Unicode's folding does not. With (?a) it equates only ASCII."""
     letters = "iIıİkK\u212asSſςΣσΐ\u1fd3ΰ\u1fe3ﬅﬆßẞéÉ"
     for form in ("{}", "[{}]", "[^{}]"):
         for one in letters:

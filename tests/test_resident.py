@@ -200,7 +200,7 @@ def test_a_sum_that_leaves_out_a_token_is_caught(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_model_of_transformers_keeps_its_rows_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on another device: the rows are tensors, `logprobs` copies them, samples are the same."""
+    """The rows are tensors, as on another device. `logprobs` copies them, and samples are the same."""
     near, there = (TransformersLM(llama(61, **SIZES), vocabulary=VOCABULARY) for _ in range(2))
     assert near.resident([near.start("AB")]) is None
     monkeypatch.setattr(TransformersLM, "_stays", property(lambda self: self is there))

@@ -400,7 +400,7 @@ def test_a_predicate_needs_to_say_whether_it_is_monotone() -> None:
 
 
 def test_fewer_than_a_population_are_drawn_by_weight() -> None:
-    """n texts of 16 particles: at most n, the summed weight kept, each text as often as its weight says."""
+    """Of 16 particles n are drawn by weight: at most n texts, with the same summed weight."""
     lm, grammar = setting(1)
 
     class Boost(Potential):
@@ -450,7 +450,7 @@ def test_auto_says_what_it_chose_and_why() -> None:
 
 
 def test_auto_predicts_what_a_short_pilot_does_not_show() -> None:
-    """Acceptance begins near 0 and rises as bounds are learned: weights tell before a trial is accepted."""
+    """Acceptance begins near 0 and rises as bounds are learned. Weights of rejected trials predict it."""
     lm = TableModel(1, sharp=1.0)
     texts = ["".join(t) + "bcb" for t in itertools.product("abc", repeat=3)]
     found = sample(lm, [], choice(lm, texts), n=20, seed=2, max_tokens=8)
@@ -539,7 +539,7 @@ def test_a_model_that_gives_no_law_is_refused(how: str) -> None:
 
 
 def test_a_model_may_keep_its_rows() -> None:
-    """What a model hands out is not written to, even if it should have been a fresh array."""
+    """The sampler does not write into a model's rows, though models should return new arrays."""
 
     class Frugal(TableModel):
         def logprobs(self, contexts: Any) -> np.ndarray:

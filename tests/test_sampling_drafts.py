@@ -28,7 +28,7 @@ CASES = GRAMMARS if os.environ.get("STRUCTGEN_LONG") else 25
 
 
 def drafter(seed: int) -> Callable[[Sequence[int]], list[int]]:
-    """Tokens at random: right, refused, ends, and ids that do not exist."""
+    """Drafts random tokens: right ones, refused ones, ends, and ids that do not exist."""
     return lambda tokens: random.Random(repr((seed, *tokens))).choices(range(-1, len(TOKENS) + 1), k=4)
 
 
@@ -61,7 +61,7 @@ def test_trials_with_trees_draw_from_the_model_given_the_grammar() -> None:
 
 
 def _law_after(law: Any, wanted: Any, prompt: tuple[int, ...]) -> dict[tuple[int, ...], float]:
-    """P(s) of the same texts behind a prompt."""
+    """The probabilities of the same texts after a prompt."""
     found = {}
     for text in wanted:
         logp = 0.0

@@ -182,7 +182,7 @@ def test_the_target_is_recorded_and_until_tv_is_obeyed() -> None:
 
 
 def test_a_temperature_after_the_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What warpers that run after a mask do: the target becomes another one, and Z with it."""
+    """A temperature after the mask, as warpers apply it, changes the target, and Z with it."""
     lm = TableModel(11)
     texts = ["", "a", "ab", "abc", "ca"]
     law = target(lm, choice(lm, texts), temperature=0.5)

@@ -68,7 +68,7 @@ def test_factors_in_blocks_are_factors_on_the_whole(blocks: int) -> None:
 
 
 def test_the_same_factors_give_the_same_bits(blocks: int) -> None:
-    """What a trie in a file relies on: its sums are formed anew when it is read."""
+    """A trie in a file relies on this: its sums are formed anew when the file is read."""
     settings = [(0, -1.0), (2, -0.5), (4, NEVER), (3, -1e-17)]
     totals = set()
     for order in itertools.permutations(settings):

@@ -1,4 +1,4 @@
-"""`sg.search` against brute force: order, limits, going on, and tree search replayed by hand."""
+"""`sg.search` against brute force: the order, limits, continued searches, a tree search replayed by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]
 
 
 def language(lm: TableModel, texts: list[str] = TEXTS) -> list[tuple[float, tuple[int, ...]]]:
-    """Every text, most probable first, in the most probable of its token strings."""
+    """Every text by its most probable token string, the most probable text first."""
     found = brute_force(lm, {t.encode() for t in texts}.__contains__, 6)
     ranked = sorted(((math.log(p), s) for s, p in found.items()), key=lambda item: (-item[0], item[1]))
     best: dict[bytes, tuple[float, tuple[int, ...]]] = {}
@@ -354,7 +354,7 @@ def test_a_search_with_one_forward_a_run_gets_to_its_end(method: Any, tmp_path: 
 
 
 def test_a_damaged_file_is_refused_or_harmless(tmp_path: Path) -> None:
-    """Bytes that are changed, lost, doubled; then numbers that are changed with a digest made to fit."""
+    """Changes, loses and doubles bytes of a file, then changes numbers and makes the digest fit."""
     from structgen.sampling.search_file import _digest
 
     random = np.random.default_rng(6)

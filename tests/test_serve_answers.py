@@ -1,4 +1,4 @@
-"""Random requests that mean what they say, their answers beside judges of their own; `oracles/answers.py`."""
+"""Random requests to a server. Judges that share no code with it check the answers (`oracles/answers.py`)."""
 
 from __future__ import annotations
 

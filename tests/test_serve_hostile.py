@@ -136,7 +136,7 @@ def test_bodies_that_never_end_hold_little() -> None:
 
 
 def test_long_names_are_no_slips(client) -> None:
-    """`difflib` compares in time that grows with the product of the lengths."""
+    """`difflib` takes time in proportion to the product of the lengths, so long names are not compared."""
     names = {f"{i}" + "guidedjso" * 10_000: 1 for i in range(90)}
     begin = time.process_time()
     ok(client.post(CHAT, content=json.dumps({**CHAT_1, **names}), headers=JSON))
@@ -419,7 +419,7 @@ def said(done: dict) -> list[str]:
 
 
 def test_a_broken_schema_is_told(client) -> None:
-    """`"required": "a"` requires nothing, which the client that wrote it does not know."""
+    """A client that writes `"required": "a"` is told that it requires nothing."""
     body = {"messages": MESSAGES, "max_tokens": 200}
     broken = {"type": "object", "properties": {"a": {"type": "null"}}, "required": "a"}
     for fields in ({"guided_json": broken}, {"response_format": {"type": "json_object", "schema": broken}}):
@@ -595,7 +595,7 @@ def test_the_embedded_model_reads_what_is_left_of_a_broken_schema(client) -> Non
 
 
 def test_which_tool_is_wrong_is_told(client) -> None:
-    """Two tools may have the same places."""
+    """The error names the tool, because two tools may have the same places in their schemas."""
 
     def tools(parameters: dict) -> dict:
         wrong = {"type": "function", "function": {"name": "second", "parameters": parameters}}
@@ -660,7 +660,7 @@ def test_prompts_of_several_types_are_told_by_what_fits_furthest(client) -> None
 
 
 def test_numbers_that_json_has_not_come_back_as_null(client) -> None:
-    """Python reads `1e999` and `NaN`, and an answer repeats what the request had."""
+    """Python's json reads `1e999` and `NaN`, and answers repeat fields of the request."""
     for number in (b"1e999", b"NaN", b"-Infinity"):
         body = b'{"input": "x", "max_output_tokens": 3, "metadata": {"a": %s}}' % number
         assert ok(client.post(RESPONSES, content=body, headers=JSON))["metadata"] == {"a": None}

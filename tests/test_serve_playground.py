@@ -430,7 +430,7 @@ def test_the_page_is_kept_to_itself(client) -> None:
 
 
 def test_the_files_of_the_page_load_and_make_nothing_else() -> None:
-    """No address of another origin, no string as HTML, no script in the HTML; imports lead to files."""
+    """The page names no other origin, sets no string as HTML, has no script in its HTML; imports exist."""
     folder = importlib.resources.files("structgen.serve") / "page"
     names = {entry.name for entry in folder.iterdir()}
     for entry in folder.iterdir():

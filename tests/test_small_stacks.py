@@ -1,8 +1,8 @@
 """Deep input in a thread with little stack: a result or an error, the same as with much, and never a crash.
 
-A thread of Python has 8 MB of stack on glibc, 1 MB on musl, 512 kB where a host on macOS starts it. Each
-dimension in which a text can nest is taken to depths at which a recursion without a bound needs more than
-256 kB, in a child process whose threads have as much, and in one with 8 MB: the outcomes are equal.
+A thread of Python has 8 MB of stack on glibc, 1 MB on musl, 512 kB where a host on macOS starts it. Texts
+nest in each dimension so deeply that a recursion without a bound needs more than 256 kB of stack. One child
+process reads them in threads with 256 kB, another in threads with 8 MB. The outcomes must be equal.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
 
 @functools.cache
 def plainly(number: int, **arguments: Any) -> Any:
-    """Plain decoding of a schema, which all drafters and trees are compared with."""
+    """The plain decoding of a schema. Tests compare all drafters and trees with it."""
     return generate(LM, "abcab12", [*SCHEMAS, None][number], **arguments)
 
 

@@ -33,7 +33,7 @@ def lm() -> TransformersLM:
 
 @pytest.mark.parametrize("drafters", DRAFTERS)
 def test_texts_in_float64_are_those_of_plain_decoding(lm: TransformersLM, drafters: str) -> None:
-    """Drafters x trees, greedy and sampled, one row and three; plain decoding has another cache."""
+    """All drafters and trees, greedy and sampled, one row and three. Plain decoding has its own cache."""
     for number, tree in enumerate(("adaptive", "chain", "wide")):
         options = Speculation(DRAFTERS[drafters](), **TREES[tree])  # type: ignore[arg-type]
         for how in ({}, {"temperature": 0.9, "seed": number, "n": 3}):

@@ -256,7 +256,7 @@ def test_characters_come_whole() -> None:
 
 
 class Slow(TableModel):
-    """Counts forwards."""
+    """A model that counts its forwards."""
 
     def __init__(self) -> None:
         super().__init__()

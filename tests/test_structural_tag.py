@@ -350,7 +350,7 @@ def test_elements_of_a_list_have_no_names() -> None:
 
 
 def test_words_that_json_lacks_are_no_arguments() -> None:
-    """Python reads NaN as a number."""
+    """Python's json reads NaN, but JSON has no such word."""
     for word in ("NaN", "Infinity", "-Infinity"):
         text = CALLS["cohere-xml"].replace('type="raw">Rome', f'type="json">{word}')
         assert text != CALLS["cohere-xml"]
@@ -603,7 +603,7 @@ def spelled() -> list[str]:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_schemas_within_are_written_as_a_schema_alone(seed: int) -> None:
-    """Under any options: tags, tools, Lark, the kinds of hosts, and what is serialized."""
+    """With any options, in tags, tools, Lark, the kinds of hosts, and serialized grammars."""
     chance = random.Random(seed)
     how: Any = {name: chance.choice(values) for name, values in STYLES.items()}
     schema = closed({"d": {"type": "string", "format": "date"}, "n": {"type": "number"}}, ())
@@ -790,15 +790,15 @@ def test_built_in_tags_of_xgrammar() -> None:
 def test_every_field_of_xgrammar_is_known() -> None:
     """Kept or refused, never passed over."""
     tags = pytest.importorskip("xgrammar.structural_tag")
-    from structgen.frontend.structural_tag import FIELDS
+    from structgen.frontend.structural_tag import KINDS
 
     seen = 0
     for model in vars(tags).values():
         fields = getattr(model, "model_fields", {})
         kind = getattr(fields.get("type"), "default", None)
-        if isinstance(kind, str) and kind in FIELDS:
+        if isinstance(kind, str) and kind in KINDS:
             seen += 1
-            assert set(fields) - {"type"} <= set(FIELDS[kind]), kind
+            assert set(fields) - {"type"} <= set(KINDS[kind].fields), kind
     assert seen >= 20
 
 

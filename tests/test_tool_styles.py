@@ -77,7 +77,7 @@ def test_strings_are_raw(style, schema, inside, outside) -> None:
 
 @pytest.mark.parametrize("style", STYLE_READERS)
 def test_strings_or_others(style) -> None:
-    """Null beside a string, and an enumeration of several types."""
+    """A value that may be null or a string, and an enumeration of several types."""
     null = STYLE_READERS[style].kinds.get("null", "")
     optional = grammar(of({"anyOf": [{"type": "string", "minLength": 5}, {"type": "null"}]}), style)
     assert accepted(optional, element(style, "v", "Paris")) and accepted(
@@ -200,7 +200,7 @@ PIECES = [b"<par", b"<parameter=", b"ameter=a>", b">x</par", b"er>\n<parameter=b
 
 
 def mask_law(source: Source) -> None:
-    """Bit = `accept_token` on a fork, for tokens that lie across marks; walks end, in instances."""
+    """Each bit is what `accept_token` says on a fork, for tokens across marks too. Walks end in instances."""
     words = [bytes([i]) for i in range(256)] + PIECES + [b""]
     end = len(words) - 1
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(words, end))

@@ -64,7 +64,7 @@ def model() -> Any:
 
 @pytest.fixture(scope="module")
 def assistant() -> Any:
-    """Near the model, so that drafts are partly right; the grammar is in both."""
+    """An assistant close to the model, so that some drafts are right. Both have the grammar."""
     other = _model(0)
     torch.manual_seed(9)
     with torch.no_grad():

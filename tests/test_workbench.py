@@ -361,11 +361,10 @@ def test_many_required_keys_have_a_shortest_text_in_time(count: int) -> None:
 def test_what_is_too_much_to_draw_leaves_the_other_examples() -> None:
     begin = time.process_time()
     with pytest.warns(ExamplesLeftOut, match="no texts are drawn"):
-        found = sg.examples({"type": "object", "required": [f"k{i}" for i in range(500)]})
-    assert (
-        time.process_time() - begin < 12
-    )  # 3 s alone; a minute, when each state's shortest end was looked at
-    assert sum(one.kind == "near miss" for one in found) == 501
+        found = sg.examples({"type": "object", "required": [f"k{i}" for i in range(300)]})
+    # 500 keys took a minute when each state's shortest end was looked at, and take 3 s.
+    assert time.process_time() - begin < 8
+    assert sum(one.kind == "near miss" for one in found) == 301
     assert found[0].kind == "shortest" and "drawn" not in {one.kind for one in found}
 
 
@@ -384,11 +383,11 @@ def test_how_many_texts_are_drawn_is_bounded() -> None:
 
 def test_each_of_many_required_keys_has_a_near_miss() -> None:
     """The negation of all of them took 0.3 s a key, and gave up at 100."""
-    names = [f"key{i}" for i in range(300)]
+    names = [f"key{i}" for i in range(150)]
     begin = time.process_time()
     found = [e for e in sg.examples({"required": names}, 0) if e.kind == "near miss"]
     assert time.process_time() - begin < 20
-    assert [e.pointer for e in found] == [f"/required/{i}" for i in range(300)]
+    assert [e.pointer for e in found] == [f"/required/{i}" for i in range(150)]
     for name, example in zip(names, found, strict=True):
         assert set(names) - set(json.loads(example.text)) == {name}
     # Beside a reference draft 7 reads nothing: such a key is not required.
@@ -399,13 +398,13 @@ def test_each_of_many_required_keys_has_a_near_miss() -> None:
 
 def test_each_of_many_closed_keys_has_a_near_miss() -> None:
     """The negation of the whole object took 0.3 s a key. One value of another type is enough."""
-    names = [f"k{i}" for i in range(150)]
+    names = [f"k{i}" for i in range(80)]
     document = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
     begin = time.process_time()
     found = sg.examples(document | {"additionalProperties": False})
-    assert time.process_time() - begin < 6  # 35 s for 100 keys before, 1.8 s now
+    assert time.process_time() - begin < 6  # 100 keys took 35 s before, and take 1.8 s
     missed = {e.pointer for e in found if e.kind == "near miss"}
-    assert missed >= {f"/properties/{name}/type" for name in names} | {f"/required/{i}" for i in range(150)}
+    assert missed >= {f"/properties/{name}/type" for name in names} | {f"/required/{i}" for i in range(80)}
 
 
 @pytest.mark.parametrize(

@@ -318,7 +318,7 @@ builder.literal("1")  # type: ignore[arg-type]
 
 
 def test_a_typed_program(home: Home) -> None:
-    """Every ignored line is wrong: were the types lost, mypy would call the ignoring needless."""
+    """Each ignored line has a wrong type. Without the types mypy would report its comment as unused."""
     program = home.folder / "program.py"
     program.write_text(PROGRAM, "utf-8")
     cache = home.folder / "mypy"

@@ -3,7 +3,7 @@
 guided        follows the keywords loosely, conflicts ignored: about half are instances
 small_values  every scalar, short array and small object over the schema's own words: the bounded oracle
 walk          a random text of the engine's language, finished by its shortest completion
-Cost: guided and walk some tens of microseconds; small_values yields up to a few thousand values.
+Cost: guided and walk take tens of microseconds; small_values yields up to a few thousand values.
 """
 
 from __future__ import annotations

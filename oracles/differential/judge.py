@@ -257,7 +257,7 @@ class Judge:
         return scope if resource == scope[-1] else (*scope, resource)
 
     def _canonical(self, value: Any) -> Any:
-        """Of a value inside the schema: computed once."""
+        """The canonical form of a value in the schema, computed once."""
         known = self._values.get(id(value))
         if known is None:
             known = self._values[id(value)] = [canonical(v) for v in value]

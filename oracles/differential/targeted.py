@@ -121,7 +121,7 @@ def emptiness(source: Source, draft: int) -> Any:
 
 
 def key_classes(source: Source, draft: int) -> Any:
-    """properties, overlapping patterns, the rest and propertyNames, finite and infinite, counted."""
+    """Classes of keys: properties, patterns that overlap, the rest, propertyNames; finite or not, counted."""
     s = source
     b = Builder(s, draft)
 

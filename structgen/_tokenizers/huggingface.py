@@ -80,7 +80,8 @@ def read_json(record: Mapping[str, Any], data: bytes) -> Parts:
     if find_spec("tokenizers") is not None:
         parts.encode = FileEncoder(data)
     else:
-        # Without it byte pairs of bytes are merged here; other kinds are encoded by longest match.
+        # Our own encoder merges the byte pairs of byte-level models. Other kinds get no encoder, and a
+        # `Vocabulary` then encodes by longest match.
         with suppress(VocabularyError):
             parts.encode = byte_level.ByteLevelEncoder(record)
     return parts

@@ -108,7 +108,7 @@ def _byte_level(pieces: list[str]) -> list[bytes]:
     """One character is one byte, so the whole vocabulary converts at once and is cut again."""
     try:
         joined = codecs.charmap_encode("".join(pieces), "strict", _TO_BYTES)[0]
-    except UnicodeEncodeError:  # some piece is not spelled in the alphabet: it is its own text
+    except UnicodeEncodeError:  # a piece has letters outside the alphabet: the piece itself is its text
         return [
             codecs.charmap_encode(p, "strict", _TO_BYTES)[0]
             if _LETTERS.issuperset(p)

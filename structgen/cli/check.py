@@ -49,8 +49,7 @@ def run(options: argparse.Namespace) -> int:
     inputs = common.Inputs()
     wanted, files = common.constraint(options, inputs), list(options.files)
     if wanted is None:
-        failure = "check needs a schema: a file, or an option such as --regex"
-        wanted = common.needed(options, inputs, failure, files.pop(0) if files else None)
+        wanted = common.needed(options, inputs, "check", files.pop(0) if files else None)
     if not files and options.choice and (options.choice[-1] == "-" or os.path.isfile(options.choice[-1])):
         last = options.choice[-1]
         raise common.Failure(

@@ -23,6 +23,7 @@ Invariants.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -32,10 +33,10 @@ import logging
 import operator
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from structgen._readable import Place, allowed_here, place, quoted, ranges, spellings, visible
 from structgen._siblings import beside, in_folder
@@ -53,10 +54,11 @@ OK, REJECTED, USAGE = 0, 1, 2
 
 __all__ = [
     "OK", "REJECTED", "USAGE", "Commands", "Failure", "Inputs", "Place", "add_asking_options",
-    "add_constraint_options", "add_model_option", "add_registry_option", "allowed_here", "byte_vocabulary",
-    "called", "compiled", "constraint", "json_options", "load_model", "milliseconds", "needed", "note",
-    "one_line", "parsed", "place", "plural", "quoted", "ranges", "registry", "spellings", "stand_at", "taken",
-    "visible", "vocabulary", "writable",
+    "add_constraint_options", "add_document_options", "add_drawing_options", "add_model_option",
+    "add_registry_option", "add_tokenizer_option", "allowed_here", "byte_vocabulary", "called", "compiled",
+    "constraint", "failing", "given", "json_options", "load_model", "milliseconds", "needed", "note",
+    "one_line", "parsed", "place", "plural", "print_record", "quoted", "ranges", "registry", "spellings",
+    "stand_at", "taken", "visible", "vocabulary", "writable",
 ]  # fmt: skip
 
 
@@ -82,7 +84,7 @@ def forget_warnings() -> None:
 
 
 def warn_once(text: str, place: str = "") -> None:
-    """Prints a warning, unless this command has printed it: each result repeats those of its schema."""
+    """Prints a warning once a command, because each result repeats the warnings of its schema."""
     if text not in _warned and place + text not in _warned:
         _warned.add(place + text)
         note(f"structgen: warning: {place}{text}")
@@ -93,6 +95,15 @@ def called(name: str) -> str:
     return "standard input" if name == "-" else name
 
 
+@contextlib.contextmanager
+def failing(what: str) -> Iterator[None]:
+    """Turns an OSError of the body into the Failure "cannot WHAT: the reason"."""
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"cannot {what}: {error.strerror or error}") from None
+
+
 class Inputs:
     """Reads files by name. `-` is standard input, which can be read once."""
 
@@ -101,27 +112,45 @@ class Inputs:
 
     def read(self, name: str, what: str) -> str:
         """The text of a file. Failure: it is missing, a folder or not UTF-8, or `-` is used twice."""
-        shown = called(name)
-        try:
+        if name == "-" and self._taken:
+            raise Failure(f"standard input is read once: it is the {self._taken} already")
+        shown = f"the {what} {called(name)}"
+        with failing(f"read {shown}"):
             if name != "-":
                 data = Path(name).read_bytes()
             else:
-                if self._taken:
-                    raise Failure(f"standard input is read once: it is the {self._taken} already")
                 self._taken = what
                 data = sys.stdin.buffer.read()
-        except OSError as error:
-            raise Failure(f"cannot read the {what} {shown}: {error.strerror or error}") from None
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise Failure(f"the {what} {shown} is not UTF-8 (byte {error.start})") from None
+            raise Failure(f"{shown} is not UTF-8 (byte {error.start})") from None
+
+    def schema(self, name: str, what: str = "schema") -> tuple[str, dict[str, Any]]:
+        """The text of a file, and the documents beside it that it refers to."""
+        text = self.read(name, what)
+        return text, beside(name, text) if os.path.exists(name) else {}
 
 
 def add_asking_options(parser: argparse.ArgumentParser) -> None:
     """Adds the flags for one prompt and the model that reads it."""
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
     add_model_option(parser)
+
+
+def add_drawing_options(
+    parser: argparse.ArgumentParser,
+    temperature: float | None = 1.0,
+    how: str = "(default: 1)",
+    seed: int | None = None,
+    max_tokens: int = 256,
+) -> None:
+    """Adds the flags that say how tokens are drawn, with these defaults. `how`: what 0 and none mean."""
+    parser.add_argument(
+        "--max-tokens", type=int, default=max_tokens, metavar="N", help=f"of a text (default: {max_tokens})"
+    )
+    parser.add_argument("--temperature", type=float, default=temperature, metavar="T", help=how)
+    parser.add_argument("--seed", type=int, default=seed, help="repeats the draws")
 
 
 def add_model_option(parser: argparse.ArgumentParser) -> None:
@@ -248,18 +277,19 @@ def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None =
     return replace(found, name=name, documents=documents)
 
 
-def needed(
-    options: argparse.Namespace, inputs: Inputs, failure: str, schema: str | None = None
-) -> Constraint:
-    """As `constraint`. Failure, in these words: the options name none."""
-    found = constraint(options, inputs, schema)
+def needed(options: argparse.Namespace, inputs: Inputs, command: str, *schema: str | None) -> Constraint:
+    """As `constraint`, for a command. `schema`: its positional argument, where it has one. Failure: the
+    options name no constraint."""
+    found = constraint(options, inputs, *schema)
     if found is None:
-        raise Failure(failure)
+        ways = "a schema: a file, or an option such as --regex"
+        ways = ways if schema else "--schema, or another option that says what the text must be"
+        raise Failure(f"{command} needs {ways}")
     return found
 
 
 def compiled(wanted: Constraint, compiler: Compiler, options: argparse.Namespace) -> CompiledGrammar:
-    """The grammar of a constraint, its warnings told."""
+    """Compiles a constraint, and prints its warnings."""
     told = wanted.warn()
     grammar = wanted.compile(compiler, json_options(options))
     wanted.warn_of(grammar, told)
@@ -269,6 +299,11 @@ def compiled(wanted: Constraint, compiler: Compiler, options: argparse.Namespace
 def taken(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     """These options by their names, as arguments of a call."""
     return {name: getattr(options, name) for name in names}
+
+
+def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """As `taken`, without those that are None."""
+    return {name: value for name, value in taken(options, *names).items() if value is not None}
 
 
 def writable(name: str | None, what: str = "") -> None:
@@ -286,6 +321,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     return list(value) if isinstance(value, set | frozenset | tuple) else str(value)
+
+
+def print_record(fields: Mapping[str, Any], file: TextIO | None = None) -> None:
+    """Prints a line of JSON, at once."""
+    print(json.dumps(fields, ensure_ascii=False, default=plain), file=file, flush=True)
 
 
 def parsed(text: str, name: str) -> Any:
@@ -320,6 +360,22 @@ def json_options(options: argparse.Namespace) -> dict[str, Any]:
     return {name: registry(options) if name == "registry" else getattr(options, name) for name in JSON_NAMES}
 
 
+def add_document_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of commands that read schemas without generating."""
+    parser.add_argument(
+        "--draft", help="4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)"
+    )
+    add_registry_option(parser)
+
+
+def add_tokenizer_option(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--tokenizer",
+        default=default,
+        help=f"embedded, bytes, a file, a folder or a hub name (default: {default})",
+    )
+
+
 def add_registry_option(parser: Any) -> None:
     parser.add_argument(
         "--registry",
@@ -333,12 +389,11 @@ def registry(options: argparse.Namespace) -> dict[str, Any] | None:
     """The documents of --registry; None if it is not given. Failure: a document cannot be read."""
     found: dict[str, Any] = {}
     for name in options.registry or ():
-        try:
-            found |= in_folder(name)
-        except OSError as error:
-            raise Failure(f"cannot read the registry {name}: {error.strerror or error}") from None
-        except ValueError as error:
-            raise Failure(str(error)) from None
+        with failing(f"read the registry {name}"):
+            try:
+                found |= in_folder(name)
+            except ValueError as error:
+                raise Failure(str(error)) from None
     return found or None
 
 

@@ -26,9 +26,7 @@ def add_parser(commands: common.Commands) -> None:
         "listed is enforced exactly; one that could not be is an error. Exit status 2 on an error.",
     )
     parser.add_argument("files", metavar="SCHEMA", nargs="*", help="a JSON Schema file, or -")
-    parser.add_argument(
-        "--tokenizer", default="bytes", help="bytes (the default), embedded, a file, a folder or a hub name"
-    )
+    common.add_tokenizer_option(parser, "bytes")
     common.add_constraint_options(parser)
     parser.set_defaults(run=run)
 
@@ -41,11 +39,10 @@ def run(options: argparse.Namespace) -> int:
     measure(Compiler(tokens), Constraint("schema", True), options)  # the vocabulary's own tables, once
     status = common.OK
     shared = common.constraint(options, inputs)
-    if shared is None and not options.files:
-        raise common.Failure("compile needs a schema: files, or an option such as --regex")
-    for file in [*([None] if shared is not None else []), *options.files]:
-        wanted = shared if file is None else common.constraint(_plain(options), inputs, file)
-        assert wanted is not None
+    schemas = [common.needed(_plain(options), inputs, "compile", file) for file in options.files]
+    if shared is not None or not schemas:
+        schemas.insert(0, shared or common.needed(options, inputs, "compile", None))
+    for wanted in schemas:
         told = wanted.warn()
         name = wanted.name or f"--{wanted.param}"
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from .common import OK, Commands, Failure, note, plural, vocabulary
+from .common import OK, Commands, Failure, failing, note, plural, vocabulary
 
 
 def add_parser(commands: Commands) -> None:
@@ -38,15 +38,11 @@ def run(options: argparse.Namespace) -> int:
         raise Failure(f"--limit must be at least 1, not {options.limit}")
     texts = []
     for name in options.files:
-        try:
+        with failing(f"read {name}"):
             texts += texts_of(name)
-        except OSError as error:
-            raise Failure(f"cannot read {name}: {error.strerror}") from None
     limit = {} if options.limit is None else {"tokens": options.limit}
     corpus = Corpus.build(texts, vocabulary(options.vocabulary), **limit)
-    try:
+    with failing(f"write {options.output}"):
         corpus.save(options.output)
-    except OSError as error:
-        raise Failure(f"cannot write {options.output}: {error.strerror}") from None
     note(f"{plural(len(texts), 'text')}, {corpus.states:,} states, {corpus.nbytes:,} bytes")
     return OK

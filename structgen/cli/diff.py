@@ -9,11 +9,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 
-from structgen._siblings import beside
-
-from .common import OK, REJECTED, USAGE, Commands, Inputs, add_registry_option, called, note, parsed, plural
+from .common import OK, REJECTED, USAGE, Commands, Inputs, add_document_options, called, note, parsed, plural
 from .common import registry as read_registry
 
 
@@ -32,11 +29,8 @@ def add_parser(commands: Commands) -> None:
         default="both",
         help="who is asked about: those that send, those that read, or both (default)",
     )
-    parser.add_argument(
-        "--draft", help="4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)"
-    )
     parser.add_argument("--json", action="store_true", help="a JSON list of all rows, safe ones too")
-    add_registry_option(parser)
+    add_document_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -45,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
 
     inputs, shared, sides, near = Inputs(), read_registry(options) or {}, [], []
     for file in (options.old, options.new):
-        text = inputs.read(file, "document")
-        near.append(beside(file, text) if os.path.exists(file) else {})
+        text, documents = inputs.schema(file, "document")
+        near.append(documents)
         sides.append(parsed(text, called(file)))
     own = {
         name: {**held, **shared} for name, held in zip(("old_registry", "new_registry"), near, strict=True)

@@ -27,9 +27,7 @@ def add_parser(commands: common.Commands) -> None:
     place.add_argument("--span", metavar="BEGIN:END", help="characters, counted from 0")
     parser.add_argument("--instruction", default="", metavar="TEXT", help="what is to become of it")
     common.add_model_option(parser)
-    parser.add_argument("--max-tokens", type=int, default=64, metavar="N", help="(default: 64)")
-    parser.add_argument("--temperature", type=float, metavar="T", help="0 is greedy (default: 0)")
-    parser.add_argument("--seed", type=int, help="repeats the draws")
+    common.add_drawing_options(parser, None, "0 is greedy (default: 0)", max_tokens=64)
     common.add_constraint_options(parser, dict.fromkeys(WRITTEN))
     parser.set_defaults(run=run)
 
@@ -46,14 +44,11 @@ def run(options: argparse.Namespace) -> int:
     from structgen.generation.editing import edit
 
     inputs = common.Inputs()
-    failure = "edit needs a constraint: --schema, or another option that says what the text is"
-    wanted = common.needed(options, inputs, failure)
+    wanted = common.needed(options, inputs, "edit")
     document = inputs.read(options.file, "document")
     where = options.at if options.at is not None else _span(options.span)
     lm = common.load_model(options.model)
-    more = {} if options.temperature is None else {"temperature": options.temperature}
-    if options.seed is not None:
-        more["seed"] = options.seed
+    more = common.given(options, "temperature", "seed")
     how = {name: value for name, value in common.json_options(options).items() if value is not None}
     if how["property_order"] == "schema":
         del how["property_order"]  # the order of the document counts, whichever it is

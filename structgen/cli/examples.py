@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import os
 import warnings
 
-from structgen._siblings import beside
-
-from .common import OK, Commands, Inputs, add_registry_option, note, registry
+from .common import OK, Commands, Inputs, add_document_options, note, print_record, registry, taken
 
 
 def add_parser(commands: Commands) -> None:
@@ -27,35 +23,25 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("-n", type=int, default=5, help="how many are drawn (default: 5)")
     parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
     parser.add_argument("--max-bytes", type=int, metavar="N", help="of a text that is drawn")
-    parser.add_argument(
-        "--draft", help="4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)"
-    )
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
-    add_registry_option(parser)
+    add_document_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from structgen.testdata import ExamplesLeftOut, examples
 
-    text = Inputs().read(options.file, "schema")
-    near = beside(options.file, text) if os.path.exists(options.file) else {}
+    text, near = Inputs().schema(options.file)
     documents = {**near, **(registry(options) or {})}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", ExamplesLeftOut)
-        found = examples(
-            text,
-            options.n,
-            seed=options.seed,
-            max_bytes=options.max_bytes,
-            draft=options.draft,
-            registry=documents or None,
-        )
+        given = taken(options, "seed", "max_bytes", "draft")
+        found = examples(text, options.n, registry=documents or None, **given)
     for one in told:
         note(f"structgen: {one.message}")
     for example in found:
         if options.json:
-            print(json.dumps(dataclasses.asdict(example), ensure_ascii=False))
+            print_record(dataclasses.asdict(example))
         else:
             about = f"#{example.pointer}" if example.pointer else ""
             valid = "valid" if example.valid else "invalid"

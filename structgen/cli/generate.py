@@ -2,14 +2,13 @@
 
 In: a prompt, or a JSONL file of prompts where each line may have arguments of its own. Out: one text a line,
 or with --output a record for every prompt (id, line, prompt, text, value, tokens, log-probabilities, error).
-Cost: loading the model once, then a forward a token, which --batch texts share. A prompt that fails is one
-line on standard error and a record with its error; the others are answered.
+Cost: loading the model once, then one forward for each token, which --batch texts share. A prompt that fails
+gives one line on standard error and a record with its error. It does not stop the others.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import sys
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
     from structgen.lm.base import LanguageModel
 
 
+# Fields of a record that a result may lack.
+_AS_TOLD = ("stopped_by", "top_logprobs", "field_probabilities", "reasoning", "warnings")
+
+
 def add_parser(commands: common.Commands) -> None:
     from structgen.speculation.options import NAMED
 
@@ -48,10 +51,7 @@ def add_parser(commands: common.Commands) -> None:
         "argument of sg.generate; a file is looked up beside FILE",
     )
     common.add_model_option(parser)
-    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
-    parser.add_argument(
-        "--temperature", type=float, metavar="T", help="0 is greedy (default: 0, and 1 where -n is above 1)"
-    )
+    common.add_drawing_options(parser, None, "0 is greedy (default: 0, and 1 where -n is above 1)")
     parser.add_argument("--top-k", type=int, metavar="K")
     parser.add_argument("--top-p", type=float, metavar="P")
     parser.add_argument("--min-p", type=float, default=0.0, metavar="P", help="of the most probable token's")
@@ -69,7 +69,6 @@ def add_parser(commands: common.Commands) -> None:
         "--logit-bias", metavar="ID=X", action="append", help="add X to a token's log-probability; repeatable"
     )
     parser.add_argument("--stop", metavar="TEXT", action="append", help="the text ends before it; repeatable")
-    parser.add_argument("--seed", type=int, help="repeats the draws")
     parser.add_argument(
         "--top-logprobs", type=int, default=0, metavar="K", help="alternatives in the records"
     )
@@ -132,10 +131,8 @@ def run(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         out: TextIO = sys.stdout
         if options.output not in (None, "-"):
-            try:
+            with common.failing(f"write {options.output}"):
                 out = stack.enter_context(open(options.output, "w", encoding="utf-8"))
-            except OSError as error:
-                raise common.Failure(f"cannot write {options.output}: {error.strerror}") from None
         for line in kept:
             print(line, file=out, flush=True)
         common.note(f"loading {options.model or 'the embedded model'}")
@@ -159,7 +156,7 @@ def run(options: argparse.Namespace) -> int:
                     tokens, forwards = tokens + used.tokens, forwards + used.row_forwards
             if options.output is not None:
                 for record in _records(request, line, outcome):
-                    print(json.dumps(record, ensure_ascii=False, default=common.plain), file=out, flush=True)
+                    common.print_record(record, out)
             elif not isinstance(outcome, Exception):
                 for result in results:
                     print(result.text, flush=True)
@@ -251,15 +248,7 @@ def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]
             "tokens": result.tokens,
             "logprobs": [round(x, 6) for x in result.logprobs],
             "seed": result.sampling.seed,
-            **({"stopped_by": result.stopped_by} if result.stopped_by is not None else {}),
-            **({"top_logprobs": result.top_logprobs} if result.top_logprobs else {}),
-            **(
-                {"field_probabilities": [dataclasses.asdict(leaf) for leaf in result.field_probabilities]}
-                if result.field_probabilities
-                else {}
-            ),
-            **({"reasoning": result.reasoning} if result.reasoning is not None else {}),
-            **({"warnings": result.warnings} if result.warnings else {}),
+            **{name: told for name in _AS_TOLD if (told := getattr(result, name)) not in (None, [])},
             "error": None,
         }
         for i, result in enumerate(outcome if several else [outcome])

@@ -47,8 +47,7 @@ def add_parser(commands: common.Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     inputs = common.Inputs()
-    failure = "infill needs a constraint: --schema, or another option that says what the text is"
-    wanted = common.needed(options, inputs, failure)
+    wanted = common.needed(options, inputs, "infill")
     if not options.mark:
         raise common.Failure("--mark is empty")
     text = inputs.read(options.file, "text").removesuffix("\n")

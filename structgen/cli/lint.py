@@ -7,11 +7,19 @@ In: schemas. Out: a line a finding. Exit status 2 if a schema cannot be used, 1 
 from __future__ import annotations
 
 import argparse
-import os
 
-from structgen._siblings import beside
-
-from .common import OK, REJECTED, USAGE, Commands, Inputs, add_registry_option, called, note, plural, registry
+from .common import (
+    OK,
+    REJECTED,
+    USAGE,
+    Commands,
+    Inputs,
+    add_document_options,
+    called,
+    note,
+    plural,
+    registry,
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -23,9 +31,6 @@ def add_parser(commands: Commands) -> None:
         "for warnings with --strict.",
     )
     parser.add_argument("files", metavar="SCHEMA", nargs="+", help="a JSON Schema file, or -")
-    parser.add_argument(
-        "--draft", help="4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)"
-    )
     parser.add_argument("--no-hints", action="store_true", help="only errors and warnings")
     parser.add_argument("--strict", action="store_true", help="exit status 1 where there are warnings")
     parser.add_argument(
@@ -35,7 +40,7 @@ def add_parser(commands: Commands) -> None:
         help="openai, anthropic, gemini, mistral, llguidance, llama.cpp or vllm-xgrammar: what it "
         "refuses, drops or rewrites, too",
     )
-    add_registry_option(parser)
+    add_document_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -47,8 +52,7 @@ def run(options: argparse.Namespace) -> int:
     inputs, status, documents = Inputs(), OK, registry(options) or {}
     counts = {"error": 0, "warning": 0, "hint": 0}
     for file in options.files:
-        text = inputs.read(file, "schema")
-        near = beside(file, text) if os.path.exists(file) else {}
+        text, near = inputs.schema(file)
         try:
             given = {"draft": options.draft, "registry": {**near, **documents} or None}
             found = lint(text, **given)

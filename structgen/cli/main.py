@@ -1,4 +1,4 @@
-"""Arguments to sub-commands, and every failure to one readable line."""
+"""The command line: runs one sub-command, and turns every failure into one readable line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """The arguments of one sub-command, or of all: a command does not depend on what the others import."""
+    """The parser of one sub-command, or of all. For one, the modules of the others are not imported."""
     top = _Parser(
         prog="structgen",
         description="Grammars and JSON Schemas as exact token masks: generate, sample, check.",
@@ -94,7 +94,7 @@ def _told_once(strict: bool) -> None:
 
 
 def _said(error: Exception) -> bool:
-    """Whether a statement of this package raised the error, to say what it takes."""
+    """Whether a statement of this package raised the error to refuse an argument."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
 from structgen import Compiler, allocate_bitmask
+from structgen.logits import allowed_ids
 
 from . import common
 
@@ -26,11 +25,7 @@ def add_parser(commands: common.Commands) -> None:
         "file", metavar="SCHEMA", nargs="?", help="a JSON Schema file, or -, unless an option says what else"
     )
     parser.add_argument("--after", default="", metavar="TEXT", help="the text so far (default: none)")
-    parser.add_argument(
-        "--tokenizer",
-        default="embedded",
-        help="embedded (the default), bytes, a file, a folder or a hub name",
-    )
+    common.add_tokenizer_option(parser, "embedded")
     parser.add_argument("--limit", type=int, default=50, help="tokens to list; 0 lists all (default: 50)")
     common.add_constraint_options(parser)
     parser.set_defaults(run=run)
@@ -40,10 +35,8 @@ def run(options: argparse.Namespace) -> int:
     if options.limit < 0:
         raise common.Failure("--limit must not be negative")
     tokens = common.vocabulary(options.tokenizer)
-    failure = "mask needs a schema: a file, or an option such as --regex"
-    grammar = common.compiled(
-        common.needed(options, common.Inputs(), failure, options.file), Compiler(tokens), options
-    )
+    wanted = common.needed(options, common.Inputs(), "mask", options.file)
+    grammar = common.compiled(wanted, Compiler(tokens), options)
     data = options.after.encode("utf-8", "surrogateescape")
     matcher, length = common.stand_at(grammar, data)
     if length < len(data):
@@ -53,8 +46,7 @@ def run(options: argparse.Namespace) -> int:
         return common.REJECTED
     mask = allocate_bitmask(1, tokens.vocab_size)
     matcher.fill_bitmask(mask)
-    bits = np.unpackbits(np.asarray(mask).reshape(-1).view(np.uint8), bitorder="little")
-    ids = np.flatnonzero(bits[: tokens.vocab_size]).tolist()
+    ids = allowed_ids(mask, tokens.vocab_size).tolist()
     ends = set(tokens.eos_token_ids)
     shown = ids[: options.limit] if options.limit else ids
     for index in shown:

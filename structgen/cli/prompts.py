@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from structgen._siblings import beside
 from structgen.constraints import Constraint, constraint_of
 from structgen.generation.many import Request
 from structgen.generation.options import settings_of
 from structgen.kinds import ARGUMENTS, TOOL_OPTIONS
 
-from .common import Failure, Inputs, called, constraint, json_options, taken
+from .common import Failure, Inputs, called, constraint, json_options, needed, taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,8 @@ class Line:
     """Where a request comes from. `number` is 0 for the prompt of the command line.
 
     Attributes:
-        place: as messages begin: "prompts.jsonl:3: ".
-        ids: the line's `id` in a dict, empty where it has none.
+        place: the begin of messages about the request: "prompts.jsonl:3: ".
+        ids: the line's `id` in a dict. The dict is empty if the line has no `id`.
     """
 
     number: int
@@ -74,9 +73,8 @@ def lines_of(options: argparse.Namespace) -> list[Request]:
     if options.n != 1:
         given["n"] = options.n
     if options.prompt is not None:
-        if common is None:
-            raise Failure("generate needs --schema, or another option that says what the text must be")
-        return [Request(options.prompt, {**given, "schema": common}, tag=Line(0, "", {}))]
+        wanted = common or needed(options, inputs, "generate")
+        return [Request(options.prompt, {**given, "schema": wanted}, tag=Line(0, "", {}))]
     reader = _Reader(inputs, common, given, options)
     found = list(reader.read(inputs.read(options.prompts, "prompts")))
     if not found:
@@ -143,6 +141,6 @@ class _Reader:
 
     def file(self, path: str) -> Constraint:
         if path not in self.files:
-            text = self.inputs.read(path, "schema")
-            self.files[path] = Constraint("schema", text, path, documents=beside(path, text))
+            text, documents = self.inputs.schema(path)
+            self.files[path] = Constraint("schema", text, path, documents=documents)
         return self.files[path]

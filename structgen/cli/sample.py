@@ -8,9 +8,7 @@ Cost: as `sg.sample`; --trie keeps what was learned for the next call.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +37,7 @@ def add_parser(commands: common.Commands) -> None:
         help="cars is exact, smc weighted, local plain masking; auto measures and chooses (default: auto)",
     )
     parser.add_argument("-n", type=int, default=1, help="texts (default: 1)")
-    parser.add_argument("--seed", type=int, help="repeats the draws")
-    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
-    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="(default: 1)")
+    common.add_drawing_options(parser)
     parser.add_argument("--top-k", type=int, metavar="K", help="of the raw logits, before the mask")
     parser.add_argument("--top-p", type=float, metavar="P", help="of the raw logits, before the mask")
     parser.add_argument("--until-tv", type=float, metavar="E", help="stop once the bracket certifies this")
@@ -60,8 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.plot is not None:
         plot.check(options.plot)
-    failure = "sample needs --schema, or another option that says what the texts must be"
-    wanted = common.needed(options, common.Inputs(), failure)
+    wanted = common.needed(options, common.Inputs(), "sample")
     found = sample(
         common.load_model(options.model),
         options.prompt,
@@ -72,23 +67,23 @@ def run(options: argparse.Namespace) -> int:
         trie=_trie(options.trie),
     )
     for one in found:
-        fields = {
-            "text": one.text,
-            "value": one.value,
-            "logprob": round(one.logprob, 6),
-            "log_weight": round(one.log_weight, 6),
-            "tokens": one.tokens,
-            "tv_bound": one.tv_bound,
-        }
-        print(json.dumps(fields, ensure_ascii=False, default=common.plain))
+        common.print_record(
+            {
+                "text": one.text,
+                "value": one.value,
+                "logprob": round(one.logprob, 6),
+                "log_weight": round(one.log_weight, 6),
+                "tokens": one.tokens,
+                "tv_bound": one.tv_bound,
+            }
+        )
     if options.summary:
-        print(json.dumps(summary(found), ensure_ascii=False))
+        common.print_record(summary(found))
     if options.trie is not None:
         save_trie(found.trie, options.trie)
     if options.plot is not None:
         plot.save(found, options.plot)
     tell(found)
-    sys.stdout.flush()
     return common.OK if len(found) >= options.n else common.REJECTED
 
 

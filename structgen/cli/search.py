@@ -8,8 +8,6 @@ keeps a search for the next call.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 
 from structgen.json_options import SAMPLED
@@ -34,9 +32,7 @@ def add_parser(commands: common.Commands) -> None:
         help="best is exact; a*, value and mcts need a function below (default: best)",
     )
     parser.add_argument("-n", type=int, default=1, help="texts (default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
-    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="of a text (default: 256)")
-    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="(default: 1)")
+    common.add_drawing_options(parser, seed=0)
     group = parser.add_argument_group("what ranks texts: functions of a Partial, as MODULE:NAME")
     group.add_argument("--score", metavar="MODULE:NAME", help="of a text in the making, in place of log P")
     group.add_argument("--heuristic", metavar="MODULE:NAME", help="what is still to come; never too low")
@@ -66,15 +62,12 @@ def add_parser(commands: common.Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     from structgen.sampling import search
 
-    failure = "search needs --schema, or another option that says what the texts must be"
-    wanted = common.needed(options, common.Inputs(), failure)
+    wanted = common.needed(options, common.Inputs(), "search")
     common.writable(options.html)
     common.writable(options.state)
-    functions = common.taken(options, "score", "heuristic", "reward")
-    given = {name: common.python_type(value) for name, value in functions.items() if value is not None}
-    given |= {
-        name: value for name, value in common.taken(options, "branch", "block").items() if value is not None
-    }
+    given = common.given(options, "branch", "block")
+    functions = common.given(options, "score", "heuristic", "reward")
+    given |= {name: common.python_type(value) for name, value in functions.items()}
     if options.state is not None and Path(options.state).exists():
         given["resume"] = options.state
     found = search(
@@ -87,16 +80,16 @@ def run(options: argparse.Namespace) -> int:
         **common.taken(options, "steps", "tokens", "forwards", "seconds"),
     )
     for one in found:
-        fields = {
-            "text": one.text,
-            "value": one.value,
-            "logprob": round(one.logprob, 6),
-            "score": round(one.score, 6),
-            "certified": one.certified,
-            "tokens": one.tokens,
-        }
-        print(json.dumps(fields, ensure_ascii=False, default=common.plain))
-    sys.stdout.flush()
+        common.print_record(
+            {
+                "text": one.text,
+                "value": one.value,
+                "logprob": round(one.logprob, 6),
+                "score": round(one.score, 6),
+                "certified": one.certified,
+                "tokens": one.tokens,
+            }
+        )
     if options.state is not None:
         found.save(options.state)
     if options.html is not None:

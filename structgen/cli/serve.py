@@ -16,7 +16,7 @@ from typing import Any
 
 from structgen.serve.options import ServerOptions, mcp_servers
 
-from .common import OK, Commands, Failure, add_strictness, load_model, note
+from .common import OK, Commands, Failure, add_strictness, failing, load_model, note, taken
 
 _KEY = "STRUCTGEN_API_KEY"
 _LOCAL = ("127.0.0.1", "::1", "localhost")  # values of --host that only this machine can reach
@@ -139,24 +139,14 @@ def _flag(field: str) -> str:
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """The fields of `structgen.serve.options.ServerOptions`."""
     keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
-    found = {
-        name: getattr(options, name)
-        for name in (
-            "name",
-            "tool_style",
-            "tool_strictness",
-            "reasoning",
-            "temperature",
-            "corpus",
-            "on_limit",
-        )
-    }
+    found = taken(options, "name", "tool_style", "tool_strictness", "reasoning", "temperature", "corpus")
+    found |= taken(options, "on_limit", "call")
     for field in _NUMBERS:
         if field.endswith("_bytes"):
             found[field] = getattr(options, field.replace("_bytes", "_megabytes")) * _MEGABYTE
         else:
             found[field] = getattr(options, field)
-    found |= {"mcp": {} if options.mcp is None else mcp_servers(options.mcp), "call": options.call}
+    found["mcp"] = {} if options.mcp is None else mcp_servers(options.mcp)
     hosts = (*(_LOCAL_NAMES if options.host in _LOCAL else ()), *options.allowed_host)
     return {**found, "api_keys": tuple(keys), "hosts": hosts}
 
@@ -168,9 +158,8 @@ def run(options: argparse.Namespace) -> int:
 def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = None) -> int:
     """Serve until a signal ends it. `ready` is called with the address once requests are answered."""
     try:
-        chosen = ServerOptions(**settings(options))
-    except OSError as error:
-        raise Failure(f"cannot read {options.mcp}: {error.strerror}") from None
+        with failing(f"read {options.mcp}"):
+            chosen = ServerOptions(**settings(options))
     except ValueError as error:
         words = str(error)
         for field in _NUMBERS:
@@ -222,7 +211,7 @@ def _when_ready(server: Any, ready: Callable[[str], object], address: str) -> No
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """The socket, before the model is loaded. Failure: the address is taken or none of this machine's."""
+    """Opens the socket before the model is loaded. Failure: the address is taken, or not of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         made = socket.create_server((host, port), family=family, backlog=2048)

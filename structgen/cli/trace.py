@@ -22,11 +22,7 @@ def add_parser(commands: common.Commands) -> None:
         "mask, what is allowed and what else there was. Exit status 1 if the text was cut off.",
     )
     common.add_asking_options(parser)
-    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
-    parser.add_argument(
-        "--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (the default)"
-    )
-    parser.add_argument("--seed", type=int, help="repeats the draws")
+    common.add_drawing_options(parser, 0.0, "0 is greedy (the default)")
     parser.add_argument(
         "--html", metavar="FILE", help="write one page that loads nothing, instead of the table"
     )

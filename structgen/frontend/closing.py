@@ -22,8 +22,8 @@ import decimal
 import json
 import math
 from typing import Any
-from urllib.parse import unquote
 
+from .._pointers import led
 from ..errors import GrammarError
 from ..keywords import inner_schemas, rewritten
 
@@ -129,30 +129,13 @@ class _Closer:
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
-            try:
-                if self._names(_target(self._root, reference), seen):
-                    return True
-            except LookupError:  # the reference leads to another document, whose names are not known here
-                pass
+            found = led(self._root, reference)
+            # The names of another document are not known here.
+            if found is not None and self._names(found[1], seen):
+                return True
         return not _IN_PLACE.isdisjoint(schema) and any(
             self._names(part, seen) for keyword, _, part in inner_schemas(schema) if keyword in _IN_PLACE
         )
-
-
-def _target(root: Any, reference: str) -> Any:
-    """The target of a JSON pointer in a fragment. LookupError: this document has none."""
-    if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
-        raise LookupError(reference)
-    found = root
-    for step in reference.split("/")[1:]:
-        step = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-            found = found[int(step)]
-        elif isinstance(found, dict) and step in found:
-            found = found[step]
-        else:
-            raise LookupError(reference)
-    return found
 
 
 def _asked_for(schema: Document) -> list[str]:

@@ -155,7 +155,7 @@ _Row = TypeVar("_Row")
 
 
 def with_suffix(row: _Row, suffix: str, marks: Sequence[str]) -> _Row | None:
-    """The row with a suffix in the texts that `marks` names; None: it is no suffix."""
+    """The row with a suffix in the texts that `marks` names, or None if `suffix` cannot be one."""
     if not SUFFIX.fullmatch(suffix):
         return None
     changed: dict[str, Any] = {name: suffixed(getattr(row, name), suffix) for name in marks}

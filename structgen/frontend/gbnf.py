@@ -42,7 +42,8 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from .. import _core
 from .._stack import roomy
@@ -53,6 +54,7 @@ from .whole_tokens import WholeTokens
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
+T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]*")
 _ATTRIBUTES = re.compile(r"\[[^\]\n]*\](?=\s*::=)")
 _ATTRIBUTE = re.compile(r'\s*([a-z_]+)\s*(?:=\s*("(?:\\.|[^"\\\n])*"|[^\s,\]"]+))?\s*([,\]])')
@@ -159,9 +161,9 @@ class Parser:
         for kind in ("max_tokens", "max_chars"):
             if kind in given:
                 value, at = given[kind]
-                if not (value.isdigit() and value.isascii()):
+                counts[kind] = source.limit_of(value)
+                if counts[kind] < 0:
                     source.fail(f"'{kind}' is a whole number of at least 0", self.text, at)
-                counts[kind] = min(int(value.lstrip("0")[:20] or "0"), source.NO_LIMIT)
         if "lazy" in given:
             if given["lazy"][0]:
                 source.fail("'lazy' takes no value", self.text, given["lazy"][1])
@@ -240,20 +242,15 @@ class Parser:
                 continue
             if c == "{":
                 match = _COUNT.match(self.text, self.at)
-                if match is None or not (match[1] or match[3]):
+                wrong = match is None or not (match[1] or match[3]) or (match[3] == "-1" and not match[2])
+                if match is None or wrong:
                     self.fail("expected {m}, {m,} or {m,n}")
-                if match[3] == "-1" and not match[2]:
-                    self.fail("expected {m}, {m,} or {m,n}")
-                if len(match[1]) > 10 or len(match[3]) > 10:
-                    self.fail(source.TOO_MANY)
-                least = int(match[1] or 0)
-                most = int(match[3]) if match[3] else (-1 if match[2] else least)
-                if 0 <= most < least:
-                    self.fail(f"{{{least},{most}}} asks for at least {least} and at most {most}")
-                if max(least, most) > source.MOST:
-                    self.fail(source.TOO_MANY)
+                try:
+                    bounds = source.bounds(match[1], match[2], match[3])
+                except ValueError as error:
+                    self.fail(str(error))
                 self.at = match.end()
-                part = self.b.repeat(part, least, most)
+                part = self.b.repeat(part, *bounds)
                 continue
             self.at = mark
             return part
@@ -463,21 +460,30 @@ class Parser:
             return self.tokens.one_of(ids, name)
         return self.tokens.but(ids, name) if name == "ExcludeToken" else self.tokens.any_but(ids, name)
 
-    def tag_dispatch(self, call: ast.Call, at: int) -> int:
-        pairs: list[tuple[str, int]] = []
+    def pairs(self, call: ast.Call, takes: str, kind: type[T], at: int) -> list[tuple[T, int]]:
+        """The pairs of a macro: a tag or a token, and the node of a rule."""
+        found: list[tuple[T, int]] = []
         for argument in call.args:
             match argument:
-                case ast.Tuple(elts=[ast.Constant(value=str(tag)), ast.Name(id=rule)]) if tag:
+                case ast.Tuple(elts=[ast.Constant(value=tag), ast.Name(id=rule)]) if (
+                    type(tag) is kind and tag != ""
+                ):
                     self.used.setdefault(rule, at)
-                    pairs.append((tag, self.b.call(self.number(rule))))
+                    found.append((tag, self.b.call(self.number(rule))))
                 case _:
-                    source.fail('TagDispatch takes pairs such as ("<tag>", rule)', self.text, at)
-        options: dict[str, object] = {}
+                    source.fail(takes, self.text, at)
+        return found
+
+    def options(self, call: ast.Call, at: int) -> Iterator[tuple[str, Any]]:
         for keyword in call.keywords:
             try:
-                options[keyword.arg or ""] = ast.literal_eval(keyword.value)
+                yield keyword.arg or "**", ast.literal_eval(keyword.value)
             except ValueError:
                 source.fail(f"{keyword.arg} takes a literal", self.text, at)
+
+    def tag_dispatch(self, call: ast.Call, at: int) -> int:
+        pairs = self.pairs(call, 'TagDispatch takes pairs such as ("<tag>", rule)', str, at)
+        options = dict(self.options(call, at))
         stops = _texts(options.get("stop_str", ()))
         excludes = _texts(options.get("excludes", ()))
         loop = bool(options.get("loop_after_dispatch", True))
@@ -486,25 +492,13 @@ class Parser:
 
     def token_tag_dispatch(self, call: ast.Call, at: int) -> int:
         """Any tokens. After a trigger its rule follows, then any tokens again."""
-        b = self.b
-        pairs: list[tuple[int, int]] = []
-        for argument in call.args:
-            match argument:
-                case ast.Tuple(elts=[ast.Constant(value=int(token)), ast.Name(id=rule)]):
-                    self.used.setdefault(rule, at)
-                    pairs.append((token, b.call(self.number(rule))))
-                case _:
-                    source.fail("TokenTagDispatch takes pairs such as (12, rule)", self.text, at)
+        pairs = self.pairs(call, "TokenTagDispatch takes pairs such as (12, rule)", int, at)
         options: dict[str, Any] = {"loop_after_dispatch": True, "excludes": ()}
-        for keyword in call.keywords:
-            name = keyword.arg or "**"
+        for name, value in self.options(call, at):
             if name not in options:
                 hint = source.meant(name, options)
                 source.fail(f"'{name}' is no option of TokenTagDispatch{hint}", self.text, at)
-            try:
-                options[name] = ast.literal_eval(keyword.value)
-            except ValueError:
-                source.fail(f"{name} takes a literal", self.text, at)
+            options[name] = value
         excluded = options["excludes"]
         excluded = list(excluded) if isinstance(excluded, (tuple, list)) else [excluded]
         for token in [*excluded, *(t for t, _ in pairs)]:
@@ -513,12 +507,9 @@ class Parser:
         if both := {t for t, _ in pairs} & set(excluded):
             source.fail(f"token {min(both)} is a trigger and excluded", self.text, at)
         free = self.tokens.any_but([*excluded, *(t for t, _ in pairs)], "TokenTagDispatch")
-        calls = [b.sequence([self.tokens.one_of([token], "TokenTagDispatch"), node]) for token, node in pairs]
-        if not calls:
+        if not pairs:
             return free
-        if not options["loop_after_dispatch"]:
-            return b.choice([b.sequence([free, b.choice(calls)]), free])
-        return b.sequence([b.repeat(b.sequence([free, b.choice(calls)]), 0, -1), free])
+        return self.tokens.dispatch(free, pairs, bool(options["loop_after_dispatch"]), "TokenTagDispatch")
 
     # ---- text ----
 
@@ -583,7 +574,6 @@ def dispatch(
     *,
     excludes: list[str] | None = None,
     loop: bool = True,
-    at_least_one: bool = False,
     stops: list[str] | None = None,
     may_end: bool = True,
     spell: source.Spell | None = None,
@@ -595,7 +585,6 @@ def dispatch(
         excludes: texts that must not occur in the free text, nor begin in it and end in a tag. A tag or a
             stop may contain one.
         loop: False ends the text after the first tag's node.
-        at_least_one: True forbids the end before some tag occurred.
         stops: texts that end the free text and the whole text.
         may_end: whether the free text may end without a stop.
         spell: makes the node of a tag, a stop or an excluded text; a literal by default.
@@ -621,20 +610,18 @@ def dispatch(
         found = first.up_to(mark)
         if not excludes:
             return found
-        free = source.without(b, excludes)
-        across = [b.literal(p.encode()) for p in source.across(mark, excludes)] if mark in tags else []
-        if across:
-            free = b.both([free, b.negate(b.sequence([source.any_text(b), b.choice(across)]))])
+        across = source.across(mark, excludes) if mark in tags else []
+        free = source.not_ending(b, source.without(b, excludes), across)
         return b.both([found, b.sequence([free, (spell or source.literal(b))(mark)])])
 
-    def taken(again: int | None) -> list[int]:
-        return [b.sequence([up_to(tag), after[tag], *([again] if again is not None else [])]) for tag in tags]
+    def taken(again: list[int]) -> list[int]:
+        return [b.sequence([up_to(tag), after[tag], *again]) for tag in tags]
 
     ending = [up_to(stop) for stop in stops]
     if may_end:
         ending.append(source.without(b, marks))
     if not loop:
-        return b.choice([*taken(None), *([] if at_least_one else ending)])
+        return b.choice([*taken([]), *ending])
     rest = b.rule("")
-    b.define(rest, b.choice([*taken(b.call(rest)), *ending]))
-    return b.choice(taken(b.call(rest))) if at_least_one else b.call(rest)
+    b.define(rest, b.choice([*taken([b.call(rest)]), *ending]))
+    return b.call(rest)

@@ -107,7 +107,7 @@ def _inside(x: float, low: Bound | None, high: Bound | None) -> bool:
 
 
 def decimals(base: Document, schema: Any) -> Document:
-    """Numbers, and also strings if the type has no bounds: a pattern cannot bound a number in a string."""
+    """Numbers; strings, too, if the type has no bounds, because a pattern cannot bound a number."""
     places, digits, step = (schema.get(k) for k in ("decimal_places", "max_digits", "multiple_of"))
     low, high = _bounds(schema)
     limited = not (places is None and digits is None and step is None)
@@ -143,7 +143,7 @@ def decimals(base: Document, schema: Any) -> Document:
             None if "anyOf" in number else behind,
             None if step is None else decimal.Decimal(str(step)),
         )
-        if whole == 0:  # the zero before the point exceeds the digits
+        if whole == 0:  # the zero in front of the point would be a digit too many
             number["not"] = {"const": 0}
     if low is not None or high is not None or step is not None:
         return number

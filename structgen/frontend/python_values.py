@@ -128,9 +128,8 @@ def _exact(base: Document, exact: Document) -> Document:
 
 def _rule(pattern: str, said: str | None) -> Document:
     """A pattern, and the words that `explain` shows instead of it."""
-    return (
-        {"pattern": pattern} if said is None else {"pattern": pattern, "$comment": text_patterns.SAID + said}
-    )
+    words = {} if said is None else {"$comment": text_patterns.SAID + said}
+    return {"pattern": pattern, **words}
 
 
 def _text(pattern: str, said: str | None = None, *more: Document, **notes: Any) -> Document:
@@ -144,15 +143,8 @@ def _text(pattern: str, said: str | None = None, *more: Document, **notes: Any) 
 # Conditions that pydantic checks in Python where the type has no such argument. Pydantic also writes some of
 # these names into its JSON Schemas. They are no keywords, so they are dropped there.
 _CONDITIONS = {
-    "gt",
-    "ge",
-    "lt",
-    "le",
-    "multiple_of",
-    "min_length",
-    "max_length",
-    "max_digits",
-    "decimal_places",
+    *("gt", "ge", "lt", "le", "multiple_of"),
+    *("min_length", "max_length", "max_digits", "decimal_places"),
 }
 
 
@@ -184,8 +176,8 @@ def _settled(schema: Any) -> Any:
 
 
 def _both(a: Document, b: Document) -> Document:
-    """The strings that both documents allow."""
-    more = {k: v for k, v in b.items() if k != "type"}
+    """The values that both documents allow."""
+    more = {k: v for k, v in b.items() if k != "type" or v != a.get("type")}
     return {**a, "allOf": [*a.get("allOf", []), more]} if more else a
 
 
@@ -201,9 +193,7 @@ def _replaced(schema: Document, out: Document, base: Document, exact: Document) 
         if not (k in base and base[k] == schema[k]) and not (k == "format" and v in _WRITTEN)
     }
     clash = {k: exact.pop(k) for k in list(exact) if k in rest and rest[k] != exact[k]}
-    if clash:
-        rest["allOf"] = [*rest.get("allOf", []), clash]
-    return {**exact, **rest}
+    return {**exact, **_both(rest, clash)}
 
 
 def _ecma(pattern: Any, engine: str) -> str:
@@ -243,14 +233,12 @@ class _Generator(GenerateJsonSchema):
         base = super().fraction_schema(schema)
         if any(schema.get(k) is not None for k in ("gt", "ge", "lt", "le", "multiple_of")):
             return _exact(base, {**{k: v for k, v in base.items() if k != "anyOf"}, **base["anyOf"][0]})
-        return _exact(
-            base, {"anyOf": [{"type": "number"}, _text(text_patterns.fraction(), "a fraction as 1/3")]}
-        )
+        written = _text(text_patterns.fraction(), "a fraction as 1/3")
+        return _exact(base, {"anyOf": [{"type": "number"}, written]})
 
     def complex_schema(self, schema: Any) -> Document:
-        return _exact(
-            super().complex_schema(schema), _text(text_patterns.complex_number(), "a complex number as 1+2j")
-        )
+        written = _text(text_patterns.complex_number(), "a complex number as 1+2j")
+        return _exact(super().complex_schema(schema), written)
 
     # ---- strings ----
 
@@ -336,13 +324,8 @@ class _Generator(GenerateJsonSchema):
         if least or most is not None:
             # Lengths count bytes. Only ASCII is allowed, where each character is one byte.
             upper = "" if most is None else most
-            return _exact(
-                base,
-                _text(
-                    rf"^[\x00-\x7f]{{{least},{upper}}}$",
-                    f"ASCII text of {least} to {upper or 'any number of'} characters",
-                ),
-            )
+            said = f"ASCII text of {least} to {upper or 'any number of'} characters"
+            return _exact(base, _text(rf"^[\x00-\x7f]{{{least},{upper}}}$", said))
         return _exact(base, {"type": "string"})
 
     def uuid_schema(self, schema: Any) -> Document:
@@ -379,9 +362,7 @@ class _Generator(GenerateJsonSchema):
             rules.append(_rule(_ordered(name, (bound + step * day).isoformat(), ""), _said(name, limit)))
         if (when := schema.get("now_op")) is not None:
             # Two days of slack: the zone of the validator is not known, and a day may pass before it runs.
-            bound = datetime.date.today() + (2 * day if when == "future" else -2 * day)
-            order = "ge" if when == "future" else "le"
-            rules.append(_rule(_ordered(order, bound.isoformat(), ""), _said(order, bound)))
+            rules.append(_now_or(when, datetime.date.today(), 2 * day, ""))
             remarks = {CLOCK: when}
         exact = _text(text_patterns.date(), "a date as YYYY-MM-DD", *rules, **remarks)
         return _exact(super().date_schema(schema), exact)
@@ -432,9 +413,7 @@ class _Generator(GenerateJsonSchema):
         if when is not None:
             now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None, microsecond=0)
             slack = datetime.timedelta(days=1 if offset == "" else 0, minutes=1)
-            bound = now + (slack if when == "future" else -slack)
-            order = "ge" if when == "future" else "le"
-            rules.append(_rule(_ordered(order, bound.isoformat(), r"(?:\..*)?Z?"), _said(order, bound)))
+            rules.append(_now_or(when, now, slack, r"(?:\..*)?Z?"))
             remarks = {CLOCK: when}
         said = f"a date and a time as YYYY-MM-DDTHH:MM:SS{_ZONES[offset]}"
         exact = _text(text_patterns.moment(offset), said, *rules, **remarks)
@@ -480,12 +459,11 @@ class _Generator(GenerateJsonSchema):
         if kind == "int":
             if schema.get("strict"):
                 return _text("(?!)", "never written: no key is such a value")
-            low = _highest(schema.get("ge"), None if schema.get("gt") is None else schema["gt"] + 1)
-            high = _lowest(schema.get("le"), None if schema.get("lt") is None else schema["lt"] - 1)
-            low, high = python_numbers.whole(low, high, 1, self.digits)
-            out = _text(
-                text_patterns.anchored(text_patterns.integers(low, high)), "a whole number of the type"
-            )
+            bounds = [(name, limit + step) for name, limit, step in _limits(schema)]
+            low = max((limit for name, limit in bounds if name[0] == "g"), default=None)
+            high = min((limit for name, limit in bounds if name[0] == "l"), default=None)
+            pattern = text_patterns.integers(*python_numbers.whole(low, high, 1, self.digits))
+            out = _text(text_patterns.anchored(pattern), "a whole number of the type")
             return {**out, VALIDATOR: "multiple_of"} if schema.get("multiple_of") else out
         if kind in ("float", "decimal"):
             limited = any(
@@ -580,11 +558,8 @@ class _Generator(GenerateJsonSchema):
 
     def function_after_schema(self, schema: Any) -> Document:
         if schema.get("schema", {}).get("custom_error_type") == "byte_size":
-            return {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": python_numbers.whole(0, None, 1, self.digits)[1],
-            }
+            most = python_numbers.whole(0, None, 1, self.digits)[1]
+            return {"type": "integer", "minimum": 0, "maximum": most}
         encoded = getattr(schema["function"]["function"], "__self__", None)
         if isinstance(encoded, EncodedBytes | EncodedStr):
             letters = {Base64Encoder: "+/", Base64UrlEncoder: "-_"}.get(encoded.encoder)
@@ -609,12 +584,11 @@ class _Generator(GenerateJsonSchema):
         for step in schema["steps"][1:]:
             function = step.get("function", {}).get("function")
             inner = step.get("schema", {})
-            if _called(function).startswith("apply_known_metadata") and inner.get("type") == "str":
-                more = {k: v for k, v in self.str_schema(inner)[_EXACT]["exact"].items() if k != "type"}
-                if _is_string(out):
-                    out = {**out, "allOf": [*out.get("allOf", []), more]}
-                    continue
-            out = {**out, VALIDATOR: "a further step of validation"}
+            known = _called(function).startswith("apply_known_metadata") and inner.get("type") == "str"
+            if known and _is_string(out):
+                out = _both(out, self.str_schema(inner)[_EXACT]["exact"])
+            else:
+                out = {**out, VALIDATOR: "a further step of validation"}
         return out
 
 
@@ -626,7 +600,8 @@ def _remarked(out: Document, schema: Any) -> Document:
     if found is not None:
         strings = python_predicates.strings(function)
         if strings is not None and _is_string(out):
-            return _also(out, strings, f"a text for which {_called(found[0])} is {str(found[1]).lower()}")
+            said = f"a text for which {_called(found[0])} is {str(found[1]).lower()}"
+            return _both(out, {**strings, "$comment": text_patterns.SAID + said})
         if (every := python_predicates.numbers(function)) is not None:
             return out if every else {"not": {}, VALIDATOR: _called(found[0])}
         return {**out, VALIDATOR: _called(found[0])}
@@ -666,7 +641,7 @@ def _conditioned(out: Document, conditions: Any, inner: Any) -> Document:
         else:  # for a URL or a path the validator measures the parsed value, not the text
             out = {**out, VALIDATOR: name}
             continue
-        out = {**out, "allOf": [*out.get("allOf", []), more]}
+        out = _both(out, more)
     return out
 
 
@@ -676,12 +651,6 @@ def _is_string(out: Document) -> bool:
 
 def _called(function: Any) -> str:
     return getattr(function, "__qualname__", None) or type(function).__name__
-
-
-def _also(out: Document, strings: Document, said: str) -> Document:
-    """The strings that both `out` and `strings` allow."""
-    rule = {**strings, "$comment": text_patterns.SAID + said}
-    return {**out, "allOf": [*out.get("allOf", []), rule]}
 
 
 # ---- bounds ----
@@ -723,6 +692,12 @@ def _ordered(name: str, text: str, rest: str) -> str:
     return f"^(?:{at}Z?|(?!{at}){text_patterns.at_most(text)}{rest})$"
 
 
+def _now_or(when: str, now: Any, slack: datetime.timedelta, rest: str) -> Document:
+    """The rule of times in the future or the past, with some slack."""
+    name, bound = ("ge", now + slack) if when == "future" else ("le", now - slack)
+    return _rule(_ordered(name, bound.isoformat(), rest), _said(name, bound))
+
+
 def _escaped_sign(sign: str) -> str:
     return "\\+" if sign == "+" else "-"
 
@@ -745,16 +720,6 @@ def _keys_of(member: Any) -> list[str]:
     if isinstance(value, int):
         return [str(int(value))]
     return [repr(float(value))] if isinstance(value, float) else []
-
-
-def _highest(*bounds: int | None) -> int | None:
-    known = [b for b in bounds if b is not None]
-    return max(known) if known else None
-
-
-def _lowest(*bounds: int | None) -> int | None:
-    known = [b for b in bounds if b is not None]
-    return min(known) if known else None
 
 
 def _interface(version: int) -> str:

@@ -10,7 +10,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, AnyStr, NoReturn
 
 from .. import _core
 from .._checks import one_of
@@ -147,6 +147,44 @@ class Marks:
         if longer := self._longer.get(mark):
             parts.append(b.negate(b.sequence([any_text(b), b.choice([self.spell(m) for m in longer])])))
         return b.both(parts)
+
+
+def not_ending(b: _core.GrammarBuilder, node: int, endings: Iterable[str]) -> int:
+    """The texts of a node that end with none of these."""
+    texts = [b.literal(ending.encode()) for ending in endings]
+    return b.both([node, b.negate(b.sequence([any_text(b), b.choice(texts)]))]) if texts else node
+
+
+def overlap(text: AnyStr, mark: AnyStr) -> int:
+    """The length of the longest end of the text that begins the mark and is not all of it."""
+    for length in range(min(len(text), len(mark) - 1), 0, -1):
+        if text.endswith(mark[:length]):
+            return length
+    return 0
+
+
+def limit_of(text: str) -> int:
+    """A limit of tokens or characters as a grammar writes it; -1: the text is no whole number."""
+    if not text.isdigit() or not text.isascii():
+        return -1
+    return min(int(text.lstrip("0")[:20] or "0"), NO_LIMIT)
+
+
+def bounds(least: str, comma: str, most: str) -> tuple[int, int]:
+    """The bounds of a repetition in braces: {m}, {m,} (-1: no upper bound), {,n} or {m,n}.
+
+    Raises:
+        ValueError: they are too large, or the lower one is above the upper one.
+    """
+    if max(len(least), len(most)) > 10:
+        raise ValueError(TOO_MANY)
+    low = int(least or 0)
+    high = int(most) if most else -1 if comma else low
+    if 0 <= high < low:
+        raise ValueError(f"{{{low},{high}}} asks for at least {low} and at most {high}")
+    if max(low, high) > MOST:
+        raise ValueError(TOO_MANY)
+    return low, high
 
 
 def across(mark: str, texts: Sequence[str]) -> list[str]:

@@ -10,8 +10,8 @@ trigger. Where a mark contains the name of a special token of the vocabulary, th
 The problem. A model talks freely, and from `<tool_call>` on it has to write a call. Free text must then not
 contain that mark, nor end in the middle of a tag, and the text around a tag must not read past the tag's end.
 
-The idea. A format is an object with a ``type``. `KINDS` has a method for each type, which returns a node, and
-`FIELDS` has the names of its fields. `_Formats.format` checks the fields and calls the method; formats nest.
+The idea. A format is an object with a ``type``. `KINDS` has a row for each type: the method that returns its
+node, and the names of its fields. `_Formats.format` checks the fields and calls the method; formats nest.
 With
 
     {"type": "triggered_tags", "triggers": ["<f"],
@@ -126,7 +126,7 @@ def name_part(error: GrammarError, spec: Any, compiled: Callable[[Any], object])
 
 
 class _Inside:
-    """A builder whose lexemes are spelled as a JSON string holds their texts."""
+    """A builder that writes the text of each lexeme as it stands in a JSON string."""
 
     def __init__(self, b: _core.GrammarBuilder) -> None:
         self._b = b
@@ -164,20 +164,21 @@ class _Formats:
             names = ", ".join(KINDS)
             hint = source.meant(str(kind), KINDS) or f"; known: {names}"
             self.fail(f"'{kind}' is no format{hint}", path)
-        self.known(spec, (*FIELDS[kind], NAMED) if kind == "json_schema" else FIELDS[kind], path)
+        self.known(spec, kind, path)
         self.depth += 1
         if self.depth > source.DEPTH:
             self.fail("formats nest too deeply", path)
-        node = KINDS[kind](self, spec, path)
+        node = KINDS[kind].build(self, spec, path)
         self.depth -= 1
         return node
 
     # ---- fields ----
 
-    def known(self, spec: dict[str, Any], names: tuple[str, ...], path: str) -> None:
+    def known(self, spec: dict[str, Any], kind: str, path: str) -> None:
         """Refuses unknown fields. An ignored field would be a constraint that is not kept."""
+        names = (*KINDS[kind].fields, "type", *([NAMED] if kind == "json_schema" else []))
         for name in spec:
-            if name != "type" and name not in names and spec[name] is not None:
+            if name not in names and spec[name] is not None:
                 hint = source.meant(str(name), names)
                 self.fail(f"'{name}' is no field of this format{hint}", path)
 
@@ -229,14 +230,13 @@ class _Formats:
                 self.fail("'json_schema' is a text that is not JSON", path)
         if not isinstance(schema, (dict, bool)):
             self.fail("'json_schema' must be a schema", path)
-        most = spec.get("max_whitespace_cnt")
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
-            self.fail("'max_whitespace_cnt' is a number of blanks", path)
+        most = self.count(spec, "max_whitespace_cnt", "blanks", path)
+        unlimited = most is None and spec.get("max_whitespace_cnt") is not None
         style = "qwen_xml" if spec.get("type") == "qwen_xml_parameter" else spec.get("style", "json")
-        blanks = BLANKS if most is None else min(most, _MOST)
+        blanks = _MOST if unlimited else BLANKS if most is None else most
         how = self.style
-        if most is not None:
-            how = replace(how, whitespace=rf"[ \n\t\r]{{0,{most}}}" if most < _MOST else r"[ \n\t\r]*")
+        if most is not None or unlimited:
+            how = replace(how, whitespace=r"[ \n\t\r]*" if unlimited else rf"[ \n\t\r]{{0,{most}}}")
         if spec.get("any_order") is not None:
             how = replace(how, property_order="any" if spec["any_order"] else "schema")
         if not isinstance(style, str):
@@ -325,7 +325,7 @@ class _Formats:
         most: Any = spec.get(name)
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
             self.fail(f"'{name}' is a number of {what}", path)
-        return None if most is None or most > _MOST else most
+        return None if most is None or most >= _MOST else most
 
     def token_format(self, spec: dict[str, Any], path: str) -> int:
         return self.tokens.one_of([self.token(spec, path)], f"token #{path}")
@@ -336,13 +336,15 @@ class _Formats:
         node = self.tokens.but(ids, name) if single else self.tokens.any_but(ids, name)
         return self.limited(node, spec, path)
 
+    def entries(self, spec: dict[str, Any], name: str, path: str) -> list[tuple[Any, str]]:
+        """The entries of a list, each with its place."""
+        return [(one, f"{path}/{name}/{i}") for i, one in enumerate(self.items(spec, name, path))]
+
     def sequence(self, spec: dict[str, Any], path: str) -> int:
-        elements = self.items(spec, "elements", path)
-        return self.b.sequence([self.format(e, f"{path}/elements/{i}") for i, e in enumerate(elements)])
+        return self.b.sequence([self.format(*one) for one in self.entries(spec, "elements", path)])
 
     def either(self, spec: dict[str, Any], path: str) -> int:
-        elements = self.items(spec, "elements", path)
-        return self.b.choice([self.format(e, f"{path}/elements/{i}") for i, e in enumerate(elements)])
+        return self.b.choice([self.format(*one) for one in self.entries(spec, "elements", path)])
 
     def repeat(self, spec: dict[str, Any], path: str) -> int:
         bounds = {"optional": (0, 1), "plus": (1, -1), "star": (0, -1)}
@@ -366,7 +368,7 @@ class _Formats:
     def tag_fields(self, tag: Any, path: str) -> None:
         if not isinstance(tag, dict):
             self.fail("a tag is an object with 'begin', 'content' and 'end'", path)
-        self.known(tag, FIELDS["tag"], path)
+        self.known(tag, "tag", path)
 
     def rest_of_tag(self, spec: dict[str, Any], path: str) -> int:
         """The content and the end of a tag. Free text in the content stops at the first end."""
@@ -397,7 +399,7 @@ class _Formats:
         last = b.choice([self.spell(e) for e in ends])
         kind = spec.get("type") if isinstance(spec, dict) else None
         if kind == "any_text":
-            self.known(spec, FIELDS[kind], path)
+            self.known(spec, kind, path)
             excludes = [e for e in self.texts(spec, "excludes", path) if e not in ends]
             if spec.get("max_tokens") is not None or spec.get("max_chars") is not None:
                 free = source.without(b, [*ends, *excludes])
@@ -405,35 +407,28 @@ class _Formats:
                 for e in ends:
                     if any(other in e[:-1] for other in ends):
                         continue  # another end is complete before this one
-                    early = [b.literal(p.encode()) for p in source.early(e, ends)]
-                    text = free
-                    if early:
-                        text = b.both([free, b.negate(b.sequence([source.any_text(b), b.choice(early)]))])
+                    text = source.not_ending(b, free, source.early(e, ends))
                     ways.append(b.sequence([self.counted(text, spec, path), self.spell(e)]))
                 return b.choice(ways)
             return gbnf.dispatch(b, [], stops=ends, excludes=excludes, may_end=False, spell=self.spell)
         if kind in ("triggered_tags", "dispatch"):
-            self.known(spec, FIELDS[kind], path)
-            return (
-                self.triggered(spec, path, ends)
-                if kind == "triggered_tags"
-                else self.dispatched(spec, path, ends)
-            )
+            self.known(spec, kind, path)
+            build = self.triggered if kind == "triggered_tags" else self.dispatched
+            return build(spec, path, ends)
         if kind in ("sequence", "or", "optional"):
-            self.known(spec, FIELDS[kind], path)
+            self.known(spec, kind, path)
             self.depth += 1
             if self.depth > source.DEPTH:
                 self.fail("formats nest too deeply", path)
             if kind == "optional":
                 node = b.choice([last, self.closed(spec.get("content"), f"{path}/content", ends)])
             else:
-                elements = self.items(spec, "elements", path)
-                places = [f"{path}/elements/{i}" for i in range(len(elements))]
+                elements = self.entries(spec, "elements", path)
                 if kind == "or":
-                    node = b.choice([self.closed(e, p, ends) for e, p in zip(elements, places, strict=True)])
+                    node = b.choice([self.closed(*one, ends) for one in elements])
                 else:
-                    first = [self.format(e, p) for e, p in zip(elements[:-1], places, strict=False)]
-                    node = b.sequence([*first, self.closed(elements[-1], places[-1], ends)])
+                    first = [self.format(*one) for one in elements[:-1]]
+                    node = b.sequence([*first, self.closed(*elements[-1], ends)])
             self.depth -= 1
             return node
         return b.sequence([self.format(spec, path), last])
@@ -445,8 +440,7 @@ class _Formats:
         pairs: list[tuple[str, int]] = []
         whole: list[int] = []
         known, lengths = set(triggers), sorted({len(t) for t in triggers})
-        for i, tag in enumerate(self.items(spec, "tags", path)):
-            at = f"{path}/tags/{i}"
+        for tag, at in self.entries(spec, "tags", path):
             self.tag_fields(tag, at)
             begin = self.text(tag, "begin", at)
             fitting = [begin[:k] for k in lengths if k <= len(begin) and begin[:k] in known]
@@ -487,20 +481,15 @@ class _Formats:
 
     def dispatched(self, spec: dict[str, Any], path: str, ends: list[str] | None = None) -> int:
         pairs = []
-        for i, rule in enumerate(self.items(spec, "rules", path)):
-            if (
-                not isinstance(rule, (list, tuple))
-                or len(rule) != 2
-                or not isinstance(rule[0], str)
-                or not rule[0]
-            ):
-                self.fail("a rule is a pair of a text and a format", f"{path}/rules/{i}")
-            pairs.append((source.sound(rule[0]), self.format(rule[1], f"{path}/rules/{i}/1")))
+        for rule, at in self.entries(spec, "rules", path):
+            first, content = rule if isinstance(rule, (list, tuple)) and len(rule) == 2 else (None, None)
+            if not isinstance(first, str) or not first:
+                self.fail("a rule is a pair of a text and a format", at)
+            pairs.append((source.sound(first), self.format(content, f"{at}/1")))
         return self.dispatch(spec, pairs, bool(spec.get("loop", True)), path, ends)
 
     def separated(self, spec: dict[str, Any], path: str) -> int:
-        tags = [self.format(t, f"{path}/tags/{i}") for i, t in enumerate(self.items(spec, "tags", path))]
-        one = self.b.choice(tags)
+        one = self.b.choice([self.format(*tag) for tag in self.entries(spec, "tags", path)])
         if spec.get("stop_after_first"):
             some = one
         else:
@@ -512,75 +501,59 @@ class _Formats:
         """Any tokens up to one of the triggers, then the content of that trigger."""
         pairs: list[tuple[int, int]] = []
         if spec["type"] == "token_dispatch":
-            for i, rule in enumerate(self.items(spec, "rules", path)):
-                at = f"{path}/rules/{i}"
+            for rule, at in self.entries(spec, "rules", path):
                 if not isinstance(rule, (list, tuple)) or len(rule) != 2:
                     self.fail("a rule is a pair of a token and a format", at)
                 pairs.append((self.token(rule[0], at), self.format(rule[1], f"{at}/1")))
         else:
-            for i, tag in enumerate(self.items(spec, "tags", path)):
-                at = f"{path}/tags/{i}"
+            for tag, at in self.entries(spec, "tags", path):
                 self.tag_fields(tag, at)
                 pairs.append((self.token(tag.get("begin"), at), self.rest_of_tag(tag, at)))
         triggers = [self.token(t, path) for t in spec.get("trigger_tokens") or [p[0] for p in pairs]]
         excluded = [self.token(t, path) for t in spec.get("exclude_tokens") or []]
         free = self.any_token({"exclude_tokens": [*triggers, *excluded]}, path)
-        b = self.b
-        calls = [b.sequence([self.tokens.one_of([token], f"token #{path}"), node]) for token, node in pairs]
         last = bool(spec.get("stop_after_first")) or spec.get("loop") is False
-        if last:
-            whole = b.sequence([free, b.choice(calls)])
-            return b.choice(calls) if spec.get("at_least_one") else b.choice([whole, free])
-        tail = b.sequence([b.repeat(b.sequence([free, b.choice(calls)]), 0, -1), free])
-        return b.sequence([b.choice(calls), tail]) if spec.get("at_least_one") else tail
+        at_least_one = bool(spec.get("at_least_one"))
+        return self.tokens.dispatch(free, pairs, not last, f"token #{path}", at_least_one)
 
 
-FIELDS: dict[str, tuple[str, ...]] = {
-    "const_string": ("value",),
-    "json_schema": ("json_schema", "schema", "style", "any_order", "max_whitespace_cnt", "excludes"),
-    "qwen_xml_parameter": ("json_schema", "schema"),
-    "grammar": ("grammar",),
-    "json_string": ("grammar",),
-    "regex": ("pattern", "excludes"),
-    "any_text": ("excludes", "max_tokens", "max_chars"),
-    "token": ("token",),
-    "exclude_token": ("exclude_tokens", "max_tokens"),
-    "any_tokens": ("exclude_tokens", "max_tokens"),
-    "sequence": ("elements",),
-    "or": ("elements",),
-    "optional": ("content",),
-    "plus": ("content",),
-    "star": ("content",),
-    "repeat": ("content", "min", "max"),
-    "tag": ("begin", "content", "end"),
-    "triggered_tags": ("triggers", "tags", "at_least_one", "stop_after_first", "excludes"),
-    "tags_with_separator": ("tags", "separator", "at_least_one", "stop_after_first"),
-    "dispatch": ("rules", "loop", "excludes"),
-    "token_dispatch": ("rules", "loop", "exclude_tokens"),
-    "token_triggered_tags": ("trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"),
-}
+class Kind:
+    """A type of format: the method that builds it, and its fields."""
 
-KINDS: dict[str, Callable[[_Formats, dict[str, Any], str], int]] = {
-    "const_string": _Formats.const_string,
-    "json_schema": _Formats.json_schema,
-    "qwen_xml_parameter": _Formats.json_schema,
-    "grammar": _Formats.grammar,
-    "json_string": _Formats.json_string,
-    "regex": _Formats.regex,
-    "any_text": _Formats.any_text,
-    "token": _Formats.token_format,
-    "exclude_token": lambda self, spec, path: self.any_token(spec, path, True),
-    "any_tokens": _Formats.any_token,
-    "sequence": _Formats.sequence,
-    "or": _Formats.either,
-    "optional": _Formats.repeat,
-    "plus": _Formats.repeat,
-    "star": _Formats.repeat,
-    "repeat": _Formats.repeat,
-    "tag": _Formats.tag,
-    "triggered_tags": _Formats.triggered,
-    "tags_with_separator": _Formats.separated,
-    "dispatch": _Formats.dispatched,
-    "token_dispatch": _Formats.by_token,
-    "token_triggered_tags": _Formats.by_token,
+    def __init__(self, build: Callable[[_Formats, dict[str, Any], str], int], *fields: str) -> None:
+        self.build = build
+        self.fields = fields
+
+
+KINDS = {
+    "const_string": Kind(_Formats.const_string, "value"),
+    "json_schema": Kind(
+        _Formats.json_schema, "json_schema", "schema", "style", "any_order", "max_whitespace_cnt", "excludes"
+    ),
+    "qwen_xml_parameter": Kind(_Formats.json_schema, "json_schema", "schema"),
+    "grammar": Kind(_Formats.grammar, "grammar"),
+    "json_string": Kind(_Formats.json_string, "grammar"),
+    "regex": Kind(_Formats.regex, "pattern", "excludes"),
+    "any_text": Kind(_Formats.any_text, "excludes", "max_tokens", "max_chars"),
+    "token": Kind(_Formats.token_format, "token"),
+    "exclude_token": Kind(
+        lambda self, spec, path: self.any_token(spec, path, True), "exclude_tokens", "max_tokens"
+    ),
+    "any_tokens": Kind(_Formats.any_token, "exclude_tokens", "max_tokens"),
+    "sequence": Kind(_Formats.sequence, "elements"),
+    "or": Kind(_Formats.either, "elements"),
+    "optional": Kind(_Formats.repeat, "content"),
+    "plus": Kind(_Formats.repeat, "content"),
+    "star": Kind(_Formats.repeat, "content"),
+    "repeat": Kind(_Formats.repeat, "content", "min", "max"),
+    "tag": Kind(_Formats.tag, "begin", "content", "end"),
+    "triggered_tags": Kind(
+        _Formats.triggered, "triggers", "tags", "at_least_one", "stop_after_first", "excludes"
+    ),
+    "tags_with_separator": Kind(_Formats.separated, "tags", "separator", "at_least_one", "stop_after_first"),
+    "dispatch": Kind(_Formats.dispatched, "rules", "loop", "excludes"),
+    "token_dispatch": Kind(_Formats.by_token, "rules", "loop", "exclude_tokens"),
+    "token_triggered_tags": Kind(
+        _Formats.by_token, "trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"
+    ),
 }

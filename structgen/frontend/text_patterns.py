@@ -33,7 +33,7 @@ Invariants.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..errors import GrammarError
 
@@ -67,20 +67,20 @@ def _escaped(text: str) -> str:
 
 def at_least(text: str) -> str:
     """Texts of the shape of `text` (the same length, digits in the same places) that are equal or greater."""
-    parts = [
-        _escaped(text[:i]) + f"[{int(c) + 1}-9]" + _shape(text[i + 1 :])
-        for i, c in enumerate(text)
-        if c.isdigit() and c != "9"
-    ]
-    return "(?:" + "|".join([*parts, _escaped(text)]) + ")"
+    return _from(text, "9", lambda digit: f"[{digit + 1}-9]")
 
 
 def at_most(text: str) -> str:
     """Texts of the shape of `text` that are equal or smaller."""
+    return _from(text, "0", lambda digit: f"[0-{digit - 1}]")
+
+
+def _from(text: str, last: str, beyond: Callable[[int], str]) -> str:
+    """The text itself, and those that go beyond it in one digit and have any digits behind it."""
     parts = [
-        _escaped(text[:i]) + f"[0-{int(c) - 1}]" + _shape(text[i + 1 :])
+        _escaped(text[:i]) + beyond(int(c)) + _shape(text[i + 1 :])
         for i, c in enumerate(text)
-        if c.isdigit() and c != "0"
+        if c.isdigit() and c != last
     ]
     return "(?:" + "|".join([*parts, _escaped(text)]) + ")"
 

@@ -10,7 +10,7 @@ Free text that was handed out cannot be taken back. Some styles write `12` for t
 
 The idea. `CallReader.feed` hands out what is certain and keeps the rest. With the style "hermes":
 
-    Hi <tool                                       "Hi "; `<tool` may begin a mark (`_overlap`)
+    Hi <tool                                       "Hi "; `<tool` may begin a mark (`overlap`)
     _call>\n{"name": "f", "argum                   nothing: this can still become a call (`_possible`)
     ents": {"x": 1}                                nothing: the end of the call is missing
     }\n</tool_call> bye                            Call("f", '{"x": 1}'), " bye"
@@ -46,7 +46,7 @@ from .._json_scan import no_constant
 from ..errors import GrammarError, StructgenError
 from . import elements
 from .python_calls import calls_of
-from .source import meant
+from .source import meant, overlap
 from .tool_lists import listed
 from .tools import ARGUMENTS, STYLES, Style, described, row_of
 
@@ -179,8 +179,13 @@ class CallReader:
         """Ends the text and gives the rest of it."""
         yield from self._read(last=True)
         if self._text:
-            rest, self._text = self._text, ""
-            yield rest
+            yield self._cut()
+
+    def _cut(self, count: int | None = None) -> str:
+        """Takes the first characters of the text at hand, or all."""
+        count = len(self._text) if count is None else count
+        out, self._text = self._text[:count], self._text[count:]
+        return out
 
     def _python(self, last: bool) -> Iterator[Item]:
         """Reads an answer that is a list of Python's calls as a whole."""
@@ -212,9 +217,8 @@ class CallReader:
         if self._stream:
             yield from self._grow(last)
         elif last and isinstance(_json(self._text)[0], dict):
-            text, self._text = self._text, ""
             self.calls += 1
-            yield Call(self._open.name, text)
+            yield Call(self._open.name, self._cut())
 
     def _read(self, last: bool) -> Iterator[Item]:
         if self._alone:
@@ -224,8 +228,7 @@ class CallReader:
         if self._style.whole and not self.calls and not self._inside and self._open is None:
             self._words = self._words or self._text.lstrip()[:1] not in ("", "[")
             if self._words and self._text:
-                out, self._text = self._text, ""
-                yield out
+                yield self._cut()
                 return
         if self._style.whole and python:
             yield from self._python(last)
@@ -236,67 +239,54 @@ class CallReader:
                 if self._open is not None:
                     return
                 continue
-            if self._inside:
-                if self._skip_between():
-                    continue
-                if self._stream and self._starts():
-                    continue
-                one = self._call(0, last)
-                if one is None:
+            if not self._inside:
+                at = self._text.find(self._mark)
+                keep = 0 if last or at >= 0 else overlap(self._text, self._mark)
+                before = self._cut(at if at >= 0 else len(self._text) - keep)
+                if before:
+                    yield before
+                if at < 0:
                     return
-                call, end = one
-                self._text = self._text[end:]
-                self.calls += 1
-                yield call
-                continue
-            at = self._text.find(self._mark)
-            if at < 0:
-                keep = 0 if last else _overlap(self._text, self._mark)
-                out, self._text = self._text[: len(self._text) - keep], self._text[len(self._text) - keep :]
-                if out:
-                    yield out
-                return
-            if at:
-                out, self._text = self._text[:at], self._text[at:]
-                yield out
-            if python:
-                if (found := self._python_section()) is not None:
-                    yield from found
+                if python:
+                    if (found := self._python_section()) is not None:
+                        yield from found
+                        continue
+                    if self._style.close not in self._text and not last:
+                        return
+                    yield self._cut(len(self._mark))
                     continue
-                if self._style.close not in self._text and not last:
-                    return
-                out, self._text = self._text[: len(self._mark)], self._text[len(self._mark) :]
-                yield out
-                continue
-            if self._style.open:
-                self._text = self._text[len(self._mark) :]
-                self._inside = True
+                if self._style.open:
+                    self._cut(len(self._mark))
+                    self._inside = True
+                    continue
+            elif self._skip_between():
                 continue
             if self._stream and self._starts():
                 continue
-            one = self._call(0, last)
+            one = self._call(last)
             if one is not None:
                 call, end = one
-                self._text = self._text[end:].lstrip("\n") if self._style.end else self._text[end:]
+                self._cut(end)
+                if self._style.end and not self._inside:
+                    self._text = self._text.lstrip("\n")
                 self.calls += 1
                 yield call
-            elif self._possible():
+            elif self._inside or self._possible():
                 return
             else:  # the mark begins no call: it is text
-                out, self._text = self._text[: len(self._mark)], self._text[len(self._mark) :]
-                yield out
+                yield self._cut(len(self._mark))
 
     def _skip_between(self) -> bool:
         """Skips the end of the section or a separator; False if neither stands here."""
         row = self._style
         if row.close and self._text.startswith(row.close):
-            self._text = self._text[len(row.close) :]
+            self._cut(len(row.close))
             self._inside = False
             return True
-        if row.separator and self.calls and self._text.startswith(row.separator):
-            self._text = self._text[len(row.separator) :]
-            return True
-        return False
+        between = bool(row.separator and self.calls and self._text.startswith(row.separator))
+        if between:
+            self._cut(len(row.separator))
+        return between
 
     def _possible(self) -> bool:
         """Whether the text at hand can still become a call."""
@@ -312,7 +302,7 @@ class CallReader:
         match = self._begin.match(self._text)
         if match is None or self._text[match.end() : match.end() + 1] != "{":
             return False
-        self._text = self._text[match.end() :]
+        self._cut(match.end())
         self._open = _Growing(self._name(match))
         return True
 
@@ -335,8 +325,7 @@ class CallReader:
             yield Begun(call.name)
         count = call.read(self._text)
         if count:
-            part, self._text = self._text[:count], self._text[count:]
-            yield Part(part)
+            yield Part(self._cut(count))
         end = self._style.end
         if not call.complete:
             if last:
@@ -345,15 +334,17 @@ class CallReader:
         if not last and not self._text.startswith(end) and end.startswith(self._text):
             return
         if self._text.startswith(end):
-            rest = self._text[len(end) :]
-            self._text = rest.lstrip("\n") if end and not self._style.open else rest
+            self._cut(len(end))
+            if end and not self._style.open:
+                self._text = self._text.lstrip("\n")
         self.calls += 1
         self._open = None
         yield Call(call.name, "".join(call.parts))
 
-    def _call(self, at: int, last: bool) -> tuple[Call, int] | None:
+    def _call(self, last: bool) -> tuple[Call, int] | None:
+        """The call at the beginning of the text and the place behind it; None: no whole one is there."""
         row = self._style
-        match = self._begin.match(self._text, at)
+        match = self._begin.match(self._text)
         if match is None:
             return None
         name, start = self._name(match), match.end()
@@ -370,11 +361,8 @@ class CallReader:
         end = self._text.find(row.end, start)
         if end < 0:
             return None
-        body = self._text[start:end]
-        arguments = self._elements(name, body)
-        if arguments is None:
-            return None
-        return Call(name, arguments), end + len(row.end)
+        arguments = self._elements(name, self._text[start:end])
+        return None if arguments is None else (Call(name, arguments), end + len(row.end))
 
     # ---- arguments as elements ----
 
@@ -388,11 +376,7 @@ class CallReader:
             members = _flat_members(self._style.parameters, body)
             if members is None:
                 return None
-            keys = [key for key, _ in members]
-            options = [values for _, values in members]
-            candidates: Iterator[Any] = (
-                dict(zip(keys, values, strict=True)) for values in itertools.product(*options)
-            )
+            candidates: Iterator[Any] = _objects(members)
         else:
             candidates = iter(_cofl_values(body)) if row.item_close == _COFL_END else _nested_values(body)
         first: str | None = None
@@ -459,14 +443,6 @@ def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
         written += r"(?=[\s<]|$)"
     pattern = re.escape(begin).replace(r"\{index\}", "[0-9]+")  # first: a name may hold the mark
     return re.compile(pattern.replace(r"\{name\}", f"(?P<name>{written})"))
-
-
-def _overlap(text: str, mark: str) -> int:
-    """The length of the longest suffix of the text that is a prefix of the mark."""
-    for length in range(min(len(text), len(mark) - 1), 0, -1):
-        if mark.startswith(text[-length:]):
-            return length
-    return 0
 
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
@@ -574,6 +550,13 @@ def _cofl_values(body: str) -> list[Any]:
         return []
 
 
+def _objects(members: list[tuple[str, list[Any]]]) -> Iterator[dict[str, Any]]:
+    """The objects of every choice among the readings of each key."""
+    keys = [key for key, _ in members]
+    for values in itertools.product(*(values for _, values in members)):
+        yield dict(zip(keys, values, strict=True))
+
+
 _Tree = tuple[str, list[tuple[str, Any]]]  # the text, and elements (name, tree)
 
 
@@ -606,7 +589,7 @@ def _readings(tree: _Tree, top: bool = False) -> Iterator[Any]:
         if not top and all(name == "item" for name in names):
             yield from (list(values) for values in itertools.product(*options))
         if len(set(names)) == len(names):
-            yield from (dict(zip(names, values, strict=True)) for values in itertools.product(*options))
+            yield from _objects(list(zip(names, options, strict=True)))
         return
     value, fine = _json(text)
     if fine and not isinstance(value, str):

@@ -86,7 +86,7 @@ def _described(name: Any, parameters: Any, about: Any, strict: Any) -> dict[str,
 # The name of a custom tool's text among arguments, and the keyword that holds the Lark grammar of the text.
 INPUT, LARK = "input", "x-structgen-lark"
 
-# The field of a structural tag's schema that says in an error whose schema it is.
+# A field of a structural tag's schema: whose schema it is, for the message of an error.
 NAMED = "x-structgen-named"
 
 

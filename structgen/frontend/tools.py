@@ -502,7 +502,7 @@ def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-# What a call may have that is not held to its function's parameters.
+# The parameters of a function whose calls are not held to their schema: any object.
 ANYTHING: dict[str, Any] = {"type": "object", "additionalProperties": True}
 
 

@@ -67,6 +67,23 @@ class WholeTokens:
         """A node for one character, or for any other special token that does not end the text."""
         return self._or_special(source.any_char(self.b), ids)
 
+    def dispatch(
+        self, free: int, pairs: Sequence[tuple[int, int]], loop: bool, name: str, at_least_one: bool = False
+    ) -> int:
+        """Text of `free`. After a token that occurs in it the token's node follows, then `free` again.
+
+        Args:
+            loop: False ends the text after the first token's node.
+            at_least_one: True begins with one of the tokens.
+        """
+        b = self.b
+        calls = b.choice([b.sequence([self.one_of([token], name), node]) for token, node in pairs])
+        up_to_call = b.sequence([free, calls])
+        if not loop:
+            return calls if at_least_one else b.choice([up_to_call, free])
+        tail = b.sequence([b.repeat(up_to_call, 0, -1), free])
+        return b.sequence([calls, tail]) if at_least_one else tail
+
     def _texts(self, ids: Sequence[int]) -> list[bytes]:
         found = [self.vocabulary.token_bytes(i) for i in ids if i not in self.special]
         return [text for text in found if text]

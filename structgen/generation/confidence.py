@@ -41,7 +41,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._json_scan import Scan, pointer_of
+from .._json_scan import Scan
+from .._pointers import pointer_of
 from ..errors import BudgetExceeded
 from ..lm.base import LanguageModelError
 from ..sampling.target import Target
@@ -237,7 +238,7 @@ def _leaves(said: str, is_json: bool, ended: bool) -> Iterator[tuple[str, int, s
             text = said[span.begin : span.end]
             if not (span.whole or ended):
                 return
-            yield pointer_of(list(scan.path)), span.begin, text
+            yield pointer_of(scan.path), span.begin, text
 
 
 class _Words:

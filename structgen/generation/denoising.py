@@ -147,12 +147,11 @@ class _Filler:
         return told is True
 
     def _by_mask(self, slot: int, left: _Scores) -> bool:
-        from ..logits import allocate_bitmask
+        from ..logits import allocate_bitmask, allowed_bits
 
         mask = allocate_bitmask(1, self.canvas.vocabulary.vocab_size)
         self.canvas.fill_bitmask(mask, slot)
-        bits = np.unpackbits(np.asarray(mask)[0].view(np.uint8), bitorder="little")[: len(left)]
-        left = left * bits[: len(left)]
+        left = left * allowed_bits(mask[0], len(left))
         if left.max() <= 0:
             return False
         return self._take(slot, int(left.argmax()) if self.greedy else self.chance.draw(left))

@@ -41,7 +41,8 @@ from typing import Any
 
 import numpy as np
 
-from .._json_scan import Scan, pointer_of
+from .._json_scan import Scan
+from .._pointers import pointer_of, steps_of
 from ..conditions import Regex
 from ..constraints import constraint_of
 from ..errors import (
@@ -59,7 +60,7 @@ from ..lm.base import LanguageModel
 from ..lm.doubt import doubt
 from ..lm.load import compiler_of, language_model
 from ..lm.prompts import formatted, is_embedded
-from ..logits import allocate_bitmask
+from ..logits import allocate_bitmask, allowed_ids
 from ..matcher import Matcher
 
 #: Marks before the prefix, the suffix and the middle, as families of models have them.
@@ -110,10 +111,9 @@ def span_of(document: str, pointer: str) -> tuple[int, int]:
     if pointer and not pointer.startswith("/"):
         raise ValueError(f"a JSON pointer is empty or begins with /, not {pointer!r:.60}")
     json.loads(document)
-    names = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-    spans: list[
-        tuple[int, int]
-    ] = []  # the spans of the document, of the first name's value, of the second name's value in it, ...
+    names = steps_of(pointer)
+    # The spans of the document, of the first name's value, of the second name's value in it, ...
+    spans: list[tuple[int, int]] = []
     scan = Scan(document)
     for part in scan:
         depth = len(scan.path)
@@ -124,7 +124,7 @@ def span_of(document: str, pointer: str) -> tuple[int, int]:
         else:
             spans[depth:] = [(part.begin, part.end)]
     if len(spans) <= len(names):
-        done = pointer_of(tuple(names[: len(spans) - 1]))
+        done = pointer_of(names[: len(spans) - 1])
         shown = f"#{done}" if done else "the document"
         raise LookupError(f"edit: {shown} has no {names[len(spans) - 1]!r:.60} (pointer {pointer!r:.80})")
     return spans[-1]
@@ -267,7 +267,7 @@ def _written(
             except UnsatisfiableBudget as error:
                 raise _too_few(matcher, max_tokens, len(out)) or error from None
         bits = np.bitwise_and.reduce([np.asarray(mask)[0] for mask in masks])
-        allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+        allowed = allowed_ids(bits)
         if not len(allowed):
             raise BudgetExceeded("edit: with what was written, one value alone does not fit the rest")
         scores = np.asarray(lm.logprobs([context])[0], dtype=np.float64)[allowed]

@@ -60,7 +60,7 @@ class Options(AskOptions, total=False):
 
 
 class TextOptions(Options, total=False):
-    """With one of these constraints the value is the text."""
+    """Constraints of which `Result.value` is the text."""
 
     regex: str | re.Pattern[str] | os.PathLike[str] | None
     choice: Iterable[str]
@@ -69,14 +69,14 @@ class TextOptions(Options, total=False):
 
 
 class GrammarOptions(Options, total=False):
-    """With one of these the value is what the grammar makes of the text."""
+    """Constraints of which `Result.value` is what the grammar's `parse` returns."""
 
     grammar: CompiledGrammar | Template | str | os.PathLike[str] | None
     response_format: Any
 
 
 class ToolOptions(Options, total=False):
-    """With tools the value is a `ToolReply`."""
+    """Tools, of which `Result.value` is a `ToolReply`."""
 
     tools: Required[Sequence[Callable[..., Any] | Mapping[str, Any]]]
     tool_choice: Any
@@ -146,7 +146,7 @@ class Settings(WrittenOptions):
 
     @property
     def shaped(self) -> bool:
-        """Whether something is asked for that speculation cannot do."""
+        """Whether an option shapes the scores in a way that speculation cannot."""
         return bool(
             self.min_p
             or self.logit_bias
@@ -161,9 +161,9 @@ class Settings(WrittenOptions):
         return self.arguments()
 
     def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Drawing:
-        """How tokens are drawn. A seed is made up where draws need one and none is given.
+        """How tokens are drawn, with a random seed where draws need one and none is given.
 
-        Without a temperature it is 0, and 1 for several texts: they would be the same.
+        The default temperature is 0, and 1 for several texts, which would be the same otherwise.
         """
         temperature = self.temperature
         if temperature is None:

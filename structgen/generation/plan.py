@@ -43,7 +43,8 @@ class Plan:
     """The common part of the texts of one prompt.
 
     Attributes:
-        room: the most tokens of a text. budget: the text must end within so many tokens; None: no promise.
+        room: the most tokens of a text.
+        budget: the text must end within so many tokens. None: it need not.
         attempt: the number of earlier attempts for this prompt; each attempt has its own noise.
         told: the schema's warnings, which the compile has given.
         answer: the grammar of the answer alone, which `read` reads; `grammar` is that of the whole text.

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .._draws import top
+from ..logits import allowed_bits
 
 if TYPE_CHECKING:
     from ..speculation.tree import DraftTree
     from ..vocabulary import Vocabulary
 
 _BEST = 8  # the list of allowed tokens has at most so many
-_REFUSED = 6  # and that of forbidden ones so many
+_REFUSED = 6  # the most forbidden tokens that are shown
 _TAKEN = 0.01  # a mask that forbids at least this probability counts as a constraint
 
 _Row = npt.NDArray[np.float32]
@@ -125,7 +126,7 @@ def seen(
         best = [(int(i), float(raw[i]), float(raw[i])) for i in top(raw, _BEST)]
         value = float(raw[token])
         return Seen(token, left, value, value, 1.0, size, best, [], seconds, drafters)
-    bits = np.unpackbits(mask.reshape(-1).view(np.uint8), bitorder="little", count=size).astype(bool)
+    bits = allowed_bits(mask.reshape(-1), size)
     allowed = np.where(bits, raw, np.float32(-np.inf))
     others = np.where(bits, np.float32(-np.inf), raw)
     kept = float(np.exp(allowed.astype(np.float64)).sum())

@@ -12,7 +12,6 @@ Written for genlm-control 0.4. The same posterior without it: `structgen.sample`
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,8 +27,8 @@ except ImportError as _missing:
 
 from ..errors import VocabularyError
 from ..grammar import CompiledGrammar
-from ..logits import allocate_bitmask
-from ..matcher import Matcher
+from ..logits import allocate_bitmask, allowed_ids
+from ..matcher import Forks, Matcher
 from .hosts import HostEngine
 
 _Ids = tuple[int, ...]
@@ -63,8 +62,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
                 "engine_of(llm)"
             )
         self.grammar = grammar
-        self._most = contexts
-        self._kept: OrderedDict[_Ids, Matcher] = OrderedDict()
+        self._forks = Forks(grammar, contexts)
         self._places = np.full(size, -1, np.int64)  # of an id in the potential's vocabulary
         self._places[ids] = np.arange(len(ids))
         self._mask = allocate_bitmask(1, size)
@@ -88,25 +86,10 @@ class GrammarPotential(Potential):  # type: ignore[misc]
         if matcher is None:
             raise ValueError(f"context {context!r:.200} has weight zero under the grammar")
         matcher.fill_bitmask(self._mask)
-        bits = np.unpackbits(self._mask[0].view(np.uint8), bitorder="little")
-        places = self._places[np.flatnonzero(bits)]
+        places = self._places[allowed_ids(self._mask)]
         return places[places >= 0], 0.0, 0.0 if matcher.is_accepting() else -np.inf
 
     def _at(self, context: Sequence[Any]) -> Matcher | None:
         """The matcher behind a context; callers must not change it. None: no text begins with the context."""
-        ids = tuple(token.token_id for token in context)
-        known = self._kept.get(ids)
-        if known is not None:
-            self._kept.move_to_end(ids)
-            return known
-        before = self._kept.get(ids[:-1]) if ids else None
-        if before is not None:
-            matcher, rest = before.fork(), ids[-1:]
-        else:
-            matcher, rest = self.grammar.matcher(), ids
-        if not matcher.accept_tokens(rest) or matcher.is_terminated():
-            return None
-        self._kept[ids] = matcher
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return matcher
+        matcher = self._forks.at(tuple(token.token_id for token in context))
+        return None if matcher is None or matcher.is_terminated() else matcher

@@ -47,13 +47,14 @@ from ..compiler import Compiler
 from ..errors import StructgenError, UnsatisfiableBudget, UnsupportedSchema, VocabularyError
 from ..grammar import CompiledGrammar
 from ..limits import SERVING, Limits, OnLimit
+from ..logits import mask_of
 from ..matcher import Matcher, can_end_within, fill_bitmasks
-from ..reasoning import Reasoning, mark_names, reasoning_of
+from ..reasoning import Reasoning, reasoning_of
 from ..vocabulary import Vocabulary
 from .telemetry import Telemetry
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    pass
 
 # The compile thread also makes masks of a random text under a new grammar: so many steps, within so many
 # seconds.
@@ -157,9 +158,7 @@ class HostEngine:
         """
         if self.reasoning is None:
             return None
-        names = mark_names(self.reasoning, self.vocabulary)
-        tail = b"".join(self.vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
-        thinks = self.reasoning.behind(tail.decode("utf-8", "replace"))
+        thinks = self.reasoning.behind_tokens(prompt, self.vocabulary, {})
         limits = [n for n in (thinks.max_tokens, thinking_tokens) if n is not None and n >= 0]
         return replace(thinks, max_tokens=min(limits, default=None))
 
@@ -378,12 +377,8 @@ class HostRequest:
 
     def end_alone(self, mask: Any, row: int) -> None:
         """Writes a row that allows the request's end tokens and nothing else."""
-        words: npt.NDArray[np.uint32] = np.zeros(mask.shape[-1], np.uint32)
-        for token in self.end_token_ids:
-            words[token >> 5] |= np.uint32(1 << (token & 31))
-        mask[row] = (
-            words.view(np.int32) if isinstance(mask, np.ndarray) else mask.new_tensor(words.view(np.int32))
-        )
+        words = mask_of(self.end_token_ids, mask.shape[-1])
+        mask[row] = words if isinstance(mask, np.ndarray) else mask.new_tensor(words)
 
 
 def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[int] | None = None) -> None:

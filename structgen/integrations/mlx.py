@@ -17,8 +17,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 try:
     import mlx.core as mx
 except ImportError as _missing:
@@ -28,6 +26,7 @@ except ImportError as _missing:
 
 from ..errors import VocabularyError
 from ..grammar import CompiledGrammar
+from ..logits import allowed_bits
 from .rows import Rows, listed
 
 
@@ -65,8 +64,7 @@ class LogitsProcessor:
             self.reset()
             self._prompt = ids
             self._rows.follow([[]])
-        bits = np.unpackbits(self._rows.fill().view(np.uint8), axis=1, bitorder="little")[:, :size]
-        return mx.where(mx.array(bits.astype(bool)), logits, -mx.inf)
+        return mx.where(mx.array(allowed_bits(self._rows.fill(), size)), logits, -mx.inf)
 
     def reset(self) -> None:
         """The next call begins a new text, whatever its prompt."""

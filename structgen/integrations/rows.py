@@ -20,7 +20,7 @@ import numpy.typing as npt
 from .._checks import one_of
 from ..errors import StructgenError, UnsatisfiableBudget
 from ..grammar import CompiledGrammar
-from ..logits import allocate_bitmask
+from ..logits import allocate_bitmask, mask_of
 from ..matcher import Matcher, error_of_rows, fill_bitmasks
 from .telemetry import Telemetry
 
@@ -58,10 +58,8 @@ class Rows:
         self._pools = [_Pool(g) for g in grammars]
         self._max_new_tokens = max_new_tokens
         self._on_error = on_error
-        self._ends = np.zeros_like(allocate_bitmask(1, self.vocabulary.vocab_size)[0])
-        bits = self._ends.view(np.uint32)
-        for token in self.vocabulary.eos_token_ids:
-            bits[token // 32] |= np.uint32(1 << token % 32)
+        words = allocate_bitmask(1, self.vocabulary.vocab_size).shape[1]
+        self._ends: Mask = mask_of(self.vocabulary.eos_token_ids, words)
         self._dead = self._ends if on_dead == "eos" else np.full_like(self._ends, -1)
 
     def reset(self) -> None:

@@ -99,9 +99,10 @@ def _reasoning(backend: Any, tokenizer: Any, serving: Any) -> Any:
 
 
 def _tell_max_tokens(result: Any, manager: Any, req: Any, *_: Any, **__: Any) -> None:
-    """After SGLang gave a request its grammar: how long its text may be.
+    """Tells the grammar that SGLang gave a request how long the text may be.
 
-    Grammars behind reasoning are left out: its tokens count in the limit, and a grammar does not see them.
+    It leaves out grammars behind reasoning: the limit counts the tokens of thoughts, which the grammar does
+    not see.
     """
     grammar = req.grammar
     if isinstance(grammar, SglangGrammar):

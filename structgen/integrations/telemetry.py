@@ -98,7 +98,7 @@ class Telemetry:
         return {**found, "cache_bytes": self._cache_bytes()}
 
     def is_new(self, grammar: CompiledGrammar) -> bool:
-        """Whether this is asked of a grammar for the first time."""
+        """Whether this method is called with a grammar for the first time."""
         with self._lock:
             known = grammar in self._seen
             self._seen.add(grammar)

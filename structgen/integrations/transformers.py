@@ -29,8 +29,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 try:
     import torch
     import transformers
@@ -41,7 +39,7 @@ except ImportError as _missing:
 
 from ..errors import VocabularyError
 from ..grammar import CompiledGrammar
-from ..logits import apply_bitmask
+from ..logits import allowed_ids, apply_bitmask
 from .rows import Mask, Rows, listed
 
 if TYPE_CHECKING:
@@ -127,9 +125,7 @@ def prefix_allowed_tokens_fn(
             if length is not None and not isinstance(length, int):
                 length = length[batch_id]
             batches[batch_id] = _Batch(Rows([grammar], max_new_tokens, "eos", "raise"), length)
-        mask = batches[batch_id].masks(ids[None])
-        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
-        found: list[int] = np.flatnonzero(bits).tolist()
+        found: list[int] = allowed_ids(batches[batch_id].masks(ids[None])).tolist()
         return found
 
     return allowed

@@ -118,7 +118,7 @@ class GRPOTrainer(trl.GRPOTrainer):  # type: ignore[misc]
         compute_entropy: bool = False,
         **more: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """log softmax over what was allowed, shape (rows, logits_to_keep); entropies have no gradient."""
+        """Log-softmax over the allowed tokens, shape (rows, logits_to_keep). Entropies have no gradient."""
         if not self.constrained:
             plain: tuple[torch.Tensor, Any, Any] = super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy, **more

@@ -377,7 +377,7 @@ class VllmBackend:
 
 
 class VllmGrammar:
-    """Request level."""
+    """The grammar of one request, with the methods that vLLM calls."""
 
     def __init__(self, request: HostRequest) -> None:
         self.request = request

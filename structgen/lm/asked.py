@@ -42,7 +42,7 @@ class Asked:
         read: makes a value of an answer.
         start: the prompt's context.
         names: the special tokens that are spelled out in texts.
-        warnings: what was told of the schema as Python warnings.
+        warnings: the Python warnings that were given about the schema.
         answer: the grammar of the answer alone; None: any text.
     """
 
@@ -104,8 +104,7 @@ def ask(
     if thinks is None:
         return asked
     names = mark_names(thinks, lm.vocabulary)
-    told_prompt = b"".join(lm.vocabulary.tokens[t] or names.get(t, b"") for t in asked.start.tokens[-64:])
-    thinks = thinks.behind(told_prompt.decode("utf-8", "replace"))
+    thinks = thinks.behind_tokens(asked.start.tokens, lm.vocabulary, {})
     room = room_after(lm, asked.start, max_tokens)
     if answer_tokens is None and asked.answer is not None and asked.answer.around is not None:
         answer_tokens = 0  # the tokens of thoughts before a middle are not counted

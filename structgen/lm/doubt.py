@@ -22,6 +22,6 @@ MESSAGE = (
 
 
 def doubt(lm: LanguageModel, total: float, tokens: int) -> str | None:
-    """The sentence for an answer whose tokens' log-probabilities sum to `total`; None: no doubt."""
+    """The warning about an answer, None without doubt. `total`: the sum of its tokens' log-probabilities."""
     least: float | None = getattr(lm, "least_logprob", None)
     return MESSAGE if least is not None and tokens and total < least * tokens else None

@@ -104,7 +104,7 @@ def compiler_of(lm: LanguageModel) -> Compiler:
 
 @atexit.register
 def _forget() -> None:
-    """Models and compilers go while the interpreter is whole."""
+    """Drops models and compilers before the interpreter is taken apart."""
     with _lock:
         _models.clear()
         _compilers.clear()
@@ -126,7 +126,7 @@ def special_names(lm: LanguageModel) -> dict[int, bytes]:
 
 
 def room_after(lm: LanguageModel, start: Context, max_tokens: int) -> int:
-    """Tokens that an answer may have after a prompt. ContextTooLong: none."""
+    """The most tokens of an answer after a prompt. ContextTooLong: there is room for none."""
     room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(start))
     if room < 1 <= max_tokens:
         from .base import ContextTooLong

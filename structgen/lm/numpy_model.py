@@ -25,7 +25,7 @@ from ..errors import VocabularyError
 from ..vocabulary import Vocabulary
 from .base import LanguageModelError
 from .llama import Floats, Llama, Past, log_softmax
-from .prefix_tree import PrefixTreeLM, Row, Span, ancestor, path
+from .prefix_tree import PrefixTreeLM, Row, Span, ancestor, layout
 from .threads import one_blas_thread
 from .tree_scoring import Block, TreeScoring
 from .tree_slots import TreeSlots
@@ -59,8 +59,6 @@ class NumpyLM(PrefixTreeLM):
         max_context: int | None = None,
         batch_size: int = 64,
     ) -> None:
-        if kv_bytes < 0 or batch_size < 1:
-            raise ValueError("kv_bytes must not be negative, batch_size must be positive")
         if vocabulary.vocab_size != model.vocab_size:
             raise VocabularyError(
                 f"the vocabulary has {vocabulary.vocab_size} ids and the model {model.vocab_size} logits"
@@ -104,13 +102,8 @@ class NumpyLM(PrefixTreeLM):
         return np.empty(shape, like.dtype)
 
     def _forward(self, rows: list[Row]) -> None:
-        new = max(row.new for row in rows)
-        ids = np.zeros((len(rows), new), np.int64)
-        positions = np.zeros((len(rows), new), np.int64)
-        for i, row in enumerate(rows):
-            ids[i, : row.new] = [node.token for node in path(row.node, row.past)]
-            positions[i] = np.minimum(np.arange(row.past, row.past + new), len(row.node) - 1)
-        keys = _Prefixes(self.llama, [self._parts(row) for row in rows], new)
+        ids, positions = layout(rows)
+        keys = _Prefixes(self.llama, [self._parts(row) for row in rows], ids.shape[1])
         wanted = [(i, n) for i, row in enumerate(rows) for n in row.wanted]
         places = [len(n) - 1 - rows[i].past for i, n in wanted]
         with one_blas_thread():

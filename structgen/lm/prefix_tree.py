@@ -45,6 +45,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from .._checks import whole
 from .._fork import hold_over_forks
 from .base import Context, ContextTooLong, LanguageModelError
 
@@ -127,7 +128,10 @@ class _Store:
         return 0
 
     def slices(self, node: Node) -> list[tuple[Span, int, int]]:
-        """The spans of a prefix in the order of positions, each as (span, from, to), places in its buffer."""
+        """The spans of a prefix in the order of positions, as (span, begin, end).
+
+        `begin` and `end` are places in the span's buffer.
+        """
         found: list[tuple[Span, int, int]] = []
         stop, span = len(node), node._span
         while span is not None and stop:
@@ -233,9 +237,10 @@ class PrefixTreeLM(ABC):
         batch_size: int,
         pads: bool = True,
     ) -> None:
+        whole("kv_bytes", kv_bytes, 0)
         self.vocabulary = vocabulary
         self.max_context = max_context
-        self.batch_size = batch_size
+        self.batch_size: int = whole("batch_size", batch_size, 1)
         self._pads = pads
         self._serials = itertools.count()
         self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
@@ -418,6 +423,17 @@ class PrefixTreeLM(ABC):
         node._vector = own
         if node._span is not None and node._span.alive:
             self._store.add(node._span, own.nbytes)
+
+
+def layout(rows: Sequence[Row]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The new tokens of rows and their positions, (rows, new), padded on the right."""
+    new = max(row.new for row in rows)
+    ids = np.zeros((len(rows), new), np.int64)
+    positions = np.zeros((len(rows), new), np.int64)
+    for i, row in enumerate(rows):
+        ids[i, : row.new] = [node.token for node in path(row.node, row.past)]
+        positions[i] = np.minimum(np.arange(row.past, row.past + new), len(row.node) - 1)
+    return ids, positions
 
 
 def path(node: Node, start: int) -> list[Node]:

@@ -148,7 +148,7 @@ def _document(schema: Any) -> dict[str, Any] | None:
     if isinstance(schema, (str, bytes)):
         try:
             schema = json.loads(schema)
-        except (ValueError, RecursionError):  # the pattern of a regular expression; nested too deep
+        except (ValueError, RecursionError):  # a regular expression, which is no JSON; JSON that is too deep
             return None
     elif schema is not None and not isinstance(schema, (dict, bool, list)):
         from ..frontend.python_types import schema_of

@@ -155,7 +155,7 @@ class ThinkingLM:
         return self.vocabulary.encode(text)[0]
 
     def _wanted(self, context: _Thinking) -> str | None:
-        """The text that the script goes on with; None: the answer."""
+        """The text with which the script continues, or None if the answer comes next."""
         text, plan, end = context.text, context.plan, self.reasoning.end.encode()
         if plan is None or context.answered:
             return None
@@ -164,7 +164,7 @@ class ThinkingLM:
         if not text.startswith(self.reasoning.start.encode()):
             return None
         behind = text.partition(end)
-        if behind[1]:  # a mark that a mask or a draw brought about
+        if behind[1]:  # the end mark was drawn, or the mask forced it
             return None
         begun = max(k for k in range(len(end)) if text.endswith(end[:k]))
         return end[begun:].decode()

@@ -44,7 +44,7 @@ from .._tokenizers.hub import hub_options
 from ..errors import VocabularyError
 from ..vocabulary import Vocabulary
 from .base import Context, LanguageModelError
-from .prefix_tree import Node, PrefixTreeLM, Row, ancestor, path
+from .prefix_tree import Node, PrefixTreeLM, Row, ancestor, layout
 from .threads import OneThread
 
 if TYPE_CHECKING:
@@ -84,8 +84,6 @@ class TransformersLM(PrefixTreeLM):
         max_context: int | None = None,
         batch_size: int = 64,
     ) -> None:
-        if kv_bytes < 0 or batch_size < 1:
-            raise ValueError("kv_bytes must not be negative, batch_size must be positive")
         if vocabulary is None and tokenizer is None:
             raise VocabularyError("a model needs its tokenizer, or a vocabulary")
         self.model: Any = model.eval()
@@ -268,14 +266,10 @@ class TransformersLM(PrefixTreeLM):
         """Runs one forward, freezes the wanted vectors and keeps the new keys."""
         import torch
 
-        past, new = max(row.past for row in rows), max(row.new for row in rows)
-        ids = np.zeros((len(rows), new), np.int64)
-        mask = np.zeros((len(rows), past + new), np.int64)
-        positions = np.zeros((len(rows), new), np.int64)
+        past, (ids, positions) = max(row.past for row in rows), layout(rows)
+        mask = np.zeros((len(rows), past + ids.shape[1]), np.int64)
         for i, row in enumerate(rows):
-            ids[i, : row.new] = [node.token for node in path(row.node, row.past)]
             mask[i, past - row.past :] = 1  # padding on the right comes after every real query
-            positions[i] = np.minimum(np.arange(row.past, row.past + new), len(row.node) - 1)
         kept = sorted({len(n) - 1 - row.past for row in rows for n in row.wanted})
         device = self.model.device
         arguments: dict[str, Any] = {

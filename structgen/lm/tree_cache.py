@@ -57,7 +57,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-ign
 
 
 class TreeCache(TreeSlots):
-    """The slots of `rows` sequences with one transformers layer's keys and values each."""
+    """The keys and values of one layer of a transformers model, in slots of `rows` sequences."""
 
     def __init__(self, layers: int, rows: int = 1) -> None:
         super().__init__(rows)

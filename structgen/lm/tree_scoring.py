@@ -208,7 +208,7 @@ class TreeScoring(ABC):
             own[at] = own[above]
             own[at, at] = True
             positions[at] = positions[above] + 1
-        # Padding sees itself alone: no query may see nothing.
+        # Each row of padding sees itself, because the softmax of an empty row is undefined.
         rest = np.arange(taken + nodes, len(ids))
         seen[rest] = False
         own[rest, rest] = True

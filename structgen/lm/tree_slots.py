@@ -123,7 +123,7 @@ class TreeSlots(ABC):
             part[:, :, start + moved : start + len(indices)] = part[:, :, source]
 
     def _repack(self) -> None:
-        """Every row's live slots to the left; the shorter rows' holes are then at the right."""
+        """Moves the live slots of each row to the left. Shorter rows then have their holes at the right."""
         slots = int(self.lengths.max(initial=0))
         order = np.argsort(~self.live[:, : self.slots], axis=1, kind="stable")[:, :slots]
         for buffer in self.buffers():

@@ -85,11 +85,11 @@ def _engine(
 
 
 def intervals(
-    left: list[list[float]], right: list[list[float]], columns: tuple[str, ...], resamples: int, seed: int = 0
+    left: list[list[float]], right: list[list[float]], columns: tuple[str, ...], resamples: int
 ) -> dict[str, tuple[float, float]]:
     """The 95% percentile-bootstrap interval of right / left for each column but the maximum, whose bootstrap
     distribution says nothing (Bickel and Freedman 1981)."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     edges = np.logspace(_LOW, _HIGH, _BINS + 1)
     middle = np.sqrt(edges[:-1] * edges[1:])
     sides = []

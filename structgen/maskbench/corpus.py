@@ -24,7 +24,7 @@ _CHECKOUT = "https://github.com/guidance-ai/jsonschemabench"
 
 
 class CorpusError(ValueError):
-    """No schemas there, or a file that is none."""
+    """The folder has no schemas, or a file is no schema."""
 
 
 @dataclass(frozen=True, slots=True)

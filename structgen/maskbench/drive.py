@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +42,14 @@ class Task:
 
 
 class Lane:
-    """One child per engine, started when it is first needed. What it runs is a list of `jobs`."""
+    """One child process per engine, started when it is first needed. It runs a list of `jobs`."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._workers: dict[str, Worker] = {}
 
     def run(self, turn: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows of these cases, one for each engine named in a job; in the first job's order."""
+        """The rows of these cases in the first job's order, one for each engine named in a job."""
         engines = dict.fromkeys(engine for job in turn for engine in job["engines"])
         return [
             row
@@ -175,9 +175,8 @@ def drive(
     turn: int = 1,
     executor: str = "local",
     address: str | None = None,
-    progress: Callable[[int], Progress] = Progress,
 ) -> int:
-    """Does what is left of a run. The number of cases done now."""
+    """Does what is left of a run. Returns the number of cases done now."""
     left = [name for name in names if any((name, engine) not in run.done for engine in task.engines)]
     if not left:
         return 0
@@ -189,7 +188,7 @@ def drive(
         found = scale.each(Lane, task, todo, lanes=lanes, address=address)
     else:
         found = each(lambda: Lane(task), todo, lanes)
-    shown = progress(len(left))
+    shown = Progress(len(left))
     done = 0
     for cases, rows in found:
         run.write(rows)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .._extras import missing
+from ..logits import allowed_bits
 from . import engines, tokens
 from .corpus import Case
 from .engines.base import Engine, LimitTooSmall, Refused
@@ -96,7 +97,7 @@ def generate(
             row["detail"] = str(error)
             break
         scores = lm.logprobs([context])[0]
-        allowed = np.unpackbits(sequence.row.view(np.uint8), bitorder="little")[: scores.size].view(bool)
+        allowed = allowed_bits(sequence.row, scores.size)
         if not allowed.any():
             finish = DEAD_END
             break

@@ -1,11 +1,14 @@
 """Cases made here: long outputs and large schemas (`cases`), a small fixed set with verdicts (`smoke`).
 
 Enters: a scale for the length of texts. Leaves: schema and labelled values by name. `cases` has one valid
-text each; `smoke` has right and wrong values for every keyword family and takes a second.
+text each; `smoke`, which stands in smoke.json, has valid and invalid values for each family of keywords and
+takes a second.
 """
 
 from __future__ import annotations
 
+import importlib.resources
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -152,92 +155,10 @@ def _fixed(schema: object, right: list[object], wrong: list[object]) -> Callable
     return build
 
 
-_PERSON = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "minLength": 1}, "age": {"type": "integer", "minimum": 0}},
-    "required": ["name"],
-}
-_EITHER = {
-    "oneOf": [
-        {
-            "type": "object",
-            "properties": {"kind": {"const": "a"}, "x": {"type": "integer"}},
-            "required": ["x"],
-        },
-        {
-            "type": "object",
-            "properties": {"kind": {"const": "b"}, "y": {"type": "string"}},
-            "required": ["y"],
-        },
-    ]
-}
+def _smoke() -> dict[str, Callable[[float], Built]]:
+    text = (importlib.resources.files(__package__) / "smoke.json").read_text("utf-8")
+    rows: dict[str, dict[str, Any]] = json.loads(text)
+    return {name: _fixed(row["schema"], row["valid"], row["invalid"]) for name, row in rows.items()}
 
-SMOKE: dict[str, Callable[[float], Built]] = {
-    "types": _fixed({"type": ["integer", "null"]}, [0, -7, None], ["0", True, 1.5, [], {}]),
-    "object": _fixed(
-        _PERSON,
-        [{"name": "A"}, {"name": "Bo", "age": 3}, {"name": "C", "x": [1]}],
-        [{}, {"name": ""}, {"name": "A", "age": -1}, {"name": 1}],
-    ),
-    "closed object": _fixed(
-        _PERSON | {"additionalProperties": False}, [{"name": "A"}], [{"name": "A", "x": 1}]
-    ),
-    "array": _fixed(
-        {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 3},
-        [[True], [False, True, True]],
-        [[], [True] * 4, [1]],
-    ),
-    "tuple": _fixed(
-        {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False},
-        [["a", 1], ["a"], []],
-        [[1], ["a", 1, 2]],
-    ),
-    "unique items": _fixed(
-        {"type": "array", "uniqueItems": True}, [[1, 2], ["a", "b"]], [[1, 1], ["a", "b", "a"]]
-    ),
-    "contains": _fixed({"type": "array", "contains": {"const": 5}}, [[5], [1, 5]], [[], [1, 2]]),
-    "enum": _fixed({"enum": ["red", 3, None, {"a": 1}]}, ["red", 3, None, {"a": 1}], ["blue", 4, {"a": 2}]),
-    "string length": _fixed(
-        {"type": "string", "minLength": 2, "maxLength": 4}, ["ab", "äöü", "abcd"], ["a", "abcde"]
-    ),
-    "pattern": _fixed({"type": "string", "pattern": "^[a-f]+[0-9]{2}$"}, ["abc12", "f00"], ["abc1", "xyz12"]),
-    "format": _fixed(
-        {"type": "string", "format": "date"}, ["2024-02-29"], ["2023-02-29", "2024-2-9", "yesterday"]
-    ),
-    "number range": _fixed(
-        {"type": "number", "minimum": 0.5, "exclusiveMaximum": 10}, [0.5, 9.99, 3], [0.4, 10, -1]
-    ),
-    "multiple": _fixed({"type": "integer", "multipleOf": 7}, [0, 49, -14], [1, 50]),
-    "all of": _fixed({"allOf": [{"type": "integer"}, {"minimum": 3}, {"maximum": 5}]}, [3, 5], [2, 6, "4"]),
-    "any of": _fixed({"anyOf": [{"type": "string"}, {"type": "integer"}]}, ["a", 1], [None, 1.5]),
-    "one of": _fixed(
-        _EITHER,
-        [{"kind": "a", "x": 1}, {"kind": "b", "y": ""}],
-        [{"kind": "a", "y": ""}, {"kind": "c", "x": 1}, {}],
-    ),
-    "not": _fixed({"type": "integer", "not": {"enum": [1, 2]}}, [0, 3], [1, 2]),
-    "if then else": _fixed(
-        {
-            "type": "object",
-            "properties": {"a": {"type": "boolean"}},
-            "required": ["a"],
-            "if": {"properties": {"a": {"const": True}}},
-            "then": {"required": ["b"]},
-            "else": {"maxProperties": 1},
-        },
-        [{"a": True, "b": 1}, {"a": False}],
-        [{"a": True}, {"a": False, "b": 1}],
-    ),
-    "pattern properties": _fixed(
-        {"type": "object", "patternProperties": {"^n": {"type": "integer"}}, "additionalProperties": False},
-        [{}, {"n1": 2}],
-        [{"n1": "2"}, {"m": 1}],
-    ),
-    "property names": _fixed({"propertyNames": {"maxLength": 2}}, [{"ab": 1}, 3], [{"abc": 1}]),
-    "recursion": _fixed(
-        _NODE,
-        [{"value": 1}, {"value": 1, "child": {"value": 2}}],
-        [{"child": {"value": 1}}, {"value": 1, "child": {}}],
-    ),
-    "true": _fixed(True, [None, {"a": [1, "x", 2.5e3]}], []),
-}
+
+SMOKE = _smoke()

@@ -55,10 +55,7 @@ def draw(
 
     evidence.plan(1 if tight else n)
     walker.in_turn(make, mode, wanted, lambda: 1 if tight else n - out.draws)
-    out.accepted = len(out.walks)
-    out.log_weights = [walk.log_weight for walk in out.walks]
-    out.log_uppers = [walk.theta for walk in out.walks]
-    out.log_evidence = evidence.log_mean
+    out.weigh(evidence.log_mean)
     if until_tv is not None:
         out.notes.append(STOPPED_BY_TEXTS)
     return out

@@ -114,7 +114,7 @@ def _pilot(walker: Walker, seeds: Seeds) -> tuple[float, int]:
 
 
 def _probes(walker: Walker, seeds: Seeds) -> tuple[float, float]:
-    """The share of effective draws among draws twisted by the bounds, and the acceptance they promise.
+    """Draws texts twisted by the bounds: the share of effective draws, and the acceptance that they predict.
 
     A short pilot may end before CARS has learned enough to accept anything, or meet no accepted trial by
     chance; the mean weight estimates Z without waiting for one, and acceptance is Z / upper(root).

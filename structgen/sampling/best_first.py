@@ -313,7 +313,7 @@ class BestFirst:
         return done
 
     def found(self, wanted: int) -> list[Written]:
-        """The best texts so far, each once, in the tokens that rank best."""
+        """The best texts so far. A text with several tokenizations counts once, by the best of them."""
         best: dict[Any, Written] = {}
         for text in order(list(self.texts.values())):
             best.setdefault(self.spelling(text), text)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import BudgetExceeded
-from ..logits import allocate_bitmask
+from ..logits import allocate_bitmask, allowed_bits
 from .chance import Seeds
 from .logspace import NEVER
 from .outcome import Purpose
@@ -80,8 +80,8 @@ class Probe:
         mask = allocate_bitmask(1, self.target.vocabulary.vocab_size)
         for _ in range(free):
             matcher.fill_bitmask(mask)
-            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
-            bits[self.target.ends] = 0
+            bits = allowed_bits(mask[0])
+            bits[self.target.ends] = False
             allowed = np.flatnonzero(bits)
             if not allowed.size:
                 break

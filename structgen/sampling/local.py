@@ -57,10 +57,7 @@ def draw(
         evidence.add(logsumexp(weights) - math.log(count))
         if tight:
             out.stopped = f"the bracket is tighter than {until_tv:g}"
-    out.accepted = len(out.walks)
-    out.log_weights = [walk.log_weight for walk in out.walks]
-    out.log_uppers = [walk.theta for walk in out.walks]
-    out.log_evidence = evidence.log_mean
+    out.weigh(evidence.log_mean)
     if until_tv is not None:
         out.law = "approximate" if weighted else out.law
         out.notes.append(STOPPED_BY_TEXTS)

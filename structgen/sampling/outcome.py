@@ -59,6 +59,13 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     _stride: int = 1
 
+    def weigh(self, log_evidence: float) -> None:
+        """Gives each walk its own weight and bound, and the run its evidence."""
+        self.accepted = len(self.walks)
+        self.log_weights = [walk.log_weight for walk in self.walks]
+        self.log_uppers = [walk.theta for walk in self.walks]
+        self.log_evidence = log_evidence
+
     def note_bracket(self, at: int, bracket: tuple[float, float]) -> None:
         """Records log bounds on Z after `at` draws. A long run keeps every second, fourth, ... record."""
         if at % self._stride:

@@ -47,12 +47,13 @@ import numpy as np
 from .._checks import above_zero, function, one_of
 from .._extras import missing
 from ..errors import StructgenError
+from ..logits import allocate_bitmask, allowed_ids
+from ..matcher import Forks
 from .logspace import NEVER, Doubles
 
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
     from ..lm.base import Context, LanguageModel
-    from ..matcher import Matcher
     from ..vocabulary import Vocabulary
 
 __all__ = [
@@ -303,49 +304,25 @@ class GrammarPotential(Potential):
     shapes = True
 
     def __init__(self, grammar: CompiledGrammar) -> None:
-        from ..logits import allocate_bitmask
-
         self.grammar = grammar
         self._size = grammar.vocabulary.vocab_size
-        self._mask = allocate_bitmask
-        self._known: dict[tuple[int, ...], Matcher | None] = {}
+        self._mask = allocate_bitmask(1, self._size)
+        self._forks = Forks(grammar, _MATCHERS)
 
     def prefix(self, text: Prefix) -> float:
-        return 0.0 if self._matcher(text.tokens) is not None else NEVER
+        return 0.0 if self._forks.at(text.tokens) is not None else NEVER
 
     def complete(self, text: Prefix) -> float:
-        matcher = self._matcher(text.tokens)
+        matcher = self._forks.at(text.tokens)
         return 0.0 if matcher is not None and matcher.is_accepting() else NEVER
 
     def logw_next(self, text: Prefix) -> Doubles:
-        matcher = self._matcher(text.tokens)
+        matcher = self._forks.at(text.tokens)
         out = np.full(self._size, NEVER)
         if matcher is not None:
-            mask = self._mask(1, self._size)
-            matcher.fill_bitmask(mask)
-            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: self._size]
-            out[bits.astype(bool)] = 0.0
+            matcher.fill_bitmask(self._mask)
+            out[allowed_ids(self._mask, self._size)] = 0.0
         return out
-
-    def _matcher(self, tokens: tuple[int, ...]) -> Matcher | None:
-        """The matcher after these tokens, which must not be moved; None if the grammar refuses them.
-
-        It is forked from the matcher of all tokens but the last, if that is kept. So a text of n tokens is
-        read once and not n times.
-        """
-        known = self._known
-        if tokens in known:
-            return known[tokens]
-        before = known.get(tokens[:-1]) if tokens else None
-        if before is not None:
-            found, rest = before.fork(), tokens[-1:]
-        else:
-            found, rest = self.grammar.matcher(), tokens
-        made = found if found.accept_tokens(rest) else None
-        if len(known) >= _MATCHERS:
-            known.clear()
-        known[tokens] = made
-        return made
 
 
 class LanguageModelPotential(Potential):

@@ -38,7 +38,7 @@ from .._checks import number, whole
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..linting import outside
 from ..lm.base import check_logprobs
-from ..logits import Brief, allocate_bitmask, brief_row, masked_logsumexp
+from ..logits import Brief, allocate_bitmask, allowed_ids, brief_row, mask_of, masked_logsumexp
 from ..matcher import fill_bitmasks
 from . import vector as vectors
 from .logspace import NEVER, Doubles
@@ -148,10 +148,8 @@ class AnyText:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         ids = [i for i, text in enumerate(vocabulary.tokens) if text]
-        bits = np.zeros((vocabulary.vocab_size + 31) // 32 * 32, np.uint8)
-        bits[ids] = 1
-        bits[list(vocabulary.eos_token_ids)] = 1
-        self.words: npt.NDArray[np.int32] = np.packbits(bits, bitorder="little").view(np.int32)
+        words = (vocabulary.vocab_size + 31) // 32
+        self.words: npt.NDArray[np.int32] = mask_of([*ids, *vocabulary.eos_token_ids], words)
         self.source: None = None
 
 
@@ -409,10 +407,7 @@ class Target:
 
     @property
     def _end_words(self) -> npt.NDArray[np.int32]:
-        words = np.zeros((self.vocabulary.vocab_size + 31) // 32, np.int64)
-        for end in self.ends:
-            words[end // 32] |= 1 << (end % 32)
-        return words.astype(np.uint32).view(np.int32)
+        return mask_of(self.ends, (self.vocabulary.vocab_size + 31) // 32)
 
     @staticmethod
     def _together(ends: npt.NDArray[Any]) -> float:
@@ -479,8 +474,7 @@ class Target:
         key = hashlib.blake2b(mask.tobytes(), digest_size=16).digest()
         found = self._ids.get(key)
         if found is None:
-            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: self.vocabulary.vocab_size]
-            found = np.flatnonzero(bits).astype(np.int32)
+            found = allowed_ids(mask, self.vocabulary.vocab_size).astype(np.int32)
             found.flags.writeable = False
             self._ids[key] = found
         return found

@@ -150,7 +150,7 @@ class Vector:
         return found
 
     def choose(self, chance: Chance) -> int:
-        """A slot with probability in proportion to exp(score), or TAIL."""
+        """Draws a slot, or TAIL, with a probability proportional to exp(score)."""
         if self.tail:
             at = chance.choose(np.cumsum(np.append(self.weights(0), self.tail)))
             return TAIL if at == len(self.ids) else at

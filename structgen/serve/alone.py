@@ -100,7 +100,7 @@ async def _turn(service: Service, job: Job) -> AsyncIterator[None]:
 
 
 async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
-    """Draws all texts of a job with `sg.sample`. ApiError: its arguments contradict, or the time is over."""
+    """Draws all texts of a job with `sg.sample`. ApiError: wrong arguments, or the time is over."""
     from ..sampling.api import sample_async
 
     drawing = job.plan.drawing
@@ -218,16 +218,6 @@ def told(found: Samples) -> dict[str, Any]:
         "forwards": d.calls,
         "stopped": d.stopped,
     }
-
-
-def weights(found: Samples) -> list[float]:
-    """The normalised weight of each text."""
-    logs = [s.log_weight for s in found]
-    most = max(logs, default=-math.inf)
-    if most == -math.inf:
-        return [0.0] * len(logs)
-    scaled = [math.exp(x - most) for x in logs]
-    return [x / sum(scaled) for x in scaled]
 
 
 def finite(value: float) -> float | None:

@@ -35,7 +35,7 @@ def _finite(value: Any) -> Any:
 
 
 def _written(content: Any) -> bytes:
-    """JSON as UTF-8. The copy of `_finite` is made only if it is needed, which is rare."""
+    """JSON as UTF-8. The copy that `_finite` makes is rarely needed."""
     try:
         text = _dumped(content)
     except ValueError:
@@ -55,7 +55,7 @@ class Gone(Exception):
 
 
 async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of some work. If the client leaves, the work is cancelled and Gone is raised."""
+    """Awaits work and returns its result. If the client leaves, the work is cancelled and Gone is raised."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_disconnected(request))
     try:

@@ -233,7 +233,7 @@ async def _start(
             )
         ends = set(service.lm.eos_token_ids)
         job.count = len(found)
-        for i, (sample, weight) in enumerate(zip(found, alone.weights(found), strict=True)):
+        for i, (sample, weight) in enumerate(zip(found, found.weights.tolist(), strict=True)):
             ended = bool(sample.tokens) and sample.tokens[-1] in ends
             piece = Piece(i, sample.text, len(sample.tokens), finish="stop" if ended else "length")
             piece.reasoning, piece.ids = sample.reasoning or "", sample.tokens

@@ -77,16 +77,16 @@ def _echo(service: Service, request: CompletionRequest, run: RequestRun, index: 
     """The prompt of an answer, as text."""
     if not request.echo:
         return ""
-    number = index // (run.count // len(run.jobs))
-    given = prompts(request)[number]
+    job = run.job_of(index)
+    given = prompts(request)[run.jobs.index(job)]
     if isinstance(given, str):
         return given
-    return service.lm.vocabulary.decode(run.jobs[number].prompt).decode("utf-8", "replace")
+    return service.lm.vocabulary.decode(job.prompt).decode("utf-8", "replace")
 
 
 def _first(run: RequestRun, index: int) -> list[Entry]:
     """The entry of the prompt's first token, which nothing precedes."""
-    return [Entry(run.jobs[index // (run.count // len(run.jobs))].prompt[0], None, [])]
+    return [Entry(run.job_of(index).prompt[0], None, [])]
 
 
 async def answer(service: Service, request: CompletionRequest, run: RequestRun) -> dict[str, Any]:

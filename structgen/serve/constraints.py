@@ -131,7 +131,7 @@ class _Found:
         self.items.append(RequestConstraint(param, build, schema, ["schema", how, schema]))
 
     def add(self, kind: str, param: str, value: Any, whitespace: str | None = None) -> None:
-        """Of any kind. ApiError: a schema that is none, or a `response_format` that is malformed."""
+        """Adds a constraint of any kind. ApiError: a malformed schema or `response_format`."""
         if kind == "response_format":
             try:
                 asked = response_format(value, param)

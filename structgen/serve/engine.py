@@ -44,7 +44,7 @@ import numpy.typing as npt
 
 from ..errors import BudgetExceeded, SchemaTooComplex
 from ..lm.base import check_logprobs
-from ..logits import apply_bitmask
+from ..logits import allowed_bits, apply_bitmask
 from .errors import ApiError, busy, late, of_constraint
 from .masks import MaskThreads
 from .sequence import Answer, Job, Piece, entry_of
@@ -251,8 +251,7 @@ class ModelThread:
             return work
         mask: npt.NDArray[np.int32] = np.concatenate([rows[i].mask for i in held])
         if work.size <= _SMALL and len(held) == len(rows):
-            bits = np.unpackbits(mask.view(np.uint8), axis=1, count=work.shape[1], bitorder="little")
-            return np.where(bits.view(np.bool_), work, _NEVER)
+            return np.where(allowed_bits(mask, work.shape[1]), work, _NEVER)
         indices = None if len(held) == len(rows) else held
         return apply_bitmask(work, mask, inplace=work is not raw, indices=indices)
 

@@ -92,7 +92,7 @@ def busy(message: str, status: int = 429) -> ApiError:
 
 
 def late(seconds: float, what: str = "the request") -> ApiError:
-    """There is no time left."""
+    """The error of a request, or of `what`, that took longer than its limit."""
     return ApiError(
         f"{what} took more than {seconds:g} seconds; ask for less, or start the server with a larger "
         "--request-seconds",

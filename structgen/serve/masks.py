@@ -29,7 +29,7 @@ from .sequence import Answer
 
 _QUICK_THREADS = 8  # threads in a first slow mask included
 _SLOW = 0.003  # seconds; a longer mask is slow
-_SHARE = 16  # so many masks get a thread of their own
+_SHARE = 16  # masks that wait for one thread; more of them start another
 
 
 class _Line:

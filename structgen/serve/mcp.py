@@ -243,10 +243,7 @@ async def with_results(
 def _turns(calls: list[Call], done: list[Called], number: int) -> list[Message]:
     """The messages that a round adds to the conversation."""
     idents = [f"call_{number}_{i}" for i in range(len(calls))]
-    made = [
-        {"id": ident, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for ident, call in zip(idents, calls, strict=True)
-    ]
+    made = [Message.call(ident, c.name, c.arguments) for ident, c in zip(idents, calls, strict=True)]
     answers = [
         Message(role="tool", content=one.output, tool_call_id=ident)
         for ident, one in zip(idents, done, strict=True)

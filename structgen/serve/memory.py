@@ -32,7 +32,7 @@ class Memory:
         self._thread: threading.Thread | None = None
 
     def freed(self) -> None:
-        """A large grammar, or one that became too large, will be gone in a moment."""
+        """Call this when a large grammar is about to be freed."""
         self._freed.set()
         with self._lock:
             if self._thread is None and self._trim is not None and not self._closed.is_set():

@@ -138,10 +138,10 @@ def _messages(message: dict[str, Any], where: str) -> list[Message]:
             if not isinstance(name, str) or not isinstance(given, dict):
                 raise ApiError(f"'{place}' has no name and input", param=place)
             try:
-                function = {"name": name, "arguments": json.dumps(given, ensure_ascii=False)}
+                arguments = json.dumps(given, ensure_ascii=False)
             except RecursionError:
                 raise ApiError(f"the input of '{place}' is nested too deeply", param=place) from None
-            calls.append({"id": str(block.get("id") or ""), "type": "function", "function": function})
+            calls.append(Message.call(block.get("id"), name, arguments))
         elif kind in ("tool_result", "mcp_tool_result"):
             ident = str(block.get("tool_use_id") or "")
             told = _text(block.get("content") or "", place)
@@ -163,7 +163,7 @@ def _blocks(content: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _text(content: Any, where: str) -> str:
-    """A text, or blocks of text."""
+    """The text of a text, or of blocks of text."""
     if isinstance(content, str):
         return content
     texts = []

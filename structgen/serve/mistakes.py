@@ -1,4 +1,4 @@
-"""Words pydantic's errors as this server's errors.
+"""Turns pydantic's errors into sentences of this server.
 
 Enters: pydantic's errors, each with a place and a kind, several for a field that may be of several types.
 Leaves: places and sentences, a few at most. Cost: linear in the errors.

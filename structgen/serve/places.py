@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._json_scan import Scan, pointer_of
+from .._json_scan import Scan
+from .._pointers import pointer_of
 
 if TYPE_CHECKING:
     from ..explain import Cause
@@ -67,7 +68,7 @@ class Pointers:
         return None if span is None else at(self._text, *span)
 
     def below(self, ends: str) -> TextPlace | None:
-        """The first key whose pointer ends so: of a schema that stands somewhere in the text."""
+        """The first key whose pointer ends so. It belongs to a schema somewhere in the text."""
         span = next((span for pointer, span in self._found.items() if pointer.endswith(ends)), None)
         return None if span is None else at(self._text, *span)
 
@@ -98,7 +99,7 @@ def of_error(error: ApiError, text: str) -> TextPlace | None:
         if 1 <= line <= len(lines):
             start = sum(len(one) + 1 for one in lines[: line - 1]) + (found.get("column") or 1) - 1
             return at(text, min(start, len(text)))
-    if pointer is not None:  # an offset beside it counts in a pattern
+    if pointer is not None:  # an offset beside a pointer is one in a pattern of the schema
         return Pointers(text).place(pointer, found.get("keyword") or "")
     return None if offset is None else at_bytes(text, offset)
 

@@ -14,6 +14,7 @@ others are.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -110,30 +111,31 @@ def add_routes(app: FastAPI, service: Service) -> None:
     async def listed() -> Response:
         return Json({"examples": await service.readers.run(examples, "reading the examples")})
 
+    async def told(request: Request, task: Callable[[], Any], what: str, param: str) -> Response:
+        return Json(await while_there(request, service.workers.run(task, what, param)))
+
+    def grammar_of(typed: Typed, document: bool = False) -> CompiledGrammar | None:
+        wanted = constraint(service, typed, document)
+        return None if wanted is None else placed(service, wanted, typed)
+
     async def compile(body: Typed, request: Request) -> Response:
-        work = service.workers.run(lambda: _report(service, body), "compiling the constraint", "text")
-        return Json(await while_there(request, work))
+        return await told(request, lambda: _report(service, body), "compiling the constraint", "text")
 
     async def check(body: _Checked, request: Request) -> Response:
         def task() -> dict[str, Any]:
             # A person writes blanks between tokens, and spells numbers and strings as JSON allows.
             loose = body.constraint.model_copy(update={"whitespace": "flexible"})
-            wanted = constraint(service, loose, document=True)
-            grammar = None if wanted is None else placed(service, wanted, body.constraint)
-            return checked(grammar, body.document, body.constraint.text, body.constraint.kind == "schema")
+            return checked(grammar_of(loose, True), body.document, loose.text, loose.kind == "schema")
 
-        work = service.workers.run(task, "checking the document", "document")
-        return Json(await while_there(request, work))
+        return await told(request, task, "checking the document", "document")
 
     async def look(body: _Looked, request: Request) -> Response:
         def task() -> dict[str, Any]:
-            wanted = constraint(service, body.constraint)
-            grammar = None if wanted is None else placed(service, wanted, body.constraint)
-            kind = body.constraint.kind
-            return looked(service, grammar, body.tokens, body.refused, body.left, kind == "schema")
+            typed = body.constraint
+            grammar, is_schema = grammar_of(typed), typed.kind == "schema"
+            return looked(service, grammar, body.tokens, body.refused, body.left, is_schema)
 
-        work = service.workers.run(task, "explaining the place", "tokens")
-        return Json(await while_there(request, work))
+        return await told(request, task, "explaining the place", "tokens")
 
     async def generate(body: Asked, request: Request) -> Response:
         def read() -> tuple[RequestConstraint | None, ToolUse | None]:

@@ -2,9 +2,9 @@
 
 Enters: chat messages, tools, the schema of the answer. Leaves: token ids. Cost: that of the chat template.
 
-A model with a chat template gets what its tokenizer makes of the messages. The embedded model reads one
-request and the schema of its answer (`lm.prompts`), and behind them the beginning of an answer that it goes
-on with. A model with neither gets the messages as lines.
+A model with a chat template gets the messages as its tokenizer writes them. The embedded model reads one
+request, the schema of its answer (`lm.prompts`) and the beginning of an answer, which it continues. Other
+models get the messages as lines.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -159,23 +160,42 @@ _MOST = 100  # the most unknown fields: each is compared with the known ones, on
 _LONG = 40  # characters: a longer name is no misspelling of one of ours
 
 
-class ContentPart(BaseModel):
-    """A piece of a message's content."""
+class Open(BaseModel):
+    """An object that may have unknown fields."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+
+class Known(Open):
+    """An open object in which no field is a misspelled one, or one of `refused`: those are not supported."""
+
+    refused: ClassVar[Mapping[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return _checked(cls, value, cls.refused)
+
+
+class ContentPart(Open):
+    """A piece of a message's content."""
 
     type: str
     text: str | None = None
 
 
-class Message(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
-
+class Message(Open):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | Annotated[list[ContentPart], Field(fail_fast=True, max_length=10_000)] | None = None
     name: str | None = None
     tool_calls: Calls | None = None
     tool_call_id: str | None = None
+
+    @staticmethod
+    def call(ident: object, name: str, arguments: str) -> dict[str, Any]:
+        """A call of `tool_calls`."""
+        function = {"name": name, "arguments": arguments}
+        return {"id": str(ident or ""), "type": "function", "function": function}
 
     def text(self) -> str:
         """The content as one text. ValueError: a part has no text."""
@@ -239,10 +259,8 @@ else:
     _JsonFields = create_model("_JsonFields", __base__=Closed, **_json_fields())
 
 
-class ReasoningOptions(BaseModel):
+class ReasoningOptions(Open):
     """The object `reasoning`, as OpenAI and OpenRouter have it."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     effort: Effort | None = None
     max_tokens: Annotated[Whole, Field(ge=0)] | None = None
@@ -250,10 +268,8 @@ class ReasoningOptions(BaseModel):
     exclude: bool = False
 
 
-class ThinkingOptions(BaseModel):
+class ThinkingOptions(Open):
     """The object `thinking`, as Anthropic, DeepSeek and GLM have it."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     type: Literal["enabled", "disabled", "adaptive"] | None = None
     budget_tokens: Annotated[Whole, Field(ge=0)] | None = None
@@ -297,27 +313,50 @@ class Constrained(BaseModel):
         return {} if value is None else value
 
 
-def _some_stops(value: str | list[str] | None) -> str | list[str] | None:
+def _some_stops(value: Any) -> Any:
     stops = [value] if isinstance(value, str) else value or []
     if len(stops) > 64 or any(not 0 < len(stop) <= 1000 for stop in stops):
         raise ValueError("stop strings are at most 64 texts of 1 to 1000 characters")
     return value
 
 
-class Generation(Constrained):
-    """The fields that both older endpoints have. `refused` are fields that are not supported there."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
-    refused: ClassVar[Mapping[str, str]] = _NOT_IN_GENERATION
+class Drawn(Known):
+    """The fields of every endpoint that generates: the model, and how its tokens are drawn."""
 
     model: str | None = None
     temperature: Annotated[Finite, Field(ge=0)] | None = None
     top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
+    seed: int | None = None
+    stream: bool | None = None
+
+
+class Calling(Known):
+    """The fields of tools as OpenAI has them."""
+
+    tools: Tools | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+
+
+class Thinks(Known):
+    """The fields of thoughts that both older endpoints have."""
+
+    reasoning_effort: Effort | None = None
+    reasoning: ReasoningOptions | None = None
+    thinking_token_budget: Annotated[Whole, Field(ge=0)] | None = None
+    include_reasoning: bool = True
+    separate_reasoning: bool = True
+
+
+class Generation(Drawn, Constrained):
+    """The fields that both older endpoints have."""
+
+    refused: ClassVar[Mapping[str, str]] = _NOT_IN_GENERATION
+
     top_k: int | None = None
     min_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
     n: Annotated[Whole, Field(ge=1, le=128)] | None = None
-    seed: int | None = None
-    stop: str | Listed[str] | None = None
+    stop: Annotated[str | Listed[str] | None, AfterValidator(_some_stops)] = None
     stop_token_ids: Annotated[list[int], Field(fail_fast=True, max_length=64)] | None = None
     include_stop_str_in_output: bool = False
     max_tokens: Annotated[Whole, Field(ge=0)] | None = None
@@ -327,18 +366,7 @@ class Generation(Constrained):
     presence_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[Finite, Field(gt=0, le=10)] | None = None
     logit_bias: Annotated[dict[str, Annotated[Finite, Field(ge=-100, le=100)]], _few(_BIASES)] | None = None
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
-
-    @field_validator("stop")
-    @classmethod
-    def _stops(cls, value: str | list[str] | None) -> str | list[str] | None:
-        return _some_stops(value)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        return _checked(cls, value, cls.refused)
 
     @property
     def stops(self) -> list[str]:
@@ -393,7 +421,7 @@ def _checked(cls: type[BaseModel], value: Any, refused: Mapping[str, str]) -> An
     return value
 
 
-class ChatRequest(Generation):
+class ChatRequest(Generation, Calling, Thinks):
     """`POST /v1/chat/completions`."""
 
     refused: ClassVar[Mapping[str, str]] = {**_NOT_IN_GENERATION, "prompt": "use 'messages'"}
@@ -401,22 +429,14 @@ class ChatRequest(Generation):
     max_completion_tokens: Annotated[Whole, Field(ge=0)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    tools: Tools | None = None
-    tool_choice: str | dict[str, Any] | None = None
-    parallel_tool_calls: bool | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool = True
     continue_final_message: bool = False
     modalities: Listed[Literal["text"]] | None = None
-    reasoning_effort: Effort | None = None
-    reasoning: ReasoningOptions | None = None
     thinking: ThinkingOptions | None = None
-    thinking_token_budget: Annotated[Whole, Field(ge=0)] | None = None
-    include_reasoning: bool = True
-    separate_reasoning: bool = True
 
 
-class CompletionRequest(Generation):
+class CompletionRequest(Generation, Thinks):
     """`POST /v1/completions`."""
 
     refused: ClassVar[Mapping[str, str]] = {
@@ -429,11 +449,6 @@ class CompletionRequest(Generation):
     echo: bool | None = None
     best_of: Annotated[int, Field(ge=1)] | None = None
     add_special_tokens: bool = True
-    reasoning_effort: Effort | None = None
-    reasoning: ReasoningOptions | None = None
-    thinking_token_budget: Annotated[Whole, Field(ge=0)] | None = None
-    include_reasoning: bool = True
-    separate_reasoning: bool = True
 
     @property
     def thinks(self) -> bool:
@@ -447,16 +462,9 @@ class CompletionRequest(Generation):
         return (1 if value else None) if isinstance(value, bool) else value
 
 
-class TextOptions(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
-
+class TextOptions(Known):
     format: dict[str, Any] | None = None
     verbosity: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        return _checked(cls, value, {})
 
 
 _NOT_IN_RESPONSES = {
@@ -468,37 +476,22 @@ _NOT_IN_RESPONSES = {
 }
 
 
-class ResponsesRequest(Constrained):
+class ResponsesRequest(Drawn, Calling, Constrained):
     """`POST /v1/responses`, as far as its clients need it without stored responses."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+    refused: ClassVar[Mapping[str, str]] = _NOT_IN_RESPONSES
 
-    model: str | None = None
     input: str | Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=10_000)]
     instructions: str | None = None
     max_output_tokens: Annotated[Whole, Field(ge=1)] | None = None
-    temperature: Annotated[Finite, Field(ge=0)] | None = None
-    top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     text: TextOptions | None = None
-    tools: Tools | None = None
-    tool_choice: str | dict[str, Any] | None = None
-    parallel_tool_calls: bool | None = None
-    stream: bool | None = None
-    seed: int | None = None
     reasoning: ReasoningOptions | None = None
     metadata: dict[str, Any] | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        return _checked(cls, value, _NOT_IN_RESPONSES)
 
-
-class OutputConfig(BaseModel):
+class OutputConfig(Open):
     """The object `output_config` of Anthropic."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     effort: Effort | None = None
     format: dict[str, Any] | None = None
@@ -516,37 +509,22 @@ _NOT_IN_MESSAGES = {
 }
 
 
-class CountRequest(BaseModel):
+class CountRequest(Drawn):
     """`POST /v1/messages/count_tokens`: what Anthropic's request has beside a limit."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+    refused: ClassVar[Mapping[str, str]] = _NOT_IN_MESSAGES
 
-    model: str | None = None
     messages: Annotated[list[dict[str, Any]], Field(fail_fast=True, min_length=1, max_length=10_000)]
     system: str | Listed[dict[str, Any]] | None = None
     tools: Tools | None = None
     tool_choice: dict[str, Any] | None = None
     thinking: ThinkingOptions | None = None
     output_config: OutputConfig | None = None
-    temperature: Annotated[Finite, Field(ge=0)] | None = None
-    top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
     top_k: int | None = None
-    stop_sequences: Listed[str] | None = None
-    seed: int | None = None
-    stream: bool | None = None
+    stop_sequences: Annotated[Listed[str] | None, AfterValidator(_some_stops)] = None
     metadata: dict[str, Any] | None = None
     structured_outputs: StructuredOutputs | None = None
     structgen: OwnOptions = OwnOptions()
-
-    @field_validator("stop_sequences")
-    @classmethod
-    def _stops(cls, value: Any) -> Any:
-        return _some_stops(value)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        return _checked(cls, value, _NOT_IN_MESSAGES)
 
 
 class MessagesRequest(CountRequest):

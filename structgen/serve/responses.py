@@ -85,24 +85,14 @@ def messages_of(request: ResponsesRequest) -> list[Message]:
                 raise ApiError(f"'{where}' has no name and {words}", param=where)
             if custom:
                 arguments = json.dumps({INPUT: arguments}, ensure_ascii=False)
-            call = {
-                "id": str(item.get("call_id") or ""),
-                "type": "function",
-                "function": {"name": name, "arguments": arguments},
-            }
-            messages.append(Message(role="assistant", content="", tool_calls=[call]))
+            messages.append(_asked(item.get("call_id"), name, arguments))
         elif kind in ("function_call_output", "custom_tool_call_output"):
             output = _content(item.get("output"), where)
             messages.append(Message(role="tool", content=output, tool_call_id=str(item.get("call_id") or "")))
         elif kind == "mcp_call":
             name, arguments = str(item.get("name")), str(item.get("arguments"))
-            call = {
-                "id": str(item.get("id")),
-                "type": "function",
-                "function": {"name": name, "arguments": arguments},
-            }
             told = str(item.get("output") or item.get("error") or "")
-            messages.append(Message(role="assistant", content="", tool_calls=[call]))
+            messages.append(_asked(item.get("id"), name, arguments))
             messages.append(Message(role="tool", content=told, tool_call_id=str(item.get("id"))))
         elif kind in ("reasoning", "mcp_list_tools"):
             continue  # the reasoning of earlier turns is not shown to the model
@@ -113,22 +103,24 @@ def messages_of(request: ResponsesRequest) -> list[Message]:
     return messages
 
 
+def _asked(ident: object, name: str, arguments: str) -> Message:
+    """The assistant's message that calls a function."""
+    return Message(role="assistant", content="", tool_calls=[Message.call(ident, name, arguments)])
+
+
 def _content(content: Any, where: str) -> str:
     if isinstance(content, str):
         return content
-    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        texts = []
-        for part in content:
-            text = part.get("text", part.get("refusal"))
-            if part.get("type") not in _TEXTS or not isinstance(text, str):
-                kind = part.get("type")
-                raise ApiError(
-                    f"'{where}' has a part of type {kind!r:.80}: this model reads text",
-                    param=where,
-                )
-            texts.append(text)
-        return "".join(texts)
-    raise ApiError(f"'{where}' has no content", param=where)
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise ApiError(f"'{where}' has no content", param=where)
+    texts = []
+    for part in content:
+        text, kind = part.get("text", part.get("refusal")), part.get("type")
+        if kind not in _TEXTS or not isinstance(text, str):
+            words = f"'{where}' has a part of type {kind!r:.80}: this model reads text"
+            raise ApiError(words, param=where)
+        texts.append(text)
+    return "".join(texts)
 
 
 def _id(prefix: str) -> str:

@@ -463,7 +463,7 @@ class Service:
         return run
 
     def _plan(self, wanted: Wanted, reading: _Reading, made: ServedGrammar | None) -> AnswerPlan:
-        """The plan of the request's answers, but for what depends on the length of a prompt."""
+        """The plan of the request's answers, without the parts that depend on the length of a prompt."""
         thinks, drawing = wanted.thinking.reasoning, wanted.plan.drawing
         names = {} if thinks is None else mark_names(thinks, self.lm.vocabulary)
         if wanted.tools is not None and wanted.tools.choice != "none":
@@ -514,14 +514,12 @@ class Service:
         return tokens, prefixes
 
     def _placed(self, thinks: Reasoning, wanted: Wanted, prompt: Sequence[int]) -> Reasoning:
-        """The thoughts behind a prompt, with what is kept for the answer.
+        """The thoughts behind a prompt. Tokens are kept for the answer.
 
         Raises:
-            ApiError: the limit leaves no room for thoughts beside that.
+            ApiError: the limit leaves no room for thoughts beside the kept tokens.
         """
-        names = {**self.special_names, **mark_names(thinks, self.lm.vocabulary)}
-        tail = b"".join(self.lm.vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
-        thinks = thinks.behind(tail.decode("utf-8", "replace"))
+        thinks = thinks.behind_tokens(prompt, self.lm.vocabulary, self.special_names)
         kept, any_text = wanted.thinking.answer_tokens, wanted.constraint is None and wanted.tools is None
         room = self._room(wanted, len(prompt))
         try:
@@ -547,8 +545,8 @@ class Service:
         """Whether masks keep an end within `room` tokens reachable.
 
         Raises:
-            ApiError: no text of the grammar is known to have so few tokens. It names a number that suffices.
-            TooMuch: with `look`, too little is known.
+            ApiError: no known text of the grammar has so few tokens. The message says how many suffice.
+            TooMuch: with `look`, the known masks do not decide it.
         """
         grammar = plan.grammar
         if grammar is None or not room:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _TRACED = 6  # the tokens of at most so many distinct texts are told
 _TRACED_TOKENS = 600  # and so many tokens of all these texts together
-_TEXTS = 60  # of the posterior
+_TEXTS = 60  # the most texts of the posterior that are told
 _NODES = 160  # of the trie
 _POINTS = 200  # of the bracket's history
 

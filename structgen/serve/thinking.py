@@ -50,7 +50,7 @@ def thinking_of(model: Reasoning | None, request: ChatRequest | CompletionReques
     """ApiError: a field of the chat template has another type than it takes."""
 
     def said(name: str, usual: Any = None) -> Any:
-        """A field that the endpoint has; others are taken as they come, and say nothing."""
+        """The value of a field that the endpoint knows. Other fields are accepted and ignored."""
         return getattr(request, name) if name in type(request).model_fields else usual
 
     asked, thinking = request.reasoning, said("thinking")

@@ -11,11 +11,13 @@ stale or random; it must be fast, bounded in memory, and may know the past only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from .._checks import whole
 
 if TYPE_CHECKING:
     from .._draws import Noise
@@ -100,7 +102,10 @@ class Step:
 
     @property
     def likely(self) -> Likely | None:
-        """None where only the allowed rows of the head were computed, and for steps that are told late."""
+        """What the target found likely.
+
+        None if only the allowed rows of the head were computed, and for a step that is told late.
+        """
         return None if self.look is None else self.look()
 
 
@@ -144,11 +149,10 @@ class Session(Protocol):
 class Drafter(Protocol):
     """Proposes tokens. One object serves many texts, also at the same time.
 
-    One that waits for something outside of this thread (another device, a server) says so by an attribute
-    `waits` that is True: its costs are then told by the clock on the wall. A drafter that copies or computes
-    tokens sets `has_distribution = False`, because its cursors have no `distribution`. Rules that sample
-    drafts refuse it. A look at one cursor would not tell this, because some drafters offer nothing in most
-    places.
+    A drafter that waits for another device or a server has an attribute `waits` that is True. Its cost is
+    then measured in wall-clock time. A drafter that copies or computes tokens sets
+    `has_distribution = False`, because its cursors have no `distribution`. Rules that sample drafts refuse
+    such a drafter. One cursor would not show this, because some drafters offer nothing in most places.
     """
 
     @property
@@ -159,6 +163,26 @@ class Drafter(Protocol):
     def open(self, start: Start) -> Session:
         """Begin a text."""
         ...
+
+
+@dataclass(eq=False)
+class Settings:
+    """The base of drafters whose fields are their settings.
+
+    A number is whole and at least 1, unless `bounded` says otherwise.
+    """
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if isinstance(one.default, int) and not isinstance(one.default, bool):
+                least, most = one.metadata.get("bounds", (1, None))
+                whole(one.name, getattr(self, one.name), least, most)
+
+
+def bounded(default: int, least: int, most: int | None = None) -> int:
+    """A field of `Settings` with other bounds."""
+    found: int = field(default=default, metadata={"bounds": (least, most)})
+    return found
 
 
 class Quiet:

@@ -74,11 +74,11 @@ def stochastic_beams(
     """Grow a tree below `root`, level by level.
 
     Args:
-        width: nodes a level at most.
-        depth: levels at most.
-        law: tokens and probabilities behind a node, none of them 0; None: nothing is known there.
-        add: takes a child; called level by level and for each parent in the order of rejection. None: nothing
-            is drafted behind it.
+        width: the most nodes of a level.
+        depth: the most levels.
+        law: returns tokens and their nonzero probabilities behind a node, or None if they are unknown.
+        add: takes a child and returns its node, or None if nothing is drafted behind the child. It is called
+            level by level, and for each parent in the order of rejection.
         perturbation: the numbers.
     """
     # (node, tokens of its path, log-probability, number)

@@ -206,7 +206,7 @@ class SampledRun(SpeculativeRows):
         return q
 
     def _choose(self, item: _Live, scores: Scores, node: int) -> int:
-        """The rule where there are drafts, a draw of the target's own elsewhere."""
+        """Draws the next token: by the rule if tokens were drafted here, otherwise from the target."""
         row, vector = item.row, scores.vector(node + 1)
         if row.matcher is not None:
             mask = allocate_bitmask(1, self.vocabulary.vocab_size)

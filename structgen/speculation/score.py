@@ -95,7 +95,7 @@ class Scorer(Protocol):
 
     @property
     def restricts(self) -> bool:
-        """Whether `score` can leave the head to `Scores.some`."""
+        """Whether `score` can skip the head. `Scores.some` then computes the rows that are asked for."""
         ...
 
 

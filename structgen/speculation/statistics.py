@@ -25,8 +25,8 @@ class Statistics:
     Attributes:
         tokens: emitted, end-of-sequence included.
         forwards: the number of forwards of the target. The first one also reads the prompt.
-        row_forwards: the same, counted once a row that took part; `tokens / row_forwards` is the mean number
-            of accepted tokens a forward, the bonus token included.
+        row_forwards: forwards of the target, each counted as often as rows took part. `tokens / row_forwards`
+            is the mean number of accepted tokens per forward, the bonus token included.
         drafted: nodes scored.
         accepted: nodes that became text.
         pruned: offers that the grammar refused while trees were built.
@@ -55,7 +55,7 @@ class Statistics:
 
     @property
     def tokens_per_forward(self) -> float:
-        """Mean tokens that a row got from a forward; 1 without speculation."""
+        """The mean number of tokens that a forward gives a row. Without speculation it is 1."""
         return self.tokens / self.row_forwards if self.row_forwards else 0.0
 
     @property

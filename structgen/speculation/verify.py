@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from .._draws import Noise, Shape, draw, scaled
 from ..errors import BudgetExceeded, StructgenError
-from ..logits import allocate_bitmask, apply_bitmask
+from ..logits import allocate_bitmask, allowed_ids, apply_bitmask
 
 if TYPE_CHECKING:
     from ..matcher import Matcher
@@ -156,8 +156,7 @@ class Drawer:
 
     def _few(self, scores: Scores, place: int, position: int, mask: npt.NDArray[np.int32]) -> int:
         """The draw from the scores of the allowed tokens alone; from the whole vector if many are allowed."""
-        bits = np.unpackbits(mask.view(np.uint8), bitorder="little", count=self._size)
-        ids = np.flatnonzero(bits)
+        ids = allowed_ids(mask, self._size)
         if len(ids) > self._restricted:
             row = apply_bitmask(scores.vector(place), mask)
             self._stats.head_rows += self._size

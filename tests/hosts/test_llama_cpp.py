@@ -294,7 +294,7 @@ def test_refusals_of_models(gguf: str, llama: Any, engine: HostEngine) -> None:
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Compiled against the headers and libraries that came with llama-cpp-python."""
+    """A program compiled against the headers and libraries of the installed llama-cpp-python."""
     site = Path(llama_cpp.__file__).parents[1]
     prefix = os.environ.get("STRUCTGEN_C_PREFIX", "")
     built = [Path(p) for p in (ROOT / "build").glob("*/libstructgen.so")]

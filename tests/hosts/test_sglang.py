@@ -205,7 +205,7 @@ def test_strict_thinking_filters_tokens(backend: Any) -> None:
 
 
 def test_reasoning_is_wrapped(backend: Any, engine: Any) -> None:
-    """SGLang's own watch over the end of reasoning stands before the grammar, for it and its copies."""
+    """SGLang wraps the grammar and its copies in its own object, which watches for the end of reasoning."""
     from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
 
     class Serving:

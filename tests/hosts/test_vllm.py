@@ -328,7 +328,7 @@ def test_thoughts_and_answer_in_one_grammar_end_in_time(tmp_path: Path, folder: 
 
 
 def test_without_the_option_the_grammar_begins_behind_the_thoughts(tmp_path: Path, folder: Path) -> None:
-    """vLLM's own way: thoughts that never end are cut off, and every text that ends is right."""
+    """As vLLM does it: thoughts that never end are cut off, and every text that ends is valid."""
     _, begun, _ = thoughts_of(tmp_path, folder, 0, inside=False)
     judge = thinker.Judge(folder)
     for tokens, most, reason in begun:

@@ -40,7 +40,7 @@ class Attributes:
         given = head.value.attributes
         self.given[name], self.heads[name], self.ends[name] = given, head, end
         for kind, (what, text, at) in given.items():
-            if kind in ("max_tokens", "max_chars") and (what != "number" or _count(text) < 0):
+            if kind in ("max_tokens", "max_chars") and (what != "number" or source.limit_of(text) < 0):
                 head.fail(f"'{kind}' is a whole number of at least 0", at)
             if kind == "temperature":
                 source.temperature(self.b, head.value.name, text, head.origin.original, at)
@@ -56,9 +56,9 @@ class Attributes:
             head.fail("'stop_capture' needs a 'stop'", given["stop_capture"][2])
 
     def limits(self) -> dict[str, int]:
-        """Rules with `max_tokens`."""
+        """The limit of each rule that has `max_tokens`."""
         given = self.given.items()
-        return {name: _count(a["max_tokens"][1]) for name, a in given if "max_tokens" in a}
+        return {name: source.limit_of(a["max_tokens"][1]) for name, a in given if "max_tokens" in a}
 
     def place_of_limit(self, name: str) -> int:
         """In bytes of the grammar's text; -1 in a grammar inside it."""
@@ -136,7 +136,7 @@ class Attributes:
         """A terminal with at most `max_chars` characters."""
         if "max_chars" not in given:
             return node
-        return source.at_most(self.b, node, _count(given["max_chars"][1]))
+        return source.at_most(self.b, node, source.limit_of(given["max_chars"][1]))
 
     def label(self, name: str, kind: str) -> str | None:
         """The name of a capture; that of the rule where none is given."""
@@ -175,13 +175,6 @@ class Attributes:
         if value[1].endswith("i"):
             return lambda text: source.ignoring_case(self.b, text)
         return lambda text: self.b.literal(text.encode())
-
-
-def _count(text: str) -> int:
-    """A limit; -1 where the text is none."""
-    if not text.isdigit() or not text.isascii():
-        return -1
-    return min(int(text.lstrip("0")[:20] or "0"), source.NO_LIMIT)
 
 
 def _one_terminal(tree: Any) -> Any:

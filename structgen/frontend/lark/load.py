@@ -180,7 +180,7 @@ def _undefined(name: str, loader: Any, scanned: Scanned) -> NoReturn:
 
 
 def _check_names(loader: Any, scanned: Scanned) -> None:
-    """Names that are not defined, and templates with too many arguments or too few."""
+    """Refuses undefined names, and templates with a wrong number of arguments."""
     from lark.load_grammar import _find_used_symbols
 
     text, known = scanned.original, loader._definitions

@@ -1,7 +1,7 @@
 """Rules: Lark's trees become nodes of a context-free grammar; templates, parameters, limits on tokens.
 
-In: a scanned grammar. Out: rules in a ``_core.GrammarBuilder``: one a rule, one for each use of a template
-with other arguments, one for each value of a parameter that is asked for. Cost: linear in those.
+In: a scanned grammar. Out: rules in a ``_core.GrammarBuilder``: one for each rule, for each list of arguments
+of a template, and for each value of a parameter that occurs. Cost: linear in the number of rules out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Rules:
         self.gap: int | None = None
 
     def define(self, start: str) -> int:
-        """The number of the rule to start with, of a grammar that is whole."""
+        """Builds the rules of a grammar that was read as a whole, and returns the number of the first one."""
         if start not in self.rules:
             hint = source.meant(start, self.rules)
             source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)

@@ -306,12 +306,10 @@ class _Scanner:
         least, most = low.strip(), high.strip()
         if not least and not most:
             self.fail("expected {m}, {m,} or {m,n}", part.start())
-        if max(len(least), len(most)) > 10 or max(int(least or 0), int(most or 0)) > source.MOST:
-            self.fail(source.TOO_MANY, part.start())
-        bounds = int(least or 0), int(most) if most else (-1 if comma else int(least))
-        if 0 <= bounds[1] < bounds[0]:
-            self.fail(f"{part[0]} asks for at least {least} and at most {most}", part.start())
-        self.extend("count", bounds, part.start())
+        try:
+            self.extend("count", source.bounds(least, comma, most), part.start())
+        except ValueError as error:
+            self.fail(str(error), part.start())
 
     def percent(self, part: re.Match[str]) -> None:
         kind, text, start = part[0][1:], self.text, part.start()

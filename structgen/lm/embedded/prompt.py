@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..._pointers import led
+
 TEXT_MARK = "<|text|>"
 SCHEMA_MARK = "<|schema|>"
 ANSWER_MARK = "<|answer|>"
@@ -64,12 +66,7 @@ def _resolve(node: Any, root: dict[str, Any]) -> Any:
     for _ in range(8):
         if not (isinstance(node, dict) and isinstance(node.get("$ref"), str)):
             return node
-        target: Any = root
-        for part in node["$ref"].lstrip("#").strip("/").split("/"):
-            key = part.replace("~1", "/").replace("~0", "~")
-            if key:
-                target = target.get(key) if isinstance(target, dict) else None
-        node = target
+        node = (led(root, node["$ref"]) or ((), None))[1]
     return {}
 
 

@@ -1,9 +1,9 @@
 """The protocol of an engine in a benchmark: compile a schema, start a sequence, fill a mask, accept a token.
 
-Where an engine can use it, a mask is filled for a number of tokens that are left.
+An engine that can use it gets the number of tokens that are left with each mask.
 
-The timed calls are plain bound callables (`Sequence.fill`, `Sequence.accept`), prepared outside the clock, so
-that no engine pays for the adapter's own Python more than it must.
+The timed calls are plain bound callables (`Sequence.fill`, `Sequence.accept`). They are prepared outside of
+the measured time, so that the adapter's own Python adds little to an engine's figures.
 """
 
 from __future__ import annotations

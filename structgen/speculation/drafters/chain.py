@@ -8,7 +8,7 @@ from ..base import Here
 
 
 class Chain:
-    """At tokens[at]; `chance` is the probability of each link."""
+    """The place before `tokens[at]`. `chance` is the probability of each token."""
 
     __slots__ = ("_at", "_chance", "_tokens")
 

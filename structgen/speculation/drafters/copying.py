@@ -10,33 +10,31 @@ again after a difference (aggressive decoding: Ge et al. 2022).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
-from ..base import Cursor, Quiet, Start, Step
+from ..base import Cursor, Quiet, Settings, Start, Step
 from .chain import Chain
 
 
-class PromptLookup:
+@dataclass(eq=False)
+class PromptLookup(Settings):
     """Copies after the longest n-gram of the text's end that occurs earlier.
 
     Args:
-        longest: tokens of the n-gram at most.
-        tokens: tokens to copy.
-        answers: look in the answer too, not in the prompt alone.
-        latest: prefer the last occurrence; False prefers the first, as transformers does.
+        longest: the most tokens of the n-gram.
+        tokens: the number of tokens to copy.
+        answers: whether to look in the answer, too. False: only in the prompt.
+        latest: prefer the last occurrence. False: prefer the first, as transformers does.
     """
 
     has_distribution = False
     name = "prompt lookup"
 
-    def __init__(
-        self, longest: int = 3, tokens: int = 10, *, answers: bool = True, latest: bool = True
-    ) -> None:
-        if longest < 1 or tokens < 1:
-            raise ValueError("longest and tokens must be at least 1")
-        self.longest = longest
-        self.tokens = tokens
-        self.answers = answers
-        self.latest = latest
+    longest: int = 3
+    tokens: int = 10
+    _: KW_ONLY
+    answers: bool = True
+    latest: bool = True
 
     def open(self, start: Start) -> _Lookup:
         return _Lookup(self, start.prompt)
@@ -77,7 +75,8 @@ class _Lookup(Quiet):
         return None
 
 
-class SourceCopy:
+@dataclass(eq=False)
+class SourceCopy(Settings):
     """Copies along a source: the prompt, or what `source` says.
 
     Args:
@@ -89,12 +88,9 @@ class SourceCopy:
     has_distribution = False
     name = "source copy"
 
-    def __init__(self, source: Sequence[int] | None = None, tokens: int = 16, again: int = 2) -> None:
-        if tokens < 1 or again < 1:
-            raise ValueError("tokens and again must be at least 1")
-        self.source = source
-        self.tokens = tokens
-        self.again = again
+    source: Sequence[int] | None = None
+    tokens: int = 16
+    again: int = 2
 
     def open(self, start: Start) -> _Copy:
         return _Copy(self, list(start.prompt if self.source is None else self.source))

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._checks import whole
 from ...compiler import Compiler
 from ...errors import VocabularyError
 from ...logits import allocate_bitmask, apply_bitmask
 from ...vocabulary import Vocabulary
 from ..base import Cursor, Quiet, Start, Step, Vector
 from .chain import Chain
-from .model_cursor import ModelCursor, row_of
+from .model_cursor import ModelCursor, ModelDrafter, row_of
 
 if TYPE_CHECKING:
     from ...grammar import CompiledGrammar
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from ...matcher import Matcher
 
 
-class DraftModel:
+class DraftModel(ModelDrafter):
     """Drafts by a language model.
 
     Args:
@@ -52,19 +53,10 @@ class DraftModel:
         grammar: CompiledGrammar | None = None,
         name: str = "draft model",
     ) -> None:
-        if width < 1 or tokens < 1:
-            raise ValueError("width and tokens must be at least 1")
-        self.lm = lm
-        self.width = width
-        self.tokens = tokens
-        self.name = name
+        super().__init__(lm, width, name)
+        self.tokens: int = whole("tokens", tokens, 1)
         self._grammar = grammar
         self._compiler: Compiler | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
-        return not getattr(self.lm, "runs_here", False)
 
     def open(self, start: Start) -> _Same | _Other:
         if list(self.lm.vocabulary.tokens) == list(start.vocabulary.tokens):

@@ -17,25 +17,27 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..._checks import whole
 from ..._fork import hold_over_forks
 from ...lm.base import LanguageModelError
 from ..base import Cursor, Session, Start, Step
 from .draft_model import DraftModel
 from .layer_skip import twin
+from .model_cursor import ModelDrafter
 
 if TYPE_CHECKING:
     from ...lm.transformers import TransformersLM
 
 
-class TrimmedHead:
+class TrimmedHead(ModelDrafter):
     """Drafts by a model with a trimmed head.
 
     Args:
         lm: the draft model, whose head stays as it is.
         seen: a text of the kind that is drafted, or ids of it, to begin with.
         keep: tokens whose rows stay, the ends among them.
-        again: emitted tokens after which the rows are chosen anew, by `seen` and everything that was emitted;
-            texts that are under way keep theirs. 0: never.
+        again: after so many emitted tokens the rows are chosen anew, by `seen` and all emitted tokens. Texts
+            that have begun keep their rows. 0: rows are never chosen anew.
         width: children offered a node.
         name: for statistics.
 
@@ -53,13 +55,10 @@ class TrimmedHead:
         width: int = 2,
         name: str = "trimmed head",
     ) -> None:
-        if keep < 1 or again < 0:
-            raise ValueError("keep must be at least 1, again must not be negative")
-        self.lm = lm
-        self.keep = keep
-        self.again = again
-        self.width = width
-        self.name = name
+        super().__init__(lm, width, name)
+        self.lm: TransformersLM = lm
+        self.keep: int = whole("keep", keep, 1)
+        self.again: int = whole("again", again, 0)
         self.counts: Counter[int] = Counter()
         self._lock = threading.Lock()
         hold_over_forks(self)
@@ -68,11 +67,6 @@ class TrimmedHead:
             seen = lm.vocabulary.encode(seen)
         self.counts.update(seen)
         self._draft = self._trimmed()
-
-    @property
-    def waits(self) -> bool:
-        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
-        return self._draft.waits
 
     @property
     def rows(self) -> list[int]:

@@ -31,11 +31,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._checks import whole
 from ..._fork import hold_over_forks
 from ...lm.base import LanguageModelError
 from ..base import Cursor, Here, Quiet, Start, Step, Vector
 from .layer_skip import layers_of, without_layers
-from .model_cursor import ModelCursor, row_of
+from .model_cursor import ModelCursor, ModelDrafter, row_of
 
 if TYPE_CHECKING:
     from ...lm.base import Context
@@ -87,7 +88,7 @@ def tokens_per_cost(acceptance: float, cost: float) -> float:
     return best
 
 
-class LayerChoice:
+class LayerChoice(ModelDrafter):
     """Drafts by the target's own layers, whichever pay at the moment.
 
     Args:
@@ -105,8 +106,6 @@ class LayerChoice:
         LanguageModelError: the model's layers are not a list that can be shortened.
     """
 
-    name = "layer choice"
-
     def __init__(
         self,
         lm: TransformersLM,
@@ -117,16 +116,14 @@ class LayerChoice:
         width: int = 1,
         seed: int = 0,
     ) -> None:
-        if again < 1 or window < 2 or width < 1:
-            raise ValueError("again and width must be at least 1, window at least 2")
+        super().__init__(lm, width, "layer choice")
+        self.again: int = whole("again", again, 1)
+        self.window: int = whole("window", window, 2)
         if not hasattr(lm, "model"):
             raise LanguageModelError(
                 f"a {type(lm).__name__} has no layers to skip: load the model with TransformersLM"
             )
-        self.lm = lm
-        self.again = again
-        self.window = window
-        self.width = width
+        self.lm: TransformersLM = lm
         self.count: int = len(layers_of(lm.model))
         if self.count < 3:
             raise LanguageModelError(f"a model of {self.count} layers has none to skip")
@@ -140,11 +137,6 @@ class LayerChoice:
         self.looks: int = 0
         self.changes: int = 0
         self.layers: Layers = self._made(first, 0.5)
-
-    @property
-    def waits(self) -> bool:
-        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
-        return not self.lm.runs_here
 
     def open(self, start: Start) -> _Session:
         return _Session(self, start)

@@ -121,7 +121,7 @@ def layers_of(model: Any) -> Any:
 
 
 def twin(module: Any) -> Any:
-    """A module of its own with the same parameters and submodules."""
+    """A new module with the same parameters and submodules."""
     found = copy.copy(module)
     found._modules = dict(module._modules)
     found.__dict__ = {**module.__dict__, "_modules": found._modules}

@@ -14,12 +14,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ..._fork import hold_over_forks
-from ..base import CONTEXT, Here, Likely, Start
+from ..base import CONTEXT, Here, Likely, Settings, Start, bounded
 from .ranking import RecentCursor, RecentSession, ranked
 
 _KEPT = 10
@@ -34,7 +35,8 @@ class _Entry:
         self.chances: dict[int, float] = {}
 
 
-class LogitNgrams:
+@dataclass(eq=False)
+class LogitNgrams(Settings):
     """Drafts by averaged distributions after n-grams, shared by all texts.
 
     Args:
@@ -44,11 +46,11 @@ class LogitNgrams:
 
     name = "logit n-grams"
 
-    def __init__(self, longest: int = 4, grams: int = 1 << 17) -> None:
-        if not 1 <= longest <= CONTEXT or grams < 1:
-            raise ValueError(f"longest is 1 to {CONTEXT}, grams at least 1")
-        self.longest = longest
-        self._limit = grams
+    longest: int = bounded(4, 1, CONTEXT)
+    grams: int = 1 << 17
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._entries: OrderedDict[tuple[int, ...], _Entry] = OrderedDict()
         self._lock = threading.Lock()
         hold_over_forks(self)
@@ -69,7 +71,7 @@ class LogitNgrams:
                 entry = self._entries.get(gram)
                 if entry is None:
                     entry = self._entries[gram] = _Entry()
-                    if len(self._entries) > self._limit:
+                    if len(self._entries) > self.grams:
                         self._entries.popitem(last=False)
                 entry.visits = min(entry.visits + 1, 16)
                 rate = 1.0 / entry.visits

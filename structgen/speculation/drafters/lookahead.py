@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ..base import Cursor, Here, Quiet, Start, Step
+from ..base import Cursor, Here, Quiet, Settings, Start, Step
 
 _GRAMS_A_TOKEN = 6
 
 
-class Lookahead:
+@dataclass(eq=False)
+class Lookahead(Settings):
     """Drafts from n-grams of Jacobi iterations.
 
     Args:
@@ -31,12 +33,9 @@ class Lookahead:
     has_distribution = False
     name = "lookahead"
 
-    def __init__(self, window: int = 6, longest: int = 4, keys: int = 4096) -> None:
-        if window < 1 or longest < 1 or keys < 1:
-            raise ValueError("window, longest and keys must be at least 1")
-        self.window = window
-        self.longest = longest
-        self.keys = keys
+    window: int = 6
+    longest: int = 4
+    keys: int = 4096
 
     def open(self, start: Start) -> _Session:
         return _Session(self, start.prompt)

@@ -16,12 +16,14 @@ one from the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ..base import Cursor, Quiet, Start, Step
+from ..base import Cursor, Quiet, Settings, Start, Step, bounded
 from .lookahead import Pool
 
 
-class LookaheadWindow:
+@dataclass(eq=False)
+class LookaheadWindow(Settings):
     """Drafts from the n-grams of a window.
 
     Args:
@@ -33,12 +35,9 @@ class LookaheadWindow:
     has_distribution = False
     name = "lookahead window"
 
-    def __init__(self, window: int = 5, ngram: int = 4, keys: int = 4096) -> None:
-        if window < 1 or ngram < 2 or keys < 1:
-            raise ValueError("window and keys must be at least 1, ngram at least 2")
-        self.window = window
-        self.ngram = ngram
-        self.keys = keys
+    window: int = 5
+    ngram: int = bounded(4, 2)
+    keys: int = 4096
 
     def open(self, start: Start) -> _Session:
         return _Session(self, start.prompt)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..._checks import whole
 from ..._draws import scaled
 from ...logits import allocate_bitmask, apply_bitmask
 from ..base import Here, Start, Vector
@@ -22,6 +23,20 @@ if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
 
 Ids = npt.NDArray[np.int64]
+
+
+class ModelDrafter:
+    """The base of drafters by a model: `width` children a node, and a name for statistics."""
+
+    def __init__(self, lm: LanguageModel, width: int, name: str) -> None:
+        self.lm = lm
+        self.width: int = whole("width", width, 1)
+        self.name = name
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
+        return not getattr(self.lm, "runs_here", False)
 
 
 class Reader(Protocol):

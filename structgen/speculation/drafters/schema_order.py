@@ -35,12 +35,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..._pointers import led
 from ...errors import VocabularyError
 from ...reasoning import mark_names
 from ..base import Cursor, Here, Quiet, Start, Step
 
-_NAMES = 3  # the next declared names that are predicted, and
-_CHANCES = (0.6, 0.2, 0.1)  # their probabilities
+_NAMES = 3  # how many of the next declared names are predicted
+_CHANCES = (0.6, 0.2, 0.1)  # the probability of each of them
 _CLOSING = 0.2  # the probability that a string or a number ends here
 _DEEP = 3  # containers that one prediction opens
 _REMEMBERED = 1 << 14  # pieces of text whose tokens are kept
@@ -135,7 +136,7 @@ class _Session(Quiet):
         else:  # the schema is that of the answer
             whole = b"".join(self._marks.get(token) or decode([token]) for token in step.tokens)
             text = self._parts.feed(whole)[1]
-        # Whether a blank followed the last colon after a quote, which is probably that of a name.
+        # Notes whether a blank followed the last `":`, which probably ended a name.
         seen = self._tail + text
         if (colon := seen.rfind(b'":', 0, -1)) >= 0:
             self.spaced = seen[colon + 2 : colon + 3] == b" "
@@ -219,7 +220,8 @@ class Shapes:
         if not isinstance(schema, dict) or depth > 8 or self._left < 0:
             return Shape()
         if isinstance(schema.get("$ref"), str):
-            return self._shape(self._target(schema["$ref"]), depth + 1)
+            found = led(self._root, schema["$ref"])
+            return self._shape(None if found is None else found[1], depth + 1)
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list):
             return Shape(literals=tuple(_compact(v) for v in values[:32]))
@@ -247,14 +249,6 @@ class Shapes:
         if names and not kinds:
             kinds = ("object",)
         return Shape(kinds, tuple(names), items)
-
-    def _target(self, reference: str) -> Any:
-        found: Any = self._root
-        for part in reference.lstrip("#").strip("/").split("/"):
-            name = part.replace("~1", "/").replace("~0", "~")
-            if name:
-                found = found.get(name) if isinstance(found, dict) else None
-        return found
 
 
 def _compact(value: Any) -> str:

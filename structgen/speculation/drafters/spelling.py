@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ...errors import VocabularyError
 from ...lm.base import LanguageModelError
 from ..base import Quiet, Start, Step
-from .model_cursor import ModelCursor, Reader
+from .model_cursor import ModelCursor, ModelDrafter, Reader
 
 if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
@@ -29,7 +29,7 @@ _KEPT = 1 << 14  # pieces of text whose ids are kept
 Place = tuple["Context", bytes]
 
 
-class SpelledDrafter:
+class SpelledDrafter(ModelDrafter):
     """The base of drafters by a model of another vocabulary.
 
     Args:
@@ -39,16 +39,9 @@ class SpelledDrafter:
     def __init__(
         self, lm: LanguageModel, width: int, name: str, read: Callable[[Vocabulary], SpelledReader]
     ) -> None:
-        self.lm = lm
-        self.width = width
-        self.name = name
+        super().__init__(lm, width, name)
         self._read = read
         self._reader: SpelledReader | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
-        return not getattr(self.lm, "runs_here", False)
 
     def open(self, start: Start) -> SpelledSession:
         reader = self._reader
@@ -64,7 +57,7 @@ class SpelledReader(Reader, Protocol):
 
 
 class Spelling:
-    """From ids of the target to ids of the draft model. Thread-safe: what is found twice is found equal."""
+    """Turns ids of the target into ids of the draft model. Thread-safe: every thread finds the same ids."""
 
     def __init__(self, lm: LanguageModel, target: Vocabulary) -> None:
         self.lm = lm
@@ -83,7 +76,7 @@ class Spelling:
         return self._found[text]
 
     def start(self, start: Start) -> Place | None:
-        """Behind the prompt; None: the draft model cannot read it."""
+        """The place behind the prompt, None if the draft model cannot read the prompt."""
         text = self.target.decode(start.prompt) if start.text is None else start.text
         try:
             prompt: Any = text if isinstance(text, str) else self.lm.vocabulary.encode(text)
@@ -92,7 +85,7 @@ class Spelling:
             return None
 
     def after(self, place: Place, token: int) -> Place | None:
-        """Behind a token of the target; None: the draft model cannot spell it."""
+        """The place behind a token of the target, None if the draft model cannot spell the token."""
         context, rest = place
         text = self.target.tokens[token]
         ids = self.ids(rest + text)

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..._checks import whole
 from ..base import Vector
 from .spelling import Place, SpelledDrafter, Spelling
 
@@ -65,11 +66,9 @@ class StringDraft(SpelledDrafter):
         longest: int = 16,
         name: str = "string draft",
     ) -> None:
-        if width < 1 or forwards < 1 or longest < 1:
-            raise ValueError("width, forwards and longest must be at least 1")
+        self.forwards: int = whole("forwards", forwards, 1)
+        self.longest: int = whole("longest", longest, 1)
         super().__init__(lm, width, name, lambda target: StringLaw(lm, target, forwards, longest))
-        self.forwards = forwards
-        self.longest = longest
 
 
 class _Ranges:
@@ -179,7 +178,7 @@ class StringLaw:
     def _add(
         self, psi: npt.NDArray[np.float64], chance: float, ranges: _Ranges, p: npt.NDArray[np.float64]
     ) -> None:
-        """A string of this chance is read on by one token of probabilities p, in the order of the bytes."""
+        """Adds what one more token of the draft model gives. `chance`: of the string so far; p sums to 1."""
         sums = np.concatenate([[0.0], np.cumsum(p)])
         begun = sums[ranges.high] - sums[ranges.low]
         longer = np.bincount(ranges.above, begun, len(begun) + 1)

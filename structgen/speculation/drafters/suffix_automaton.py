@@ -14,9 +14,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
-from ..base import Cursor, Here, Quiet, Start, Step
+from ..base import Cursor, Here, Quiet, Settings, Start, Step
 
 _CHOICES = 3
 
@@ -172,7 +173,8 @@ class SuffixSession(Quiet, Generic[S]):
         return self._cursor(self._automaton, self._least, self._state, self._length)
 
 
-class SuffixAutomatonDrafter:
+@dataclass(eq=False)
+class SuffixAutomatonDrafter(Settings):
     """Copies from the prompt and from the answer itself.
 
     Args:
@@ -182,10 +184,7 @@ class SuffixAutomatonDrafter:
     has_distribution = False
     name = "suffix automaton"
 
-    def __init__(self, least: int = 1) -> None:
-        if least < 1:
-            raise ValueError(f"least must be at least 1, not {least}")
-        self.least: int = least
+    least: int = 1
 
     def open(self, start: Start) -> _Session:
         return _Session(start.prompt, self.least)

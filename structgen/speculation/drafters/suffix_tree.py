@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 from ..._fork import hold_over_forks
 from ..base import Cursor, Here, Quiet, Start, Step
@@ -137,6 +138,7 @@ def advance(point: Point, token: int) -> Point | None:
     return None if child is None else (child, 1)
 
 
+@dataclass(eq=False)
 class SuffixTreeDrafter:
     """Drafts from earlier answers.
 
@@ -148,9 +150,9 @@ class SuffixTreeDrafter:
     has_distribution = False
     name = "suffix tree"
 
-    def __init__(self, tree: SuffixTree | None = None, *, prompts: bool = False) -> None:
-        self.tree: SuffixTree = SuffixTree() if tree is None else tree
-        self.prompts = prompts
+    tree: SuffixTree = field(default_factory=SuffixTree)
+    _: KW_ONLY
+    prompts: bool = False
 
     def open(self, start: Start) -> _Session:
         return _Session(self, start.prompt)

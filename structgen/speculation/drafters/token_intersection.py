@@ -38,8 +38,6 @@ class TokenIntersection(SpelledDrafter):
     """
 
     def __init__(self, lm: LanguageModel, *, width: int = 2, name: str = "token intersection") -> None:
-        if width < 1:
-            raise ValueError(f"width must be at least 1, not {width}")
         super().__init__(lm, width, name, lambda target: _Reader(lm, target))
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..._fork import hold_over_forks
-from ..base import LIKELY, Here, Likely, Start
+from ..base import LIKELY, Here, Likely, Settings, Start, bounded
 from .ranking import RecentCursor, RecentSession, ranked
 
 # Offers below this are hardly ever accepted, and each takes a check against the grammar.
@@ -26,7 +27,8 @@ _LEAST = 0.003
 _FIRST = 1024  # rows to begin with; they double
 
 
-class TokenRecycling:
+@dataclass(eq=False)
+class TokenRecycling(Settings):
     """Drafts from a table of successors, shared by all texts.
 
     Args:
@@ -38,12 +40,12 @@ class TokenRecycling:
     has_distribution = False
     name = "token recycling"
 
-    def __init__(self, longest: int = 3, width: int = LIKELY, contexts: int = 1 << 16) -> None:
-        if longest < 1 or contexts < 1 or not 1 <= width <= LIKELY:
-            raise ValueError(f"longest and contexts are at least 1, width is 1 to {LIKELY}")
-        self.longest = longest
-        self.width = width
-        self._limit = contexts
+    longest: int = 3
+    width: int = bounded(LIKELY, 1, LIKELY)
+    contexts: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._slots: dict[tuple[int, ...], int] = {}
         self._owners: list[tuple[int, ...]] = []
         self._next = 0
@@ -90,7 +92,7 @@ class TokenRecycling:
                 self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
                 self._logprobs = np.concatenate([self._logprobs, np.empty_like(self._logprobs)])
         self._slots[context] = slot
-        self._next = (slot + 1) % self._limit
+        self._next = (slot + 1) % self.contexts
         return slot
 
 

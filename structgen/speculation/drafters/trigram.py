@@ -13,14 +13,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from ..._fork import hold_over_forks
-from ..base import Cursor, Here, Quiet, Start, Step
+from ..base import Cursor, Here, Quiet, Settings, Start, Step
 
 _OFFERED = 4
 
 
-class Trigram:
+@dataclass(eq=False)
+class Trigram(Settings):
     """Drafts by trigram counts, shared by all texts.
 
     Args:
@@ -31,29 +33,30 @@ class Trigram:
     has_distribution = False
     name = "trigram"
 
-    def __init__(self, pairs: int = 1 << 17, *, prompts: bool = True) -> None:
-        if pairs < 1:
-            raise ValueError(f"pairs must be at least 1, not {pairs}")
-        self._limit = pairs
-        self._prompts = prompts
+    pairs: int = 1 << 17
+    _: KW_ONLY
+    prompts: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._counts: OrderedDict[tuple[int, int], dict[int, float]] = OrderedDict()
         self._lock = threading.Lock()
         hold_over_forks(self)
 
     def open(self, start: Start) -> _Session:
-        if self._prompts:
+        if self.prompts:
             prompt = start.prompt
             for i in range(2, len(prompt)):
                 self.learn(prompt[i - 2], prompt[i - 1], prompt[i])
         return _Session(self, start.prompt)
 
     def learn(self, a: int, b: int, c: int) -> None:
-        """c followed a, b once more. Old counts fade, so that a table of one user follows the next."""
+        """Counts that c followed a and b. Old counts fade, so the table of one user adapts to the next."""
         with self._lock:
             row = self._counts.get((a, b))
             if row is None:
                 row = self._counts[a, b] = {}
-                if len(self._counts) > self._limit:
+                if len(self._counts) > self.pairs:
                     self._counts.popitem(last=False)
             if len(row) >= 4 * _OFFERED and c not in row:
                 del row[min(row, key=row.__getitem__)]
