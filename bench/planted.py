@@ -339,8 +339,8 @@ BUGS = (
     Bug(
         "tokens that go on behind a terminal with a label are forgotten",
         "csrc/holes/strides.cc",
-        "if (n.nullable) out(child,",
-        "if (n.nullable && n.kind != RegexKind::kDone) out(child,",
+        "if (n.nullable) out.all.exits",
+        "if (n.nullable && n.kind != RegexKind::kDone) out.all.exits",
     ),
     Bug(
         "a search forgets the siblings that it has not made: what it calls the best is the best it looked at",
