@@ -86,10 +86,7 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
     heads_.back().reading = reading;
     return static_cast<Head>(heads_.size() - 1);
   };
-  if (reading.kind == Reading::kText) {
-    if (const auto known = told_.find({rule.v, reading.text}); known != told_.end()) return known->second;
-    return told_.try_emplace({rule.v, reading.text}, add()).first->second;
-  }
+  if (reading.kind == Reading::kText) return remember(told_, {rule.v, reading.text}, add);
   // All other messages as one number.
   const uint32_t told = reading.kind == Reading::kLabel     ? reading.label + 3
                         : reading.kind == Reading::kUnknown ? 1

@@ -111,10 +111,10 @@ Symbol Product::triple(const Triple& t) {
 }
 
 const Product::Reads& Product::reads(RegexId r, Spot from) {
-  const std::pair key(r.v, from);
-  if (const auto it = reads_.find(key); it != reads_.end()) return it->second;
-  const auto exits = facts_->stretches().exits(r, from);
-  return reads_.emplace(key, Reads{{exits.begin(), exits.end()}, reads_whole(r, from)}).first->second;
+  return remember(reads_, {r.v, from}, [&] {
+    const auto exits = facts_->stretches().exits(r, from);
+    return Reads{{exits.begin(), exits.end()}, reads_whole(r, from)};
+  });
 }
 
 // Whether the path reads every text of the regex: a walk over all of them together with the path, in which no
@@ -148,16 +148,16 @@ RegexId Product::between(RegexId r, Spot from, Spot to) {
 }
 
 std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
-  const std::pair key(number, context);
-  if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
-  const auto [lexeme, from, to, follow] = lexemes_[number];
-  std::vector<LexemePart> parts;
-  for (const LexemePart& part : base_.lexeme(lexeme, context)) {
-    if (part.follow.v != follow) continue;
-    const RegexId some = between(part.regex, from, to);
-    if (!regexes_.is_empty(some)) parts.push_back({some, part.follow});
-  }
-  return parts_.emplace(key, std::move(parts)).first->second;
+  return remember(parts_, {number, context}, [&] {
+    const auto [lexeme, from, to, follow] = lexemes_[number];
+    std::vector<LexemePart> parts;
+    for (const LexemePart& part : base_.lexeme(lexeme, context)) {
+      if (part.follow.v != follow) continue;
+      const RegexId some = between(part.regex, from, to);
+      if (!regexes_.is_empty(some)) parts.push_back({some, part.follow});
+    }
+    return parts;
+  });
 }
 
 // ---- alternatives ----
