@@ -320,9 +320,9 @@ BUGS = (
     ),
     Bug(
         "an item in a hole may be what the suffix has",
-        "csrc/holes/quotient.cc",
-        "  sort_told(reader, rule.rule_id(), some, from, to, nullptr, &bad);\n",
-        "",
+        "csrc/holes/quotient_questions.cc",
+        "  const std::vector<std::string> bad = told(item, some, false);\n",
+        "  const std::vector<std::string> bad;\n",
     ),
     Bug(
         "a blind cloud's yes is a promise: captured text in other slots may be the same",
