@@ -128,6 +128,17 @@ class Quotient::Crossings {
     q_.add(std::move(sequence), out_);
   }
 
+  // Calls f with each exit of a head that lies in the suffix; the others are places in front of the next
+  // symbol.
+  template <class F>
+  void each_crossing(Facts::Head head, At from, F&& f) {
+    for (At e : q_.exits(head, from))
+      if (q_.crossed(e))
+        f(e);
+      else
+        add_once(next_, e);
+  }
+
   // A symbol that reads nothing changes what may not follow.
   void mark(Symbol s) {
     for (At a : here_) {
@@ -201,16 +212,12 @@ class Quotient::Crossings {
       }
       const Facts::Head head = facts_.reader(reader, Reading::of_label(e.label - 1));
       const At begin = places_.of(0, Alive::kClear);
-      for (At x : q_.exits(head, begin)) {
-        if (!q_.crossed(x)) {
-          add_once(next_, x);
-          continue;
-        }
+      each_crossing(head, begin, [&](At x) {
         const At end = goal(s + 1, x, captures_);
-        if (!q_.leads({head, begin, end})) continue;
+        if (!q_.leads({head, begin, end})) return;
         for (std::vector<Symbol>& after : q_.behind(s + 2, end_, x, 0, captures_, to_))
           whole[{end, std::move(after)}].insert(e.label - 1);
-      }
+      });
     }
     for (auto& [key, kept] : split) put_terminal(only(kept, false), key.first, key.second);
     for (auto& [key, kept] : whole) {
@@ -223,11 +230,7 @@ class Quotient::Crossings {
   void rule(const Symbol* s) {
     const Facts::Head head = facts_.head(s->rule_id());
     for (At a : here_)
-      for (At e : q_.exits(head, a)) {
-        if (!q_.crossed(e)) {
-          add_once(next_, e);
-          continue;
-        }
+      each_crossing(head, a, [&](At e) {
         const At end = goal(s, e, captures_);
         for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, captures_, to_)) {
           RuleId rule = s->rule_id();
@@ -241,7 +244,7 @@ class Quotient::Crossings {
           if (q_.leads({facts_.head(rule), a, end}))
             put(q_.crossing({Crossing::kRule, rule, pending(a), {}, end}), after);
         }
-      }
+      });
   }
 
   void reader(const Symbol* s) {
@@ -254,22 +257,18 @@ class Quotient::Crossings {
       for (const Reading& reading : facts_.readings(captures_, a, {read})) {
         const Facts::Head head = facts_.reader(s->rule_id(), reading);
         const bool fits = ruled && reading.kind == Reading::kFresh && q_.base_.compares(s->rule_id());
-        for (At e : q_.exits(head, a)) {
-          if (!q_.crossed(e)) {
-            add_once(next_, e);
-            continue;
-          }
+        each_crossing(head, a, [&](At e) {
           const At end = goal(s, e, open);
           std::optional<RuleId> item;
           if (fits) item = q_.fit(s->rule_id(), s[-1].rule_id(), a, end);
-          if (fits ? !item : !q_.leads({head, a, end})) continue;
+          if (fits ? !item : !q_.leads({head, a, end})) return;
           // The item that was read before is one of those with which the reader leads there.
           const Symbol whole = before_.back();
           if (item) before_.back() = q_.translate(Symbol::rule(*item));
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
             put(q_.crossing({Crossing::kReader, s->rule_id(), pending(a), {}, end}), after);
           before_.back() = whole;
-        }
+        });
       }
     captures_ = open;
   }

@@ -15,12 +15,8 @@ namespace {
 constexpr uint32_t kLargeBranch = 64;
 }  // namespace
 
-Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most) {
-  return regexes.cache<Strides>(regexes, vocabulary, most);
-}
-
-Strides::Strides(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most)
-    : regexes_(regexes), trie_{vocabulary.trie()}, most_(most), sets_(vocabulary.trie()) {
+Strides::Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most)
+    : regexes_(regexes), trie_{trie}, most_(most), sets_(trie) {
   sets_.intern(nullptr, std::vector<uint32_t>{0});
 }
 
@@ -67,8 +63,7 @@ void Strides::gather(std::span<const uint32_t> from, RegexId r, Gathering& out) 
   });
 }
 
-// If the remembered branches take too many bytes, all are forgotten; strides stay.
-Stride& Strides::made(RegexId r, NodeSetId from) {
+Stride& Strides::stride(RegexId r, NodeSetId from) {
   return strides_[known_.remember(uint64_t{r.v} << 32 | from.v, [&] {
     if (branch_bytes_ > most_) {
       branches_.clear();
@@ -91,7 +86,7 @@ Stride& Strides::made(RegexId r, NodeSetId from) {
 }
 
 const std::vector<TokenId>& Strides::tokens(RegexId r, NodeSetId from, std::size_t left) {
-  Stride& s = made(r, from);
+  Stride& s = stride(r, from);
   if (!s.tokens.empty()) return s.tokens[left];
   std::vector<std::vector<TokenId>> all(s.left.size());
   FlatMap<uint32_t, uint32_t> number;

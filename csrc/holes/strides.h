@@ -20,7 +20,6 @@
 #include "base/flat_map.h"
 #include "base/ids.h"
 #include "mask/node_sets.h"
-#include "mask/vocabulary.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -45,13 +44,12 @@ struct Stride {
 
 class Strides : public RegexCache {
  public:
-  // The table of a world, made on first use. `vocabulary` is the world's. `most`: bytes of the branches
-  // that are remembered.
-  static Strides& of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
-  Strides(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
+  // A world has one table (RegexArena::cache). `most`: bytes of the branches that are remembered.
+  Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most);
   // The set of the root alone, where tokens begin.
   static constexpr NodeSetId kRoot{1};
-  const Stride& stride(RegexId r, NodeSetId from) { return made(r, from); }
+  // If the remembered branches take too many bytes, all are forgotten; strides stay.
+  Stride& stride(RegexId r, NodeSetId from);
   // All tokens that end in the derivative number `left` of a stride.
   const std::vector<TokenId>& tokens(RegexId r, NodeSetId from, std::size_t left);
   std::size_t byte_size() const override {
@@ -75,7 +73,6 @@ class Strides : public RegexCache {
   };
   const Branch& branch(uint32_t node, RegexId r);
   void gather(std::span<const uint32_t> from, RegexId r, Gathering& out);
-  Stride& made(RegexId r, NodeSetId from);
   RegexArena& regexes_;
   const VocabularyTrie trie_;
   const std::size_t most_;
