@@ -320,9 +320,9 @@ BUGS = (
     ),
     Bug(
         "an item in a hole may be what the suffix has",
-        "csrc/holes/quotient.cc",
-        "  sort_told(reader, rule.rule_id(), some, from, to, nullptr, &bad);\n",
-        "",
+        "csrc/holes/quotient_questions.cc",
+        "  const std::vector<std::string> bad = told(item, some, false);\n",
+        "  const std::vector<std::string> bad;\n",
     ),
     Bug(
         "a blind cloud's yes is a promise: captured text in other slots may be the same",
@@ -339,8 +339,8 @@ BUGS = (
     Bug(
         "tokens that go on behind a terminal with a label are forgotten",
         "csrc/holes/strides.cc",
-        "if (n.nullable) out(child,",
-        "if (n.nullable && n.kind != RegexKind::kDone) out(child,",
+        "if (n.nullable) out.all.exits",
+        "if (n.nullable && n.kind != RegexKind::kDone) out.all.exits",
     ),
     Bug(
         "a search forgets the siblings that it has not made: what it calls the best is the best it looked at",

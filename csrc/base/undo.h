@@ -2,7 +2,8 @@
 //
 // In: a function that throws nothing. Out: it is called at the end of the scope, unless keep() was
 // called. Cost: none. It is for marks of work under way that would be believed later: an open search, a
-// half-made row. numbered(): a list with an index, which grow together.
+// half-made row. numbered(): a list with an index, which grow together. remember(): a value that is kept once
+// it is made.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,14 @@ class Undo {
   F undo_;
   bool kept_ = false;
 };
+
+// The value of a key, which make() computes once. make() may add other entries, and nothing is kept if it
+// throws.
+template <class Map, class Make>
+const typename Map::mapped_type& remember(Map& map, const typename Map::key_type& key, Make&& make) {
+  if (const auto it = map.find(key); it != map.end()) return it->second;
+  return map.emplace(key, make()).first->second;
+}
 
 // The number of a value in a list, by its key in an index of the list. Both get a new entry, or
 // neither.

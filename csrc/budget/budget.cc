@@ -80,6 +80,7 @@
 #include "base/error.h"
 #include "base/sorted.h"
 #include "base/told.h"
+#include "base/undo.h"
 #include "base/work.h"
 #include "budget/trial.h"
 
@@ -173,14 +174,15 @@ Finish Budget::spelled(StateId s) {
 // its bytes. Throws if the text takes too much work to find and no bound is known.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
-  if (const auto it = all_.shortest.find(s.v); it != all_.shortest.end()) return it->second;
-  FirstLimit none;
-  Finish best = none.otherwise(Finish{kTooMany, Finish::kNone}, [&] { return spelled(s); });
-  if (best.tokens == kTooMany && all_.fast && !partial_)
-    if (const uint32_t bytes = all_.lengths.of(all_.masks.blind(s)); bytes < Lengths::kFar)
-      best = {bytes + std::size_t{1}, Finish::kBytes};
-  if (best.tokens == kTooMany) none.rethrow();
-  return all_.shortest.emplace(s.v, best).first->second;
+  return remember(all_.shortest, s.v, [&] {
+    FirstLimit none;
+    Finish best = none.otherwise(Finish{kTooMany, Finish::kNone}, [&] { return spelled(s); });
+    if (best.tokens == kTooMany && all_.fast && !partial_)
+      if (const uint32_t bytes = all_.lengths.of(all_.masks.blind(s)); bytes < Lengths::kFar)
+        best = {bytes + std::size_t{1}, Finish::kBytes};
+    if (best.tokens == kTooMany) none.rethrow();
+    return best;
+  });
 }
 
 // by_text() for searches: kTooMany where by_text() throws, so that a search goes on.

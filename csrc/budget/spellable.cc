@@ -148,9 +148,7 @@ void Spellable::spend(uint64_t n) {
 //
 //     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no place
 const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t node) {
-  const auto [slot, fresh] = terminals_.try_emplace({r.v, node});
-  if (!fresh) return slot->second;
-  try {
+  return remember(terminals_, {r.v, node}, [&] {
     RegexArena& regexes = parser_.regexes();
     const TokenTrie& trie = world_.vocabulary->trie();
     std::set<std::pair<uint32_t, uint32_t>> seen{{r.v, node}};
@@ -179,31 +177,23 @@ const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t nod
         if (!trie.tokens(child).empty()) reach(to, 0);
       });
     }
-    slot->second.assign(out.begin(), out.end());
-    bytes_ += 120 + slot->second.capacity() * sizeof(Place);
-  } catch (...) {
-    terminals_.erase(slot);
-    throw;
-  }
-  return slot->second;
+    bytes_ += 120 + out.size() * sizeof(Place);
+    return std::vector<Place>(out.begin(), out.end());
+  });
 }
 
 // The alternatives of a rule after the label that was read before it; kUnknownLabel stands for text that is
 // not known.
 const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
-  const auto [slot, fresh] = expansions_.try_emplace({r.v, label});
-  if (!fresh) return slot->second;
-  try {
+  return remember(expansions_, {r.v, label}, [&] {
     Reading reading;
     reading.kind = label == 0 ? Reading::kNone : label == kUnknownLabel ? Reading::kUnknown : Reading::kLabel;
     reading.label = label == 0 || label == kUnknownLabel ? 0 : label - 1;
-    productions_.expand(r, reading, slot->second);
-    bytes_ += 120 + slot->second.symbols.capacity() * 4 + slot->second.ends.capacity() * 4;
-  } catch (...) {
-    expansions_.erase(slot);
-    throw;
-  }
-  return slot->second;
+    Alternatives all;
+    productions_.expand(r, reading, all);
+    bytes_ += 120 + all.symbols.capacity() * 4 + all.ends.capacity() * 4;
+    return all;
+  });
 }
 
 // The summary of a rule as far as it is known. The rule that is being looked at becomes a user of the

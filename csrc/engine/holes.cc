@@ -243,10 +243,10 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   Facts facts(g.world().regexes, g.productions(), alive, places, path);
   const Sized watch(g, facts);
   const Facts::Head root = facts.head(g.start_rule());
-  const Places::Id from = places.of(path.first(), Alive::kClear);
+  const PlaceId from = places.of(path.first(), Alive::kClear);
   const Facts::Found found = facts.ask(root, from);
   bool any = false;
-  for (Places::Id e : found.exits) {
+  for (PlaceId e : found.exits) {
     if (!path.ends(places.spot(e))) continue;
     any = true;
     for (bool vary : {false, true}) {

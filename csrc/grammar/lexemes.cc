@@ -5,6 +5,7 @@
 
 #include "base/components.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "strings/json_inside.h"
 #include "strings/json_spelling.h"
 
@@ -51,18 +52,13 @@ Lexemes::Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all)
 // True if some text is in both; remembered.
 bool Lexemes::overlap(RegexId a, RegexId b) {
   if ((regexes_.live(a) & regexes_.live(b)).none()) return false;
-  if (const auto it = overlaps_.find(key(a, b)); it != overlaps_.end()) return it->second;
-  const bool out = !regexes_.is_empty(regexes_.both(a, b));
-  overlaps_.emplace(key(a, b), out);
-  return out;
+  return remember(overlaps_, key(a, b), [&] { return !regexes_.is_empty(regexes_.both(a, b)); });
 }
 
 // True if every text of the literal is a text of the pattern.
 bool Lexemes::inside(RegexId literal, RegexId pattern) {
-  if (const auto it = insides_.find(key(literal, pattern)); it != insides_.end()) return it->second;
-  const bool out = regexes_.is_empty(regexes_.minus(literal, pattern));
-  insides_.emplace(key(literal, pattern), out);
-  return out;
+  return remember(insides_, key(literal, pattern),
+                  [&] { return regexes_.is_empty(regexes_.minus(literal, pattern)); });
 }
 
 // The bytes by which a text of the rivals gets longer.

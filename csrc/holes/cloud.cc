@@ -84,7 +84,7 @@ Clouds::Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& 
       vocabulary_(vocabulary),
       parser_(regexes, productions),
       completion_(parser_, productions),
-      strides_(Strides::of(regexes, vocabulary, strides)),
+      strides_(regexes.cache<Strides>(regexes, vocabulary.trie(), strides)),
       leaps_(regexes, strides_) {
   clouds_.emplace_back();
 }
@@ -170,16 +170,15 @@ bool Clouds::ends_at_edge(const std::vector<Group>& groups, uint32_t depth) {
 }
 
 const Alternatives& Clouds::expand(RuleId rule, Symbol::Kind kind, uint32_t label) {
-  const uint64_t at = pair_key(rule.v, kind == Symbol::kRule ? 0 : label + 1);
-  const auto known = expansions_.find(at);
-  if (known != expansions_.end()) return known->second;
-  Reading reading;
-  if (kind == Symbol::kReader) reading.kind = label ? Reading::kLabel : Reading::kFresh;
-  if (label) reading.label = label - 1;
-  Alternatives all;
-  productions_.expand(rule, reading, all);
-  charge(4 + static_cast<int64_t>(all.symbols.size()));
-  return expansions_.emplace(at, std::move(all)).first->second;
+  return remember(expansions_, pair_key(rule.v, kind == Symbol::kRule ? 0 : label + 1), [&] {
+    Reading reading;
+    if (kind == Symbol::kReader) reading.kind = label ? Reading::kLabel : Reading::kFresh;
+    if (label) reading.label = label - 1;
+    Alternatives all;
+    productions_.expand(rule, reading, all);
+    charge(4 + static_cast<int64_t>(all.symbols.size()));
+    return all;
+  });
 }
 
 // The cloud of the symbols on top of the stacks: rules are expanded until terminals are on top. `label`

@@ -84,12 +84,9 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
     heads_.emplace_back();
     heads_.back().rule = rule;
     heads_.back().reading = reading;
-    return static_cast<Head>(heads_.size() - 1);
+    return Head{static_cast<uint32_t>(heads_.size() - 1)};
   };
-  if (reading.kind == Reading::kText) {
-    if (const auto known = told_.find({rule.v, reading.text}); known != told_.end()) return known->second;
-    return told_.try_emplace({rule.v, reading.text}, add()).first->second;
-  }
+  if (reading.kind == Reading::kText) return remember(told_, {rule.v, reading.text}, add);
   // All other messages as one number.
   const uint32_t told = reading.kind == Reading::kLabel     ? reading.label + 3
                         : reading.kind == Reading::kUnknown ? 1
@@ -109,7 +106,7 @@ Facts::Head Facts::tail(const Symbol* begin, const Symbol* end, uint32_t label) 
 }
 
 const Alternatives& Facts::alternatives(Head h) {
-  Told& a = heads_[h];
+  Told& a = heads_[h.v];
   if (!a.expanded) {
     charge(4);
     Alternatives all;
@@ -125,7 +122,7 @@ const Alternatives& Facts::alternatives(Head h) {
 }
 
 uint32_t Facts::opened(uint32_t captures, At here) {
-  return capture_index_.remember(key(captures, here), [&] {
+  return capture_index_.remember(key(captures, here.v), [&] {
     captures_.push_back({here, captures});
     return static_cast<uint32_t>(captures_.size() - 1);
   });
@@ -188,14 +185,14 @@ Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
 // ---- the worklist ----
 
 uint32_t Facts::fact(Head h, At from) {
-  const uint64_t k = key(h, from);
+  const uint64_t k = key(h.v, from.v);
   if (const uint32_t* known = fact_index_.find(k)) return *known;
   const uint32_t id = static_cast<uint32_t>(facts_.size());
   facts_.emplace_back();
   facts_[id].head = h;
   facts_[id].from = from;
   fact_index_.emplace(k, id);
-  const uint32_t label = heads_[h].label;
+  const uint32_t label = heads_[h.v].label;
   // The alternatives are pushed in reverse, so that the first one is looked at first.
   const Alternatives& all = alternatives(h);
   if (refuses_repeats_ && !all.assumed.empty() && all.assumed.size() < all.ends.size())
@@ -214,7 +211,7 @@ uint32_t Facts::fact(Head h, At from) {
 void Facts::push(const Step& s) {
   charge();
   const uint64_t h =
-      mix(mix(mix(key(s.fact, s.at), key(s.captures, s.label)), reinterpret_cast<uintptr_t>(s.symbol)),
+      mix(mix(mix(key(s.fact, s.at.v), key(s.captures, s.label)), reinterpret_cast<uintptr_t>(s.symbol)),
           reinterpret_cast<uintptr_t>(s.end));
   const uint32_t n = static_cast<uint32_t>(steps_.size());
   const uint32_t id = step_index_.find_or_add(
@@ -247,7 +244,7 @@ void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   const auto [n, fresh] = exit_index_.emplace(exit_key(id, to), static_cast<uint32_t>(f.exits.size()));
   const uint32_t exit = n;
   if (!fresh && (!short_ || derivations_.length(f.read[exit]) <= derivations_.length(read))) return;
-  if (heads_[f.head].compared && read != Derivations::kNone) read = derivations_.item(read);
+  if (heads_[f.head.v].compared && read != Derivations::kNone) read = derivations_.item(read);
   if (fresh) {
     f.exits.push_back(to);
     f.read.push_back(read);

@@ -42,10 +42,10 @@ namespace structgen {
 
 class Facts {
  public:
-  using At = Places::Id;
+  using At = PlaceId;
   // A set of alternatives: those of a rule, those of a reader that was told a text, or the tail of a single
   // alternative.
-  using Head = uint32_t;
+  using Head = Id<struct HeadTag>;
   using Spot = Path::Spot;
 
   // `marked`: an exit that is reached by an assumption of a reader leads to an assumed place; otherwise what
@@ -155,7 +155,7 @@ class Facts {
   void go_on(Step& s) const;
   void leave(uint32_t fact, At to, Derivations::Id read);
   void doubt(uint32_t fact);
-  static uint64_t exit_key(uint32_t fact, At to) { return uint64_t{fact} << 32 | to; }
+  static uint64_t exit_key(uint32_t fact, At to) { return uint64_t{fact} << 32 | to.v; }
   void tell(uint32_t waiting, At exit, Derivations::Id read);
   bool stays(RuleId rule, Spot from) const;
   void call(Head h, uint32_t step);
@@ -169,10 +169,10 @@ class Facts {
   bool refuses_repeats_ = false, short_ = false, tried_ = false;
   Stretches stretches_;
   Derivations derivations_;
-  std::vector<Capture> captures_{{0, 0}};
+  std::vector<Capture> captures_{{At{}, 0}};
   FlatMap<uint64_t, uint32_t> capture_index_;
   std::deque<Told> heads_;
-  FlatMap<uint64_t, uint32_t> head_index_;
+  FlatMap<uint64_t, Head> head_index_;
   std::map<std::pair<uint32_t, std::string>, Head> told_;
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
   std::deque<Fact> facts_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/sorted.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -50,12 +51,12 @@ const Leap& Leaps::tokens(RegexSetId s, NodeSetId from) {
     Leap out;
     std::vector<uint32_t> left;
     // Keyed by label.
-    std::map<uint32_t, std::vector<uint32_t>> exits;
+    std::map<uint32_t, std::vector<NodeSetId>> exits;
     for (uint32_t r : sets_[s.v]) {
       const Stride& one = strides_.stride(RegexId{r}, from);
       charge(static_cast<int64_t>(one.left.size()));
       for (const Stride::Left& l : one.left) meet(l.regex, left, out);
-      for (const Stride::Exit& x : one.exits) exits[x.label].push_back(x.nodes.v);
+      for (const Stride::Exit& x : one.exits) exits[x.label].push_back(x.nodes);
     }
     for (auto& [label, sets] : exits) out.exits.push_back({label, united(sets)});
     bytes_ += sizeof(Leap) + 16 * out.exits.size();
@@ -64,17 +65,9 @@ const Leap& Leaps::tokens(RegexSetId s, NodeSetId from) {
 }
 
 // The union of sets of nodes. Unions are kept, because many regexes share them.
-NodeSetId Leaps::united(std::vector<uint32_t>& sets) {
+NodeSetId Leaps::united(std::vector<NodeSetId>& sets) {
   sort_unique(sets);
-  if (sets.size() == 1) return NodeSetId{sets[0]};
-  if (const auto known = unions_.find(sets); known != unions_.end()) return known->second;
-  std::vector<uint32_t> all;
-  for (uint32_t one : sets) {
-    const std::vector<uint32_t>& more = strides_.nodes(NodeSetId{one});
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  charge(static_cast<int64_t>(all.size() / 8));
-  return unions_.emplace(sets, strides_.intern(all)).first->second;
+  return remember(unions_, sets, [&] { return strides_.sets().unite(sets); });
 }
 
 }  // namespace structgen

@@ -42,7 +42,7 @@ class Leaps {
 
  private:
   void meet(RegexId to, std::vector<uint32_t>& left, Leap& out) const;
-  NodeSetId united(std::vector<uint32_t>& sets);
+  NodeSetId united(std::vector<NodeSetId>& sets);
   uint32_t add(Leap leap, std::vector<uint32_t>& left);
 
   RegexArena& regexes_;
@@ -53,7 +53,7 @@ class Leaps {
   FlatMap<uint64_t, uint32_t> bytes_index_, tokens_index_;
   std::deque<Leap> leaps_;
   // Keyed by sets of nodes: their union.
-  std::map<std::vector<uint32_t>, NodeSetId> unions_;
+  std::map<std::vector<NodeSetId>, NodeSetId> unions_;
   std::size_t bytes_ = 0;
 };
 

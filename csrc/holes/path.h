@@ -6,6 +6,13 @@
 // lead from one to another. Cost: a node for each byte of fixed text and for each byte or token of a
 // bounded hole; spots inside tokens are made when a search reaches them.
 //
+// A path is of one of two kinds, which answer the same questions:
+//
+//     of parts      spots are nodes in the order of the text. Behind them come those inside tokens, as they
+//                   are met: a slot with a node of the trie. A byte leads to the next node or round a loop
+//     of a regex    spots are derivatives of the regex, in the order in which they are met. fixed(), single()
+//                   and loops() say no, so searches remember each pair that they meet
+//
 // Example, `ab` HOLE `c`: nodes 0 (byte a), 1 (byte b), 2 (enter: the hole may be empty), 3 (loop), 4
 // (byte c), 5 (end).
 #pragma once

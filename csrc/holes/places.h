@@ -13,38 +13,46 @@
 // and facts that threw are made anew.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/ids.h"
 #include "holes/path.h"
 #include "parse/alive.h"
 
 namespace structgen {
 
+using PlaceId = Id<struct PlaceTag>;
+
+// Adds a place to a short list that lacks it.
+inline void add_once(std::vector<PlaceId>& list, PlaceId a) {
+  if (std::ranges::find(list, a) == list.end()) list.push_back(a);
+}
+
 class Places {
  public:
-  using Id = uint32_t;
   // `unrestricted`: other text can stand between any two lexemes. Inside the last hole the pending
   // restriction is then dropped, because every byte may come next. A lexeme that begins with the text behind
   // the hole is the exception, which the parser checks again.
   Places(const Path& path, Alive& alive, bool unrestricted)
       : path_(path), alive_(alive), unrestricted_(unrestricted) {}
-  Id of(Path::Spot spot, Alive::Pending pending, bool assumed = false) {
+  PlaceId of(Path::Spot spot, Alive::Pending pending, bool assumed = false) {
     if (pending != Alive::kClear && unrestricted_ && path_.loops(spot) && path_.text_behind(spot))
       pending = alive_.without_follow(pending);
     const uint64_t at = static_cast<uint64_t>(spot) << 32 | pending | uint64_t{assumed} << 63;
     return index_.remember(at, [&] {
       places_.push_back({spot, pending, assumed});
-      return static_cast<Id>(places_.size() - 1);
+      return PlaceId{static_cast<uint32_t>(places_.size() - 1)};
     });
   }
-  Path::Spot spot(Id a) const { return places_[a].spot; }
-  Alive::Pending pending(Id a) const { return places_[a].pending; }
-  bool assumed(Id a) const { return places_[a].assumed; }
-  Id proved(Id a) { return assumed(a) ? of(spot(a), pending(a)) : a; }
+  Path::Spot spot(PlaceId a) const { return places_[a.v].spot; }
+  Alive::Pending pending(PlaceId a) const { return places_[a.v].pending; }
+  bool assumed(PlaceId a) const { return places_[a.v].assumed; }
+  PlaceId proved(PlaceId a) { return assumed(a) ? of(spot(a), pending(a)) : a; }
   // The place `exit`; assumed if it was reached from an assumed place.
-  Id behind(Id before, Id exit) {
+  PlaceId behind(PlaceId before, PlaceId exit) {
     return assumed(before) && !assumed(exit) ? of(spot(exit), pending(exit), true) : exit;
   }
   std::size_t byte_size() const { return places_.capacity() * sizeof(Place) + index_.byte_size(); }
@@ -59,7 +67,7 @@ class Places {
   Alive& alive_;
   const bool unrestricted_;
   std::vector<Place> places_;
-  FlatMap<uint64_t, Id> index_;
+  FlatMap<uint64_t, PlaceId> index_;
 };
 
 }  // namespace structgen

@@ -103,7 +103,7 @@ Verdict Product::possible() {
 }
 
 Symbol Product::triple(const Triple& t) {
-  const uint64_t h = mix(mix(mix(t.told, t.rule.v), mix(t.from, t.to)), mix(t.label, t.labels));
+  const uint64_t h = mix(mix(mix(t.told, t.rule.v), mix(t.from.v, t.to.v)), mix(t.label, t.labels));
   const uint32_t n = triple_index_.number(h, triples_, t);
   if (n > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
   const bool known = t.told == Triple::kNothing || t.told == Triple::kOneLabel;
@@ -111,10 +111,10 @@ Symbol Product::triple(const Triple& t) {
 }
 
 const Product::Reads& Product::reads(RegexId r, Spot from) {
-  const std::pair key(r.v, from);
-  if (const auto it = reads_.find(key); it != reads_.end()) return it->second;
-  const auto exits = facts_->stretches().exits(r, from);
-  return reads_.emplace(key, Reads{{exits.begin(), exits.end()}, reads_whole(r, from)}).first->second;
+  return remember(reads_, {r.v, from}, [&] {
+    const auto exits = facts_->stretches().exits(r, from);
+    return Reads{{exits.begin(), exits.end()}, reads_whole(r, from)};
+  });
 }
 
 // Whether the path reads every text of the regex: a walk over all of them together with the path, in which no
@@ -148,22 +148,22 @@ RegexId Product::between(RegexId r, Spot from, Spot to) {
 }
 
 std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
-  const std::pair key(number, context);
-  if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
-  const auto [lexeme, from, to, follow] = lexemes_[number];
-  std::vector<LexemePart> parts;
-  for (const LexemePart& part : base_.lexeme(lexeme, context)) {
-    if (part.follow.v != follow) continue;
-    const RegexId some = between(part.regex, from, to);
-    if (!regexes_.is_empty(some)) parts.push_back({some, part.follow});
-  }
-  return parts_.emplace(key, std::move(parts)).first->second;
+  return remember(parts_, {number, context}, [&] {
+    const auto [lexeme, from, to, follow] = lexemes_[number];
+    std::vector<LexemePart> parts;
+    for (const LexemePart& part : base_.lexeme(lexeme, context)) {
+      if (part.follow.v != follow) continue;
+      const RegexId some = between(part.regex, from, to);
+      if (!regexes_.is_empty(some)) parts.push_back({some, part.follow});
+    }
+    return parts;
+  });
 }
 
 // ---- alternatives ----
 
 // The exits of a head. unsure_ is set if there may be more of them.
-std::vector<Places::Id> Product::exits(Facts::Head head, At from) {
+std::vector<PlaceId> Product::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;
   return {found.exits.begin(), found.exits.end()};
@@ -189,7 +189,7 @@ void Product::put(const Symbol* s, const Triple& what, std::span<const At> exits
 // parser restricts its first byte. If the rule reads nothing, the pending restriction stays as it was
 // before it; then the rule of those empty texts leads to the place at which anything may follow.
 void Product::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk) {
-  const Triple t{s->rule_id(), unrestricted(at), 0};
+  const Triple t{s->rule_id(), unrestricted(at), {}};
   if (t.from == at || (walk.is_last(s) && walk.to == kEnd)) return put(s, t, exits, captures, walk);
   const std::span<const At> known = facts_->ask(facts_->head(walk.asked(s)), t.from).exits;
   const auto reached = [&](At e) { return std::ranges::find(known, e) != known.end(); };
@@ -308,7 +308,7 @@ void Product::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t ca
   walk.made.push_back(
       Symbol::terminal(regexes_.both(regexes_.with_labels(set.set, {&label, 1}, false),
                                      leads(regexes_, path_.state(set.from), path_.state(to)))));
-  put(set.reader, {reader, begin, 0, Triple::kOneLabel, label}, behind, captures, walk);
+  put(set.reader, {reader, begin, {}, Triple::kOneLabel, label}, behind, captures, walk);
   walk.made.pop_back();
 }
 
@@ -338,7 +338,7 @@ void Product::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
-  const Triple reader{s->rule_id(), at, 0, few ? Triple::kFewTexts : Triple::kAnyText};
+  const Triple reader{s->rule_id(), at, {}, few ? Triple::kFewTexts : Triple::kAnyText};
   std::vector<At> all;
   // Keyed by exit: the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;

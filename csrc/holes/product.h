@@ -60,10 +60,10 @@ class Product : public Productions {
   }
 
  private:
-  using At = Places::Id;
+  using At = PlaceId;
   using Spot = Path::Spot;
   // This number stands for any place at which the text may end.
-  static constexpr At kEnd = 0xFFFFFFFFu;
+  static constexpr At kEnd{0xFFFFFFFFu};
   // A rule of the product: the texts of `rule`, a rule of the base, that lead from one place to another.
   struct Triple {
     RuleId rule;

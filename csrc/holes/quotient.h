@@ -16,7 +16,7 @@
 // lexeme read last. So a lexeme that begins with the suffix reads one mark, the byte kEdge, which may
 // not follow a lexeme where the suffix's first byte may not. A state may end where the mark leads to an
 // end (Productions::bordered). Source: closure of the context-free languages under quotient with a
-// regular one (Ginsburg, Spanier 1963). quotient.cc has an example.
+// regular one (Ginsburg, Spanier 1963). quotient.cc has an example and a table of the questions.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -67,7 +66,7 @@ class Quotient : public ExtendedProductions {
   }
 
  private:
-  using At = Places::Id;
+  using At = PlaceId;
   // An own rule: one whose text holds the border.
   struct Crossing {
     enum Kind : uint8_t {
@@ -81,8 +80,8 @@ class Quotient : public ExtendedProductions {
     // kRule, kReader: what may not follow the text in front of it; it begins anywhere in the hole.
     Alive::Pending pending = Alive::kClear;
     // kEnded: where it begins.
-    At from = 0;
-    At to = 0;
+    At from = {};
+    At to = {};
     // kEnded: the number of a text in texts_.
     uint32_t text = 0;
     friend bool operator==(const Crossing&, const Crossing&) = default;
@@ -99,6 +98,8 @@ class Quotient : public ExtendedProductions {
   Symbol crossing(const Crossing& c);
   Symbol cut_lexeme(uint32_t lexeme, Path::Spot end, RegexId follow);
   RegexId marked(RegexId follow) const;
+  std::vector<LexemePart> whole_lexeme(uint32_t lexeme, uint32_t context);
+  std::vector<LexemePart> cut_parts(const CutLexeme& cut, uint32_t context);
   void begin_anew();
   bool done(At at, At to) const { return at == to || (to == end_ && path_.ends(places_.spot(at))); }
   // A text that leads from one place to another and that a parser has read.
@@ -107,31 +108,42 @@ class Quotient : public ExtendedProductions {
     // The outermost parts of the text whose values are compared.
     std::vector<std::string> items;
   };
-  using Question = std::tuple<Facts::Head, At, At>;
-  const Proof* proof(Facts::Head head, At from, At to);
-  const Proof* prove(const Question& question, std::unique_ptr<const Proof> found);
+  // ---- quotient_questions.cc ----
+  // Whether `head`, begun at a place, may end at the place `to`.
+  struct Question {
+    Facts::Head head;
+    At from, to;
+    friend auto operator<=>(const Question&, const Question&) = default;
+  };
+  std::vector<At> exits(Facts::Head head, At from);
+  bool leads(const Question& q);
+  Verdict decide(const Question& q);
+  Verdict resolve(const Question& q);
+  const Proof* proof(const Question& q);
+  const Proof* prove(const Question& q, std::unique_ptr<const Proof> found);
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
   bool compose_rule(Symbol s, std::string told, Proof& out);
   bool reads(Facts::Head head, const std::string& text);
-  // Whether `to` is an exit of `head` from `from`.
-  bool leads(Facts::Head head, At from, At to);
-  Verdict decide(Facts::Head head, At from, At to);
-  Verdict resolve(Facts::Head head, At from, At to);
-  std::vector<At> exits(Facts::Head head, At from);
-  bool fit(RuleId reader, At from, At to, Symbol& rule);
-  bool fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rule);
-  bool fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to, Symbol& rule);
-  void free_items(RuleId rest, At from, At to, std::vector<RuleId>& out);
-  void sort_told(RuleId reader, RuleId rule, const std::vector<std::string>& texts, At from, At to,
-                 std::vector<std::string>* good, std::vector<std::string>* bad);
-  Verdict told(RuleId reader, const std::string& text, At from, At to);
+  // A compared item: its rule, and the reader behind it, which has to lead from one place to another.
+  struct Item {
+    RuleId reader, rule;
+    At from, to;
+  };
+  std::optional<RuleId> fit(RuleId reader, RuleId rule, At from, At to);
+  std::optional<RuleId> fit_apart(const Item& item, RuleId rest);
+  std::optional<RuleId> fit_again(const Item& item, RuleId rest, RuleId free);
+  std::vector<RuleId> free_items(RuleId rest, At from, At to);
+  std::optional<RuleId> narrowed(RuleId rule, const Productions::Choice& choice);
+  std::vector<std::string> told(const Item& item, const std::vector<std::string>& texts, bool leads);
+  // ---- quotient_crossing.cc ----
   bool crossed(At at) const { return places_.spot(at) > 1; }
   std::size_t suffix_bytes(At at) const;
   std::vector<std::vector<Symbol>> behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                           uint32_t captures, At to);
   void cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
-  void cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
   class Crossings;
+  // ---- quotient.cc ----
+  void cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
   // What may be missing in an answer: alternatives that depend on a captured text, and alternatives that
   // depend on a question which took too much work.
   struct Doubt {

@@ -21,12 +21,10 @@ RestOfText::RestOfText(Productions& base, Parser& parser, StateId state)
 
 // The rule of a set of stacks, new or known.
 Symbol RestOfText::stack(StackId s) {
-  if (const uint32_t* known = stacks_.find(s.v)) return Symbol::rule(own_rule(*known));
-  const uint32_t n = static_cast<uint32_t>(own_.size());
-  const Symbol out = Symbol::rule(own_rule(n));
-  own_.push_back({Own::kStack, s});
-  stacks_.emplace(s.v, n);
-  return out;
+  return Symbol::rule(own_rule(stacks_.remember(s.v, [&] {
+    own_.push_back({Own::kStack, s});
+    return static_cast<uint32_t>(own_.size() - 1);
+  })));
 }
 
 // Adds the symbols down to the readers of all captures; each path becomes an alternative. `open`: the

@@ -1,3 +1,34 @@
+// How the texts of a regex are read along a path; stretches.h says what is answered.
+//
+// The problem. A regex and a path have infinitely many texts in common, such as [a-z]+ and a hole. Facts need
+// to know where these texts end, readers need the few texts that two spots may have between them, and a proof
+// needs one text that a person can read.
+//
+// The idea. The pairs (derivative, spot) are the states of the product of two automata, and there are
+// finitely many. Two searches go over them: ExitSearch asks where texts end and keeps no way; TextGraph keeps
+// the bytes between the pairs. For the regex a*b and the path HOLE `b`, spots 0 (the hole), 1 (before b), 2
+// (the end):
+//
+//     (a*b, 0)     `a` in the hole: (a*b, 0) again. `b` in the hole: (empty rest, 0). `b` behind it: (rest,
+//     2) exits        spot 0 with 1 byte, and spot 2 with 1 byte texts to 2   the graph has an edge `a` from
+//     (a*b, 0) to itself and an edge `b` to (rest, 2), which needs
+//                  no more bytes: `b`, `ab`, `aab`, ...: endless
+//     shortest     `b`: the search for it ends with the first pair that ends
+//
+// Invariants.
+// - A pair is met once, behind the fewest bytes. So the length of an exit is that of a shortest text, and in
+//   the hole in front of the last text a lower bound.
+// - Exits belong to texts of one byte or more. Whether the regex has the empty text is the caller's to know.
+// - Answers depend on the regex and the spots; exits() and shortest() keep theirs.
+//
+// Costs. A derivative for each pair and class of bytes. Behind a fixed byte there is one pair, so in fixed
+// text no pair is remembered. A search of kManyPairs pairs asks how many exits there can be and ends with the
+// last. A hole in front of the last text is left by the derivatives of anywhere(), whatever the text behind
+// it.
+//
+// Rejected. A search from the end backwards: the quotient of a regex by a text has derivatives of its own.
+// One graph for exits and texts: its edges cost ten times the search for exits, and few stretches are ever
+// written.
 #include "holes/stretches.h"
 
 #include <algorithm>
@@ -16,16 +47,12 @@ namespace {
 constexpr std::size_t kTextSteps = 4096;
 // A search for exits that has met kManyPairs pairs asks how many exits there can be.
 constexpr std::size_t kManyPairs = 256;
-// More bytes than any shortest text has.
-constexpr uint64_t kAnyLength = ~uint64_t{0};
 constexpr uint64_t pair_of(RegexId r, Path::Spot s) { return static_cast<uint64_t>(r.v) << 32 | s; }
 
 // The order of bytes in texts that people may read: letters and digits come first.
-bool readable(uint8_t a, uint8_t b) {
-  const auto odd = [](uint8_t c) {
-    return !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'));
-  };
-  return std::pair(odd(a), a) < std::pair(odd(b), b);
+std::pair<bool, uint8_t> readable(uint8_t c) {
+  const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return {!plain, c};
 }
 
 // The bytes with which texts of the regex may end; all bytes if the form of the regex does not tell.
@@ -190,22 +217,43 @@ std::span<const Stretches::Exit> Stretches::exits(RegexId r, Spot from) {
 // The pairs (derivative, spot) behind the texts of a regex from a spot, as a graph whose edges are bytes.
 class Stretches::TextGraph {
  public:
-  TextGraph(Stretches& of, RegexId r, Spot from, Spot to, uint32_t label) {
-    node(r, from);
-    for (uint32_t i = 0; i < nodes_.size(); ++i) {
+  // What a graph is made for: all texts, a shortest one, or a shortest one if it has no more bytes than the
+  // stretch is said to have.
+  enum Aim { kAll, kShortest, kWithinLength };
+  TextGraph(Stretches& of, const Stretch& stretch, Aim aim) {
+    node(stretch.regex, stretch.from, 0);
+    uint32_t deepest = kFar;
+    for (uint32_t i = 0; i < nodes_.size() && nodes_[i].depth < deepest; ++i) {
       const auto [d, s] = pairs_[i];
+      const uint32_t depth = nodes_[i].depth + 1;
+      if (aim == kWithinLength && nodes_[i].depth + of.regexes_.least_length(d) > stretch.length) continue;
       of.path_.for_each_here(s, [&](Spot here) {
         of.steps(d, here, [&](uint8_t b, RegexId behind, Spot next, bool first) {
           charge(2);  // an edge is kept in three lists
-          const uint32_t k = node(behind, next);
+          const uint32_t k = node(behind, next, depth);
           nodes_[i].bytes.push_back({b, k});
           if (!first) return;
           nodes_[i].after.push_back(k);
           nodes_[k].before.push_back(i);
+          if (aim != kAll && of.ends(behind, next, stretch.to, stretch.label)) deepest = depth;
         });
       });
     }
-    measure(of, to, label);
+    measure(of, stretch.to, stretch.label);
+  }
+
+  // The first shortest text in the order of readable(); empty: no byte leads to the end.
+  std::string first() const {
+    std::string out;
+    for (uint32_t at = 0; out.empty() || nodes_[at].left > 0;) {
+      const auto best = std::ranges::min_element(nodes_[at].bytes, {}, [&](const Edge& e) {
+        return std::pair(nodes_[e.to].left, readable(e.byte));
+      });
+      if (best == nodes_[at].bytes.end() || nodes_[best->to].left == kFar) return {};
+      out.push_back(static_cast<char>(best->byte));
+      at = best->to;
+    }
+    return out;
   }
 
   bool none() const { return nodes_[0].left == kFar; }
@@ -235,8 +283,7 @@ class Stretches::TextGraph {
   // written.
   bool write(bool endless, std::size_t most, std::vector<std::string>& out) {
     for (Node& n : nodes_)
-      std::ranges::stable_sort(n.bytes,
-                               [](const Edge& x, const Edge& y) { return readable(x.byte, y.byte); });
+      std::ranges::stable_sort(n.bytes, {}, [](const Edge& e) { return readable(e.byte); });
     std::set<std::string> found;
     std::size_t taken = 0;
     const std::size_t longest = endless ? nodes_.size() + most : nodes_.size();
@@ -277,18 +324,16 @@ class Stretches::TextGraph {
     std::vector<Edge> bytes;
     // The nodes at the two ends of its edges; one of the bytes that lead to a node counts.
     std::vector<uint32_t> before, after;
-    // The least number of bytes to the end; kFar: no way leads there.
-    uint32_t left = kFar;
+    // The least number of bytes from the start, and to the end; kFar: no way leads there.
+    uint32_t depth = 0, left = kFar;
   };
 
-  uint32_t node(RegexId d, Spot s) {
-    const auto [n, fresh] = number_.emplace(pair_of(d, s), static_cast<uint32_t>(nodes_.size()));
-    const uint32_t id = n;
-    if (fresh) {
+  uint32_t node(RegexId d, Spot s, uint32_t depth) {
+    return number_.remember(pair_of(d, s), [&] {
       pairs_.push_back({d, s});
-      nodes_.emplace_back();
-    }
-    return id;
+      nodes_.emplace_back().depth = depth;
+      return static_cast<uint32_t>(nodes_.size() - 1);
+    });
   }
 
   // Breadth first from the end, backwards.
@@ -318,60 +363,20 @@ bool Stretches::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vect
     out.push_back(path_.text(from, to));
     return true;
   }
-  TextGraph graph(*this, r, from, to, label);
+  TextGraph graph(*this, {r, from, to, label, 0}, TextGraph::kAll);
   if (graph.none()) return true;
   const bool endless = graph.endless();
   return !(endless && finite) && graph.write(endless, most, out);
 }
 
-// The search goes in breadth, with one byte for each class. Pairs that need more bytes than the stretch is
-// long are left out. If its length is a mere lower bound, as in a hole, a second search has no bound.
+// In a hole the length of a stretch is a mere lower bound; then a second graph has no bound.
 const std::string& Stretches::shortest(const Stretch& s) {
-  const auto [it, fresh] = shortest_.try_emplace({s.regex.v, s.from, s.to, s.label});
-  std::string& out = it->second;
-  if (!fresh) return out;
-  Undo forget([&] { shortest_.erase(it); });
-  constexpr uint32_t kFirst = 0xFFFFFFFFu;
-  struct Met {
-    RegexId regex;
-    Spot spot;
-    uint32_t before, bytes;
-    uint8_t byte;
-  };
-  for (const uint64_t most : {uint64_t{s.length}, kAnyLength}) {
-    std::vector<Met> met{{s.regex, s.from, kFirst, 0, 0}}, next;
-    FlatMap<uint64_t, bool> seen;
-    for (uint32_t i = 0; i < met.size() && out.empty(); ++i) {
-      next.clear();
-      path_.for_each_here(met[i].spot, [&](Spot here) {
-        steps(met[i].regex, here, [&](uint8_t b, RegexId behind, Spot to, bool) {
-          const auto known = std::find_if(next.begin(), next.end(),
-                                          [&](const Met& m) { return m.regex == behind && m.spot == to; });
-          if (known == next.end())
-            next.push_back({behind, to, i, met[i].bytes + 1, b});
-          else if (readable(b, known->byte))
-            known->byte = b;
-        });
-      });
-      std::sort(next.begin(), next.end(),
-                [](const Met& x, const Met& y) { return readable(x.byte, y.byte); });
-      for (const Met& m : next) {
-        if (ends(m.regex, m.spot, s.to, s.label)) {
-          for (const Met* at = &m; at->before != kFirst; at = &met[at->before])
-            out.push_back(static_cast<char>(at->byte));
-          std::reverse(out.begin(), out.end());
-          break;
-        }
-        if (m.bytes + uint64_t{regexes_.least_length(m.regex)} <= most &&
-            seen.emplace(pair_of(m.regex, m.spot), true).second)
-          met.push_back(m);
-      }
-    }
-    if (!out.empty()) break;
-  }
-  forget.keep();
-  bytes_ += out.capacity() + 96;
-  return out;
+  return remember(shortest_, {s.regex.v, s.from, s.to, s.label}, [&] {
+    std::string out = TextGraph(*this, s, TextGraph::kWithinLength).first();
+    if (out.empty()) out = TextGraph(*this, s, TextGraph::kShortest).first();
+    bytes_ += out.capacity() + 96;
+    return out;
+  });
 }
 
 }  // namespace structgen

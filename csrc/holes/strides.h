@@ -19,14 +19,10 @@
 
 #include "base/flat_map.h"
 #include "base/ids.h"
-#include "base/intern.h"
-#include "mask/vocabulary.h"
+#include "mask/node_sets.h"
 #include "regex/regex.h"
 
 namespace structgen {
-
-// A set of nodes of the trie.
-using NodeSetId = Id<struct NodeSetTag>;
 
 struct Stride {
   static constexpr std::size_t kExamples = 6;
@@ -48,20 +44,18 @@ struct Stride {
 
 class Strides : public RegexCache {
  public:
-  // The table of a world, made on first use. `vocabulary` is the world's. `most`: bytes of the branches
-  // that are remembered.
-  static Strides& of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
-  Strides(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
+  // A world has one table (RegexArena::cache). `most`: bytes of the branches that are remembered.
+  Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most);
   // The set of the root alone, where tokens begin.
-  static constexpr NodeSetId kRoot{0};
-  const Stride& stride(RegexId r, NodeSetId from) { return made(r, from); }
+  static constexpr NodeSetId kRoot{1};
+  // If the remembered branches take too many bytes, all are forgotten; strides stay.
+  Stride& stride(RegexId r, NodeSetId from);
   // All tokens that end in the derivative number `left` of a stride.
   const std::vector<TokenId>& tokens(RegexId r, NodeSetId from, std::size_t left);
   std::size_t byte_size() const override {
-    return bytes_ + index_.byte_size() + known_.byte_size() + branch_index_.byte_size();
+    return bytes_ + sets_.byte_size() + known_.byte_size() + branch_index_.byte_size();
   }
-  NodeSetId intern(std::vector<uint32_t>& nodes);
-  const std::vector<uint32_t>& nodes(NodeSetId set) const { return sets_[set.v]; }
+  NodeSets& sets() { return sets_; }
 
  private:
   // The effect of the tokens below one node of the trie.
@@ -77,16 +71,12 @@ class Strides : public RegexCache {
     FlatMap<uint32_t, uint32_t> number;
     void add(RegexId to, std::span<const TokenId> tokens);
   };
-  template <class Meet, class Out, class Below>
-  void walk(uint32_t from, RegexId r, Meet&& meet, Out&& out, Below&& below) const;
   const Branch& branch(uint32_t node, RegexId r);
-  void gather(uint32_t from, RegexId r, Gathering& out);
-  Stride& made(RegexId r, NodeSetId from);
+  void gather(std::span<const uint32_t> from, RegexId r, Gathering& out);
   RegexArena& regexes_;
-  const Vocabulary& vocabulary_;
+  const VocabularyTrie trie_;
   const std::size_t most_;
-  std::vector<std::vector<uint32_t>> sets_;
-  InternTable index_;
+  NodeSets sets_;
   FlatMap<uint64_t, uint32_t> known_;
   std::deque<Stride> strides_;
   FlatMap<uint64_t, uint32_t> branch_index_;

@@ -42,16 +42,13 @@
 #include "base/bitset.h"
 #include "base/flat_map.h"
 #include "base/ids.h"
-#include "base/intern.h"
+#include "mask/node_sets.h"
 #include "mask/runs.h"
 #include "mask/suffixes.h"
 #include "mask/token_trie.h"
 #include "regex/regex.h"
 
 namespace structgen {
-
-// A set of nodes of one trie.
-using NodeSetId = Id<struct NodeSetTag>;
 
 struct TerminalWalk {
   // A place where the regex ends.
@@ -74,45 +71,31 @@ struct TerminalWalk {
 // All walks of a world. Not thread-safe: the caller holds the world's lock.
 class TerminalWalks {
  public:
-  TerminalWalks(RegexArena& regexes, const TokenTrie& trie) : regexes_(regexes), trie_(trie) {}
-  static constexpr NodeSetId none() { return NodeSetId{0}; }
+  TerminalWalks(RegexArena& regexes, const TokenTrie& trie) : regexes_(regexes), trie_(trie), sets_(trie) {}
+  static constexpr NodeSetId none() { return NodeSets::none(); }
   // The root of a trie of endings, which must be `lasting`.
-  NodeSetId root(const Suffixes& trie) { return intern(&trie, {&kRoot, 1}); }
+  NodeSetId root(const Suffixes& trie) { return sets_.intern(&trie, {&EndingsTrie::kRoot, 1}); }
   // Inner nodes of the vocabulary's trie, sorted.
-  NodeSetId nodes(std::span<const uint32_t> nodes) { return intern(nullptr, nodes); }
+  NodeSetId nodes(std::span<const uint32_t> nodes) { return sets_.intern(nullptr, nodes); }
   // The inner nodes right behind a byte that leaves a run, without `completed` (sorted).
   NodeSetId exits(const RunExits& exits, std::span<const uint32_t> completed);
   const TerminalWalk& walk(RegexId regex, NodeSetId from);
   // The bytes that lead on from some node of the set.
-  const ByteSet& bytes(NodeSetId set) const { return sets_[set.v - 1].bytes; }
-  std::span<const uint32_t> nodes_of(NodeSetId set) const { return sets_[set.v - 1].nodes; }
+  const ByteSet& bytes(NodeSetId set) const { return sets_[set].bytes; }
+  std::span<const uint32_t> nodes_of(NodeSetId set) const { return sets_[set].nodes; }
   // The tokens below the nodes.
   void tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const;
   std::size_t byte_size() const {
-    return pool_.byte_size() + index_.byte_size() + sets_.byte_size() + walks_.byte_size() +
-           known_.byte_size();
+    return pool_.byte_size() + sets_.byte_size() + walks_.byte_size() + known_.byte_size();
   }
 
-  // The root of a trie of endings has no node of its own.
-  static constexpr uint32_t kRoot = 0xFFFFFFFFu;
-
  private:
-  struct NodeSet {
-    const Suffixes* trie = nullptr;
-    std::span<const uint32_t> nodes;
-    ByteSet bytes;
-  };
-  const NodeSet& set(NodeSetId id) const { return sets_[id.v - 1]; }
-  NodeSetId unite(NodeSetId a, NodeSetId b);
   bool parted(RegexId regex) const;
   TerminalWalk in_parts(RegexId regex, NodeSetId from);
   uint32_t number(RegexId regex, NodeSetId from);
   std::optional<uint32_t> without_literals(RegexId regex, NodeSetId from);
   template <class Trie>
   bool completes(const LiteralSet& literals, const NodeSet& from, uint32_t deepest, const Trie& trie) const;
-  NodeSetId intern(const Suffixes* trie, std::span<const uint32_t> nodes);
-  template <class F>
-  auto with_trie(const NodeSet& set, F&& f) const;
   template <class Trie>
   TerminalWalk make(RegexId regex, const NodeSet& from, const Trie& trie);
   struct Found {
@@ -122,15 +105,13 @@ class TerminalWalks {
   };
   RegexArena& regexes_;
   const TokenTrie& trie_;
+  NodeSets sets_;
   // What make() collects; kept for their memory.
   std::vector<Suffixes::Entry> inside_;
   std::vector<Found> ends_;
-  std::vector<std::pair<uint32_t, RegexId>> todo_;
   // The number of concatenations that are being walked part by part.
   uint32_t nested_ = 0;
   BumpPool pool_;
-  InternTable index_;
-  StableVector<NodeSet> sets_;
   StableVector<TerminalWalk> walks_;
   // The result of exits() where nothing is completed.
   std::unordered_map<const RunExits*, NodeSetId> exits_;

@@ -71,10 +71,7 @@ TypedId Solver::spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   if (!(f.has & kHasOutside)) return p;
   if (const OpRow& row = structgen::row(f.op); row.family == Family::kOutside)
     return formulas_.negate(restrict(captured_.member(CapturedId{f.a}), *row.about));
-  if (const auto* known = memo.find(p.v)) return *known;
-  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return spell_out(k, memo); });
-  memo.emplace(p.v, out);
-  return out;
+  return formulas_.map_kids(p, memo, [&](TypedId k) { return spell_out(k, memo); });
 }
 
 Outside Solver::outside_of(TypedId p) {
@@ -101,7 +98,7 @@ TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const OpRow& row = formulas_.row(p);
   // kUnique stays as it is; Unique::extend changes the atom.
-  if (row.family == Family::kConstant || row.family == Family::kUnique) return p;
+  if (row.family == Family::kConstant || row.family == Family::kComparison) return p;
   if (row.family == Family::kItems) {
     const ValueId v = f.value();
     const TypedId rest = formulas_.items(row.count, first, end, v, f.c);
@@ -109,11 +106,10 @@ TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
     return formulas_.counted(
         row.count, v, rest, [&](int64_t n) { return formulas_.items(row.count, first, end, v, n); }, f.c);
   }
-  if (const auto* known = memo.find(p.v)) return *known;
-  spend();
-  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return shift(k, memo); });
-  memo.emplace(p.v, out);
-  return out;
+  return memo.remember(p.v, [&] {
+    spend();
+    return formulas_.map_kids(p, [&](TypedId k) { return shift(k, memo); });
+  });
 }
 
 // The cells of the next item of an array without kUnique.

@@ -92,7 +92,7 @@ bool Unique::lasts(TypedId p) {
   const std::vector<TypedId> all = branches(p);
   if (all.size() != 1 || all[0] != p) return false;
   const Parts s = parts(all[0]);
-  if (s.mode != kUnique || s.list.v != 0) return false;
+  if (s.mode != kDistinct || s.list.v != 0) return false;
   if (!all_cells(s.rest, [&](const Cell& c) { return endless(c.value); })) return false;
   const std::vector<TypedId> rests = reachable(s.rest);
   return std::ranges::all_of(rests.begin() + 1, rests.end(), [&](TypedId q) { return solver_.closes(q); }) ||

@@ -96,10 +96,7 @@ TypedId Plans::strip_order(TypedId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
   if (n.op == Op::kOrder) return FormulaSpace::yes();
-  if (const auto* known = memo.find(f.v)) return *known;
-  const TypedId out = formulas_.map_kids(f, [&](TypedId k) { return strip_order(k, memo); });
-  memo.emplace(f.v, out);
-  return out;
+  return formulas_.map_kids(f, memo, [&](TypedId k) { return strip_order(k, memo); });
 }
 
 TypedId Plans::without_order(TypedId p) {
@@ -352,11 +349,10 @@ bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) 
     return plan.classes[cls.v].in[static_cast<std::size_t>(at - plan.leaves.begin())];
   }
   const uint64_t key = (static_cast<uint64_t>(x.language.v) << 32) | plan.names[name.v].v;
-  if (const bool* known = region_names_.find(key)) return *known;
-  const RegexId language = solver_.strings(x.language);
-  const bool out = solver_.regexes().matches(language, json_body(plan.texts[name.v]));
-  region_names_.emplace(key, out);
-  return out;
+  return region_names_.remember(key, [&] {
+    const RegexId language = solver_.strings(x.language);
+    return solver_.regexes().matches(language, json_body(plan.texts[name.v]));
+  });
 }
 
 // A "no" is stored only if no open formula was asked (Solver::tainted).
@@ -417,11 +413,10 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
     return formulas_.counted(
         row.count, v, same, [&](int64_t n) { return formulas_.members(row.count, left, v, n); }, f.c);
   }
-  if (const auto* known = memo.find(p.v)) return *known;
-  solver_.spend();
-  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return derive(plan, k, name, cls, memo); });
-  memo.emplace(p.v, out);
-  return out;
+  return memo.remember(p.v, [&] {
+    solver_.spend();
+    return formulas_.map_kids(p, [&](TypedId k) { return derive(plan, k, name, cls, memo); });
+  });
 }
 
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
@@ -447,10 +442,7 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo)
     return formulas_.members(row.count, formulas_.names(std::move(rest)), f.value(), f.c);
   }
   if (f.n == 0) return p;
-  if (const auto* known = memo.find(p.v)) return *known;
-  const TypedId out = formulas_.map_kids(p, [&](TypedId k) { return forget(plan, k, gone, memo); });
-  memo.emplace(p.v, out);
-  return out;
+  return formulas_.map_kids(p, memo, [&](TypedId k) { return forget(plan, k, gone, memo); });
 }
 
 // ---- conjunctions ----

@@ -251,11 +251,10 @@ TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_
   const Formula f = formulas_[x];
   if (!(f.has & kHasVal)) return x;
   if (f.op == Op::kVal) return f.value() == value ? (truth ? FormulaSpace::yes() : FormulaSpace::no()) : x;
-  if (const auto* known = memo.find(x.v)) return *known;
-  spend();
-  const TypedId out = formulas_.map_kids(x, [&](TypedId k) { return substitute(k, value, truth, memo); });
-  memo.emplace(x.v, out);
-  return out;
+  return memo.remember(x.v, [&] {
+    spend();
+    return formulas_.map_kids(x, [&](TypedId k) { return substitute(k, value, truth, memo); });
+  });
 }
 
 // The formula v if p is "not val(v)"; no value if p has another form.

@@ -72,10 +72,7 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   const Formula f = formulas_[x];
   if (!(f.has & kHasUnique)) return x;
   if (f.op == Op::kUnique) return truth ? FormulaSpace::yes() : FormulaSpace::no();
-  if (const auto* known = memo.find(x.v)) return *known;
-  const TypedId out = formulas_.map_kids(x, [&](TypedId k) { return assume(k, truth, memo); });
-  memo.emplace(x.v, out);
-  return out;
+  return formulas_.map_kids(x, memo, [&](TypedId k) { return assume(k, truth, memo); });
 }
 
 // Finds out whether the atom kUnique occurs positively and whether it occurs negatively; `sign` is the sign
@@ -127,7 +124,7 @@ Unique::Parts Unique::parts(TypedId p) const {
   for (TypedId k : kids) {
     const Formula& f = formulas_[k];
     if (f.op == Op::kUnique) {
-      out.mode = kUnique;
+      out.mode = kDistinct;
       out.list = CapturedId{f.a};
     } else if (f.op == Op::kNot && formulas_[formulas_.kids(k)[0]].op == Op::kUnique) {
       out.mode = kRepeat;
@@ -145,7 +142,7 @@ Unique::Parts Unique::parts(TypedId p) const {
 TypedId Unique::join(Mode mode, CapturedId list, TypedId rest) {
   if (mode == kPlain) return rest;
   const TypedId atom = formulas_.atom(Op::kUnique, list.v);
-  return formulas_.both(mode == kUnique ? atom : formulas_.negate(atom), rest);
+  return formulas_.both(mode == kDistinct ? atom : formulas_.negate(atom), rest);
 }
 
 // ---- captured values ----
@@ -340,9 +337,9 @@ bool Unique::productive(TypedId p) {
     return domains_.some_outside(Kind::kArray, o.rest, o.set);
   for (TypedId b : branches(p)) {
     const Parts s = parts(b);
-    if (s.mode == kPlain    ? solver_.array_productive(s.rest)
-        : s.mode == kUnique ? distinct(s.list, s.rest)
-                            : repeat_productive(s.list, s.rest))
+    if (s.mode == kPlain      ? solver_.array_productive(s.rest)
+        : s.mode == kDistinct ? distinct(s.list, s.rest)
+                              : repeat_productive(s.list, s.rest))
       return true;
   }
   return false;
@@ -386,13 +383,13 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
       const ValueId fresh = formulas_.both(c.value, formulas_.deny(captured));
       for (TypedId rest : formulas_.disjuncts(c.rest)) {
         if (!solver_.array_productive(rest)) continue;
-        if (s.mode == kUnique) {
+        if (s.mode == kDistinct) {
           const std::optional<CapturedId> never = refused(s.list, rest, c.value);
           if (!never || !domains_.some_outside(c.value, *never)) continue;
           // Where no further item can follow, the text need not be captured.
           const ValueId value = formulas_.both(c.value, captured_.outside(*never));
           const bool more = !plain_cells(rest).empty();
-          add(value, more ? join(kUnique, s.list, rest) : rest, more);
+          add(value, more ? join(kDistinct, s.list, rest) : rest, more);
           continue;
         }
         const ValueId again = formulas_.both(c.value, captured);

@@ -77,8 +77,8 @@ class Unique {
   ItemCell fresh(const ItemCell& cell);
 
  private:
-  // kPlain: no atom. kUnique: unique(list). kRepeat: not unique(list).
-  enum Mode : uint8_t { kPlain, kUnique, kRepeat };
+  // kPlain: no atom. kDistinct: unique(list). kRepeat: not unique(list).
+  enum Mode : uint8_t { kPlain, kDistinct, kRepeat };
   struct Parts {
     Mode mode = kPlain;
     CapturedId list;

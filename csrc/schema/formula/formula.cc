@@ -27,6 +27,7 @@
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/sorted.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -265,17 +266,11 @@ TypedId FormulaSpace::rebuild(Op op, std::span<const TypedId> kids) {
 }
 
 TypedId FormulaSpace::negate(TypedId x) {
-  if (const auto* known = negated_.find(x.v)) return *known;
-  const TypedId out = negate_new(x);
-  negated_.emplace(x.v, out);
-  return out;
+  return negated_.remember(x.v, [&] { return negate_new(x); });
 }
 
 ValueId FormulaSpace::deny(ValueId x) {
-  if (const auto* known = denied_.find(x.v)) return *known;
-  const ValueId out = negate_new(x);
-  denied_.emplace(x.v, out);
-  return out;
+  return denied_.remember(x.v, [&] { return negate_new(x); });
 }
 
 // One step of negation, for both types. De Morgan's laws turn And and Or around. A count becomes the opposite
@@ -320,8 +315,7 @@ TextId FormulaSpace::intern_text(std::string_view text) {
 }
 
 const Decimal& FormulaSpace::decimal(TextId id) {
-  if (const auto known = decimals_.find(id); known != decimals_.end()) return known->second;
-  return decimals_.emplace(id, Decimal::parse_any(texts_[id.v])).first->second;
+  return remember(decimals_, id, [&] { return Decimal::parse_any(texts_[id.v]); });
 }
 
 const Decimal& FormulaSpace::short_decimal(TextId id) {

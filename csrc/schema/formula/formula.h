@@ -202,6 +202,11 @@ class FormulaSpace {
     for (auto k : kids(x)) mapped.push_back(f(k));
     return rebuild(nodes_[x.v].op, mapped);
   }
+  // The same with a memo, keyed by formula.
+  template <FormulaType F>
+  F map_kids(F x, FlatMap<uint32_t, F>& memo, auto&& f) {
+    return memo.remember(x.v, [&] { return map_kids(x, f); });
+  }
 
   // ---- texts and names ----
   TextId intern_text(std::string_view text);

@@ -89,7 +89,8 @@ enum class Family : uint8_t {
   // How many items in a range of indices satisfy a formula.
   kItems,
   kOrder,
-  kUnique,
+  // Items are compared with each other.
+  kComparison,
   kOutside,
 };
 
@@ -147,7 +148,7 @@ inline constexpr auto kOps = [] {
       {kItemAll, F::kItems, array, Count::kAll, true},
       {kItemSome, F::kItems, array, Count::kSome},
       {kItemMost, F::kItems, array, Count::kMost, true},
-      {kUnique, F::kUnique, array, Count::kNone, true, kHasUnique},
+      {kUnique, F::kComparison, array, Count::kNone, true, kHasUnique},
       // Whether the empty array or object satisfies the atom depends on the captured values (Solver::closes).
       {kArrayOutside, F::kOutside, array, Count::kNone, false, kHasOutside},
       {kObjectOutside, F::kOutside, object, Count::kNone, false, kHasOutside},

@@ -88,11 +88,10 @@ void Lowering::raise_broken(LocationId location) {
 }
 
 ValueId Lowering::lower(LocationId location) {
-  if (const auto* known = lowered_.find(location.v)) return *known;
-  const Loc at = locs_[location.v];
-  const ValueId f = lower_object(at);
-  lowered_.emplace(location.v, f);
-  return f;
+  return lowered_.remember(location.v, [&] {
+    const Loc at = locs_[location.v];
+    return lower_object(at);
+  });
 }
 
 ValueId Lowering::lower_object(const Loc& at) {
@@ -203,13 +202,10 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
 // Returns the number of a map, which lists names in the order in which they are written. `key` is the node of
 // the map in its document.
 MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
-  if (const auto* known = map_index_.find(key)) return *known;
-  const MapId id{static_cast<uint32_t>(maps_.size())};
-  maps_.push_back(names);
-  Undo undo([&] { maps_.pop_back(); });
-  map_index_.emplace(key, id);
-  undo.keep();
-  return id;
+  return map_index_.remember(key, [&] {
+    maps_.push_back(names);
+    return MapId{static_cast<uint32_t>(maps_.size() - 1)};
+  });
 }
 
 // A formula that holds for one JSON value alone. `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there is an

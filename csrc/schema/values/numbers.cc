@@ -135,12 +135,12 @@ uint32_t Numbers::size_of_constants(TypedId p) {
     return static_cast<uint32_t>(std::min<int64_t>(kMany, std::abs(d.exponent) + d.digits.size()));
   }
   if (f.n == 0) return 0;
-  if (const uint32_t* known = constants_.find(p.v)) return *known;
-  uint32_t out = 0;
-  for (TypedId k : formulas_.kids(p))
-    if ((out += size_of_constants(k)) >= kMany) break;
-  constants_.emplace(p.v, out);
-  return out;
+  return constants_.remember(p.v, [&] {
+    uint32_t out = 0;
+    for (TypedId k : formulas_.kids(p))
+      if ((out += size_of_constants(k)) >= kMany) break;
+    return out;
+  });
 }
 
 // True if the formula has a divisor that is no power of ten. Such formulas use the narrow universe.
@@ -149,11 +149,8 @@ bool Numbers::hard(TypedId p) {
   const Formula& f = formulas_[p];
   if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.text()));
   if (!(f.has & kHasMultiple)) return false;
-  if (const auto* known = hard_.find(p.v)) return *known;
-  bool out = false;
-  for (TypedId k : formulas_.kids(p)) out = out || hard(k);
-  hard_.emplace(p.v, out);
-  return out;
+  return hard_.remember(
+      p.v, [&] { return std::ranges::any_of(formulas_.kids(p), [&](TypedId k) { return hard(k); }); });
 }
 
 // The domain of a part of a formula in kOffered: kWhole if the part, or a conjunct of the part, asks for a

@@ -101,13 +101,13 @@ RegexId Texts::of(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return RegexArena::empty();
   if (p == FormulaSpace::yes()) return all_;
-  if (const RegexId* known = memo_.find(p.v)) return *known;
-  RegexId out = combine(p);
-  // An undecided() part stays as it is, because under a complement empty() in its place would allow too much.
-  if (decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
-    out = RegexArena::empty();
-  memo_.emplace(p.v, out);
-  return out;
+  return memo_.remember(p.v, [&] {
+    const RegexId r = combine(p);
+    // An undecided() part stays as it is, because under a complement empty() in its place would allow too
+    // much.
+    const bool doubtful = decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(r).boolean;
+    return doubtful && regexes_.judged_empty(r) ? RegexArena::empty() : r;
+  });
 }
 
 // By structure: a connective is an operation of the regex algebra, and everything else is an atom.

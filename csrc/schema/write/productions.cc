@@ -762,10 +762,7 @@ void JsonProductions::refuse_unwritten() {
 // the escaped terminals.
 RegexId JsonProductions::clean(RegexId body) {
   if (clean_ == RegexArena::empty() || inside_ > 0) return body;
-  if (const RegexId* known = cleaned_.find(body.v)) return *known;
-  const RegexId out = regexes_.both(body, clean_);
-  cleaned_.emplace(body.v, out);
-  return out;
+  return cleaned_.remember(body.v, [&] { return regexes_.both(body, clean_); });
 }
 
 // The spellings of a name.
@@ -777,15 +774,13 @@ RegexId JsonProductions::spelled(const Plan& plan, PlanNameId name) {
 
 // The names that have a spelling with an excluded text; remembered by plan.
 Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
-  if (const uint32_t* known = unclean_.find(id.v)) return unclean_names_[*known];
-  Bits out(plan.words(), 0);
-  for (PlanNameId i; i.v < plan.names.size(); ++i.v)
-    if (!regexes_.is_empty(regexes_.minus(spelled(plan, i), clean_))) add_bit(out, i);
-  const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
-  // Nothing points to the entry until the next line has run, so an error there does no harm.
-  unclean_names_.push_back(out);
-  unclean_.emplace(id.v, number);
-  return out;
+  return unclean_names_[unclean_.remember(id.v, [&] {
+    Bits out(plan.words(), 0);
+    for (PlanNameId i; i.v < plan.names.size(); ++i.v)
+      if (!regexes_.is_empty(regexes_.minus(spelled(plan, i), clean_))) add_bit(out, i);
+    unclean_names_.push_back(std::move(out));
+    return static_cast<uint32_t>(unclean_names_.size() - 1);
+  })];
 }
 
 // ---- punctuation ----
@@ -804,18 +799,11 @@ Symbol JsonProductions::close(char bracket, uint32_t depth, bool nothing_inside)
 // A comma with its gaps; before a key also the opening quote. The symbol is remembered, because in pretty
 // layout each depth needs a literal of its own.
 Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
-  const uint32_t key = 2 * depth + before_key;
-  if (const auto* known = symbols_.find(key)) return *known;
-  RegexId r;
-  if (layout_.mode == JsonLayout::kPretty) {
-    r = regexes_.literal("," + indent(depth) + (before_key ? "\"" : ""));
-  } else {
-    r = regexes_.cat(gap_, regexes_.cat(regexes_.byte(','), after_));
-    if (before_key) r = regexes_.cat(r, regexes_.byte('"'));
-  }
-  const Symbol s = Symbol::terminal(r);
-  symbols_.emplace(key, s);
-  return s;
+  return symbols_.remember(2 * depth + before_key, [&] {
+    if (layout_.mode == JsonLayout::kPretty) return text("," + indent(depth) + (before_key ? "\"" : ""));
+    const RegexId r = regexes_.cat(gap_, regexes_.cat(regexes_.byte(','), after_));
+    return Symbol::terminal(before_key ? regexes_.cat(r, regexes_.byte('"')) : r);
+  });
 }
 
 Symbol JsonProductions::colon() {

@@ -1,0 +1,303 @@
+// The alternatives of a rule across the border between a hole and its suffix; quotient.h says what they are
+// for, and quotient.cc has an example.
+//
+// In: an alternative of the base, and the places where it begins and ends. Out: an alternative of the
+// quotient for each symbol whose text can hold the border. Cost: the exits of each symbol from the places in
+// the hole, and a question for each exit in the suffix.
+//
+// The symbols are read from the left with the places that they may lead to. A symbol whose exit lies in the
+// suffix (crossed()) is the one across the border. behind() then asks whether the symbols after it can be
+// read in the rest of the suffix, and gives the readers that have to be told a captured text.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/work.h"
+#include "holes/quotient.h"
+#include "holes/right.h"
+
+namespace structgen {
+
+// The symbols of the quotient behind the symbol that crosses the border, whose text ends at `at` in the
+// suffix. Symbols that read only suffix are left out, so one empty list means: the rest can be read. Only
+// readers of captures that began before the border stay. Each is told its captured text, the suffix up to the
+// reader included. For M -> capture KEY reader ":" VALUE and the suffix `b":1}` the border lies in KEY:
+//
+//     the captured text goes on     `a` before the border and `b"` of the suffix: the key is `ab"`
+//     the list                      one reader (kEnded, reader, from behind `b"`, to the end, text `b"`)
+//     the alternative               capture KEY' reader', where KEY' has the beginnings of keys with `b"`
+//     behind
+//
+// The reader may lead to several places, so there is a list for each.
+std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
+                                                  uint32_t captures, At to) {
+  check_depth();
+  std::vector<std::vector<Symbol>> out;
+  if (captures == 0) {
+    const bool before = std::exchange(doubt_.text, false);
+    const bool read = s == end ? done(at, to) : leads({facts_->tail(s, end, label), at, to});
+    doubt_.text = before || (doubt_.text && !read);
+    if (read) out.emplace_back();
+    return out;
+  }
+  const Symbol* reader = s + (label != 0);
+  while (reader != end && reader->kind() != Symbol::kReader) ++reader;
+  if (reader == end) return out;
+  const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
+  for (At f : from)
+    for (At t : exits(facts_->reader(reader->rule_id(), Reading::fresh()), f)) {
+      // The captured text goes on into the suffix, up to the place where the reader stands.
+      const uint32_t read = text(suffix_.substr(0, places_.spot(f) - 1));
+      const bool last = reader + 1 == end && done(t, to);
+      const Symbol told =
+          crossing({Crossing::kEnded, reader->rule_id(), Alive::kClear, f, last ? to : t, read});
+      for (const std::vector<Symbol>& more : behind(reader + 1, end, t, 0, facts_->outer(captures), to)) {
+        out.push_back({told});
+        out.back().insert(out.back().end(), more.begin(), more.end());
+      }
+    }
+  return out;
+}
+
+// Crosses the border in one alternative. It reads the symbols from the left, at all places of the hole at
+// once, and adds an alternative of the quotient for each symbol whose text holds the border.
+class Quotient::Crossings {
+ public:
+  Crossings(Quotient& of, std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out)
+      : q_(of),
+        facts_(*of.facts_),
+        places_(of.places_),
+        regexes_(of.regexes_),
+        begin_(all.data()),
+        end_(all.data() + all.size()),
+        to_(to),
+        out_(out),
+        here_{places_.of(0, from)} {}
+
+  void run() {
+    q_.doubt_.text = false;
+    for (const Symbol* s = begin_; s != end_ && !here_.empty(); ++s) {
+      charge();
+      if (q_.enough(out_)) return;
+      next_.clear();
+      switch (s->kind()) {
+        case Symbol::kLimit:
+          throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
+        // A capture and a note stand unchanged in front of the next crossing. They read nothing, so the place
+        // stays.
+        case Symbol::kCapture: captures_ = facts_.opened(captures_, here_.front()); [[fallthrough]];
+        case Symbol::kNote: before_.push_back(*s); continue;
+        case Symbol::kAfter:
+        case Symbol::kFollow: mark(*s); break;
+        case Symbol::kTerminal:
+          if (s->regex() == RegexArena::poison()) return q_.add({*s}, out_);
+          if (regexes_.node(s->regex()).labelled) {
+            if (s + 1 == end_ || s[1].kind() != Symbol::kReader) too_complex("a label that nobody reads");
+            literals(s);
+            before_.push_back(*s++);
+            break;
+          }
+          [[fallthrough]];
+        case Symbol::kLexeme: text(s); break;
+        case Symbol::kRule: rule(s); break;
+        case Symbol::kReader: reader(s); break;
+      }
+      before_.push_back(q_.translate(*s));
+      here_.swap(next_);
+    }
+    if (!q_.doubt_.text) return;
+    if (!q_.resolving_.empty())
+      q_.doubt_.question = true;
+    else
+      // There may be more alternatives: a walk without captured text asks again with the text (mask/fill.h).
+      q_.add({Symbol::terminal(RegexArena::poison())}, out_);
+  }
+
+ private:
+  // The place where the crossing symbol s has to lead, if it may lead to `exit`.
+  At goal(const Symbol* s, At exit, uint32_t open) const { return s + 1 == end_ && open == 0 ? to_ : exit; }
+
+  // Adds what stands before, the crossing symbol, and one of the ways behind it.
+  void put(Symbol crossing, const std::vector<Symbol>& after) {
+    std::vector<Symbol> sequence = before_;
+    sequence.push_back(crossing);
+    sequence.insert(sequence.end(), after.begin(), after.end());
+    q_.add(std::move(sequence), out_);
+  }
+
+  // Calls f with each exit of a head that lies in the suffix; the others are places in front of the next
+  // symbol.
+  template <class F>
+  void each_crossing(Facts::Head head, At from, F&& f) {
+    for (At e : q_.exits(head, from))
+      if (q_.crossed(e))
+        f(e);
+      else
+        add_once(next_, e);
+  }
+
+  // A symbol that reads nothing changes what may not follow.
+  void mark(Symbol s) {
+    for (At a : here_) {
+      steps_.clear();
+      q_.alive_.steps(s, places_.pending(a), steps_);
+      add_once(next_, places_.of(places_.spot(a), steps_.front().to));
+    }
+  }
+
+  // A terminal whose text ends at a spot of the suffix becomes its quotient by the suffix up to there.
+  void put_terminal(RegexId r, Path::Spot spot, const std::vector<Symbol>& after) {
+    const RegexId begun = before_text(regexes_, r, std::string_view(q_.suffix_).substr(0, spot - 1));
+    const auto some = [&](RegexId part) {
+      if (!regexes_.judged_empty(part)) put(Symbol::terminal(part), after);
+    };
+    if (!q_.lexed_ || !after.empty() || !regexes_.nullable(begun)) return some(begun);
+    some(regexes_.minus(begun, RegexArena::epsilon()));
+    some(regexes_.byte(kEdge));
+  }
+
+  // A terminal or a lexeme. Its text ends in the hole, or crosses.
+  void text(const Symbol* s) {
+    const bool terminal = s->kind() == Symbol::kTerminal;
+    for (At a : here_) {
+      const Alive::Pending p = places_.pending(a);
+      steps_.clear();
+      if (terminal)
+        steps_.push_back({Alive::kClear, q_.alive_.restricted(s->regex(), q_.alive_.follow(p))});
+      else
+        q_.alive_.steps(*s, p, steps_);
+      for (const Alive::Step& part : steps_) {
+        if (part.regex == RegexArena::poison() || part.regex == RegexArena::empty()) continue;
+        for (const Stretches::Exit& e : facts_.stretches().exits(part.regex, 0)) {
+          const At at = places_.of(e.spot, part.to);
+          if (!q_.crossed(at)) {
+            add_once(next_, at);
+            continue;
+          }
+          // The parser checks a pending restriction where the text is read, at its first byte.
+          for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, at, 0, captures_, to_))
+            if (terminal)
+              put_terminal(s->regex(), e.spot, after);
+            else
+              put(q_.cut_lexeme(s->number(), e.spot, q_.alive_.follow(part.to)), after);
+        }
+      }
+      if (terminal && regexes_.nullable(s->regex())) add_once(next_, a);
+    }
+  }
+
+  // A labelled set of literals and its reader. Only literals that lead to the end are kept, in one set for
+  // each way to go on.
+  void literals(const Symbol* s) {
+    const RegexId set = s->regex();
+    const RuleId reader = s[1].rule_id();
+    if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
+    // The labels that are kept where the border lies within the literal,
+    std::map<std::pair<Path::Spot, std::vector<Symbol>>, std::set<uint32_t>> split;
+    // and where it lies behind it.
+    std::map<std::pair<At, std::vector<Symbol>>, std::set<uint32_t>> whole;
+    const auto only = [&](const std::set<uint32_t>& labels, bool labelled) {
+      return regexes_.with_labels(set, std::vector(labels.begin(), labels.end()), labelled);
+    };
+    for (const Stretches::Exit& e : facts_.stretches().exits(set, 0)) {
+      if (e.label == 0) continue;
+      if (e.spot > 1) {
+        const At at = places_.of(e.spot, Alive::kClear);
+        for (std::vector<Symbol>& after : q_.behind(s + 1, end_, at, e.label, captures_, to_))
+          split[{e.spot, std::move(after)}].insert(e.label - 1);
+        continue;
+      }
+      const Facts::Head head = facts_.reader(reader, Reading::of_label(e.label - 1));
+      const At begin = places_.of(0, Alive::kClear);
+      each_crossing(head, begin, [&](At x) {
+        const At end = goal(s + 1, x, captures_);
+        if (!q_.leads({head, begin, end})) return;
+        for (std::vector<Symbol>& after : q_.behind(s + 2, end_, x, 0, captures_, to_))
+          whole[{end, std::move(after)}].insert(e.label - 1);
+      });
+    }
+    for (auto& [key, kept] : split) put_terminal(only(kept, false), key.first, key.second);
+    for (auto& [key, kept] : whole) {
+      std::vector<Symbol> rest{q_.crossing({Crossing::kReader, reader, Alive::kClear, {}, key.first})};
+      rest.insert(rest.end(), key.second.begin(), key.second.end());
+      put(Symbol::terminal(only(kept, true)), rest);
+    }
+  }
+
+  void rule(const Symbol* s) {
+    const Facts::Head head = facts_.head(s->rule_id());
+    for (At a : here_)
+      each_crossing(head, a, [&](At e) {
+        const At end = goal(s, e, captures_);
+        for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, captures_, to_)) {
+          RuleId rule = s->rule_id();
+          if (captures_ != 0 && s != begin_ && s[-1].kind() == Symbol::kCapture &&
+              s[1].kind() == Symbol::kReader) {
+            const Crossing told = q_.crossings_[after.front().rule_id().v / 2 - 1];
+            const std::optional<RuleId> fitting = q_.fit(told.rule, rule, told.from, told.to);
+            if (!fitting) continue;
+            rule = *fitting;
+          }
+          if (q_.leads({facts_.head(rule), a, end}))
+            put(q_.crossing({Crossing::kRule, rule, pending(a), {}, end}), after);
+        }
+      });
+  }
+
+  void reader(const Symbol* s) {
+    const bool captured = s - begin_ >= 2 && s[-2].kind() == Symbol::kCapture;
+    const bool alone = captured && s[-1].kind() == Symbol::kTerminal;
+    const bool ruled = captured && s[-1].kind() == Symbol::kRule;
+    const RegexId read = alone ? s[-1].regex() : RegexArena::poison();
+    const uint32_t open = captures_ == 0 ? 0 : facts_.outer(captures_);
+    for (At a : here_)
+      for (const Reading& reading : facts_.readings(captures_, a, {read})) {
+        const Facts::Head head = facts_.reader(s->rule_id(), reading);
+        const bool fits = ruled && reading.kind == Reading::kFresh && q_.base_.compares(s->rule_id());
+        each_crossing(head, a, [&](At e) {
+          const At end = goal(s, e, open);
+          std::optional<RuleId> item;
+          if (fits) item = q_.fit(s->rule_id(), s[-1].rule_id(), a, end);
+          if (fits ? !item : !q_.leads({head, a, end})) return;
+          // The item that was read before is one of those with which the reader leads there.
+          const Symbol whole = before_.back();
+          if (item) before_.back() = q_.translate(Symbol::rule(*item));
+          for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
+            put(q_.crossing({Crossing::kReader, s->rule_id(), pending(a), {}, end}), after);
+          before_.back() = whole;
+        });
+      }
+    captures_ = open;
+  }
+
+  Alive::Pending pending(At at) const { return q_.alive_.without_follow(places_.pending(at)); }
+
+  Quotient& q_;
+  Facts& facts_;
+  Places& places_;
+  RegexArena& regexes_;
+  const Symbol* const begin_;
+  const Symbol* const end_;
+  const At to_;
+  Alternatives& out_;
+  // The symbols of the quotient for those that were read; the places that they lead to, and those behind the
+  // next one.
+  std::vector<Symbol> before_;
+  std::vector<At> here_, next_;
+  // The open captures; all of them began before the border.
+  uint32_t captures_ = 0;
+  std::vector<Alive::Step> steps_;
+};
+
+void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
+  check_depth();
+  for (const std::span<const Symbol> symbols : facts_->alternatives(head).each()) {
+    if (enough(out)) return;
+    Crossings(*this, symbols, from, to, out).run();
+  }
+}
+
+}  // namespace structgen

@@ -1,0 +1,293 @@
+// What a quotient asks of the facts: whether a head leads from one place to another, and with which items;
+// quotient.h says what for, and quotient.cc has the table.
+//
+// In: a head and two places. Out: yes, no, or unknown; a text that shows a yes. Cost: a look-up for a
+// question that was decided; else a proof, and at most kMostResolved questions are decided by making
+// alternatives.
+//
+// An exit that is proved is a yes. An exit that is assumed (Alternatives::assumed) needs a proof: a text that
+// leads there and that a parser reads. For arrays of distinct items and the suffix `,2]`:
+//
+//     the facts          the rule of items leads to the end, if the items in the hole differ from 2
+//     proof()            a witness of the facts, `[0,2]`, is read by a parser: yes
+//     resolve()          if the parser reads no witness, the alternatives across the border are made. Each of
+//                        them has been proved; compose() puts a text of one together
+//
+// The reader of a compared item is told the item. It leads on with every item that repeats none of the
+// suffix, so fit_apart() takes the few out that do; where two items have to be equal, fit_again() leaves only
+// those.
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/sorted.h"
+#include "holes/quotient.h"
+
+namespace structgen {
+
+namespace {
+// At most so many values of an item are tried one by one.
+constexpr uint32_t kTriedValues = 64;
+// The most items of a proof.
+constexpr std::size_t kMostItems = 1024;
+// At most so many proofs of a place are kept. Other questions try them again.
+constexpr std::size_t kKeptProofs = 16;
+// Questions may lead to questions down to this depth.
+constexpr std::size_t kDeep = 6;
+// At most so many questions are decided by making alternatives.
+constexpr uint32_t kMostResolved = 400;
+}  // namespace
+
+// The exits of a head from a place, as if proved.
+std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
+  const Facts::Found found = facts_->ask(head, from);
+  doubt_.text = doubt_.text || found.unsure;
+  std::vector<At> out;
+  for (At e : found.exits) add_once(out, places_.proved(e));
+  return out;
+}
+
+bool Quotient::leads(const Question& q) { return noted(decide(q)) == Verdict::kYes; }
+
+// A proved exit is a yes. An exit that is only assumed needs a proof; without any exit the answer is
+// no.
+Verdict Quotient::decide(const Question& q) {
+  const Facts::Found found = facts_->ask(q.head, q.from);
+  bool assumed = false;
+  for (At e : found.exits) {
+    if (!done(places_.proved(e), q.to)) continue;
+    if (!places_.assumed(e)) return Verdict::kYes;
+    assumed = true;
+  }
+  if (!assumed) {
+    doubt_.text = doubt_.text || found.unsure;
+    return Verdict::kNo;
+  }
+  if (const auto known = decided_.find(q); known != decided_.end()) return known->second;
+  return proof(q) ? Verdict::kYes : resolve(q);
+}
+
+// Whether a parser of the base reads the text as one of the head's alternatives.
+bool Quotient::reads(Facts::Head head, const std::string& text) {
+  if (!reader_ || reader_->byte_size() > most_) reader_ = std::make_unique<Parser>(regexes_, base_);
+  return reads_one(*reader_, facts_->alternatives(head), text);
+}
+
+// A proof: a text of the facts that a parser reads. Two witnesses are tried, with and without `vary`.
+const Quotient::Proof* Quotient::proof(const Question& q) {
+  if (const auto known = proofs_.find(q); known != proofs_.end()) return known->second.get();
+  std::unique_ptr<const Proof> out;
+  for (At e : facts_->ask(q.head, q.from).exits) {
+    if (out || !done(places_.proved(e), q.to)) continue;
+    for (bool vary : {true, false}) {
+      Proof p;
+      if (!facts_->witness(q.head, q.from, e, vary, p.text, &p.items) || !reads(q.head, p.text)) continue;
+      out = std::make_unique<const Proof>(std::move(p));
+      break;
+    }
+  }
+  return prove(q, std::move(out));
+}
+
+// Keeps a proof, and its text for other questions about the same place.
+const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const Proof> found) {
+  if (found) {
+    std::deque<std::string>& shown = shown_[q.to];
+    shown.push_front(found->text);
+    if (shown.size() > kKeptProofs) shown.pop_back();
+  }
+  return (proofs_[q] = std::move(found)).get();
+}
+
+// Puts a proof together: some text of each symbol before the border, and the proved text of the one
+// across it.
+bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
+  std::size_t captured = 0;
+  for (const Symbol& s : alternative) {
+    switch (s.kind()) {
+      case Symbol::kNote: continue;
+      case Symbol::kCapture: captured = out.text.size(); continue;
+      case Symbol::kTerminal: {
+        const RegexNode n = regexes_.node(s.regex());
+        if (n.labelled || s.regex() == RegexArena::poison()) return false;
+        if (n.nullable) continue;
+        std::vector<std::string> some;
+        facts_->stretches().texts(s.regex(), 0, 0, 1, some);
+        if (some.empty()) return false;
+        out.text += some.front();
+        continue;
+      }
+      case Symbol::kRule:
+      case Symbol::kReader:
+        if (!compose_rule(s, out.text.substr(captured), out)) return false;
+        continue;
+      default: return false;
+    }
+  }
+  out.text += suffix_.substr(0, suffix_bytes(to));
+  return true;
+}
+
+// Appends a text of a rule or a reader of the quotient; `told` is the captured text in front of a reader.
+bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
+  const bool reader = s.kind() == Symbol::kReader;
+  if (!is_own(s.rule_id())) {
+    const RuleId rule{s.rule_id().v / 2};
+    const At begin = places_.of(0, Alive::kClear);
+    std::string text;
+    if (!facts_->witness(
+            reader ? facts_->reader(rule, Reading::of_text(std::move(told))) : facts_->head(rule), begin,
+            begin, true, text))
+      return false;
+    out.text += text;
+    if (!reader && base_.compared(rule)) out.items.push_back(text);
+    return true;
+  }
+  const Crossing c = crossings_[s.rule_id().v / 2 - 1];
+  const bool ended = c.kind == Crossing::kEnded;
+  if (ended) told += texts_[c.text];
+  const Facts::Head head =
+      reader ? facts_->reader(c.rule, Reading::of_text(std::move(told))) : facts_->head(c.rule);
+  const Proof* shown = proof({head, ended ? c.from : places_.of(0, c.pending), c.to});
+  if (!shown) return false;
+  if (c.kind == Crossing::kRule && base_.compared(c.rule))
+    out.items.push_back(shown->text);
+  else
+    out.items.insert(out.items.end(), shown->items.begin(), shown->items.end());
+  if (!ended) out.text.append(shown->text, 0, shown->text.size() - suffix_bytes(c.to));
+  return true;
+}
+
+// Decides by making the alternatives: each alternative that is given has been proved.
+Verdict Quotient::resolve(const Question& q) {
+  // A question that is being resolved further up counts as not known, so the recursion ends.
+  if (crossed(q.from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
+      std::ranges::find(resolving_, q) != resolving_.end())
+    return Verdict::kUnknown;
+  const Doubt before = std::exchange(doubt_, {});
+  resolving_.push_back(q);
+  Alternatives out;
+  cross(q.head, places_.pending(q.from), q.to, out);
+  resolving_.pop_back();
+  bool yes = false, shown = false;
+  for (const std::span<const Symbol> s : out.each()) {
+    if (s.size() == 1 && s[0] == Symbol::terminal(RegexArena::poison())) continue;
+    yes = true;
+    auto p = std::make_unique<Proof>();
+    if (shown || !compose(s, q.to, *p) || !reads(q.head, p->text)) continue;
+    prove(q, std::move(p));
+    shown = true;
+  }
+  const Verdict v = yes                                    ? Verdict::kYes
+                    : doubt_.question || !out.ends.empty() ? Verdict::kUnknown
+                                                           : Verdict::kNo;
+  doubt_ = before;
+  if (v != Verdict::kUnknown) decided_[q] = v;
+  return v;
+}
+
+// ---- items that are compared ----
+
+// Of the texts of a rule, those that a reader may be told so that it leads from one place to another, as a
+// rule. No value: there are none.
+std::optional<RuleId> Quotient::fit(RuleId reader, RuleId rule, At from, At to) {
+  if (!base_.compares(reader)) return rule;
+  const Alternatives& all = facts_->alternatives(facts_->reader(reader, Reading::fresh()));
+  if (all.ends.empty()) return std::nullopt;
+  const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
+  // If every alternative of a fresh text rests on an assumption, the items have to differ; otherwise
+  // two of them have to be equal.
+  return all.assumed.size() == all.ends.size() ? fit_apart({reader, rule, from, to}, first)
+                                               : fit_again({reader, rule, from, to}, first, last);
+}
+
+// The rule of some of the texts of a rule, as Productions::narrow() makes it. No value: none is known.
+std::optional<RuleId> Quotient::narrowed(RuleId rule, const Productions::Choice& choice) {
+  RuleId out;
+  bool any = false;
+  return base_.narrow(rule, choice, out, any) && any ? std::optional(out) : std::nullopt;
+}
+
+// Those of some texts of the item's rule with which the reader leads on (`leads`), or does not.
+std::vector<std::string> Quotient::told(const Item& item, const std::vector<std::string>& texts, bool leads) {
+  std::vector<std::string> out;
+  RuleId one;
+  bool any = true;
+  for (const std::string& text : texts) {
+    if (!base_.narrow(item.rule, {{&text, 1}, {}, false}, one, any))
+      too_complex(
+          "items that must differ or repeat cannot be compared across the hole; end the prefix outside the "
+          "array");
+    const Question q{facts_->reader(item.reader, Reading::of_text(text)), item.from, item.to};
+    if (any && this->leads(q) == leads) out.push_back(text);
+  }
+  return out;
+}
+
+// The items have to differ. `rest`: the rule that follows an item which no later item repeats. Taken out are
+// the texts with which the reader does not lead on. They are among the items of one proof, because the reader
+// leads on with every text that repeats none of these items.
+std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
+  const Question others{facts_->head(rest), item.from, item.to};
+  const Verdict possible = decide(others);
+  if (possible == Verdict::kNo) return std::nullopt;
+  const Proof* shown = possible == Verdict::kYes ? proof(others) : nullptr;
+  std::vector<std::string> some;
+  bool enough;
+  if (shown && shown->items.size() <= kMostItems) {
+    some = shown->items;
+    sort_unique(some);
+    enough = base_.compared_with(item.reader, kMostItems, some);
+  } else {
+    enough = base_.values(item.rule, kTriedValues, some);
+  }
+  if (!enough) {
+    doubt_.question = true;
+    return std::nullopt;
+  }
+  const std::vector<std::string> bad = told(item, some, false);
+  return bad.empty() ? item.rule : narrowed(item.rule, {bad, {}, true});
+}
+
+// Two of the items have to be equal. `rest`: the rule that follows where two others are equal; `free`:
+// the rule that would follow if no equality were asked for.
+std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId free) {
+  const Verdict others = decide({facts_->head(rest), item.from, item.to});
+  if (others == Verdict::kYes) return item.rule;
+  const Question any{facts_->head(free), item.from, item.to};
+  if (decide(any) == Verdict::kNo) {
+    noted(others);
+    return std::nullopt;
+  }
+  std::vector<std::string> some;
+  std::vector<RuleId> rules;
+  bool all = base_.values(item.rule, kTriedValues, some);
+  if (!all) {
+    if (const Proof* shown = proof(any)) some = shown->items;
+    if (!crossed(item.from)) rules = free_items(free, item.from, item.to);
+    // If only known text is left, its items are all that can be repeated.
+    all = crossed(item.from) && others == Verdict::kNo;
+  }
+  const std::vector<std::string> good = told(item, some, true);
+  if (!all && narrowed(item.rule, {good, rules, true})) doubt_.question = true;
+  return narrowed(item.rule, {good, rules, false});
+}
+
+// The rules of items that may come in the hole, at its first few places.
+std::vector<RuleId> Quotient::free_items(RuleId rest, At from, At to) {
+  std::vector<RuleId> todo{rest}, out;
+  for (std::size_t i = 0; i < todo.size() && i < 4; ++i) {
+    const Alternatives& all = facts_->alternatives(facts_->head(todo[i]));
+    for (const std::span<const Symbol> s : all.each()) {
+      if (s.size() < 2 || s.back().kind() != Symbol::kRule || s[s.size() - 2].kind() != Symbol::kRule ||
+          !base_.compared(s[s.size() - 2].rule_id()))
+        continue;
+      const RuleId next = s.back().rule_id();
+      if (decide({facts_->head(next), from, to}) == Verdict::kYes) out.push_back(s[s.size() - 2].rule_id());
+      if (std::ranges::find(todo, next) == todo.end()) todo.push_back(next);
+    }
+  }
+  return out;
+}
+
+}  // namespace structgen

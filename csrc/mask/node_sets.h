@@ -1,0 +1,146 @@
+// Sets of nodes of a trie, each with a number, and the walk that reads a regex below them.
+//
+// In: nodes of the vocabulary's trie or of a trie of endings; a regex. Out: numbers of sets; the pairs of a
+// node and a derivative that the bytes below a set lead to. Cost: a look-up for a set; a step for each pair.
+//
+// Example, the tokens `a`, `ab`, `ab,` and the regex [a-z]*: below the root the walk meets (`a`, [a-z]*) and
+// (`ab`, [a-z]*). The regex reads no comma, so the walk does not go on to `ab,`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/bitset.h"
+#include "base/flat_map.h"
+#include "base/ids.h"
+#include "base/intern.h"
+#include "base/small_vector.h"
+#include "base/work.h"
+#include "mask/suffixes.h"
+#include "mask/token_trie.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+// The two kinds of tries, as a walk sees them: the children of a node by byte, the tokens at a node, and
+// whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
+struct VocabularyTrie {
+  const TokenTrie& trie;
+  ByteSet bytes(uint32_t node) const { return trie.kids(node).set; }
+  template <class F>
+  void each_child(uint32_t node, const ByteSet& bytes, F&& f) const {
+    const TokenTrie::Kids& kids = trie.kids(node);
+    (kids.set & bytes).for_each([&](uint8_t b) { f(trie.child(kids, b), b); });
+  }
+  template <class F>
+  void each_token(uint32_t node, F&& f) const {
+    for (TokenId t : trie.tokens(node)) f(Suffixes::Entry{t, 0});
+  }
+  template <class F>
+  void each_token_below(uint32_t node, F&& f) const {
+    for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size())) f(Suffixes::Entry{t, 0});
+  }
+  bool leaf(uint32_t node) const { return trie.leaf(node); }
+  uint32_t first(uint32_t node) const { return node + 1; }
+  uint32_t end(uint32_t node) const { return trie.node(node).end; }
+  uint32_t depth(uint32_t node) const { return trie.node(node).depth; }
+};
+
+struct EndingsTrie {
+  // The root has no node of its own.
+  static constexpr uint32_t kRoot = 0xFFFFFFFFu;
+  const Suffixes& trie;
+  ByteSet bytes(uint32_t node) const {
+    ByteSet out;
+    each_child(node, ByteSet::all(), [&](uint32_t, uint8_t b) { out.add(b); });
+    return out;
+  }
+  template <class F>
+  void each_child(uint32_t node, const ByteSet& bytes, F&& f) const {
+    for (uint32_t i = first(node); i < end(node); i = trie.nodes[i].end)
+      if (bytes.has(trie.nodes[i].byte)) f(i, trie.nodes[i].byte);
+  }
+  template <class F>
+  void each_token(uint32_t node, F&& f) const {
+    for (uint32_t e = trie.nodes[node].first; e < trie.nodes[node + 1].first; ++e) f(trie.entries[e]);
+  }
+  template <class F>
+  void each_token_below(uint32_t node, F&& f) const {
+    for (uint32_t e = trie.nodes[first(node)].first; e < trie.nodes[end(node)].first; ++e) f(trie.entries[e]);
+  }
+  bool leaf(uint32_t node) const { return first(node) == end(node); }
+  uint32_t first(uint32_t node) const { return node == kRoot ? 0 : node + 1; }
+  uint32_t end(uint32_t node) const {
+    return node == kRoot ? static_cast<uint32_t>(trie.nodes.size()) - 1 : trie.nodes[node].end;
+  }
+  uint32_t depth(uint32_t node) const { return node == kRoot ? 0 : trie.nodes[node].depth; }
+};
+
+// Reads a regex below nodes of a trie, which ascend. meet(node, derivative) gets each pair that a byte leads
+// to once, and tells whether the walk goes on below the pair.
+template <class Trie, class Meet>
+void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t> nodes, RegexId regex,
+                Meet&& meet) {
+  struct Pair {
+    uint32_t node;
+    RegexId regex;
+  };
+  // Two ways lead to a pair only if one of the nodes lies below another.
+  bool nested = nodes.size() > 1 && nodes.back() == EndingsTrie::kRoot;
+  for (std::size_t i = 0; i + 1 < nodes.size() && !nested; ++i) nested = nodes[i + 1] < trie.end(nodes[i]);
+  FlatMap<uint64_t, bool> met;
+  SmallVector<Pair, 64> todo;
+  for (uint32_t node : nodes) todo.push_back({node, regex});
+  while (!todo.empty()) {
+    const auto [at, from] = todo.back();
+    todo.pop_back();
+    charge();
+    trie.each_child(at, regexes.live(from), [&, from = from](uint32_t child, uint8_t byte) {
+      const RegexId to = regexes.step(from, byte);
+      if (to == RegexArena::empty()) return;
+      if (nested && !met.emplace(static_cast<uint64_t>(child) << 32 | to.v, true).second) return;
+      if (meet(child, to) && !trie.leaf(child) && !regexes.node(to).only_ends()) todo.push_back({child, to});
+    });
+  }
+}
+
+// A set of nodes of one trie.
+using NodeSetId = Id<struct NodeSetTag>;
+
+struct NodeSet {
+  // The trie of endings; null: the vocabulary's.
+  const Suffixes* trie = nullptr;
+  // Ascending.
+  std::span<const uint32_t> nodes;
+  // The bytes that lead on from some node.
+  ByteSet bytes;
+};
+
+class NodeSets {
+ public:
+  explicit NodeSets(const TokenTrie& trie) : trie_(trie) { sets_.emplace_back(); }
+  // The empty set.
+  static constexpr NodeSetId none() { return NodeSetId{0}; }
+  // The number of a set of inner nodes, which ascend.
+  NodeSetId intern(const Suffixes* trie, std::span<const uint32_t> nodes);
+  // The union of sets of one trie.
+  NodeSetId unite(std::vector<NodeSetId> sets);
+  const NodeSet& operator[](NodeSetId id) const { return sets_[id.v]; }
+  // Calls f with the trie of a set.
+  template <class F>
+  auto with_trie(const NodeSet& set, F&& f) const {
+    return set.trie ? f(EndingsTrie{*set.trie}) : f(VocabularyTrie{trie_});
+  }
+  std::size_t byte_size() const { return pool_.byte_size() + index_.byte_size() + sets_.byte_size(); }
+
+ private:
+  const TokenTrie& trie_;
+  BumpPool pool_;
+  InternTable index_;
+  // The first is the empty one.
+  StableVector<NodeSet> sets_;
+};
+
+}  // namespace structgen
