@@ -422,6 +422,33 @@ def test_masks_do_not_depend_on_what_was_asked_before(source: str) -> None:
     )
 
 
+KEYS = [  # what a key allows may be known for each key alone
+    {"patternProperties": {"^a": {"type": "integer"}, "^b$": {}}, "minProperties": 3},
+    {"patternProperties": {"^x-": {"enum": ["a", 1]}, "^(a|ab)(c|bc)$": {"const": 1}}, "minProperties": 4},
+    {"patternProperties": {"^[ab]{1,2}$": {"type": "string"}, "^[^b]*$": False}, "minProperties": 4},
+    {"patternProperties": {"^b$": {"minimum": 1}}, "minProperties": 3, "required": ["ab"]},
+]
+ESCAPES = [b"\\u0061", b'"\\u0061', b"\\u00", b"61", b"1,", b'"a":1,"', b'{"a":', b'"b":', b',"b"']
+ESCAPING = [*histories.PIECES, *ESCAPES, b""]
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("schema", KEYS)
+def test_rows_do_not_depend_on_where_tokens_end(schema: dict[str, Any], order: str) -> None:
+    """The tokens that end a text are those of a plan, which was looked for between tokens of the text."""
+    vocabulary = structgen.Vocabulary.from_bytes(ESCAPING, len(ESCAPING) - 1)
+    compiler = structgen.Compiler(vocabulary)
+    asked = 0
+    for seed in harness.seeds(3):
+        asked += histories.differing_cuts(
+            lambda: compiler.json_schema(
+                {"type": "object", **schema}, property_order=order, whitespace="compact"
+            ),
+            seed,
+        )
+    assert asked > harness.cases(30)
+
+
 @pytest.mark.parametrize("family", ["general", "discriminated", "counts"])
 def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: str) -> None:
     """Of texts of one length the completion is one: `{"b":` had two by what was compiled before."""
