@@ -14,7 +14,7 @@ constexpr std::size_t kMaskStates = 20'000;
 // The most tokens of one group that are tried until one fits.
 constexpr std::size_t kAttempts = 3;
 // The square of the tokens of a completion whose trial counts twice.
-constexpr std::size_t kSmallRest = 512;
+constexpr std::size_t kSmallRest = 128;
 
 // Whether the string of which a token writes a piece certainly differs from every string in the text.
 // It does if three conditions hold: the piece has a letter (other than the `e` of numbers) or a
