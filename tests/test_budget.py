@@ -449,6 +449,25 @@ def test_rows_do_not_depend_on_where_tokens_end(schema: dict[str, Any], order: s
     assert asked > harness.cases(30)
 
 
+@pytest.mark.parametrize("spare", [0, 1, 5])
+def test_a_row_is_a_part_of_the_mask_where_bytes_are_missing(spare: int) -> None:
+    """The mask lacked `{`, because only `{"` led near a text that can be spelled; the row had both."""
+    schema = {
+        "type": "object",
+        "properties": {"b": {"enum": [1, "a"]}, "x-1": {"enum": [1]}},
+        "patternProperties": {"^[ab]{1,2}$": {"not": {"type": "integer"}}},
+        "required": ["ab", "\u00e9"],
+    }
+    compiler = structgen.Compiler(histories.LACKING)
+    grammar = compiler.json_schema(schema, whitespace="compact", property_order="any")
+    matcher, size = grammar.matcher(), histories.LACKING.vocab_size
+    plain = oracle.mask_of(matcher, size)
+    within = oracle.mask_of(matcher, size, enough(matcher) + spare)
+    assert within.any() and not (within & ~plain).any()
+    for begin in (b"{", b'{"'):
+        assert plain[histories.FEW.index(begin)] and matcher.fork().accept_bytes(begin)
+
+
 @pytest.mark.parametrize("family", ["general", "discriminated", "counts"])
 def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: str) -> None:
     """Of texts of one length the completion is one: `{"b":` had two by what was compiled before."""
