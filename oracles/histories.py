@@ -7,7 +7,7 @@ where the vocabulary is small.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,3 +97,37 @@ def differing(
             assert not (now.exact and first.exact), (seed, question, first, now)
             limited.add(question)
     return len(asked), len(limited)
+
+
+def cut_otherwise(vocabulary: sg.Vocabulary, tokens: Sequence[int], source: random.Random) -> tuple[int, ...]:
+    """Random tokens that spell the text of some tokens."""
+    pieces = [vocabulary.token_bytes(t) for t in range(vocabulary.vocab_size)]
+    text = b"".join(pieces[t] for t in tokens)
+    ends: dict[int, list[int]] = {
+        len(text): []
+    }  # the tokens at each place from which the rest can be spelled
+    for at in range(len(text) - 1, -1, -1):
+        if fit := [t for t, p in enumerate(pieces) if p and text.startswith(p, at) and at + len(p) in ends]:
+            ends[at] = fit
+    out: list[int] = []
+    at = 0
+    while at < len(text):
+        out.append(source.choice(ends[at]))
+        at += len(pieces[out[-1]])
+    return tuple(out)
+
+
+def differing_cuts(compiled: Callable[[], Any], seed: int, walks: int = 2) -> int:
+    """Asks for rows within budgets behind one text, cut into tokens in two ways; raises where rows differ.
+    Returns the questions."""
+    source, asked = random.Random(seed), 0
+    grammar = compiled()
+    for question in questions(compiled, source, walks):
+        other = cut_otherwise(grammar.vocabulary, question.tokens, source)
+        if other == question.tokens:
+            continue
+        for left in [None] if question.left is None else range(max(1, question.left - 3), question.left + 4):
+            one, two = (told(grammar, Question(cut, left)) for cut in (question.tokens, other))
+            asked += 1
+            assert one == two, (seed, left, question.tokens, other, one, two)
+    return asked

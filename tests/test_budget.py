@@ -422,6 +422,52 @@ def test_masks_do_not_depend_on_what_was_asked_before(source: str) -> None:
     )
 
 
+KEYS = [  # what a key allows may be known for each key alone
+    {"patternProperties": {"^a": {"type": "integer"}, "^b$": {}}, "minProperties": 3},
+    {"patternProperties": {"^x-": {"enum": ["a", 1]}, "^(a|ab)(c|bc)$": {"const": 1}}, "minProperties": 4},
+    {"patternProperties": {"^[ab]{1,2}$": {"type": "string"}, "^[^b]*$": False}, "minProperties": 4},
+    {"patternProperties": {"^b$": {"minimum": 1}}, "minProperties": 3, "required": ["ab"]},
+]
+ESCAPES = [b"\\u0061", b'"\\u0061', b"\\u00", b"61", b"1,", b'"a":1,"', b'{"a":', b'"b":', b',"b"']
+ESCAPING = [*histories.PIECES, *ESCAPES, b""]
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("schema", KEYS)
+def test_rows_do_not_depend_on_where_tokens_end(schema: dict[str, Any], order: str) -> None:
+    """The tokens that end a text are those of a plan, which was looked for between tokens of the text."""
+    vocabulary = structgen.Vocabulary.from_bytes(ESCAPING, len(ESCAPING) - 1)
+    compiler = structgen.Compiler(vocabulary)
+    asked = 0
+    for seed in harness.seeds(3):
+        asked += histories.differing_cuts(
+            lambda: compiler.json_schema(
+                {"type": "object", **schema}, property_order=order, whitespace="compact"
+            ),
+            seed,
+        )
+    assert asked > harness.cases(30)
+
+
+@pytest.mark.parametrize("spare", [0, 1, 5])
+def test_a_row_is_a_part_of_the_mask_where_bytes_are_missing(spare: int) -> None:
+    """The mask lacked `{`, because only `{"` led near a text that can be spelled; the row had both."""
+    schema = {
+        "type": "object",
+        "properties": {"b": {"enum": [1, "a"]}, "x-1": {"enum": [1]}},
+        "patternProperties": {"^[ab]{1,2}$": {"not": {"type": "integer"}}},
+        "required": ["ab", "\u00e9"],
+    }
+    compiler = structgen.Compiler(histories.LACKING)
+    grammar = compiler.json_schema(schema, whitespace="compact", property_order="any")
+    matcher, size = grammar.matcher(), histories.LACKING.vocab_size
+    plain = oracle.mask_of(matcher, size)
+    within = oracle.mask_of(matcher, size, enough(matcher) + spare)
+    assert within.any() and not (within & ~plain).any()
+    for begin in (b"{", b'{"'):
+        assert plain[histories.FEW.index(begin)] and matcher.fork().accept_bytes(begin)
+
+
 @pytest.mark.parametrize("family", ["general", "discriminated", "counts"])
 def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: str) -> None:
     """Of texts of one length the completion is one: `{"b":` had two by what was compiled before."""

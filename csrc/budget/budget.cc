@@ -19,7 +19,7 @@
 //     judged()      `12` and `13` lead to one state, which is judged once
 //     plan(s)       the tokens that needed() counted; the first of them is in every mask
 //     planned()     the shortest completion of the next state may be cut into more tokens than are left. Then
-//                   the plan of an earlier state, which the text has followed so far, is followed on
+//                   the plan of an earlier place, which the text has followed so far, is followed on
 //
 // The count is an upper bound: another text may be longer and take fewer tokens. So a mask is a part of
 // what a search over all texts would allow. An example: behind a token, `ab` is the shortest rest and takes
@@ -29,11 +29,12 @@
 // (parse/lengths.h) are a bound as well, at one token a byte, and most states need no other count.
 //
 // The same answer for the same text. needed() and plan() are functions of a state. planned() is a function
-// of the text and the budget: it looks back to the last place where needed() was no more than the tokens
-// left there, and follows the plan of this place, or the plan that a search finds where the text left it.
-// Searches have limits of work, and a search that took over what earlier searches found would find more. So
-// an entry that an epoch keeps (Budgets) is a function of a state and carries the work that it takes in a new
-// epoch. A search pays this work again, and remembers only within its call (budget/reach.h). So a second
+// of the text and the budget: it looks back for the last byte whose plan the text has followed since, and
+// whose rest fits the budget (followed()), then searches from here. Only where this search does not tell,
+// the answer depends on where the tokens of the text end: a search from an earlier place may have found a
+// way. Searches have limits of work, and a search that took over what earlier searches found would find more.
+// So an entry that an epoch keeps (Budgets) is a function of a state and carries the work that it takes in a
+// new epoch. A search pays this work again, and remembers only within its call (budget/reach.h). So a second
 // matcher, a draft that was rolled back and a replay get the same mask, exact or not.
 //
 // The searches. Each looks for tokens that complete a state. They differ in the question and in their work.
@@ -95,6 +96,8 @@ constexpr uint64_t kTextReach = 100'000;
 constexpr uint64_t kSpellReach = 200'000;
 // An entry of Budgets::kept without its words, in bytes. Rows of more tokens than kKeptBudget are not kept.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
+// The bytes that followed() goes back.
+constexpr std::size_t kLookBack = 256;
 // The work of trying the tokens of one mask with their own text, where something was omitted from the
 // grammar: 5 milliseconds.
 constexpr int64_t kTextWork = 50'000;
@@ -393,7 +396,9 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   const auto rest = [&](StateId to) {
     return to_the_end ? (parser().state(to).accepting ? 1 : kTooMany) : needed(to);
   };
-  const auto next = [&](StateId from) -> TokenId { return all_.cutter.cut(all_.completion.of(from)).first; };
+  const auto next = [&](StateId from) -> TokenId {
+    return told([&] { return all_.cutter.cut(all_.completion.of(from)).first; }).value_or(-1);
+  };
   std::vector<TokenId> tokens;
   StateId to = all_.masks.blind(s);
   Reach down = search(all_.graph);
@@ -433,30 +438,56 @@ TokenId Budget::nearest() {
   return out;
 }
 
+// Whether the text followed the plan of an earlier place whose rest fits the budget; `rest` takes the tokens.
+// A place stands behind each byte, so the answer does not depend on where the tokens of the text end.
+bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
+  std::string since;
+  for (std::size_t n = past_.size() - 1; n > 0 && since.size() < kLookBack; --n) {
+    if (tokens_[n - 1] < 0 || vocabulary().is_eos(tokens_[n - 1])) return false;
+    const std::string_view token = vocabulary().bytes(tokens_[n - 1]);
+    std::vector<StateId> at{past_[n - 1]};
+    for (char b : token) at.push_back(all_.parser.step(at.back(), static_cast<uint8_t>(b)));
+    for (std::size_t k = token.size(); k-- > 0;) {
+      since.insert(since.begin(), token[k]);
+      // A search for a place inside a token would take the work of those that stand between tokens.
+      if (at[k] == Parser::dead() || (k > 0 && all_.spelling && shortest(at[k]) == kTooMany)) continue;
+      const Finish counted = finish(at[k]);
+      if (counted.from == Finish::kBytes && counted.tokens <= budget + since.size()) {
+        if (const TokenId next = nearest(); next >= 0) rest.assign(1, next);
+        return !rest.empty();
+      }
+      const std::string text = bytes_of(plan(at[k]));
+      std::vector<Piece> pieces;
+      if (text.size() <= since.size() || !text.starts_with(since) ||
+          !all_.cutter.spell(std::string_view(text).substr(since.size()), pieces) || pieces.size() >= budget)
+        continue;
+      for (const Piece& p : pieces) rest.push_back(p.token);
+      return true;
+    }
+  }
+  return false;
+}
+
 // Finds tokens behind which the text can be completed within `budget` tokens, where needed() is more than the
-// budget; `rest` takes the rest of the plan. It goes back to a place where the plan fits, then forward along
-// the plan, and searches anew where the text left the plan. The opening of this file explains why.
+// budget; `rest` takes the rest of the plan. Where the text followed no plan and a search from here does not
+// tell, an earlier search may have found a way that the text followed. The opening of this file explains why.
 Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
+  rest.clear();
+  if (followed(budget, rest)) return Reach::Answer::kYes;
+  const Reach::Answer behind = sought_within(here(), budget, &rest);
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
   const auto goes_back = [&](std::size_t i) {
     return i > 0 && n - i < kLongWay && tokens_[i - 1] >= 0 && !vocabulary().is_eos(tokens_[i - 1]);
   };
+  if (behind != Reach::Answer::kUnknown || !goes_back(n)) return behind;
   std::size_t from = n;
   while (goes_back(from) && needed(past_[from - 1]) > left(from - 1)) --from;
   std::vector<TokenId> way;
-  if (goes_back(from)) {
+  if (goes_back(from))
     way = plan(past_[--from]);
-    if (finish(past_[from]).from == Finish::kBytes) {
-      const TokenId next = nearest();
-      if (next < 0) return Reach::Answer::kUnknown;
-      rest.assign(1, next);
-      return Reach::Answer::kYes;
-    }
-  } else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
-             found != Reach::Answer::kYes && from == n) {
-    return found;
-  }
+  else
+    sought_within(past_[from], left(from), &way);
   for (std::size_t k = from;; ++k) {
     const bool on = k - from < way.size();
     if (k == n && on) {
@@ -464,13 +495,11 @@ Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
-    // The way ends here, and the text does not.
-    if (k == n) return Reach::Answer::kUnknown;
-    // The text left the way.
+    // The way ends here, and the text does not, or the text left the way.
+    if (k + 1 >= n) return Reach::Answer::kUnknown;
     from = k + 1;
     way.clear();
-    const Reach::Answer found = sought_within(past_[from], left(from), &way);
-    if (found != Reach::Answer::kYes && from == n) return found;
+    sought_within(past_[from], left(from), &way);
     k = from - 1;
   }
 }

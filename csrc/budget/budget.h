@@ -239,6 +239,7 @@ class Budget {
   std::string bytes_of(std::span<const TokenId> tokens) const;
   std::vector<TokenId> plan(StateId s);
   // `rest`: the token that comes next, and those behind it where they are known.
+  bool followed(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer planned(std::size_t budget, std::vector<TokenId>& rest);
   std::vector<TokenId> planned_in_range(std::size_t tokens);
   void set_only(uint32_t* row, TokenId t) const;

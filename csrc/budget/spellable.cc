@@ -294,7 +294,7 @@ void Spellable::forget() {
   terminals_.clear();
   expansions_.clear();
   bytes_ = 0;
-  for (const auto& [state, row] : rows_) bytes_ += 64 + row.size() * 4;
+  for (const auto& [state, row] : rows_) bytes_ += 64 + row.words.size() * 4;
 }
 
 // Walks down all stacks at once, with the places behind each terminal and rule. The answer is yes if a stack
@@ -449,9 +449,11 @@ Reach::Answer Spellable::searched(StateId s) {
     StateId at = graph->begin(s);
     std::vector<TokenId> tokens;
     Reach search(*graph, [](StateId) { return std::size_t{1}; }, [](StateId) { return Reach::kFar; });
-    found = search.find(at, [](StateId) { return false; }, tokens, work);
+    found = search.find(at, [&](StateId end) { return spelled(end); }, tokens, work);
     mask_work_ -= std::min(mask_work_, 4 * (before - work));
     if (found == Reach::Answer::kYes) {
+      const std::vector<TokenId> rest = way(at);
+      tokens.insert(tokens.end(), rest.begin(), rest.end());
       keep(s, tokens);
       // The captured text of s forbids the tokens.
       if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;
@@ -483,12 +485,18 @@ Reach::Answer Spellable::judge(StateId s) {
 
 // Writes the row of s. `before` counts the tokens of the mask in depth-first order, so that subtrees without
 // tokens of the mask are skipped.
-void Spellable::fill(StateId s, uint32_t* row) {
+bool Spellable::fill(StateId s, uint32_t* row) {
   const Vocabulary& vocabulary = *world_.vocabulary;
   if (const auto it = rows_.find(s.v); it != rows_.end()) {
-    std::copy(it->second.begin(), it->second.end(), row);
-    return;
+    std::ranges::copy(it->second.words, row);
+    return it->second.whole;
   }
+  bool whole = true;
+  const auto refused = [&](StateId to) {
+    const Reach::Answer answer = judge(to);
+    whole = whole && answer != Reach::Answer::kUnknown;
+    return answer != Reach::Answer::kYes;
+  };
   mask_work_ = kMaskWork;
   if (world_.cache) {
     write_row(*masks_.mask(s), vocabulary, row);
@@ -529,18 +537,20 @@ void Spellable::fill(StateId s, uint32_t* row) {
       i = node.end;
       continue;
     }
-    if (!trie.tokens(i).empty() && before[node.rank] != before[trie.node(i + 1).rank] && !possible(into))
+    if (!trie.tokens(i).empty() && before[node.rank] != before[trie.node(i + 1).rank] &&
+        judge(into) != Reach::Answer::kYes)
       for (TokenId t : trie.tokens(i)) {
         if (!has_bit(row, t)) continue;
         if (at[node.depth].blind)
           alone.push_back(t);
-        else
+        else if (refused(into))
           clear_bit(row, t);
       }
     ++i;
   }
+  whole = whole && alone.size() <= kMaxStepped;
   for (std::size_t k = 0; k < alone.size(); ++k)
-    if (k >= kMaxStepped || !possible(walk(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
+    if (k >= kMaxStepped || refused(walk(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
   // A way that was found earlier promised this token.
   if (const auto it = next_.find(s.v); it != next_.end())
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);
@@ -552,8 +562,9 @@ void Spellable::fill(StateId s, uint32_t* row) {
     throw Error(ErrorKind::kBudgetExceeded, "no tokens were found that end the text; the vocabulary lacks " +
                                                 vocabulary.missing() + " as tokens of their own");
   }
-  rows_.emplace(s.v, std::vector<uint32_t>(row, row + vocabulary.words()));
+  rows_.emplace(s.v, Row{{row, row + vocabulary.words()}, whole});
   bytes_ += 64 + vocabulary.words() * 4ull;
+  return whole;
 }
 
 }  // namespace structgen

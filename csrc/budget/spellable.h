@@ -88,9 +88,9 @@ class Spellable {
   // All calls need the world's lock.
   Reach::Answer judge(StateId s);
   bool possible(StateId s) { return judge(s) == Reach::Answer::kYes; }
-  // Writes words() words. Throws kVocabulary where no tokens end the text, kBudgetExceeded where none
-  // were found.
-  void fill(StateId s, uint32_t* row);
+  // Writes words() words. False: tokens may be missing, because the work did not suffice to judge them.
+  // Throws kVocabulary where no tokens end the text, kBudgetExceeded where none were found.
+  bool fill(StateId s, uint32_t* row);
   // The tokens that were found to end the text from s, for another epoch to keep; may be empty.
   std::vector<TokenId> way(StateId s);
   void keep(StateId s, const std::vector<TokenId>& tokens);
@@ -143,7 +143,12 @@ class Spellable {
   std::unordered_map<uint32_t, Reach::Answer> known_;
   // Keyed by state: the first token of a way.
   std::unordered_map<uint32_t, TokenId> next_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;
+  struct Row {
+    std::vector<uint32_t> words;
+    bool whole;
+  };
+  // Keyed by state: the answers of fill().
+  std::unordered_map<uint32_t, Row> rows_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Place>> terminals_;
   std::map<std::pair<uint32_t, uint32_t>, Alternatives> expansions_;
   std::map<Key, Rule> rules_;

@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kMaskStates = 20'000;
 // The most tokens of one group that are tried until one fits.
 constexpr std::size_t kAttempts = 3;
+// The square of the tokens of a completion whose trial counts twice.
+constexpr std::size_t kSmallRest = 128;
 
 // Whether the string of which a token writes a piece certainly differs from every string in the text.
 // It does if three conditions hold: the piece has a letter (other than the `e` of numbers) or a
@@ -255,8 +257,9 @@ void Budget::Trial::whole_run(StateId inside, const Words& row) {
   }
 }
 
-// Tries the tokens whose captured text decides. A token is stepped with its text, up to kTrials tokens, or
-// takes the completion that worked for another token of its group.
+// Tries the tokens whose captured text decides. A token is stepped with its text, or takes the completion
+// that worked for another token of its group. Trials end at kTrials; one with a long completion counts as
+// many.
 void Budget::Trial::judge_texts() {
   // A tried text makes regexes that stay as long as the grammar's world. They are counted, so that texts that
   // nobody wrote cannot fill the world.
@@ -267,14 +270,18 @@ void Budget::Trial::judge_texts() {
   } tried{of.all_.world};
   const bool alike_asked = of.all_.productions.asks_alike();
   std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
+  // The work of a trial grows as the square of the completion: behind 210 keys that differ it is 15 ms.
+  const std::size_t rest = ranged ? 0 : of.needed(of.here());
+  const std::size_t each = rest >= kTooMany ? 1 : 1 + rest * rest / kSmallRest;
   // The completion behind the token that fits() judged last.
   std::vector<TokenId> way;
   std::size_t bytes = 0;
   const auto fits = [&](TokenId t) {
-    if (trials++ >= kTrials) {
+    if (trials >= kTrials) {
       of.exact_ = false;
       return false;
     }
+    trials += each;
     StateId s = of.here();
     for (char b : of.vocabulary().bytes(t)) s = of.all_.parser.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return false;

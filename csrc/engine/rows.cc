@@ -555,7 +555,7 @@ class SpelledRow final : public PartRow {
     const auto spelled = [&](Allowance limit) {
       const LockedWork work(s, Task::kMask, limit);
       s.refresh();
-      s.epoch()->budgets.spelling->fill(s.current(), row.words);
+      row.exact = s.epoch()->budgets.spelling->fill(s.current(), row.words) && row.exact;
     };
     Told<bool> filled = told([&] { spelled(s.grammar().mask_work()); });
     if (filled) return;
