@@ -286,7 +286,7 @@ BYTES = structgen.Compiler(harness.BYTES)
 
 def tokens_of_the_texts(source: Source) -> str | None:
     """Masks of several grammars of one compiler, whose tokens are pieces of their texts: those of a
-    plain walk, and those of another compiler that is asked in another order."""
+    plain walk, those of another compiler that is asked in another order, and those behind single bytes."""
     chance, texts, schemas = random.Random(source.integer(0, 1 << 30)), [], []
     for _ in range(source.integer(1, 3)):
         schema = strategies.renamed(source, strategies.any_schema(source))
@@ -311,9 +311,11 @@ def tokens_of_the_texts(source: Source) -> str | None:
                 taken.append(token)
                 assert matcher.accept_token(token)
     for grammar, taken, mask in source.shuffled(asked):
-        matcher = grammar.matcher()
+        matcher, by_bytes = grammar.matcher(), grammar.matcher()
         assert matcher.accept_tokens(taken)
-        assert (oracle.mask_of(matcher, words.size) == mask).all(), taken
+        assert all(by_bytes.accept_bytes(bytes([b])) for t in taken for b in words.tokens[t]), taken
+        for each in (matcher, by_bytes):
+            assert (oracle.mask_of(each, words.size) == mask).all(), taken
     return None if asked else harness.SKIPPED
 
 

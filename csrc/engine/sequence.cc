@@ -136,29 +136,25 @@ bool Sequence::redo(TokenId t) {
   return true;
 }
 
-StateId Sequence::step(StateId s, uint8_t byte) {
-  if (s == Parser::dead()) return s;
-  const StateId known = epoch_->parser.peek(s, byte);
-  if (known != Parser::unknown()) return known;
-  // Each new step takes the lock and a limit of work for itself.
-  const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
-  return epoch_->parser.step(s, byte);
-}
-
 StateId Sequence::walk(StateId s, std::string_view bytes) {
-  for (char b : bytes) {
-    s = step(s, static_cast<uint8_t>(b));
-    if (s == Parser::dead()) break;
+  std::size_t read = 0;
+  for (; !bytes.empty() && s != Parser::dead(); bytes.remove_prefix(read)) {
+    const StateId known = epoch_->parser.peek(s, bytes, read);
+    if (known != Parser::unknown()) {
+      s = known;
+      continue;
+    }
+    // Each new step takes the lock and a limit of work for itself.
+    const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
+    s = epoch_->parser.advance(s, bytes, read);
   }
   return s;
 }
 
 bool Sequence::walks(StateId& s, std::string_view bytes) const {
-  for (char b : bytes) {
-    if (s == Parser::dead()) break;
-    s = epoch_->parser.peek(s, static_cast<uint8_t>(b));
-    if (s == Parser::unknown()) return false;
-  }
+  std::size_t read = 0;
+  for (; !bytes.empty() && s != Parser::dead(); bytes.remove_prefix(read))
+    if (s = epoch_->parser.peek(s, bytes, read); s == Parser::unknown()) return false;
   return true;
 }
 

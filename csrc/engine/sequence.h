@@ -108,7 +108,6 @@ class Sequence {
 
  private:
   void migrate();
-  StateId step(StateId s, uint8_t byte);
   // What becomes of a lenient text that goes on with these bytes: it lives in the state `at`, it dies, or
   // only the states of the grammar can tell. Takes the lock where a step is new.
   Lenient::Fate fate(std::string_view bytes, StateId& at);

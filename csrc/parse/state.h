@@ -46,6 +46,13 @@ struct Item {
   }
 };
 
+// The state behind several bytes, which was made without the states between (Parser::leap).
+struct Jump {
+  const Jump* next;
+  std::string_view text;
+  StateId to;
+};
+
 // A state. Its items never change. Other threads may read the fields that are computed later, so those
 // are atomic.
 struct State {
@@ -65,6 +72,8 @@ struct State {
   const ClassMap* classes = nullptr;
   // Per class: the successor, or unknown(). Made with the first step.
   std::atomic<std::atomic<uint32_t>*> next{nullptr};
+  // At most Parser::kMostJumps.
+  std::atomic<const Jump*> jumps{nullptr};
   // The bytes that may follow. Valid if live_known is set.
   ByteSet live;
   // Owned by the MaskBuilder of the epoch (mask/fill.h).
@@ -80,6 +89,8 @@ class Parser {
   // The state that reads nothing. unknown() is no state: it says that a step was not computed yet.
   static constexpr StateId dead() { return StateId{0}; }
   static constexpr StateId unknown() { return StateId{0xFFFFFFFFu}; }
+  // A state that has more successors by several bytes makes them byte by byte.
+  static constexpr std::size_t kMostJumps = 64;
 
   Parser(RegexArena& regexes, Productions& productions);
   // The state before a text of the rule.
@@ -99,8 +110,21 @@ class Parser {
     if (!next) return unknown();
     return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
+  // The same for a text that is not empty: a successor by its first bytes, the number of which is `read`.
+  StateId peek(StateId s, std::string_view text, std::size_t& read) const {
+    for (const Jump* j = states_[s.v].jumps.load(std::memory_order_acquire); j; j = j->next)
+      if (text.starts_with(j->text)) {
+        read = j->text.size();
+        return j->to;
+      }
+    read = 1;
+    return peek(s, static_cast<uint8_t>(text[0]));
+  }
   // The successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
+  // A successor by the first bytes of a text that is not empty. Within literals, such as the keys of an
+  // object, it goes past several bytes.
+  StateId advance(StateId s, std::string_view text, std::size_t& read);
   // The same, and if step() leads nowhere it is taken again, because its way may have been omitted.
   // LookAgain asks undecided questions again; Trust is for a byte that a mask allows.
   template <class Effort>
@@ -193,6 +217,7 @@ class Parser {
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
   Frontier borrow();
+  std::optional<StateId> past(StateId s, std::string_view text);
   const KnownFrontier& frontier(StackId stack);
   const KnownFrontier* known_frontier(StackId stack) const {
     const uint32_t* at = frontier_index_.find(stack.v);

@@ -866,6 +866,43 @@ RegexId RegexArena::walk(RegexId r, std::string_view text) {
   return r;
 }
 
+std::optional<RegexId> RegexArena::past(RegexId r, std::string_view text) {
+  const RegexNode n = nodes_[r.v];
+  if (n.kind == RegexKind::kLiteralSet) {
+    LiteralSet s = sets_of_literals_[n.a];
+    for (char b : text) {
+      bool done;
+      charge();
+      if (!tables_.step(s, static_cast<uint8_t>(b), done)) return empty();
+      if (done) return std::nullopt;
+    }
+    return literal_set_node(s);
+  }
+  if (n.kind != RegexKind::kAnd) return std::nullopt;
+  std::vector<RegexId> parts;
+  // The text does not end within a run, so it does not end within the intersection.
+  bool in_run = false;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    RegexId part{n.kids[i]};
+    if (nodes_[part.v].kind == RegexKind::kNot) {
+      const std::optional<RegexId> rest = past(RegexId{nodes_[part.v].a}, text);
+      if (!rest || nodes_[rest->v].kind == RegexKind::kAnd) return std::nullopt;
+      part = negate(*rest);
+    } else if (counter(part).star()) {
+      in_run = true;
+      for (char b : text)
+        if (part = next(part, static_cast<uint8_t>(b)); nullable(part)) return std::nullopt;
+      if (part == empty()) return empty();
+    } else {
+      return std::nullopt;
+    }
+    parts.push_back(part);
+  }
+  if (!in_run) return std::nullopt;
+  const RegexId out = both(std::span<const RegexId>(parts));
+  return nodes_[out.v].boolean && judged_empty(out) ? empty() : out;
+}
+
 const ByteSet& RegexArena::live(RegexId r) {
   if (const ByteSet* known = nodes_[r.v].live) return *known;
   const ByteSet set = nodes_[r.v].boolean ? derived_bytes(r) : first_bytes(r);

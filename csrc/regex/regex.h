@@ -267,6 +267,12 @@ class RegexArena {
   // The derivatives by all bytes of a text, by next() or by step().
   RegexId run(RegexId r, std::string_view text);
   RegexId walk(RegexId r, std::string_view text);  // by step()
+  // The same for a set of literals, or for a run without some, within which the text ends nothing; it makes
+  // no derivative on the way. No value: the regex is no such one.
+  //
+  //     {name, number} by `nam`         {e}
+  //     any*" & ~{name"} by `nam`       any*" & ~{e"}
+  std::optional<RegexId> past(RegexId r, std::string_view text);
   bool matches(RegexId r, std::string_view text) { return nullable(run(r, text)); }
   // Throws kSchemaTooComplex if too many nodes would have to be visited.
   bool is_empty(RegexId r);

@@ -374,6 +374,32 @@ TEST_CASE("regex algebra: finite languages are enumerated and counted") {
   CHECK(finite > 40);
 }
 
+TEST_CASE("regex algebra: past() leads where the derivatives lead") {
+  uint32_t sets = 0, runs = 0, dead = 0;
+  for (uint32_t seed = 0; seed < times(2'000); ++seed) {
+    Random random(seed);
+    RegexArena arena(kJson);
+    const auto text = [&](std::vector<std::string> pieces, uint32_t most) {
+      std::string out;
+      for (uint32_t n = random.below(most + 1); n > 0; --n) out += pieces[random.below(pieces.size())];
+      return out;
+    };
+    std::vector<std::string> names;
+    for (uint32_t n = 1 + random.below(5); n > 0; --n) names.push_back(text({"a", "b", "\u00e9", "\""}, 5));
+    const RegexId set = arena.literal_set(arena.tables().add(std::move(names)), {}, random.below(2) == 0);
+    const RegexId run = arena.cat(arena.star(arena.any_character()), arena.end());
+    for (const RegexId r : {set, arena.both(run, arena.negate(set)), run}) {
+      const std::string begun = text({"a", "b", "\xc3", "\xa9", "\\u00", "6", "1", "\"", "\\\""}, 5);
+      INFO("seed ", seed, ", text ", begun);
+      const std::optional<RegexId> to = arena.past(r, begun);
+      if (!to) continue;
+      REQUIRE(*to == arena.run(r, begun));
+      (*to == RegexArena::empty() ? dead : r == set ? sets : runs) += 1;
+    }
+  }
+  CHECK(std::min({sets, runs, dead}) > times(2'000) / 10);
+}
+
 TEST_CASE("regex algebra: counters are numbers, not copies") {
   RegexArena arena;
   const RegexId r = arena.repeat(arena.range('a', 'b'), 100'000, 2'000'000);
