@@ -169,8 +169,9 @@ void check(RegexArena& arena, const Vocabulary& vocabulary, RegexId regex, const
 
 TEST_CASE("slices: the mask of a regex is what the regex reads, whatever was asked before") {
   uint32_t masks = 0, failed = 0;
-  for (uint32_t seed = 0; seed < times(120); ++seed) {
-    Random random(seed + 500'000);
+  for (uint32_t seed = 0; seed < times(600); ++seed) {
+    // The last one has an omitted step of two regexes, of which one was told from a third.
+    Random random((seed + 1 == times(600) ? 10'001'908 : seed) + 500'000);
     INFO("seed ", seed);
     const auto vocabulary = drawn_vocabulary(random);
     const bool omits = random.chance(25), scarce = random.chance(omits ? 80 : 30);
@@ -212,6 +213,6 @@ TEST_CASE("slices: the mask of a regex is what the regex reads, whatever was ask
       if (random.chance(2)) slices.trim(0);
     }
   }
-  CHECK(masks > times(120) * 20);
-  CHECK(failed > times(120));
+  CHECK(masks > times(600) * 20);
+  CHECK(failed > times(600));
 }
