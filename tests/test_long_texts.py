@@ -589,3 +589,23 @@ def test_a_mask_in_a_long_number_costs_what_reading_it_costs() -> None:
         matcher.fill_bitmask(mask)
         reading, masks = reading + read - began, masks + time.process_time() - read
     assert masks < 10 * reading, (masks, reading)
+
+
+@pytest.mark.parametrize("begun", ["", r"\n"])
+def test_a_mask_in_a_long_string_costs_what_one_in_a_short_one_does(begun: str) -> None:
+    """The string is hashed as it grows."""
+    tokens = [bytes([i]) for i in range(256)] + [bytes([i]) + b'"' for i in b"abcdefgh"]
+    vocabulary = structgen.Vocabulary.from_bytes([*tokens, b""], eos_token_ids=[len(tokens)])
+    grammar = structgen.Compiler(vocabulary).json_schema(distinct(STRING))
+    mask = structgen.allocate_bitmask(1, vocabulary.vocab_size)
+    seconds = []
+    for length in (100, 400_000):
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(f'["b","{begun}'.encode() + b"x" * length)
+        matcher.fill_bitmask(mask)
+        began = time.process_time()
+        for _ in range(100):
+            assert matcher.accept_bytes(b"x")
+            matcher.fill_bitmask(mask)
+        seconds.append(time.process_time() - began)
+    assert seconds[1] < 10 * seconds[0] + 0.005, seconds

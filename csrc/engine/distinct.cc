@@ -174,7 +174,7 @@ void Distinct::cut(std::size_t size, Mode mode) {
   if (size == text_.size()) return;
   for (std::size_t i = size; i < text_.size(); mode = next(mode, text_[i++]))
     weight_ -= weight(mode, text_[i]);
-  hashed_from_ = kNone;
+  if (hashed_ > size) hashed_from_ = kNone;
   for (; !items_.empty() && items_.back().at > size; items_.pop_back()) {
     const Item& item = items_.back();
     if (placed_ == items_.size()) {
@@ -225,9 +225,10 @@ bool Distinct::may_repeat(std::string_view bytes) {
     hash_ = kSeed;
     escaped_ = false;
   }
+  if (escaped_) return true;
   const std::string_view more = std::string_view(text_).substr(hashed_);
+  escaped_ = more.find('\\') != more.npos;
   hash_ = hashed(hash_, more);
-  escaped_ = escaped_ || more.find('\\') != more.npos;
   hashed_ = static_cast<uint32_t>(text_.size());
   return escaped_ ||
          member(inner(), short_hash(hashed(hashed(hash_, bytes), '"')), [](const Item&) { return true; });

@@ -343,12 +343,14 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
     if (holds(t) && regexes_.walk(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
   });
   // Exits: the pattern may end too soon or too late for the count. Those are looked at only where the
-  // minimum is 1 or some token reaches the limit.
-  if (min == 1 || safe < run->longest()) {
+  // minimum is 1 or some token reaches the limit. Those with a quote may hold more characters than all
+  // others.
+  const RunExits& exits = run->exits('"');
+  if (min == 1 || safe < std::max(run->longest(), exits.longest)) {
     const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.walk(regex, path(node))); };
     list_open(out);
     std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
-    for (const Exit& e : run->exits('"').children) {
+    for (const Exit& e : exits.children) {
       if ((e.count >= min && e.count <= safe) || ends(e.node)) continue;
       const auto tokens = trie.tokens(e.node);
       lost.insert(lost.end(), tokens.begin(), tokens.end());
@@ -389,8 +391,8 @@ bool Slices::counted(RegexId regex, TerminalMask& out) {
 }
 
 // A lower and an upper bound of a regex: where both have one mask, the regex has it, too. Returns this mask.
-// Null: their masks differ, or the lower language is empty, or its emptiness is too large to decide. Walks
-// the trie for both bounds, and drops the row of the second walk, and the row of the first where they differ.
+// Null: their masks differ, or the lower language is empty, or something was too large to decide. Walks the
+// trie for both bounds, and drops the row of the first walk where they differ.
 std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
   try {
     if (regexes_.is_empty(lower)) return nullptr;
@@ -399,12 +401,20 @@ std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
     return nullptr;
   }
   auto mask = std::make_unique<TerminalMask>();
+  const uint64_t omitted = regexes_.effort().omitted();
+  Undo rows([&, before = owned_.size()] {
+    for (; owned_.size() > before; owned_.pop_back()) bytes_ -= owned_.back()->size() * 4;
+  });
   whole(upper, *mask);
   Changes changes;
-  const bool same = compare(lower, upper, {0xFFFFFFFFu, 0}, changes) && changes.none();
+  const bool same = compare(lower, upper, {0xFFFFFFFFu, 0}, changes) && changes.none() &&
+                    regexes_.effort().omitted() == omitted;
   mask->slack = std::max(mask->slack, changes.slack);
+  if (same) rows.keep();
   const std::size_t size =
-      64 + (same ? sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->exits.capacity()) : 0);
+      64 + (same ? sizeof(TerminalMask) +
+                       4 * (mask->added.capacity() + mask->exits.capacity() + 2 * mask->open.capacity())
+                 : 0);
   bytes_ += size;
   terminal_bytes_ += size;
   return same ? std::move(mask) : nullptr;

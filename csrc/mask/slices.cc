@@ -206,9 +206,11 @@ void Slices::block(uint32_t node, TerminalMask& out) {
 
 // Walks the trie and steps both regexes, with the states of each depth at hand. Below a node where both are
 // in the same state nothing differs, nor where both only go round (subtrees.h). False where more nodes are
-// visited or more tokens differ than `limits` allows. charge() counts one unit of work for every 8 nodes.
+// visited or more tokens differ than `limits` allows, or where a step was omitted: both regexes look dead
+// there, and the known mask may hold what lies below. charge() counts one unit of work for every 8 nodes.
 bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out) {
   const TokenTrie& trie = vocabulary_.trie();
+  const uint64_t omitted = regexes_.effort().omitted();
   WalkTable table(regexes_);
   struct Pair {
     uint32_t regex, known;
@@ -254,7 +256,7 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out) 
   }
   for (uint32_t i = 1; i < table.size() && out.slack != TerminalMask::kUnknown; ++i)
     out.slack = std::max(out.slack, slack(table.regex(i)));
-  return true;
+  return known == RegexArena::empty() || regexes_.effort().omitted() == omitted;
 }
 
 void Slices::Changes::gain(std::span<const TokenId> tokens, const Vocabulary& vocabulary) {
