@@ -161,24 +161,35 @@ Lenient::Fate Lenient::read(Grammar& grammar, Epoch& epoch, std::string_view byt
 Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked) {
   cut();
   const ItemEnds::Place place = distinct_.stands();
+  const Vocabulary& v = grammar.vocabulary();
+  const bool listed = place.string || !place.words, quotes = distinct_.in_item_string();
   const ItemEnds::Bits*& ends = ends_[place.number()];
-  const bool quotes = distinct_.in_item_string();
-  if (!locked && (!ends || (quotes && !quotes_))) return Fate::kLock;
-  if (!ends) ends = &grammar.world().item_ends.at(place);
+  if (!locked && ((listed && !ends) || (quotes && !quotes_))) return Fate::kLock;
+  if (listed && !ends) ends = &grammar.world().item_ends.at(place);
   if (quotes && !quotes_) quotes_ = &grammar.world().item_ends.quotes();
-  // False: it cannot be told now.
   Fate found = Fate::kLives;
+  // False: it cannot be told now.
   const auto judge = [&](TokenId t) {
     StateId at = places.back().state;
-    found = fate(grammar, epoch, grammar.vocabulary().bytes(t), locked, at);
+    found = fate(grammar, epoch, v.bytes(t), locked, at);
     cut();
     if (found == Fate::kDies) clear_bit(row, t);
     return found != Fate::kLock && found != Fate::kStates;
   };
-  for (const auto& [word, bits] : *ends)
-    for (uint32_t left = row[word] & bits; left != 0; left &= left - 1)
-      if (!judge(static_cast<TokenId>(32 * word + static_cast<uint32_t>(std::countr_zero(left)))))
-        return found;
+  const auto judge_all = [&](uint32_t word, uint32_t bits) {
+    for (; bits != 0; bits &= bits - 1) {
+      const auto t = static_cast<TokenId>(32 * word + static_cast<uint32_t>(std::countr_zero(bits)));
+      if ((listed || ItemEnds::may_end(place, v.bytes(t))) && !judge(t)) return false;
+    }
+    return true;
+  };
+  if (listed) {
+    for (const auto& [word, bits] : *ends)
+      if (!judge_all(word, row[word] & bits)) return found;
+  } else {
+    for (uint32_t word = 0; word < v.words(); ++word)
+      if (row[word] != 0 && !judge_all(word, row[word])) return found;
+  }
   for (std::size_t i = 0; quotes && i < quotes_->size(); ++i) {
     const ItemEnds::Quote& quote = (*quotes_)[i];
     if (!distinct_.may_repeat(quote.added)) continue;

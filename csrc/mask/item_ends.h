@@ -1,8 +1,9 @@
 // The tokens behind which an item or key of JSON may have ended.
 //
-// In: a vocabulary, and what kind of place a token begins at. Out: the tokens that may end an item there, as
-// the words of a row that are not 0; the tokens that end a string, by what they add to it. Cost: a pass over
-// the vocabulary for each kind of place that is asked for.
+// In: a vocabulary, and what kind of place a token begins at. Out: whether a token may end an item there; for
+// places that few tokens end, these tokens as the words of a row that are not 0; the tokens that end a
+// string, by what they add to it. Cost: a look at the tokens that hold a quote or a bracket, for each kind of
+// place that is asked for.
 //
 // A text whose items must differ asks at every mask which tokens end one (engine/distinct.h). In a string of
 // an array that compares its items, 1,100 of 131,000 tokens do, and these hold 250 different texts in front
@@ -11,6 +12,9 @@
 //     `",`  `"]`  `":`       add nothing: one look-up among the items for all three
 //     `a"`  `a",`            add an `a`
 //     `"]}`  `\n",`          judged by themselves: they end more than the string, or have an escape
+//
+// Rejected. A row for places where words are items: most tokens of the vocabulary begin one there, and few of
+// those are in a mask.
 #pragma once
 
 #include <array>
@@ -20,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sorted.h"
 #include "mask/runs.h"
 #include "mask/vocabulary.h"
 
@@ -41,50 +46,7 @@ class ItemEnds {
       return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4);
     }
   };
-  // A row, as pairs of the index of a word and its bits.
-  using Bits = std::vector<std::pair<uint32_t, uint32_t>>;
-  // The tokens that begin with some bytes without a backslash and a quote.
-  struct Quote {
-    std::string_view added;
-    std::vector<TokenId> tokens;
-  };
-
-  explicit ItemEnds(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  static constexpr std::size_t kPlaces = 32;
-  // The tokens that may end an item, but for those of quotes() that only end their string. Needs the lock.
-  const Bits& at(Place place) {
-    Bits& out = places_[place.number()];
-    if (made_ >> place.number() & 1) return out;
-    for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary_.size(); ++t) {
-      if (!may_end(place, vocabulary_.bytes(t))) continue;
-      const uint32_t word = static_cast<uint32_t>(t) >> 5;
-      if (out.empty() || out.back().first != word) out.emplace_back(word, 0);
-      out.back().second |= 1u << (t & 31);
-    }
-    made_ |= 1u << place.number();
-    bytes_ += out.capacity() * sizeof(out[0]);
-    return out;
-  }
-  // Needs the lock.
-  const std::vector<Quote>& quotes() {
-    if (!quotes_.empty()) return quotes_;
-    std::map<std::string_view, std::vector<TokenId>> by_text;
-    for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary_.size(); ++t) {
-      const std::string_view bytes = vocabulary_.bytes(t);
-      const std::size_t quote = bytes.find('"');
-      if (quote != bytes.npos && bytes.find('\\') > quote) by_text[bytes.substr(0, quote)].push_back(t);
-    }
-    // Where no token has a quote, this group keeps the question from being asked again.
-    by_text.try_emplace({});
-    for (auto& [text, tokens] : by_text) {
-      bytes_ += sizeof(Quote) + tokens.capacity() * sizeof(TokenId);
-      quotes_.push_back({text, std::move(tokens)});
-    }
-    return quotes_;
-  }
-  std::size_t byte_size() const { return bytes_; }
-
- private:
+  // Whether the token may end an item, other than as the string in which it begins (quotes()).
   static bool may_end(Place place, std::string_view bytes) {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
@@ -109,6 +71,63 @@ class ItemEnds {
       if (place.words && std::string_view("]} \t\n\r,:").find(b) == std::string_view::npos) return true;
     }
     return false;
+  }
+
+  // A row, as pairs of the index of a word and its bits.
+  using Bits = std::vector<std::pair<uint32_t, uint32_t>>;
+  // The tokens that begin with some bytes without a backslash and a quote.
+  struct Quote {
+    std::string_view added;
+    std::vector<TokenId> tokens;
+  };
+
+  explicit ItemEnds(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+  static constexpr std::size_t kPlaces = 32;
+  // The tokens of may_end(), at a place in a string or without `words`. Needs the lock.
+  const Bits& at(Place place) {
+    Bits& out = places_[place.number()];
+    if (made_ >> place.number() & 1) return out;
+    for (const TokenId t : holding("\"[]{}")) {
+      if (!may_end(place, vocabulary_.bytes(t))) continue;
+      const uint32_t word = static_cast<uint32_t>(t) >> 5;
+      if (out.empty() || out.back().first != word) out.emplace_back(word, 0);
+      out.back().second |= 1u << (t & 31);
+    }
+    made_ |= 1u << place.number();
+    bytes_ += out.capacity() * sizeof(out[0]);
+    return out;
+  }
+  // Needs the lock.
+  const std::vector<Quote>& quotes() {
+    if (!quotes_.empty()) return quotes_;
+    std::map<std::string_view, std::vector<TokenId>> by_text;
+    for (const TokenId t : holding("\"")) {
+      const std::string_view bytes = vocabulary_.bytes(t);
+      const std::size_t quote = bytes.find('"');
+      if (bytes.find('\\') > quote) by_text[bytes.substr(0, quote)].push_back(t);
+    }
+    // Where no token has a quote, this group keeps the question from being asked again.
+    by_text.try_emplace({});
+    for (auto& [text, tokens] : by_text) {
+      bytes_ += sizeof(Quote) + tokens.capacity() * sizeof(TokenId);
+      quotes_.push_back({text, std::move(tokens)});
+    }
+    return quotes_;
+  }
+  std::size_t byte_size() const { return bytes_; }
+
+ private:
+  // The tokens with one of these bytes, sorted.
+  std::vector<TokenId> holding(std::string_view bytes) const {
+    const TokenTrie& trie = vocabulary_.trie();
+    std::vector<TokenId> out;
+    for (const char b : bytes)
+      for (const uint32_t node : vocabulary_.runs().index().of(static_cast<uint8_t>(b))) {
+        const auto below = trie.subtree_tokens(node);
+        out.insert(out.end(), below.begin(), below.end());
+      }
+    sort_unique(out);
+    return out;
   }
 
   const Vocabulary& vocabulary_;
