@@ -235,6 +235,22 @@ def test_random_items_beside_the_states() -> None:
     assert walked > len(seeds) // 2
 
 
+@pytest.mark.parametrize("mantissa", ["1", "1.5", "7.25"])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_huge_exponents_are_one_value(mantissa: str, sign: str) -> None:
+    """From 10**18 on. `states` compares the items by automata."""
+    beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
+    one, other = (each.json_schema(distinct({"type": "number"})).matcher() for each in (beside, states))
+    below, first, last = (f"{mantissa}e{sign}{n}" for n in ("9" * 18, "1" + "0" * 18, "9" * 19))
+    for matcher in (one, other):
+        assert matcher.accept_bytes(f"[{first},{below},".encode())
+        assert not matcher.fork().accept_bytes(f"{last},".encode())
+    for byte in below[:-1]:
+        assert row(one) == row(other)
+        assert one.accept_bytes(byte.encode()) and other.accept_bytes(byte.encode())
+    assert row(one) == row(other) and not one.accept_bytes(b"9")
+
+
 @pytest.mark.parametrize("items", [None, INTEGER, STRING, NAME, RECORD])
 def test_items_make_no_states(items: object) -> None:
     grammar = structgen.Compiler(BYTES).json_schema(distinct(items))

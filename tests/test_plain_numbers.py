@@ -313,6 +313,18 @@ def test_no_condition_writes_a_number_that_is_infinite(seed: int, spelling: Any)
             assert value >= Fraction(str(schema.get(key, value))), (schema, longest)
 
 
+@pytest.mark.parametrize("spelling", ["plain", "canonical"])
+@pytest.mark.parametrize("divisor", ["123456789012345678e295", "123456789e300", "1e308", "7e308", "9e307"])
+def test_multiples_near_the_largest_double(divisor: str, spelling: Any) -> None:
+    """Few multiples are doubles. A search for the least one of 18 digits and 295 zeros did not end."""
+    grammar = COMPILER.json_schema(f'{{"type": "integer", "multipleOf": {divisor}}}', numbers=spelling)
+    for factor in range(4):
+        value = int(Fraction(divisor)) * factor
+        assert takes(grammar, str(value)) == (value <= Fraction(1.7976931348623157e308)), value
+        assert not takes(grammar, str(value + 1))
+    assert grammar.matcher().shortest_completion() == b"0"
+
+
 @pytest.mark.parametrize("numbers", ["plain", "canonical"])
 def test_a_complement_of_multiples_has_no_number_beyond_the_limit_of_digits(numbers: str) -> None:
     """The automaton of a divisor reads 308 digits, so that all longer numbers are in its complement. Where

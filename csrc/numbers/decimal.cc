@@ -57,22 +57,24 @@ Decimal Decimal::parse_any(std::string_view text) {
     if (rest[i] != 'e' && rest[i] != 'E') throw bad();
     ++i;
     if (i < rest.size() && rest[i] == '+') ++i;
+    // Beyond it the zeros of the other digits decide nothing.
+    constexpr int64_t kMost = 2 * kHugeExponent;
     int64_t e = 0;
     const auto [end, error] = std::from_chars(rest.data() + i, rest.data() + rest.size(), e);
     if (error == std::errc::result_out_of_range)
-      e = rest[i] == '-' ? -kHugeExponent : kHugeExponent;
+      e = rest[i] == '-' ? -kMost : kMost;
     else if (error != std::errc())
       throw bad();
     if (end != rest.data() + rest.size()) throw bad();
-    out.exponent += std::clamp(e, -kHugeExponent, kHugeExponent);
+    out.exponent += std::clamp(e, -kMost, kMost);
   }
   const std::size_t last = out.digits.find_last_not_of('0');
   if (last == std::string::npos) return Decimal{};
   out.exponent += static_cast<int64_t>(out.digits.size() - 1 - last);
   out.digits.resize(last + 1);
   out.digits.erase(0, out.digits.find_first_not_of('0'));
-  if (std::abs(out.exponent) >= kHugeExponent)
-    out.exponent = out.exponent < 0 ? -kHugeExponent : kHugeExponent;
+  const int64_t first = out.scientific_exponent();
+  out.exponent += std::clamp(first, -kHugeExponent, kHugeExponent) - first;
   return out;
 }
 

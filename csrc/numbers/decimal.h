@@ -13,8 +13,9 @@
 namespace structgen {
 
 constexpr int64_t kMaxDecimalExponent = 4000;
-constexpr int64_t kHugeExponent =
-    1'000'000'000'000'000'000;  // 10^18: larger exponents are taken for this one
+// 10^18: larger exponents of the first digit are taken for this one. They are those that are written in
+// scientific notation.
+constexpr int64_t kHugeExponent = 1'000'000'000'000'000'000;
 
 // value = (-1)^negative * digits * 10^exponent. "1.50e3" is digits "15", exponent 2. Invariant: digits
 // has no leading and no trailing zero. Zero is digits = "", exponent = 0, not negative.

@@ -302,7 +302,7 @@ RegexId NumberLanguage::scientific_equal(const Decimal& value) {
   const int64_t k = value.scientific_exponent();
   const int first = digit_at(value.digits, 0);
   // All exponents of this size are one.
-  if (std::abs(value.exponent) == kHugeExponent) {
+  if (std::abs(k) == kHugeExponent) {
     const RegexId e = k > 0 ? exponent_at_least(kHugeExponent) : exponent_at_most(-kHugeExponent);
     return value.digits.size() == 1
                ? one_digit(first, first, e)

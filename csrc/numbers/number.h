@@ -86,7 +86,8 @@ class NumberLanguage {
   // integers() within them.
   RegexId finite_integers();
   static constexpr uint32_t kReadableDigits = 308, kUnlimited = 0xFFFFFFFFu;
-  // No further from zero than the largest double.
+  // No further from zero than the largest double, which has so many digits.
+  static constexpr uint32_t kDoubleDigits = 309;
   RegexId within_doubles();
   // The digits that printf's %f writes; longer fractions do not end in a zero.
   static constexpr uint32_t kPlainFraction = 6;

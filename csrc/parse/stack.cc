@@ -25,8 +25,26 @@ std::size_t StackArena::byte_size() const {
          index_of_unions_.byte_size();
 }
 
+uint32_t StackArena::add(std::span<const StackEntry> entries, bool end) {
+  Node n;
+  n.entries = pool_.copy(entries).data();
+  n.n = static_cast<uint32_t>(entries.size());
+  n.end = end;
+  return nodes_.emplace_back(n);
+}
+
 StackId StackArena::intern(std::span<const StackEntry> entries, bool end) {
   if (entries.empty()) return end ? StackArena::end() : none();
+  if (entries.size() == 1 && !end) {
+    const StackEntry& e = entries[0];
+    if (uint32_t first = nodes_[e.rest.v].above; first != 0) {
+      if (nodes_[first].entries->top == e.top) return StackId{first};
+    } else {
+      first = add(entries, end);
+      nodes_[e.rest.v].above = first;
+      return StackId{first};
+    }
+  }
   uint64_t h = end;
   for (const StackEntry& e : entries) h = mix(mix(h, e.top.v), e.rest.v);
   return StackId{index_.find_or_add(
@@ -39,13 +57,7 @@ StackId StackArena::intern(std::span<const StackEntry> entries, bool end) {
                             return x.top == y.top && x.rest == y.rest;
                           });
       },
-      [&] {
-        Node n;
-        n.entries = pool_.copy(entries).data();
-        n.n = static_cast<uint32_t>(entries.size());
-        n.end = end;
-        return nodes_.emplace_back(n);
-      })};
+      [&] { return add(entries, end); })};
 }
 
 StackId StackArena::push(Symbol top, StackId rest) {

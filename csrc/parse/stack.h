@@ -48,12 +48,18 @@ class StackArena {
   struct Node {
     const StackEntry* entries =
         nullptr;  // sorted by top; one for each top, except deep in a union (stack.cc)
-    uint32_t n = 0;
-    bool end = false;
+    uint32_t n : 31 = 0;
+    uint32_t end : 1 = false;
+    // The first set of one entry whose rest is this set; 0: there is none. It stands in no table: most sets
+    // have one symbol pushed on them, right after they were made, and a table of millions of sets is a miss
+    // of the cache a look-up.
+    uint32_t above = 0;
   };
   StackId unite(StackId a, StackId b, uint32_t depth);
   StackId intern(std::span<const StackEntry> entries, bool end);
+  uint32_t add(std::span<const StackEntry> entries, bool end);
   StableVector<Node> nodes_;
+  // The sets that no `above` names.
   InternTable index_;
   BumpPool pool_;
   // The union of two sets, each of which is not none(): a pair of numbers, the smaller one above, and the

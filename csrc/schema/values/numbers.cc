@@ -28,22 +28,23 @@ constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
 struct NumberLanguages : RegexCache {
-  // Indexed by the spelling, by whether numbers may be huge, and by whether they are narrow.
-  std::optional<NumberLanguage> of[3][2][2];
+  // Indexed by the spelling, by how large numbers may be, and by whether they are narrow.
+  std::optional<NumberLanguage> of[3][3][2];
   std::size_t byte_size() const override { return sizeof(*this); }
 };
 }  // namespace
 
 // The languages of the conditions in a domain; made when first asked for.
 NumberLanguage& Numbers::lexemes(Domain d) {
-  const bool narrow = is(d, kNarrow), huge = d & kHuge;
+  const bool narrow = is(d, kNarrow);
+  const std::size_t size = d & kHuge ? 2 : d & kDouble ? 1 : 0;
   const NumberSpelling spelling = is(d, kWhole) ? NumberSpelling::kCanonical : spelling_;
   NumberLanguage*& known = lexemes_[d];
   if (!known) {
-    auto& shared = regexes_.cache<NumberLanguages>().of[static_cast<std::size_t>(spelling)][huge][narrow];
-    if (!shared)
-      shared.emplace(regexes_, spelling, narrow,
-                     huge ? NumberLanguage::kUnlimited : NumberLanguage::kReadableDigits);
+    auto& shared = regexes_.cache<NumberLanguages>().of[static_cast<std::size_t>(spelling)][size][narrow];
+    constexpr uint32_t kDigits[] = {NumberLanguage::kReadableDigits, NumberLanguage::kDoubleDigits,
+                                    NumberLanguage::kUnlimited};
+    if (!shared) shared.emplace(regexes_, spelling, narrow, kDigits[size]);
     known = &*shared;
   }
   return *known;
@@ -72,7 +73,9 @@ NumberLanguage& Numbers::lexemes(Domain d) {
 // If the constants of a condition are about as large as the limit, the limit is the largest double instead,
 // as long as some number within it satisfies the formula. Only for such conditions may a language that is
 // empty within the limit be written beyond the limit. The automaton of a divisor knows no number beyond its
-// limit, so the complement of the automaton has all such numbers. Hence the separate domain kHuge.
+// limit, so the complement of the automaton has all such numbers. Hence the separate domains kDouble and
+// kHuge. (Without the digits of kDouble, a search for the least multiple of 123456789012345678e295 within
+// the doubles did not end.)
 RegexId Numbers::language(TypedId p) {
   const RegexId out = finite(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
@@ -93,7 +96,7 @@ RegexId Numbers::finite(TypedId p) {
   else if (formulas_[p].op == Op::kInteger)
     out = lexemes(is(written, kOffered) ? kWhole : written).finite_integers();
   else if (size_of_constants(p) > kSmall)
-    out = within(combine(p, of(written, kHuge)), lexemes(of(kAll, kHuge)).within_doubles());
+    out = within_doubles(p, written);
   else if (counts_digits(p))
     out = combine(p, written);
   else if (out = regexes_.both(combine(p, written), lexemes(written).finite()); regexes_.judged_empty(out))
@@ -102,11 +105,12 @@ RegexId Numbers::finite(TypedId p) {
   return out;
 }
 
-// The numbers that are also in `some`. If no number is, or if it takes too much work to tell, the result is
-// `numbers`.
-RegexId Numbers::within(RegexId numbers, RegexId some) {
-  const RegexId out = regexes_.both(numbers, some);
-  return FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); }) ? numbers : out;
+// The numbers up to the largest double. If none satisfies p, or if it takes too much work to tell, the
+// numbers of any size.
+RegexId Numbers::within_doubles(TypedId p, Domain domain) {
+  const RegexId out = regexes_.both(combine(p, of(domain, kDouble)), lexemes(kDouble).within_doubles());
+  const bool none = FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); });
+  return none ? combine(p, of(domain, kHuge)) : out;
 }
 
 // True if the automaton of a hard divisor reads every number that satisfies the formula. Such an automaton

@@ -44,11 +44,12 @@ class Numbers {
   // Which lexemes a language is about. kAll: every lexeme of the numbers that satisfy the formula. kNarrow:
   // every lexeme in a narrower universe (numbers/number.h), for formulas with a hard divisor. kOffered and
   // kWhole are for the plain spelling, and language() says why. kOffered: kAll without the zeros behind the
-  // point of numbers that must be whole. kWhole: kOffered without any zeros at the end of a fraction. kHuge
-  // is a bit that is added to another domain: numbers may have any number of digits.
-  enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kHuge };
-  static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & kHuge)); }
-  static bool is(Domain d, Domain kind) { return (d & ~kHuge) == kind; }
+  // point of numbers that must be whole. kWhole: kOffered without any zeros at the end of a fraction. kDouble
+  // and kHuge are bits that are added to another domain: numbers may have as many digits as the largest
+  // double, or any number of digits.
+  enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kDouble, kHuge = 2 * kDouble };
+  static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & ~kWhole)); }
+  static bool is(Domain d, Domain kind) { return (d & kWhole) == kind; }
   // The conditions of one conjunction, sorted by the way in which they are decided.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
@@ -67,7 +68,7 @@ class Numbers {
   Conditions read(TypedId p);
   // The result of language(), of which it may still be undecided whether it is empty.
   RegexId finite(TypedId p);
-  RegexId within(RegexId numbers, RegexId some);
+  RegexId within_doubles(TypedId p, Domain domain);
   bool counts_digits(TypedId p);
   RegexId combine(TypedId p, Domain domain);
   RegexId conjunction(TypedId p, Domain domain);
