@@ -242,6 +242,10 @@ class Budget {
   bool followed(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer planned(std::size_t budget, std::vector<TokenId>& rest);
   std::vector<TokenId> planned_in_range(std::size_t tokens);
+  // Whether the token wrote text: it is no end token, and no step of bytes.
+  bool writes(TokenId t) const { return t >= 0 && !vocabulary().is_eos(t); }
+  bool none(const uint32_t* row) const;
+  void set_ends_only(uint32_t* row) const;
   void set_only(uint32_t* row, TokenId t) const;
   bool follow(StateId s, std::span<const TokenId> tokens);
   Reach::Answer find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);
@@ -266,6 +270,15 @@ class Budget {
   bool ends_soon(StateId s);
   bool pieces_of_plan(std::size_t budget, std::vector<TokenId>& out);
   bool binds_nothing(std::size_t budget);
+  // The tokens of a row that are in doubt. `mask`: the mask that the row is; null: another row.
+  struct Doubt {
+    const Mask* mask;
+    Staying stays;
+    // Only tokens that write a beginning of the shortest text are judged. Where the mask is large, no token
+    // is to spare and a string may end at once, few others fit among a hundred thousand.
+    bool pieces = false;
+  };
+  Doubt in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial);
   std::optional<bool> judge(uint32_t* row, std::size_t budget);
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);

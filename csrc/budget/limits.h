@@ -31,7 +31,7 @@
 
 namespace structgen {
 
-// budget/budget.cc uses these three constants as well.
+// rows.cc and trial.cc use these three constants as well.
 //
 // The most tokens of a mask that is walked token by token. A larger mask is walked down the trie.
 constexpr std::size_t kWalkedSingly = 4'000;

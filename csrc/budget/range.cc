@@ -206,13 +206,9 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
       for (const TokenId t : v.eos()) clear_bit(row, t);
     holds(now < whole.least ? 0 : whole.least, now < whole.least ? whole.least - 1 : kEndless);
   }
-  std::vector<uint32_t> open(row, row + v.words());
-  for (const TokenId t : v.eos()) clear_bit(open.data(), t);
-  if (free > 0) {
-    const Words& sure = all_.world.at_most(free);
-    for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~sure[w];
-    holds(now, now);
-  }
+  Trial trial(*this, tokens, true);
+  trial.ask(row, free > 0 ? all_.world.at_most(free).data() : nullptr);
+  if (free > 0) holds(now, now);
   // The row always holds the first token of some text of the range, even if the work ends before all tokens
   // are judged.
   TokenId next = -1;
@@ -223,25 +219,14 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
     if (Told<Finish> text = told([&] { return ranged_finish(); }); text && text->tokens <= tokens)
       next = text->next;
   }
-  Trial trial(*this, tokens, true);
-  trial.open = open.data();
-  trial.keep.assign(v.words(), 0);
-  const StateId from = all_.masks.blind(here());
-  const auto judge = [&] {
+  const bool judged = static_cast<bool>(told([&] {
     const WorkScope part(Task::kBudget, work);
-    std::size_t n = 0;
-    for_each_token(open, [&](TokenId) { ++n; });
-    if (n <= kWalkedSingly)
-      for_each_token(open, [&](TokenId t) { trial.judge_one(t, from); });
-    else if (!trial.judge_strings(from))
-      trial.judge_all(from);
-    if (!trial.alike.empty() || !trial.alone.empty()) trial.judge_texts();
-    return true;
-  };
-  const bool judged = static_cast<bool>(told(judge));
+    trial.judge_asked(all_.masks.blind(here()));
+    if (!trial.by_state()) trial.judge_texts();
+  }));
   exact_ = exact_ && judged;
-  for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
-  if (tokens != kEndless && next < 0 && std::all_of(row, row + v.words(), [](uint32_t w) { return w == 0; }))
+  trial.take_out(row, false);
+  if (tokens != kEndless && next < 0 && none(row))
     if (const std::vector<TokenId> rest = planned_in_range(tokens); !rest.empty()) next = rest[0];
   if (next >= 0) set_bit(row, next);
   if (tokens != kEndless || !judged || all_.ranged_bytes > kRangedBytes) return;

@@ -1,7 +1,6 @@
 #include "budget/trial.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 
 #include "base/work.h"
@@ -32,6 +31,40 @@ bool differs(std::string_view token, std::string_view text) {
   return letters && text.find(piece) == std::string_view::npos;
 }
 }  // namespace
+
+void Budget::Trial::ask(const uint32_t* row, const uint32_t* sure) {
+  const Vocabulary& v = of.vocabulary();
+  open.assign(row, row + v.words());
+  keep.assign(v.words(), 0);
+  for (const TokenId t : v.eos()) clear_bit(open.data(), t);
+  if (sure)
+    for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~sure[w];
+}
+
+void Budget::Trial::judge_asked(StateId from) {
+  const auto one = [&](TokenId t) { judge_one(t, from); };
+  if (aim == kList)
+    std::ranges::for_each(list, one);
+  else if (!more_than(open, kWalkedSingly))
+    for_each_token(open, one);
+  else if (!judge_strings(from))
+    judge_all(from);
+}
+
+bool Budget::Trial::take_out(uint32_t* row, bool ends) const {
+  if (aim == kList) {
+    std::fill(row, row + of.vocabulary().words(), 0u);
+    for (const TokenId t : taken) set_bit(row, t);
+    if (ends) set_ends(of.vocabulary(), row);
+    return taken.size() < list.size();
+  }
+  uint32_t lost = 0;
+  for (std::size_t w = 0; w < open.size(); ++w) {
+    lost |= open[w] & ~keep[w];
+    row[w] = (row[w] & ~open[w]) | keep[w];
+  }
+  return lost != 0;
+}
 
 // The number of tokens that a token into s needs, that token included. The last answer is kept apart, because
 // neighbours in the trie often lead to the same state.
@@ -206,7 +239,7 @@ bool Budget::Trial::judge_strings(StateId from) {
     bool takes(StateId to) { return !trial.ranged && trial.judged(to) <= trial.budget; }
     void take(const Words& tokens) {
       const std::size_t words = tokens.size();
-      const uint32_t* const open = trial.open;
+      const uint32_t* const open = trial.open.data();
       uint32_t* const keep = trial.keep.data();
       if (trial.done.empty())
         for (std::size_t w = 0; w < words; ++w) keep[w] |= open[w] & tokens[w];

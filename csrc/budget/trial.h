@@ -19,12 +19,26 @@
 // share of the world (mask/cache_policy.h), all such tokens are refused.
 #pragma once
 
+#include <bit>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "budget/budget.h"
 
 namespace structgen {
+
+inline void set_ends(const Vocabulary& v, uint32_t* row) {
+  for (TokenId t : v.eos()) set_bit(row, t);
+}
+
+// Whether a row has more than n tokens.
+inline bool more_than(std::span<const uint32_t> row, std::size_t n) {
+  std::size_t found = 0;
+  for (std::size_t w = 0; w < row.size() && found <= n; ++w)
+    if (row[w]) found += static_cast<std::size_t>(std::popcount(row[w]));
+  return found > n;
+}
 
 // The tokens of one mask that are judged, and the verdicts.
 struct Budget::Trial {
@@ -35,12 +49,11 @@ struct Budget::Trial {
       : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;
   const bool ranged;
-  // A row of the tokens to judge; null: every token that a function is called with.
-  const uint32_t* open = nullptr;
-  // A row of the tokens that fit; used with `open`.
-  std::vector<uint32_t> keep;
-  // A list of the tokens that fit; used without `open`.
-  std::vector<TokenId> taken;
+  // The tokens to judge are a row, `open`, and those that fit the row `keep`; or they are a list, and those
+  // that fit are `taken`.
+  enum Aim : uint8_t { kRow, kList } aim = kRow;
+  std::vector<uint32_t> open, keep;
+  std::vector<TokenId> list, taken;
   // The largest number of tokens that one of the fitting tokens needs, that token included.
   std::size_t most = 0;
   // True: kMaskStates states were met, and no further state is looked at.
@@ -56,10 +69,10 @@ struct Budget::Trial {
   std::vector<TokenId> alone;
   // A row of tokens that have a verdict already; empty: none.
   std::vector<uint32_t> done;
-  bool asks(TokenId t) const { return !open || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
+  bool asks(TokenId t) const { return aim == kList || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {
-    if (keep.empty())
+    if (aim == kList)
       taken.push_back(t);
     else
       set_bit(keep.data(), t);
@@ -67,6 +80,12 @@ struct Budget::Trial {
 
   // Whether no token was met whose captured text decides.
   bool by_state() const { return alike.empty() && alone.empty(); }
+  // Asks for the tokens of a row, without the end tokens and the tokens of `sure` (null: none).
+  void ask(const uint32_t* row, const uint32_t* sure);
+  // Judges the tokens that were asked for; without captured text.
+  void judge_asked(StateId from);
+  // Takes the refused tokens out of the row. `ends`: the end tokens belong to a list. True: one was refused.
+  bool take_out(uint32_t* row, bool ends) const;
   std::size_t judged(StateId s);
   bool fits(StateId s, TokenId t);
   void whole_run(StateId inside, const Words& row);

@@ -33,7 +33,7 @@
 #include "base/error.h"
 #include "base/told.h"
 #include "base/work.h"
-#include "holes/facts.h"
+#include "holes/evidence.h"
 #include "holes/product.h"
 #include "holes/quotient.h"
 #include "holes/rest.h"
@@ -222,43 +222,24 @@ class Middles : public Productions {
   std::optional<RestOfText> begun_;
 };
 
-// Whether the grammar's own parser reads the whole text.
-bool reads(Grammar& g, std::string_view text) {
-  Parser& parser = g.epoch()->parser;
-  StateId s = g.start();
-  for (char c : text)
-    if ((s = parser.step(s, static_cast<uint8_t>(c))) == Parser::dead()) return false;
-  return parser.state(s).accepting;
-}
-
-// One attempt at can_complete(): the facts decide whether some path leads through all parts, and a
-// witness is written and read by the parser. The witness is tried in two variants, because the first
-// may repeat an item that must differ.
+// One attempt at can_complete(): the facts decide whether some path leads through all parts, and the
+// grammar's own parser reads a text that shows it.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
-  Filling out;
-  Path path(parts, &g.vocabulary());
-  StackArena none;
-  Alive alive(g.world().regexes, g.productions(), none);
-  Places places(path, alive, false);
-  Facts facts(g.world().regexes, g.productions(), alive, places, path);
-  const Sized watch(g, facts);
+  Evidence evidence(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false, 0,
+                    &g.epoch()->parser);
+  const Sized watch(g, evidence);
+  Facts& facts = evidence.facts();
   const Facts::Head root = facts.head(g.start_rule());
-  const PlaceId from = places.of(path.first(), Alive::kClear);
+  const PlaceId from = evidence.places().of(evidence.path().first(), Alive::kClear);
   const Facts::Found found = facts.ask(root, from);
   bool any = false;
   for (PlaceId e : found.exits) {
-    if (!path.ends(places.spot(e))) continue;
+    if (!evidence.path().ends(evidence.places().spot(e))) continue;
     any = true;
-    for (bool vary : {false, true}) {
-      std::string text;
-      if (!facts.witness(root, from, e, vary, text) || !reads(g, text)) continue;
-      out.verdict = Verdict::kYes;
-      out.text = std::move(text);
-      return out;
-    }
+    if (const auto shown = evidence.find_proof(root, from, e, facts.alternatives(root)))
+      return {Verdict::kYes, shown->text};
   }
-  out.verdict = any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo;
-  return out;
+  return {any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo, {}};
 }
 
 // The texts of a grammar that a regex matches, with everything that their productions are made of.

@@ -23,7 +23,7 @@
 // Quotient proves an assumption or says that it cannot.
 //
 // Derivations. Each exit has one (holes/derivations.h): the first that was found, or a shortest one
-// (prefer_short()). If a shorter derivation of a step or an exit is found, the steps behind it are taken
+// (Aim::kProduct). If a shorter derivation of a step or an exit is found, the steps behind it are taken
 // again, so that lengths settle as in the method of Bellman and Ford.
 //
 // Invariants.
@@ -62,13 +62,12 @@ constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a
 }
 }  // namespace
 
-Facts::Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path,
-             bool marked)
+Facts::Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim)
     : regexes_(regexes),
       productions_(productions),
       alive_(alive),
       places_(places),
-      marked_(marked),
+      aim_(aim),
       stretches_(regexes, path),
       derivations_(stretches_) {}
 
@@ -165,7 +164,7 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
 // or a rule whose alternatives are single terminals.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
-  if (!refuses_repeats_ || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture) return {unknown};
+  if (aim_ != Aim::kProduct || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture) return {unknown};
   if (reader[-1].kind() == Symbol::kTerminal) return {reader[-1].regex()};
   if (reader[-1].kind() != Symbol::kRule) return {unknown};
   const RuleId rule = reader[-1].rule_id();
@@ -195,12 +194,13 @@ uint32_t Facts::fact(Head h, At from) {
   const uint32_t label = heads_[h.v].label;
   // The alternatives are pushed in reverse, so that the first one is looked at first.
   const Alternatives& all = alternatives(h);
-  if (refuses_repeats_ && !all.assumed.empty() && all.assumed.size() < all.ends.size())
+  if (aim_ == Aim::kProduct && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
         ErrorKind::kSchemaTooComplex,
         "a condition cannot be decided where two items have to be equal: uniqueItems in `not` or `oneOf`");
   const auto assumes = [&](std::size_t i) {
-    return marked_ && std::find(all.assumed.begin(), all.assumed.end(), i) != all.assumed.end();
+    return aim_ == Aim::kQuotient &&
+           std::find(all.assumed.begin(), all.assumed.end(), i) != all.assumed.end();
   };
   for (std::size_t i = all.ends.size(); i-- > 0;)
     push({id, assumes(i) ? places_.of(places_.spot(from), places_.pending(from), true) : from, 0, label,
@@ -221,7 +221,7 @@ void Facts::push(const Step& s) {
         return n;
       });
   if (id != n) {
-    if (!short_ || derivations_.length(steps_[id].read) <= derivations_.length(s.read)) return;
+    if (aim_ != Aim::kProduct || derivations_.length(steps_[id].read) <= derivations_.length(s.read)) return;
     steps_[id].read = s.read;
   }
   todo_.push_back(id);
@@ -243,7 +243,8 @@ void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   Fact& f = facts_[id];
   const auto [n, fresh] = exit_index_.emplace(exit_key(id, to), static_cast<uint32_t>(f.exits.size()));
   const uint32_t exit = n;
-  if (!fresh && (!short_ || derivations_.length(f.read[exit]) <= derivations_.length(read))) return;
+  if (!fresh && (aim_ != Aim::kProduct || derivations_.length(f.read[exit]) <= derivations_.length(read)))
+    return;
   if (heads_[f.head.v].compared && read != Derivations::kNone) read = derivations_.item(read);
   if (fresh) {
     f.exits.push_back(to);
@@ -386,16 +387,6 @@ Facts::Found Facts::ask(Head h, At from) {
 bool Facts::witness(Head h, At from, At to, bool vary, std::string& out, std::vector<std::string>* items) {
   const uint32_t* const exit = exit_index_.find(exit_key(fact(h, from), to));
   return exit && derivations_.write(facts_[fact(h, from)].read[*exit], vary, out, items);
-}
-
-bool reads_one(Parser& parser, const Alternatives& all, std::string_view text) {
-  for (const std::span<const Symbol> symbols : all.each()) {
-    StateId s = parser.before(symbols);
-    for (std::size_t i = 0; i < text.size() && s != Parser::dead(); ++i)
-      s = parser.step(s, static_cast<uint8_t>(text[i]));
-    if (s != Parser::dead() && parser.state(s).accepting) return true;
-  }
-  return false;
 }
 
 }  // namespace structgen

@@ -48,21 +48,25 @@ class Facts {
   using Head = Id<struct HeadTag>;
   using Spot = Path::Spot;
 
-  // `marked`: an exit that is reached by an assumption of a reader leads to an assumed place; otherwise what
-  // readers assume counts as proved. All arguments must outlive this object.
-  Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path,
-        bool marked = false);
+  // What is asked, and so what facts do with captured text that is not known.
+  enum class Aim : uint8_t {
+    // Whether there is some text. What readers assume counts as proved.
+    kText,
+    // All beginnings of texts. An exit that is reached by an assumption of a reader leads to an assumed
+    // place.
+    kQuotient,
+    // All texts, and shortest ones. Captured text is never guessed: kSchemaTooComplex is thrown where two
+    // items have to be equal and one of them is not known, and where items have to differ that have few
+    // values in too many spellings. Each exit has a shortest derivation; otherwise it has the first that was
+    // found. Each shorter derivation costs one more step.
+    kProduct,
+  };
+  // All arguments must outlive this object.
+  Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim);
 
-  // After this call captured text is never guessed. Instead, kSchemaTooComplex is thrown where two items have
-  // to be equal and one of them is not known, and where items have to differ that have few values in too many
-  // spellings.
-  void refuse_repeats() { refuses_repeats_ = true; }
   // True if some reader was told one of the few texts that a captured symbol has. Another of them may be
   // read.
   bool tried() const { return tried_; }
-  // After this call each exit has a shortest derivation; without it, the first that was found. Each shorter
-  // derivation costs one more step.
-  void prefer_short() { short_ = true; }
   Stretches& stretches() { return stretches_; }
 
   Head head(RuleId rule) { return reader(rule, Reading{}); }
@@ -165,8 +169,8 @@ class Facts {
   Productions& productions_;
   Alive& alive_;
   Places& places_;
-  const bool marked_;
-  bool refuses_repeats_ = false, short_ = false, tried_ = false;
+  const Aim aim_;
+  bool tried_ = false;
   Stretches stretches_;
   Derivations derivations_;
   std::vector<Capture> captures_{{At{}, 0}};
@@ -188,9 +192,5 @@ class Facts {
   // The answers of few().
   std::map<std::tuple<uint32_t, Spot, Spot>, std::optional<std::vector<Reading>>> few_;
 };
-
-// Whether the parser reads the text as one of the alternatives. Facts assume that captured texts differ. If
-// two items of a witness are equal nevertheless, the witness is no text of the rule.
-bool reads_one(Parser& parser, const Alternatives& all, std::string_view text);
 
 }  // namespace structgen

@@ -45,7 +45,7 @@ namespace structgen {
 namespace {
 // A regex whose walk with the path meets more pairs counts as one that the path restricts.
 constexpr std::size_t kMostPairs = 1u << 17;
-// The most memory of the parser that reads witnesses, in bytes. Beyond it a new one is made.
+// The most bytes of the parser that reads proofs.
 constexpr std::size_t kReaderBytes = 16u << 20;
 // The most labels of a reader for which bound() compares the ways behind them.
 constexpr std::size_t kFewLabels = 64;
@@ -77,23 +77,11 @@ RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
 }  // namespace
 
 Product::Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole)
-    : regexes_(regexes),
+    : Evidence(regexes, base, {regexes, whole, base.bordered()}, Facts::Aim::kProduct, false, kReaderBytes),
       base_(base),
       root_(root),
-      lexed_(lexed),
-      alive_(regexes_, base_, stacks_),
-      path_(regexes_, whole, base_.bordered()),
-      places_(path_, alive_, false) {
-  begin_anew();
+      lexed_(lexed) {
   triple({root_, places_.of(path_.first(), Alive::kClear), kEnd});
-}
-
-// Facts that threw are half made and not kept.
-void Product::begin_anew() {
-  tried_ = tried_ || (facts_ && facts_->tried());
-  facts_.emplace(regexes_, base_, alive_, places_, path_);
-  facts_->refuse_repeats();
-  facts_->prefer_short();
 }
 
 Verdict Product::possible() {
@@ -396,8 +384,8 @@ void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives&
   const At to = nearest(t, h);
   anew.keep();
   if (to == kEnd) return;
-  if (const auto text = written(t, h, to, fresh ? of_text : facts_->alternatives(h)))
-    return out.add({Symbol::terminal(regexes_.literal(*text))});
+  if (const auto shown = find_proof(h, t.from, to, fresh ? of_text : facts_->alternatives(h)))
+    return out.add({Symbol::terminal(regexes_.literal(shown->text))});
   expand(rule, reading, out);
 }
 
@@ -408,17 +396,6 @@ Product::At Product::nearest(const Triple& t, Facts::Head h) {
     if (done(e, t.to) && (best == kEnd || facts_->length(h, t.from, e) < facts_->length(h, t.from, best)))
       best = e;
   return best;
-}
-
-// A shortest text that leads there, if the base reads it as one of the alternatives.
-std::optional<std::string> Product::written(const Triple& t, Facts::Head h, At to, const Alternatives& all) {
-  if (!reader_ || reader_->byte_size() > kReaderBytes) reader_ = std::make_unique<Parser>(regexes_, base_);
-  for (const bool vary : {false, true}) {
-    std::string text;
-    if (!facts_->witness(h, t.from, to, vary, text)) break;
-    if (reads_one(*reader_, all, text)) return text;
-  }
-  return std::nullopt;
 }
 
 // A bound of the texts of a rule. Behind an unknown text the base reads what may follow every text. Each
@@ -436,10 +413,10 @@ bool Product::bound(RuleId rule, Bound& out) {
   Undo anew([&] { begin_anew(); });
   const Facts::Head h = head(t, Reading::unknown());
   const At to = nearest(t, h);
-  const auto text = to == kEnd ? std::nullopt : written(t, h, to, facts_->alternatives(h));
+  const auto shown = to == kEnd ? nullptr : find_proof(h, t.from, to, facts_->alternatives(h));
   anew.keep();
-  out.bytes = text ? text->size() : 0;
-  return text.has_value();
+  out.bytes = shown ? shown->text.size() : 0;
+  return shown != nullptr;
 }
 
 void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {

@@ -14,24 +14,18 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/intern.h"
-#include "holes/facts.h"
-#include "holes/path.h"
-#include "parse/alive.h"
+#include "holes/evidence.h"
 #include "parse/productions.h"
-#include "parse/stack.h"
 
 namespace structgen {
 
-class Product : public Productions {
+class Product : public Productions, protected Evidence {
  public:
   // `lexed`: whether the rules are made of lexemes. The arguments must outlive this object.
   Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole);
@@ -53,10 +47,9 @@ class Product : public Productions {
   bool plain(RuleId) const override { return lexed_; }
   bool bordered() const override { return base_.bordered(); }
   bool unproven() const override { return true; }
-  bool tries_texts() const override { return tried_ || facts_->tried() || base_.tries_texts(); }
+  bool tries_texts() const override { return tried() || base_.tries_texts(); }
   std::size_t byte_size() const override {
-    return sizeof(Product) + facts_->byte_size() + (reader_ ? reader_->byte_size() : 0) +
-           triples_.size() * 64 + triple_index_.byte_size();
+    return sizeof(Product) + Evidence::byte_size() + triples_.size() * 64 + triple_index_.byte_size();
   }
 
  private:
@@ -113,8 +106,6 @@ class Product : public Productions {
   Facts::Head head(const Triple& t, const Reading& reading);
   const Alternatives* alike(const Triple& t, const Reading& reading, Alternatives& of_text);
   At nearest(const Triple& t, Facts::Head h);
-  std::optional<std::string> written(const Triple& t, Facts::Head h, At to, const Alternatives& all);
-  void begin_anew();
   bool done(At at, At to) const { return to == kEnd ? path_.ends(places_.spot(at)) : at == to; }
   bool any_done(std::span<const At> all, At to) const {
     return std::ranges::any_of(all, [&](At e) { return done(e, to); });
@@ -141,20 +132,10 @@ class Product : public Productions {
   void put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures, Walk& walk);
   void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk);
 
-  RegexArena& regexes_;
   Productions& base_;
   const RuleId root_;
   const bool lexed_;
-  // alive_ needs an arena of stacks; this one stays empty.
-  StackArena stacks_;
-  Alive alive_;
-  Path path_;
-  Places places_;
-  std::optional<Facts> facts_;
-  std::unique_ptr<Parser> reader_;  // of the base
   bool unsure_ = false;
-  // True: facts that were dropped since had told a reader one of few texts.
-  bool tried_ = false;
   std::vector<Triple> triples_;
   InternTable triple_index_;
   std::vector<std::vector<uint32_t>> label_sets_;

@@ -56,22 +56,15 @@ namespace structgen {
 Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
                    std::size_t most)
     : ExtendedProductions(base, lexed),
-      regexes_(regexes),
-      most_(most),
+      Evidence(regexes, base, {{{Part::kAny, {}, 0, 0}, {Part::kText, suffix, 0, 0}}, nullptr},
+               Facts::Aim::kQuotient, lexed && !base.restricted(), most),
       root_(root),
       suffix_(std::move(suffix)),
-      alive_(regexes_, base_, stacks_),
-      path_({{Part::kAny, {}, 0, 0}, {Part::kText, suffix_, 0, 0}}, nullptr),
-      places_(path_, alive_, lexed_ && !base_.restricted()),
-      end_(places_.of(path_.last(), Alive::kClear)) {
-  begin_anew();
-}
+      end_(places_.of(path_.last(), Alive::kClear)) {}
 
-// Facts that threw are half made and not kept, nor is what was proved by them.
+// What was proved by facts that threw is not kept.
 void Quotient::begin_anew() {
-  tried_ = tried_ || (facts_ && facts_->tried());
-  facts_.emplace(regexes_, base_, alive_, places_, path_, true);
-  reader_.reset();
+  Evidence::begin_anew();
   proofs_.clear();
   shown_.clear();
   decided_.clear();
@@ -171,7 +164,7 @@ void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternat
   if (!doubt_.question || !out.ends.empty()) return;
   const std::size_t behind = suffix_bytes(to);
   for (const std::string& text : shown_[to])
-    if (reads(head, text) && text.size() >= behind)
+    if (reads(facts_->alternatives(head), text) && text.size() >= behind)
       return out.add(
           {Symbol::terminal(regexes_.literal(std::string_view(text).substr(0, text.size() - behind)))});
 }

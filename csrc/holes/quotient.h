@@ -30,17 +30,12 @@
 
 #include "base/flat_map.h"
 #include "base/intern.h"
+#include "holes/evidence.h"
 #include "holes/extended_productions.h"
-#include "holes/facts.h"
-#include "holes/path.h"
-#include "parse/alive.h"
-#include "parse/productions.h"
-#include "parse/stack.h"
-#include "parse/state.h"
 
 namespace structgen {
 
-class Quotient : public ExtendedProductions {
+class Quotient : public ExtendedProductions, protected Evidence {
  public:
   // `lexed`: whether the rules are made of lexemes. The arguments except the suffix must outlive this
   // object. `most`: bytes of the states of the parser that reads proofs.
@@ -58,11 +53,10 @@ class Quotient : public ExtendedProductions {
   uint64_t omitted() const override { return base_.omitted(); }
   bool bordered() const override { return lexed_; }
   bool unproven() const override { return true; }
-  bool tries_texts() const override { return tried_ || facts_->tried() || base_.tries_texts(); }
+  bool tries_texts() const override { return tried() || base_.tries_texts(); }
   bool inexact() const override { return inexact_ || base_.inexact(); }
   std::size_t byte_size() const override {
-    return sizeof(Quotient) + facts_->byte_size() + crossings_.size() * 64 + crossing_index_.byte_size() +
-           (reader_ ? reader_->byte_size() : 0);
+    return sizeof(Quotient) + Evidence::byte_size() + crossings_.size() * 64 + crossing_index_.byte_size();
   }
 
  private:
@@ -102,12 +96,6 @@ class Quotient : public ExtendedProductions {
   std::vector<LexemePart> cut_parts(const CutLexeme& cut, uint32_t context);
   void begin_anew();
   bool done(At at, At to) const { return at == to || (to == end_ && path_.ends(places_.spot(at))); }
-  // A text that leads from one place to another and that a parser has read.
-  struct Proof {
-    std::string text;
-    // The outermost parts of the text whose values are compared.
-    std::vector<std::string> items;
-  };
   // ---- quotient_questions.cc ----
   // Whether `head`, begun at a place, may end at the place `to`.
   struct Question {
@@ -123,7 +111,6 @@ class Quotient : public ExtendedProductions {
   const Proof* prove(const Question& q, std::unique_ptr<const Proof> found);
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
   bool compose_rule(Symbol s, std::string told, Proof& out);
-  bool reads(Facts::Head head, const std::string& text);
   // A compared item: its rule, and the reader behind it, which has to lead from one place to another.
   struct Item {
     RuleId reader, rule;
@@ -162,24 +149,12 @@ class Quotient : public ExtendedProductions {
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
 
-  RegexArena& regexes_;
-  const std::size_t most_;
   const RuleId root_;
   const std::string suffix_;
-  // alive_ needs an arena of stacks; this one stays empty.
-  StackArena stacks_;
-  Alive alive_;
-  Path path_;
-  Places places_;
-  std::optional<Facts> facts_;
   const At end_;
   // Of what was asked since it was cleared.
   Doubt doubt_;
-  // True: facts that were dropped since had told a reader one of few texts.
-  bool tried_ = false;
   bool inexact_ = false;
-  // The parser that reads proofs.
-  std::unique_ptr<Parser> reader_;
   // The proof of each question. Null: no proof was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
   // Keyed by place: texts of proofs that lead there.

@@ -67,25 +67,13 @@ Verdict Quotient::decide(const Question& q) {
   return proof(q) ? Verdict::kYes : resolve(q);
 }
 
-// Whether a parser of the base reads the text as one of the head's alternatives.
-bool Quotient::reads(Facts::Head head, const std::string& text) {
-  if (!reader_ || reader_->byte_size() > most_) reader_ = std::make_unique<Parser>(regexes_, base_);
-  return reads_one(*reader_, facts_->alternatives(head), text);
-}
-
-// A proof: a text of the facts that a parser reads. Two witnesses are tried, with and without `vary`.
+// A proof of the first exit that has one.
 const Quotient::Proof* Quotient::proof(const Question& q) {
   if (const auto known = proofs_.find(q); known != proofs_.end()) return known->second.get();
   std::unique_ptr<const Proof> out;
-  for (At e : facts_->ask(q.head, q.from).exits) {
-    if (out || !done(places_.proved(e), q.to)) continue;
-    for (bool vary : {true, false}) {
-      Proof p;
-      if (!facts_->witness(q.head, q.from, e, vary, p.text, &p.items) || !reads(q.head, p.text)) continue;
-      out = std::make_unique<const Proof>(std::move(p));
-      break;
-    }
-  }
+  for (At e : facts_->ask(q.head, q.from).exits)
+    if (!out && done(places_.proved(e), q.to))
+      out = find_proof(q.head, q.from, e, facts_->alternatives(q.head));
   return prove(q, std::move(out));
 }
 
@@ -174,7 +162,7 @@ Verdict Quotient::resolve(const Question& q) {
     if (s.size() == 1 && s[0] == Symbol::terminal(RegexArena::poison())) continue;
     yes = true;
     auto p = std::make_unique<Proof>();
-    if (shown || !compose(s, q.to, *p) || !reads(q.head, p->text)) continue;
+    if (shown || !compose(s, q.to, *p) || !reads(facts_->alternatives(q.head), p->text)) continue;
     prove(q, std::move(p));
     shown = true;
   }

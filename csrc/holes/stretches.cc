@@ -9,10 +9,11 @@
 // the bytes between the pairs. For the regex a*b and the path HOLE `b`, spots 0 (the hole), 1 (before b), 2
 // (the end):
 //
-//     (a*b, 0)     `a` in the hole: (a*b, 0) again. `b` in the hole: (empty rest, 0). `b` behind it: (rest,
-//     2) exits        spot 0 with 1 byte, and spot 2 with 1 byte texts to 2   the graph has an edge `a` from
-//     (a*b, 0) to itself and an edge `b` to (rest, 2), which needs
-//                  no more bytes: `b`, `ab`, `aab`, ...: endless
+//     (a*b, 0)     `a` in the hole: (a*b, 0) again. `b` in the hole: (empty rest, 0). `b` behind it:
+//                  (empty rest, 2)
+//     exits        spot 0 with 1 byte, and spot 2 with 1 byte
+//     texts to 2   the graph has an edge `a` from (a*b, 0) to itself and an edge `b` to (empty rest, 2),
+//                  which needs no more bytes: `b`, `ab`, `aab`, ...: endless
 //     shortest     `b`: the search for it ends with the first pair that ends
 //
 // Invariants.

@@ -19,21 +19,37 @@
 // answer.
 //
 // What the search misses. A rule in progress hides the alternatives that lead through it. An answer
-// that was found meanwhile is marked with the depth of the shallowest such rule (low_). It goes to
+// that was found meanwhile is marked with the depth of the shallowest such rule (low). It goes to
 // rules_ only if no rule above was hidden; else it is a Partial, which is forgotten when that rule is
-// closed. If the search finds nothing although there is a text (rules that need each other in a
-// circle), settle() computes the least fixpoint over the rules that were met.
+// closed (completion_rules.cc). If the search finds nothing although there is a text (rules that need each
+// other in a circle), settle() computes the least fixpoint over the rules that were met.
 //
 // Rules without an end. An array whose items are compared has another rule behind each item. A search that
 // follows them deeper and deeper never returns where no item brings the end nearer: of oneOf [{items: M},
 // {items: integers, contains: large, unique}], `[7,0,1,2,...` is in both as long as the items differ. So
-// rule() searches within a number of bytes, which doubles until no text that was cut off (cut_) can be
+// rule() searches within a number of bytes, which doubles until no text that was cut off (cut) can be
 // shorter than the best one.
+//
+// The questions. The ways of a thing are its shortest texts, one for each pending behind them.
+//
+//     question     the ways of                          asks                            kept
+//     of()         a state                              all()                           for the epoch
+//     all()        all items of a state                 item(), settle()                -
+//     item()       a regex, then its stacks             stack(), labelled()             -
+//     stack()      a set of stacks                      sequence()                      where stacks join
+//     sequence()   symbols in a row                     symbol(), read(), labelled()    -
+//     labelled()   a regex and the reader of its label  rule(), for each literal        -
+//     rule()       a rule, by deeper and deeper limits  within()                        -
+//     within()     a rule, within a number of bytes     known(), search()               rules_, or found_
+//     search()     the alternatives of a rule           sequence(); tie() for a text    -
+//                                                       that is as short
+//     settle()     rules that need each other           sequence(), as long as some     settled_
+//                                                       answer changes
 //
 // Invariants.
 // - A text that is returned completes the state: the parser reads it to its end.
 // - What is kept is a function of its key. No answer depends on what was asked before.
-// - If text is captured, the search ran with that text. If the text is not known, poison_ says so, and
+// - If text is captured, the search ran with that text. If the text is not known, poison says so, and
 //   text_matters() tells the caller.
 //
 // Costs. Work is charged: 10 units per rule, and those of the witnesses of regexes. A rule is expanded
@@ -57,212 +73,59 @@
 namespace structgen {
 
 namespace {
-// The most rules of one search. Beyond them the search takes the first way that it finds. At ten times as
-// many it fails.
-constexpr uint64_t kMaxSteps = 2'000;
-// The most bytes of one text.
-constexpr uint32_t kMaxText = 200'000;
-constexpr const char* kNotFound = "no text was found of what is too much to tell";
-constexpr uint32_t kClean = 0xFFFFFFFFu;
-// The first bound of a search, in bytes. It doubles until an answer is proved.
-constexpr uint32_t kFirstRoom = 16;
-// The work of one search for a text that is as short as the best one: half a millisecond.
-constexpr int64_t kTieWork = 5'000;
-// The work of a byte of a regex's text: a search that finds it makes a node for each at least. The work of an
-// error in the frames of one rule.
-constexpr std::size_t kByteWork = 16;
+// The work of an error in the frames of one rule.
 constexpr int64_t kFrameWork = 40;
-// A lower bound looks into rules down to this depth.
-constexpr uint32_t kFloorDepth = 3;
 // If at most so many names may come, the value of each member is looked at before a member is chosen.
 constexpr std::size_t kFewChoices = 64;
-
-// Labels count from 1, so that "no label" has a key of its own.
-uint64_t rule_key(RuleId r, const Reading& reading) {
-  return (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0);
-}
 }  // namespace
 
-std::size_t Completion::size_of(const Ways& ways) {
-  std::size_t out = 104;
-  for (const Way& w : ways) out += sizeof(Way) + size_of(w.text);
-  return out;
-}
-
-const Completion::Kept::Entry* Completion::Kept::find(const Key& key) const {
-  uint32_t id;
-  const bool known =
-      index_.find(mix(key.rule, key.from), [&](uint32_t i) { return entries_[i].key == key; }, id);
-  return known ? &entries_[id] : nullptr;
-}
-
-void Completion::Kept::add(const Key& key, const Ways& ways, bool poison) {
-  std::vector<KeptWay> kept;
-  for (const Way& w : ways)
-    kept.push_back({pool_.copy(std::span<const char>(w.text)).data(), static_cast<uint32_t>(w.text.size()),
-                    w.to, w.capture});
-  const Entry entry{key, pool_.copy(std::span<const KeptWay>(kept)), poison};
-  index_.find_or_add(
-      mix(key.rule, key.from), [&](uint32_t i) { return entries_[i].key == key; },
-      [&] { return entries_.emplace_back(entry); });
-}
-
-Completion::Ways Completion::Kept::ways(const Entry& entry) {
-  Ways out;
-  for (const KeptWay& w : entry.ways) out.push_back({w.to, {w.text, w.size}, w.capture});
-  return out;
-}
-
-// Keeps a way if it is better than the one with the same pending: shorter, or earlier in the order of
-// bytes.
-void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
-  for (Way& w : best)
-    if (w.to == to) {
-      if (text.size() < w.text.size() || (text.size() == w.text.size() && text < w.text))
-        w = {to, std::move(text), c};
-      return;
-    }
-  best.push_back({to, std::move(text), c});
-}
-
-// A shortest text of a regex, which is kept. The mark of an edge (kEdge) counts as the empty text. A shortest
-// text of E{m,n} t is m times the text of E, then the text of t, so the counts of a run need no searches.
-const std::string& Completion::shortest(RegexId r) {
-  static const std::string nothing;
-  if (parser_.marks(r)) return nothing;
-  const auto known = regexes_.find(r.v);
-  if (known != regexes_.end()) return known->second;
-  if (parser_.regexes().node(r).shortest > kMaxText)
-    throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
-  if (unknown_.contains(r.v)) throw Error(ErrorKind::kSchemaTooComplex, kNotFound);
-  std::string text;
-  bool found = false;
-  try {
-    const RegexNode& node = parser_.regexes().node(r);
-    const RegexArena::Counter run = parser_.regexes().counter(r);
-    if (run.counted && run.min > 1 && !node.boolean && !node.lazy && !node.labelled && !parser_.marked()) {
-      check_depth();
-      charge(1 + run.min / 64);
-      const std::string& one = shortest(run.element);
-      for (uint32_t i = 0; i < run.min; ++i) text += one;
-      text += shortest(run.tail);
-      found = true;
-    } else {
-      found = parser_.regexes().witness(r, text);
-    }
-  } catch (const Error& e) {
-    // This limit belongs to one search and not to the call, so another search would meet it again.
-    if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
-    throw;
+// The literals of a set, with a lower bound of the bytes of each with what its reader reads, ascending. The
+// reader counts only where few literals may come.
+std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleId reader) {
+  RegexArena& regexes = parser_.regexes();
+  const LiteralTable& table = regexes.tables().table(set.table);
+  std::vector<Choice> out;
+  for (uint32_t i = set.lo; i < set.hi; ++i) {
+    if (!regexes.tables().any_allowed(set.subset, i, i + 1)) continue;
+    std::string text = written(std::string_view(table.texts[i]).substr(set.depth), regexes.spelling());
+    text += static_cast<char>(regexes.spelling().end);
+    const uint32_t least = static_cast<uint32_t>(text.size());
+    out.push_back({std::move(text), table.labels[i], least});
   }
-  if (!found) throw Error(ErrorKind::kBudgetExceeded, kNotFound);
-  charge(static_cast<int64_t>(kByteWork * text.size()));
-  const auto it = regexes_.emplace(r.v, std::move(text)).first;
-  bytes_ += size_of(it->second);
-  return it->second;
-}
-
-// A lower bound of the bytes of a text of r. An edge in r is no text, hence the 1 in grammars with
-// edges.
-uint32_t Completion::floor(RegexId r) {
-  const uint32_t least = parser_.regexes().least_length(r);
-  return parser_.marked() ? std::min(1u, parser_.marks(r) ? 0u : least) : least;
-}
-
-// A lower bound of the bytes of the symbols. Rules are looked into up to kFloorDepth; captured text
-// counts as empty.
-uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
-  uint64_t out = 0;
-  for (const Symbol s : symbols) {
-    switch (s.kind()) {
-      case Symbol::kTerminal:
-        if (s.regex() != RegexArena::poison()) out += floor(s.regex());
-        break;
-      case Symbol::kLexeme: ++out; break;
-      case Symbol::kRule: out += floor(s.rule_id(), Reading{}, depth + 1); break;
-      default: break;
-    }
-  }
-  return static_cast<uint32_t>(std::min<uint64_t>(out, kMaxText));
-}
-
-// The same for those symbols alone that are rules. Each rule is expanded once.
-uint64_t Completion::floor_of_rules(std::span<const Symbol> symbols) {
-  uint64_t out = 0;
-  for (const Symbol s : symbols)
-    if (s.kind() == Symbol::kRule) out += floor(s.rule_id(), Reading{}, kFloorDepth);
+  if (out.size() > 1 && out.size() <= kFewChoices)
+    for (Choice& c : out) c.least += floor(reader, Reading::of_label(c.label), 0);
+  std::ranges::stable_sort(out, {}, &Choice::least);
   return out;
 }
 
-uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
-  if (depth > kFloorDepth || parser_.marked()) return 0;
-  const uint64_t key = rule_key(r, reading);
-  if (const uint32_t* known = floors_.find(key)) return *known;
-  charge(10);
-  Alternatives alts;
-  productions_.expand_shortest(r, reading, alts);
-  uint32_t out = alts.ends.empty() ? 0 : kMaxText;
-  for (const std::span<const Symbol> symbols : alts.each()) out = std::min(out, floor(symbols, depth));
-  // Deeper calls see fewer rules, so their bounds are lower. Only the bound of depth 0 is kept.
-  if (depth == 0) floors_.emplace(key, out);
-  return out;
-}
-
-// A set of literals, followed by the reader of its label: the literal decides what follows, so each
-// literal is tried with its own continuation. For {"id": 1, "description": "..."} it is a choice of the
-// pair that is short, not of the name.
+// The ways of a labelled regex and of the reader of its label. The literal of a set decides what follows, so
+// each literal is tried with its own rest. For {"id": 1, "description": "..."} the choice is of the pair that
+// is short, not of the name. Of several names of one length the first one wins.
 Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
   Ways best;
-  Reading reading;
-  reading.kind = Reading::kLabel;
-  const RegexNode node = regexes.node(r);
-  const bool literals = node.kind == RegexKind::kLiteralSet;
-  if (literals && regexes.literal_set_of(r).escape != 0) {
+  const auto read = [&](const std::string& text, uint32_t label) {
+    for (Way& w : behind(text.size(), [&] { return rule(reader, Reading::of_label(label), Alive::kClear); }))
+      keep(best, w.to, text + w.text, {});
+  };
+  if (regexes.node(r).kind != RegexKind::kLiteralSet) {
+    const std::string text = shortest(r);
+    const RegexNode& end = regexes.node(regexes.run(r, text));
+    if (end.kind == RegexKind::kDone) read(text, end.min);
+    return best;
+  }
+  const LiteralSet set = regexes.literal_set_of(r);
+  if (set.escape != 0) {
     // Behind a backslash each byte that may come leaves other literals.
     regexes.live(r).for_each([&](uint8_t b) {
       for (Way& w : labelled(regexes.step(r, b), reader)) keep(best, w.to, static_cast<char>(b) + w.text, {});
     });
     return best;
   }
-  if (!literals) {
-    const std::string text = shortest(r);
-    const RegexNode& end = regexes.node(regexes.run(r, text));
-    if (end.kind != RegexKind::kDone) return {};
-    reading.label = end.min;
-    for (Way& w : behind(text.size(), [&] { return rule(reader, reading, Alive::kClear); }))
-      keep(best, w.to, text + w.text, {});
-    return best;
-  }
-  const LiteralSet set = regexes.literal_set_of(r);
-  const LiteralTable& table = regexes.tables().table(set.table);
-  struct Choice {
-    std::string text;
-    uint32_t label, least;
-  };
-  std::vector<Choice> choices;
-  for (uint32_t i = set.lo; i < set.hi; ++i) {
-    if (!regexes.tables().any_allowed(set.subset, i, i + 1)) continue;
-    std::string text = written(std::string_view(table.texts[i]).substr(set.depth), regexes.spelling());
-    text += static_cast<char>(regexes.spelling().end);
-    choices.push_back({std::move(text), table.labels[i], 0});
-  }
-  // The value of a member counts at its lower bound here, so a name with a long value is not looked
-  // into.
-  for (Choice& c : choices) {
-    reading.label = c.label;
-    c.least = static_cast<uint32_t>(c.text.size());
-    if (choices.size() > 1 && choices.size() <= kFewChoices) c.least += floor(reader, reading, 0);
-  }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Choice& x, const Choice& y) { return x.least < y.least; });
-  // Of several names of one length the first one wins.
-  for (const Choice& c : choices) {
+  for (const Choice& c : choices(set, reader)) {
     if (!best.empty() && c.least >= best[0].text.size()) break;
-    reading.label = c.label;
-    for (Way& w : behind(c.text.size(), [&] { return rule(reader, reading, Alive::kClear); }))
-      keep(best, w.to, c.text + w.text, {});
+    read(c.text, c.label);
   }
   return best;
 }
@@ -294,7 +157,7 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
   Ways out;
   for (const Alive::Step& step : steps)
     if (step.regex == RegexArena::poison())
-      poison_ = true;
+      now_.poison = true;
     else
       keep(out, step.to, shortest(step.regex), {});
   return out;
@@ -328,7 +191,7 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
     Ways next;
     for (const Way& w : now) {
       if (s.kind() == Symbol::kTerminal && s.regex() == RegexArena::poison()) {
-        poison_ = true;
+        now_.poison = true;
         continue;
       }
       CaptureId here = w.capture;
@@ -350,168 +213,16 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
   return now;
 }
 
-// A lower bound of the bytes of the symbols that are no rules.
-uint64_t Completion::own_text(std::span<const Symbol> symbols) {
-  uint64_t least = 0;
-  for (Symbol s : symbols)
-    if (s.kind() == Symbol::kTerminal)
-      least += floor(s.regex());
-    else if (s.kind() == Symbol::kLexeme || s.kind() == Symbol::kReader)
-      ++least;
-  return least;
-}
-
 // What f() returns, a search for the rest of a text of which so many bytes are written already. The search
-// has so many bytes less of room_, and where it was cut short (cut_) counts from the beginning of the text
-// again.
+// has so many bytes less of room, and where it was cut short counts from the beginning of the text again.
 template <class F>
 Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
-  const uint32_t room = room_, cut = std::exchange(cut_, kNone);
-  room_ -= static_cast<uint32_t>(std::min<std::size_t>(room, bytes));
+  const uint32_t room = now_.room, cut = std::exchange(now_.cut, kNone);
+  now_.room -= static_cast<uint32_t>(std::min<std::size_t>(room, bytes));
   Ways out = f();
-  cut_ = static_cast<uint32_t>(std::min<uint64_t>(cut, uint64_t{cut_} + bytes));
-  room_ = room;
+  now_.cut = static_cast<uint32_t>(std::min<uint64_t>(cut, uint64_t{now_.cut} + bytes));
+  now_.room = room;
   return out;
-}
-
-// The ways of a rule. The outermost call deepens its limit: it looks for ways of at most kFirstRoom bytes,
-// then of twice as many.
-Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
-  if (depth_ > 0) return within(r, reading, from);
-  for (uint32_t room = kFirstRoom;; room *= 2) {
-    room_ = room;
-    cut_ = kNone;
-    found_.clear();
-    until_.clear();
-    Ways out = within(r, reading, from);
-    const uint32_t cut = std::exchange(cut_, kNone);
-    room_ = kNone;
-    const auto proved = [&](const Way& w) { return w.text.size() < cut; };
-    if (cut == kNone || (!out.empty() && std::ranges::all_of(out, proved))) return out;
-    if (room > kMaxText)
-      throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to find");
-    steps_ = 0;
-    productions_.start_search();
-  }
-}
-
-// The ways of a rule within room_: those that are known, else those that a search finds. The search keeps
-// track of open rules.
-Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending from) {
-  check_depth();
-  const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
-  if (!parser_.alive().plain(r)) from = Alive::kClear;
-  const Key key{rule_key(r, reading), from};
-  if (settling_ && reading.kind == Reading::kNone && parser_.alive().plain(r)) return settled(key);
-  if (memo) {
-    if (const Kept::Entry* known = rules_.find(key)) {
-      poison_ = poison_ || known->poison;
-      return Kept::ways(*known);
-    }
-    if (const auto it = found_.find(key);
-        it != found_.end() && (it->second.exact() || room_ <= it->second.room)) {
-      low_ = std::min(low_, it->second.low);
-      cut_ = std::min(cut_, it->second.cut);
-      return it->second.ways;
-    }
-    if (const auto it = open_.find(key); it != open_.end()) {
-      low_ = std::min(low_, it->second);
-      return {};
-    }
-  }
-  if (reading.kind == Reading::kText && room_ == 0) {
-    cut_ = 0;
-    return {};
-  }
-  if (depth_ >= recursion_ || ++steps_ > 10 * kMaxSteps)
-    throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
-  ++work_;
-  charge(10);
-  const uint32_t before = low_, mine = depth_++, room = room_, cut_before = std::exchange(cut_, kNone);
-  const bool poison_before = poison_;
-  low_ = kClean;
-  poison_ = false;
-  if (memo) open_.emplace(key, mine);
-  Alternatives alts;
-  productions_.expand_shortest(r, reading, alts);
-  Ways best;
-  const bool one = !parser_.alive().plain(r);
-  // Short alternatives first: closing an object is found before another member is tried.
-  for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
-    // Only a text that is no longer can be better.
-    if (!best.empty() && one) room_ = std::min(room, static_cast<uint32_t>(best[0].text.size()) + 1);
-    // Beyond the limit of steps the first way is good enough.
-    if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
-    if (best.empty() || !one) {
-      for (Way& w : sequence(symbols, from, {})) keep(best, w.to, std::move(w.text), {});
-      continue;
-    }
-    // An equally short text may come first in the order of bytes. If that is too much to tell, the
-    // answer stays.
-    const uint32_t met = low_, cut = cut_, left = room_;
-    const bool poison = poison_;
-    // An alternative with one more item in front of the rest is longer, whatever follows.
-    const auto seek = [&] {
-      return least + floor_of_rules(symbols) > best[0].text.size() ? Ways{} : sequence(symbols, from, {});
-    };
-    // A search within such a search has the same limit, so its errors go on to the outer one. If each of a
-    // thousand open rules caught them, the errors took most of the time.
-    if (std::exchange(ties_, true)) {
-      for (Way& w : seek()) keep(best, w.to, std::move(w.text), {});
-      productions_.start_search();
-      continue;
-    }
-    Told<Ways> others = told([&] {
-      const Undo outermost([this] { ties_ = false; });
-      const WorkScope part(meter.task(), kTieWork);
-      return seek();
-    });
-    // These steps must not count against the limit of the search at hand.
-    productions_.start_search();
-    if (!others) {
-      if (meter.exhausted()) std::move(others).value();
-      std::erase_if(open_, [&](const auto& o) { return o.second > mine; });
-      depth_ = mine + 1;
-      low_ = met;
-      cut_ = cut;
-      room_ = left;
-      poison_ = poison;
-      continue;
-    }
-    for (Way& w : *others) keep(best, w.to, std::move(w.text), {});
-  }
-  if (memo) open_.erase(key);
-  depth_ = mine;
-  room_ = room;
-  if (one && !best.empty() && best[0].text.size() < cut_) cut_ = kNone;
-  if (memo) {
-    // Alternatives that this rule hid are visible now, so answers without them are made again.
-    forget_from(mine);
-    if (low_ >= mine && cut_ == kNone) {
-      rules_.add(key, best, poison_);
-    } else {
-      const uint32_t low = low_ >= mine ? kClean : low_;
-      found_.insert_or_assign(key, Partial{best, low, room, cut_});
-      if (low != kClean) {
-        if (until_.size() <= low) until_.resize(low + 1);
-        until_[low].push_back(key);
-      }
-    }
-  }
-  low_ = low_ >= mine ? before : std::min(low_, before);
-  cut_ = std::min(cut_, cut_before);
-  poison_ = poison_ || poison_before;
-  return best;
-}
-
-// Forgets the answers of found_ that end with an open rule of this depth or a deeper one. An answer that was
-// replaced may end with another rule.
-void Completion::forget_from(uint32_t depth) {
-  for (; until_.size() > depth; until_.pop_back())
-    for (const Key& key : until_.back())
-      if (const auto it = found_.find(key);
-          it != found_.end() && it->second.low >= depth && it->second.low != kClean)
-        found_.erase(it);
 }
 
 // Goes down a stack. There is a choice only where stacks join. The symbols behind an open capture
@@ -536,18 +247,18 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
         Ways best;
         if (const Kept::Entry* known = memo ? stacks_.find(key) : nullptr) {
           best = Kept::ways(*known);
-          poison_ = poison_ || known->poison;
+          now_.poison = now_.poison || known->poison;
         } else {
-          const bool poison_before = poison_;
-          poison_ = false;
+          const bool poison_before = now_.poison;
+          now_.poison = false;
           for (const StackEntry& e : entries) {
             const Symbol top = e.top;
             for (const Way& first : sequence({&top, 1}, w.to, w.capture))
               for (const Way& rest : stack(e.rest, first.to, first.capture))
                 keep(best, Alive::kClear, first.text + rest.text, {});
           }
-          if (memo && !best.empty() && best[0].text.size() < 4096) stacks_.add(key, best, poison_);
-          poison_ = poison_ || poison_before;
+          if (memo && !best.empty() && best[0].text.size() < 4096) stacks_.add(key, best, now_.poison);
+          now_.poison = now_.poison || poison_before;
         }
         for (const Way& rest : best) keep(done, Alive::kClear, w.text + rest.text, {});
       }
@@ -571,7 +282,7 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
 // The ways of an item: the rest of its regex, then its stacks.
 Completion::Ways Completion::item(const Item& i) {
   if (i.regex == RegexArena::poison()) {
-    poison_ = true;
+    now_.poison = true;
     return {};
   }
   Ways best;
@@ -618,8 +329,7 @@ void Completion::settle() {
     productions_.expand(RuleId{static_cast<uint32_t>(key.rule >> 32)}, Reading{}, alts);
     const Ways before = settled_[key].ways;
     Ways best = before;
-    for (const std::span<const Symbol> symbols : alts.each())
-      for (Way& w : sequence(symbols, key.from, {})) keep(best, w.to, std::move(w.text), {});
+    for (const std::span<const Symbol> symbols : alts.each()) keep_all(best, sequence(symbols, key.from, {}));
     at_ = nullptr;
     const auto same = [](const Way& x, const Way& y) { return x.to == y.to && x.text == y.text; };
     if (std::equal(best.begin(), best.end(), before.begin(), before.end(), same)) continue;
@@ -638,15 +348,13 @@ void Completion::settle() {
 // All ways of a state: by the search, and if that finds nothing, by the fixpoint.
 Completion::Ways Completion::all(StateId s) {
   Ways out;
-  for (const Item& i : parser_.items(s))
-    for (Way& w : item(i)) keep(out, Alive::kClear, std::move(w.text), {});
+  for (const Item& i : parser_.items(s)) keep_all(out, item(i));
   if (!out.empty()) return out;
   settling_ = true;
   try {
     do {
       settle();
-      for (const Item& i : parser_.items(s))
-        for (Way& w : item(i)) keep(out, Alive::kClear, std::move(w.text), {});
+      for (const Item& i : parser_.items(s)) keep_all(out, item(i));
     } while (!todo_.empty());
     // The facts are not complete.
   } catch (...) {
@@ -657,17 +365,16 @@ Completion::Ways Completion::all(StateId s) {
     throw;
   }
   settling_ = false;
-  settled_poison_ = settled_poison_ || poison_;
-  poison_ = settled_poison_;
+  settled_poison_ = settled_poison_ || now_.poison;
+  now_.poison = settled_poison_;
   return out;
 }
 
 void Completion::begin_search() {
   steps_ = 0;
   depth_ = 0;
-  low_ = kClean;
-  room_ = cut_ = kNone;
-  poison_ = ties_ = false;
+  now_ = {};
+  ties_ = false;
   open_.clear();
   found_.clear();
   until_.clear();
@@ -694,7 +401,7 @@ const std::string& Completion::of(StateId s) {
   try {
     Ways all = this->all(s);
     if (all.empty()) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");
-    if (poison_) tainted_states_.insert(s.v);
+    if (now_.poison) tainted_states_.insert(s.v);
     std::string& out = states_[s.v] = std::move(all[0].text);
     out.shrink_to_fit();
     bytes_ += size_of(out);

@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,15 +63,37 @@ class Completion {
     CaptureId capture;
   };
   using Ways = std::vector<Way>;
+  // A rule behind a pending. A reader also has the label that it is told.
+  struct Key {
+    // The rule, and the label that its reader is told; in stacks_ the set of stacks.
+    uint64_t rule;
+    Pending from;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  static constexpr uint32_t kClean = 0xFFFFFFFFu;
+  // The most rules of one search. Beyond them the search takes the first way that it finds. At ten times as
+  // many it fails.
+  static constexpr uint64_t kMaxSteps = 2'000;
+  // The most bytes of one text.
+  static constexpr uint32_t kMaxText = 200'000;
   void begin_search();
   Ways item(const Item& i);
   Ways stack(StackId s, Pending from, CaptureId c);
   Ways symbol(Symbol s, Pending from);
   Ways rule(RuleId r, const Reading& reading, Pending from);
+  std::optional<Ways> known(const Key& key);
   Ways within(RuleId r, const Reading& reading, Pending from);
+  Ways search(RuleId r, const Reading& reading, Pending from);
+  void tie(uint64_t least, std::span<const Symbol> symbols, Pending from, Ways& best);
+  void note(const Key& key, uint32_t room, const Ways& best);
   template <class F>
   Ways behind(std::size_t bytes, F&& f);
   Ways sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
+  struct Choice {
+    std::string text;
+    uint32_t label, least;
+  };
+  std::vector<Choice> choices(const LiteralSet& set, RuleId reader);
   Ways labelled(RegexId r, RuleId reader);
   Ways read(RuleId reader, CaptureId& c, Pending from);
   void capture(CaptureId& c, std::string_view text);
@@ -87,13 +110,7 @@ class Completion {
   }
   static std::size_t size_of(const Ways& ways);
   void keep(Ways& best, Pending to, std::string text, CaptureId c);
-  // A rule behind a pending. A reader also has the label that it is told.
-  struct Key {
-    // The rule, and the label that its reader is told; in stacks_ the set of stacks.
-    uint64_t rule;
-    Pending from;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
+  void keep_all(Ways& best, Ways found);
   // Ways that are kept as long as the epoch. They lie in one pool: as strings in the nodes of a map they were
   // a million pieces of memory, and an epoch's end was a pause of 100 ms.
   class Kept {
@@ -168,17 +185,22 @@ class Completion {
   const Key* at_ = nullptr;
   bool settling_ = false;
   bool settled_poison_ = false;
-  // Behind captured text there may be a new rule for each text, without an end. So the search cuts readers of
-  // captured text that no byte is left for. `room_`: the bytes that are left. `cut_`: each text that was
-  // missed has so many bytes at least, from the place of the search; kNone: none was missed.
-  uint32_t room_ = kNone, cut_ = kNone;
-  // The smallest depth of an open rule that was met; kClean: none.
-  uint32_t low_ = 0xFFFFFFFFu;
+  // What the search for the rule at hand may write, and what it missed.
+  struct Progress {
+    // The bytes that are left. Behind captured text there may be a new rule for each text, without an end. So
+    // the search cuts readers of captured text that no byte is left for.
+    uint32_t room = kNone;
+    // Each text that was missed has so many bytes at least, from the place of the search; kNone: none was
+    // missed.
+    uint32_t cut = kNone;
+    // The smallest depth of an open rule that was met; kClean: none.
+    uint32_t low = kClean;
+    bool poison = false;
+  };
+  Progress now_;
   uint32_t depth_ = 0;
   // True while a text as short as the best one is looked for.
   bool ties_ = false;
-  // True if the search met poison since this was last reset.
-  bool poison_ = false;
   uint64_t steps_ = 0;
   uint64_t work_ = 0;
   std::size_t bytes_ = 0;

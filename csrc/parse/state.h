@@ -79,7 +79,7 @@ struct State {
   // Owned by the MaskBuilder of the epoch (mask/fill.h).
   std::atomic<const void*> mask{nullptr};
   // The number of tokens left from which on a budget refuses no token of the mask; 0: not known
-  // (budget/budget.cc).
+  // (budget/rows.cc).
   std::atomic<uint32_t> loose{0};
 };
 

@@ -168,16 +168,16 @@ uint32_t LeftContexts::intern(Left left) {
 // The context after one character of an atom. All characters of an atom lead to the same one, so the
 // first one stands for them.
 uint32_t LeftContexts::next(uint32_t context, uint32_t atom) {
-  const auto key = std::pair(context, atom);
-  if (auto it = next_.find(key); it != next_.end()) return it->second;
-  Left left = at(context);
-  const uint32_t c = atoms_[atom].ranges()[0].lo;
-  left.start = false;
-  left.word = atoms_.size() > 1 && word_.contains(c);
-  std::string text;
-  append_utf8(text, c);
-  for (RegexId& r : left.behind) r = arena_.run(r, text);
-  return next_[key] = intern(std::move(left));
+  return remember(next_, {context, atom}, [&] {
+    Left left = at(context);
+    const uint32_t c = atoms_[atom].ranges()[0].lo;
+    left.start = false;
+    left.word = atoms_.size() > 1 && word_.contains(c);
+    std::string text;
+    append_utf8(text, c);
+    for (RegexId& r : left.behind) r = arena_.run(r, text);
+    return intern(std::move(left));
+  });
 }
 
 std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const CodepointSet& set) {
@@ -283,11 +283,12 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return rest;
   // This iteration was marked before, and so was everything behind it.
   if (r.kind == PatternRest::kAgain && !r.fresh) return rest;
-  if (auto it = read_.find(rest); it != read_.end()) return it->second;
-  PatternRest out = r;
-  out.fresh = false;
-  out.next = read(r.next);
-  return read_[rest] = add(out);
+  return remember(read_, rest, [&] {
+    PatternRest out = r;
+    out.fresh = false;
+    out.next = read(r.next);
+    return add(out);
+  });
 }
 
 // The loop that remains behind one iteration. If the iteration has read nothing, it could be repeated
@@ -342,10 +343,8 @@ bool ContextLanguage::dead_later(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
   if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return false;
-  if (auto it = dead_later_.find(rest); it != dead_later_.end()) return it->second;
-  const bool here =
-      (r.kind == PatternRest::kNode || (r.kind == PatternRest::kLoop && r.min > 0)) && needs_start(r.node);
-  return dead_later_[rest] = here || dead_later(r.next);
+  const bool read = r.kind == PatternRest::kNode || (r.kind == PatternRest::kLoop && r.min > 0);
+  return remember(dead_later_, rest, [&] { return (read && needs_start(r.node)) || dead_later(r.next); });
 }
 
 // The language of a rest at a context. Nodes are lowered at once up to kMaxEager levels, loops never: a
@@ -363,10 +362,8 @@ RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
     case PatternRest::kNode: break;
   }
   const Point key{rest, context};
-  if (auto it = language_.find(key); it != language_.end()) return it->second;
-  if (depth > kMaxEager) return point(rest, context);
-  const RegexId out = node_language(r, context, depth + 1);
-  return language_[key] = out;
+  if (depth > kMaxEager && !language_.contains(key)) return point(rest, context);
+  return remember(language_, key, [&] { return node_language(r, context, depth + 1); });
 }
 
 // A class of characters, then `next`: one part for each context to which its characters lead.
@@ -464,10 +461,7 @@ bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
     case PatternRest::kAgain: return !(r.fresh && r.min == 0) && nullable(loop_after(r), context);
     case PatternRest::kNode: break;
   }
-  const Point key{rest, context};
-  if (auto it = nullable_.find(key); it != nullable_.end()) return it->second;
-  const bool out = node_nullable(r, context);
-  return nullable_[key] = out;
+  return remember(nullable_, {rest, context}, [&] { return node_nullable(r, context); });
 }
 
 bool ContextLanguage::node_nullable(const PatternRest& rest, uint32_t context) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/depth.h"
+#include "base/undo.h"
 #include "base/utf8.h"
 #include "regex/context.h"
 #include "regex/regex.h"
@@ -48,10 +49,7 @@ RegexId PatternLowering::value(RegexId next) { return next == kRest ? rest() : n
 // ---- without assertions ----
 
 RegexId PatternLowering::character(uint32_t c) {
-  if (const auto it = characters_.find(c); it != characters_.end()) return it->second;
-  // set() may throw when the work is used up; then nothing was stored.
-  const RegexId out = set(CodepointSet::one(c));
-  return characters_[c] = out;
+  return remember(characters_, c, [&] { return set(CodepointSet::one(c)); });
 }
 
 // A sequence. Neighbouring characters in UTF-8 are one literal.

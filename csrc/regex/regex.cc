@@ -761,11 +761,8 @@ const ClassMap& RegexArena::classes(RegexId r) {
 
 // The language of a lazy node.
 RegexId RegexArena::unfolded(RegexId r) {
-  if (const RegexId* known = unfolded_.find(r.v)) return *known;
   const RegexNode& n = nodes_[r.v];
-  const RegexId out = lazies_[n.a]->unfold(*this, n.min);
-  unfolded_.emplace(r.v, out);
-  return out;
+  return unfolded_.remember(r.v, [&] { return lazies_[n.a]->unfold(*this, n.min); });
 }
 
 // The derivative by structure, without a search for emptiness. Not remembered: next() does that.

@@ -366,7 +366,7 @@ class RegexArena {
   FlatMap<uint32_t, uint32_t> least_lengths_;
   FlatMap<uint32_t, bool> infinite_;
   // The answers of needs_escape().
-  FlatMap<uint32_t, uint8_t> escapes_;
+  FlatMap<uint32_t, bool> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);
   // At this number of nodes the arena counts its bytes again.

@@ -182,7 +182,6 @@ bool RegexArena::infinite(RegexId r) {
   constexpr std::size_t kMost = 256;
   if (const RegexNode& n = nodes_[r.v]; !n.boolean)
     return r != empty() && !n.finite && !n.lazy && !n.labelled;
-  if (const bool* known = infinite_.find(r.v)) return *known;
   enum : uint8_t { kOpen, kDone };
   std::unordered_map<uint32_t, uint8_t> seen;
   const std::function<bool(RegexId)> loops = [&](RegexId at) {
@@ -199,9 +198,7 @@ bool RegexArena::infinite(RegexId r) {
     seen[at.v] = kDone;
     return false;
   };
-  const bool out = !is_empty(r) && loops(r);
-  infinite_.emplace(r.v, out);
-  return out;
+  return infinite_.remember(r.v, [&] { return !is_empty(r) && loops(r); });
 }
 
 // True if a short text of one part is a text of the whole. The derivatives of the parts are mostly
@@ -334,19 +331,15 @@ bool RegexArena::needs_escape(RegexId r) {
     return std::ranges::all_of(std::span(n.kids, n.n), [&](uint32_t k) { return needs_escape(RegexId{k}); });
   // The structure does not tell, so the answer is the cautious one.
   if (n.lazy || n.kind == RegexKind::kNot) return true;
-  if (const uint8_t* known = escapes_.find(r.v)) return *known != 0;
   // A derivative that is not empty() may still be an empty language. Then the answer is only too
   // cautious.
-  const RegexId begun = derive(r, '\\');
-  bool out = false;
-  for (const char c : {'"', '\\', 'b', 'f', 'n', 'r', 't'})
-    out = out || derive(begun, static_cast<uint8_t>(c)) != empty();
-  if (!out) {
+  return escapes_.remember(r.v, [&] {
+    const RegexId begun = derive(r, '\\');
+    for (const char c : {'"', '\\', 'b', 'f', 'n', 'r', 't'})
+      if (derive(begun, static_cast<uint8_t>(c)) != empty()) return true;
     const RegexId code = derive(derive(derive(begun, 'u'), '0'), '0');
-    out = derive(code, '0') != empty() || derive(code, '1') != empty();
-  }
-  escapes_.emplace(r.v, out);
-  return out;
+    return derive(code, '0') != empty() || derive(code, '1') != empty();
+  });
 }
 
 // Best-first search for a nullable node. The distance is the number of bytes that are still needed
@@ -620,22 +613,22 @@ uint32_t RegexArena::least_length(RegexId r) {
   if (n.nullable) return 0;
   if (n.kind == RegexKind::kBytes) return 1;
   if (n.kind == RegexKind::kLiteral) return n.n;
-  if (const uint32_t* known = least_lengths_.find(r.v)) return *known;
-  uint64_t out = 1;
-  switch (n.kind) {
-    case RegexKind::kCat: out = uint64_t{least_length(RegexId{n.a})} + least_length(RegexId{n.b}); break;
-    case RegexKind::kRepeat: out = uint64_t{least_length(RegexId{n.a})} * n.min; break;
-    case RegexKind::kAlt:
-      out = kMost;
-      for (uint32_t i = 0; i < n.n; ++i) out = std::min<uint64_t>(out, least_length(RegexId{n.kids[i]}));
-      break;
-    case RegexKind::kAnd:
-      for (uint32_t i = 0; i < n.n; ++i) out = std::max<uint64_t>(out, least_length(RegexId{n.kids[i]}));
-      break;
-    default: break;
-  }
-  least_lengths_.emplace(r.v, static_cast<uint32_t>(std::min(out, kMost)));
-  return static_cast<uint32_t>(std::min(out, kMost));
+  return least_lengths_.remember(r.v, [&] {
+    uint64_t out = 1;
+    switch (n.kind) {
+      case RegexKind::kCat: out = uint64_t{least_length(RegexId{n.a})} + least_length(RegexId{n.b}); break;
+      case RegexKind::kRepeat: out = uint64_t{least_length(RegexId{n.a})} * n.min; break;
+      case RegexKind::kAlt:
+        out = kMost;
+        for (uint32_t i = 0; i < n.n; ++i) out = std::min<uint64_t>(out, least_length(RegexId{n.kids[i]}));
+        break;
+      case RegexKind::kAnd:
+        for (uint32_t i = 0; i < n.n; ++i) out = std::max<uint64_t>(out, least_length(RegexId{n.kids[i]}));
+        break;
+      default: break;
+    }
+    return static_cast<uint32_t>(std::min(out, kMost));
+  });
 }
 
 // A* (Hart, Nilsson and Raphael 1968) over distinct nodes, by the bytes read and the least number of

@@ -1,0 +1,383 @@
+// The rows of a budget: which tokens of a mask leave enough.
+//
+// In: the mask of a state, tokens left. Out: the mask, less the tokens that leave too little. Cost: one
+// comparison while the budget is larger than what any allowed token could make necessary (State::loose), a
+// bound in bytes that was put together while the mask was made (parse/lengths.h, mask/fill.h), or the largest
+// need that was found when the tokens were looked at. Otherwise a walk over the tokens in doubt, and one
+// completion for each state that the walk meets. A token that stays inside a run of characters costs nothing
+// if some tokens are to spare.
+//
+// The steps of a row. In a string, where 9 tokens complete the text and the worst token of the mask needs 60:
+//
+//     kept()           was the row made for this state and budget before?
+//     binds_nothing()  does every token of the mask leave enough? With 70 tokens left: 60 <= 70, so the mask
+//                      is the row
+//     in_doubt()       which tokens are judged? With 30 tokens left: 30 > 9 + kSpareBytes, so what stays in
+//                      the string fits, and `"`, `",` and the others that leave it are judged
+//     Trial            which of them fit (budget/trial.h)? Those into a state s with needed(s) + 1 <= 30
+//     planned()        with 8 tokens left: the row has the first token of another plan, if there is one
+//
+// What a mask gives up. Near the end of a budget, three kinds of tokens take most of the work and are
+// nearly always refused:
+//
+//     none to spare    with needed(s) tokens left in a string, 127,000 tokens that stay there do not fit.
+//                      Only pieces of the shortest text are judged: `"`, `",`, `","`
+//     a pattern        in a string with a pattern, too, only pieces are judged, as long as the bound for the
+//                      tokens that stay inside it is more than the budget
+//     half characters  behind a token that ends within a character the bytes of the rest are counted; no text
+//                      is looked for
+//
+// Each of these rules is a function of the state and the budget. mask_exact is False where one applies.
+//
+// Invariants. A mask under a budget is a subset of the plain mask. After any of its tokens the rest of
+// the budget suffices. The mask is not empty where needed() was at most the budget, because the plan's
+// token is always in it (budget.cc, the promise).
+#include <algorithm>
+#include <atomic>
+
+#include "base/error.h"
+#include "base/sorted.h"
+#include "base/told.h"
+#include "base/work.h"
+#include "budget/budget.h"
+#include "budget/trial.h"
+
+namespace structgen {
+
+namespace {
+// An entry of Budgets::kept without its words, in bytes. Rows of more tokens than kKeptBudget are not kept.
+constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
+// The work of trying the tokens of one mask with their own text, where something was omitted from the
+// grammar: 5 milliseconds.
+constexpr int64_t kTextWork = 50'000;
+
+// Whether a search found a way. Throws if it found no way and ruled none out.
+bool certain(Reach::Answer found, std::size_t budget) {
+  if (found != Reach::Answer::kUnknown) return found == Reach::Answer::kYes;
+  throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
+                                              " tokens was found, and none was ruled out; tokens_needed() "
+                                              "tokens are known to suffice");
+}
+}  // namespace
+
+// Whether the mask of the state before would have held the token that leads here. The mask is not made; no
+// value: only the mask could tell.
+std::optional<bool> Budget::fits(std::size_t budget) {
+  if (!written_.any()) return std::nullopt;
+  const std::size_t n = past_.size() - 1;
+  if (n > 0 && !all_.limits) {
+    if (tokens_[n - 1] < 0) return std::nullopt;
+    StateId s = past_[n - 1];
+    const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
+    if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
+    // Of tokens that lead to one state with different captured texts, a mask tries only a few, so this
+    // function cannot tell.
+    bool captured = all_.masks.blind(s) != s;
+    for (char b : vocabulary().bytes(tokens_[n - 1])) {
+      s = all_.parser.step(s, static_cast<uint8_t>(b));
+      captured = captured || all_.masks.blind(s) != s;
+    }
+    // A large mask does not look at all of its tokens (judge(), Trial::judge_begun()), and this function does
+    // not know at which.
+    if (captured || needed(here()) <= budget) return std::nullopt;
+  }
+  if (needed(here()) <= budget) return true;
+  // planned() may have allowed the token.
+  if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;
+  return false;
+}
+
+// Whether the budget suffices after every token of the mask. A mask that was not measured yet is measured.
+bool Budget::binds_nothing(std::size_t budget) {
+  const StateId from = all_.masks.blind(here());
+  const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
+  if (all_.fast && loose.load(std::memory_order_relaxed) == 0) {
+    all_.masks.measure_with(&all_.lengths);
+    const WorkScope part(Task::kBudget, share_of_work());
+    // To measure the mask takes too much work, so its tokens are judged one by one.
+    if (!told([&] { all_.masks.measure(from); }))
+      all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
+  }
+  const uint32_t most = loose.load(std::memory_order_relaxed);
+  if (most == 0 || budget < most || partial_) return false;
+  all_.parser.state(here()).loose.store(most, std::memory_order_release);
+  return true;
+}
+
+// For a state inside a string, between two characters: the number of tokens that suffices if the next token
+// consists of whole characters of the string, this token included. The count takes one token for each byte up
+// to the quote, and then the completion behind the quote. kTooMany: the state is no such state, or no number
+// is known.
+std::size_t Budget::staying(StateId s) {
+  if (!all_.fast || partial_ || all_.spelling) return kTooMany;
+  const State& st = all_.parser.state(s);
+  if (st.n != 1 || st.accepting) return kTooMany;
+  const Item item = all_.parser.items(s)[0];
+  const uint32_t bytes = all_.lengths.characters(item.regex);
+  if (bytes >= Lengths::kFar) return kTooMany;
+  const StateId quote =
+      all_.masks.blind(all_.parser.make(Item{all_.parser.regexes().byte('"'), item.stack, item.capture}));
+  if (quote == Parser::dead() || all_.parser.state(quote).poisoned) return kTooMany;
+  return std::min(kTooMany, needed(quote) + bytes);
+}
+
+// The tokens of a mask that stay inside a string and leave enough. With tokens to spare they are not judged
+// one by one: behind such a token the rest of the text is as before, whatever was captured, and a character
+// that is begun takes at most kSpareBytes more bytes.
+Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
+  if (!m || !m->dense) return {};
+  if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
+    return {m->dense, needed(from) + kSpareBytes + 1};
+  // In a string with a pattern the rest changes behind such a token, but one bound holds for all of them.
+  RunClass* const characters = all_.masks.characters();
+  const std::size_t suffice = characters ? staying(from) : kTooMany;
+  if (suffice + kSpareBytes <= budget)
+    return {characters->up_to(characters->longest()).data(), suffice + kSpareBytes};
+  if (suffice <= budget) return {characters->cuts().whole.data(), suffice};
+  return {nullptr, 0, suffice < kTooMany};
+}
+
+// Whether the string that is being written may end after one more character. If many bytes must come before
+// its end, long tokens are looked for, whatever text they hold.
+bool Budget::ends_soon(StateId s) {
+  return std::ranges::any_of(all_.parser.items(s), [&](const Item& i) {
+    return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) <= 2;
+  });
+}
+
+// The tokens that write a beginning of the text that needed() counted, if enough tokens are left for the rest
+// of this text. False: needed() counted no text.
+bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
+  const Finish::From from = finish(here()).from;
+  if (from != Finish::kOwn && from != Finish::kBlind) return false;
+  all_.cutter.begins(all_.completion.of(from == Finish::kOwn ? here() : all_.masks.blind(here())), budget - 2,
+                     out);
+  return true;
+}
+
+// Notes that no token of the current row needs more than `most` tokens. If the blind state allows the same
+// tokens, the note holds for all captured texts that lead to it.
+void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
+  // For a range of bytes State::loose stays a bound in bytes.
+  if (written_.whole.most < kEndless) return;
+  const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
+  all_.parser.state(here()).loose.store(loose, std::memory_order_release);
+  if (blind == here() || !all_.world.cache || all_.spelling) return;
+  const Vocabulary& v = vocabulary();
+  std::vector<uint32_t> any(v.words());
+  write_row(*all_.masks.mask(blind), v, any.data());
+  if (std::equal(any.begin(), any.end(), row))
+    all_.parser.state(blind).loose.store(loose, std::memory_order_release);
+}
+
+// Takes out the tokens that leave too little if their captured text counts. Where something was omitted from
+// the grammar for a captured text, a completion of the blind state may not complete the state with that text.
+// If no text is being captured, only tokens that begin to capture are tried.
+void Budget::keep_finished(uint32_t* row, std::size_t budget) {
+  const Vocabulary& v = vocabulary();
+  const bool capturing = all_.masks.blind(here()) != here();
+  const Mask* m = all_.world.cache && !capturing ? all_.masks.peek(here()) : nullptr;
+  std::vector<uint32_t> asked(row, row + v.words());
+  for (TokenId t : v.eos()) clear_bit(asked.data(), t);
+  if (m && m->inside_run && !all_.spelling)
+    for (uint32_t w = 0; w < v.words(); ++w) asked[w] &= ~m->dense[w];
+  const WorkScope part(Task::kBudget, std::min(kTextWork, share_of_work()));
+  keep_tokens(row, asked, [&](TokenId t) {
+    StateId s = here();
+    bool text = capturing;
+    for (char b : v.bytes(t)) {
+      s = all_.parser.step(s, static_cast<uint8_t>(b));
+      text = text || all_.masks.blind(s) != s;
+    }
+    return s != Parser::dead() && (!text || needed(s) + 1 <= budget);
+  });
+  for (uint32_t w = 0; w < v.words(); ++w) exact_ = exact_ && (asked[w] & ~row[w]) == 0;
+}
+
+// Chooses the tokens that are judged, and what stays without a look.
+Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial) {
+  // An epoch that has just begun lacks the mask that the caller made in the one before.
+  const bool plain = all_.world.cache && all_.fast && !partial_;
+  if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
+  const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
+  Doubt out{plain ? made : nullptr, stay(made, all_.masks.blind(here()), budget)};
+  if (out.mask && out.mask->dense) {
+    const bool none_to_spare =
+        out.stays.too_near || (budget > 2 && needed(here()) == budget && ends_soon(here()));
+    out.pieces = enough && none_to_spare && pieces_of_plan(budget, trial.list);
+  } else if (out.mask) {
+    trial.list.assign(out.mask->added, out.mask->added + out.mask->n_added);
+    trial.list.insert(trial.list.end(), out.mask->shared, out.mask->shared + out.mask->n_shared);
+    // What is learnt from one token helps to judge the next, so the tokens are always judged in one order.
+    sort_unique(trial.list);
+  }
+  if (out.pieces || (out.mask && !out.mask->dense))
+    trial.aim = Trial::kList;
+  else
+    trial.ask(row, out.stays.row);
+  return out;
+}
+
+// Leaves the tokens of a mask after which enough of the budget is left. No value: no token is left. True: the
+// row is a function of the state and the budget, and may be kept. False: the row depends on the text as well.
+std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
+  const StateId from = all_.masks.blind(here());
+  std::vector<TokenId> rest;
+  const bool enough = needed(here()) <= budget;
+  if (!enough && !certain(planned(budget, rest), budget)) return std::nullopt;
+  // The token of the plan, which leaves enough.
+  TokenId next = enough ? finish(here()).next : rest[0];
+  Trial trial(*this, budget);
+  const Doubt doubt = in_doubt(row, budget, enough, trial);
+  const auto look = [&] {
+    trial.judge_asked(from);
+    if (!trial.by_state())
+      trial.judge_texts();
+    else if (const std::size_t most = std::max(trial.most, doubt.stays.most);
+             !doubt.pieces && !trial.tired && most < kTooMany)
+      // For every budget from here on, no token needs more than the worst of these.
+      set_loose(from, row, most);
+    // A token that was not found in time is refused.
+    if (trial.tired || unproved_) exact_ = false;
+  };
+  // A token that was not judged yet is refused.
+  const bool judged = static_cast<bool>(told(look));
+  if (!judged) exact_ = false;
+  const bool refused = trial.take_out(row, doubt.mask && doubt.mask->accepting) || doubt.pieces;
+  // With two tokens left a token fits exactly where the text may end behind it.
+  if (refused && (doubt.pieces || budget > 2)) exact_ = false;
+  if (omits() && partial_) keep_finished(row, budget);
+  if (next < 0 && none(row)) {
+    if (finish(here()).from == Finish::kBytes) next = nearest();
+    if (next < 0) {
+      if (!certain(planned(budget, rest), budget)) return std::nullopt;
+      next = rest[0];
+    }
+  }
+  // The plan's token is set, whatever part of the row was judged.
+  if (next >= 0) set_bit(row, next);
+  return enough && judged && !trial.tired && !unproved_ && trial.by_state();
+}
+
+// Leaves the tokens of a mask after which enough of the budget is left.
+bool Budget::narrow(uint32_t* row, std::size_t budget) {
+  if (budget == 0) return false;
+  if (budget == 1 && all_.parser.state(here()).accepting) {
+    set_ends_only(row);
+    return true;
+  }
+  return binds_nothing(budget) || judge(row, budget).has_value();
+}
+
+// The entry of this state and budget in Budgets::kept.
+Budgets::Kept* Budget::kept(std::size_t budget) {
+  if (all_.kept_bytes > all_.world.policy.rows()) {
+    all_.kept.clear();
+    all_.kept_bytes = 0;
+  }
+  const auto [at, fresh] = all_.kept.try_emplace(uint64_t{here().v} << 32 | budget);
+  if (fresh) all_.kept_bytes += kEntry;
+  return &at->second;
+}
+
+// A row that is a function of the state and the budget is kept.
+bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
+  if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget);
+  Budgets::Kept* const known =
+      !partial_ && !parser().unproven() && budget <= kKeptBudget ? kept(budget) : nullptr;
+  if (known && !known->words.empty()) {
+    std::ranges::copy(known->words, row);
+    exact_ = exact_ && known->exact;
+    return true;
+  }
+  const std::optional<bool> by_state = judge(row, budget);
+  if (!by_state) return false;
+  if (!known || !*by_state) return true;
+  if (known->seen) {
+    known->words.assign(row, row + vocabulary().words());
+    known->exact = exact_;
+    all_.kept_bytes += vocabulary().words() * sizeof(uint32_t);
+  }
+  known->seen = true;
+  return true;
+}
+
+bool Budget::none(const uint32_t* row) const {
+  return std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
+}
+
+void Budget::set_ends_only(uint32_t* row) const {
+  std::fill(row, row + vocabulary().words(), 0u);
+  set_ends(vocabulary(), row);
+}
+
+void Budget::set_only(uint32_t* row, TokenId t) const {
+  std::fill(row, row + vocabulary().words(), 0u);
+  set_bit(row, t);
+}
+
+// Leaves only the token that needed() counted, for a call in which the other tokens take too much work.
+// False: no token is known, or its count is more than the budget.
+bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
+  if (all_.parser.state(here()).accepting && budget > 0) {
+    exact_ = false;
+    set_ends_only(row);
+    return true;
+  }
+  if (!sure(here(), budget)) {
+    const std::size_t n = past_.size() - 1;
+    if (n == 0 || tokens_[n - 1] < 0 || !sure(past_[n - 1], budget + 1)) return false;
+    const std::vector<TokenId> way = plan(past_[n - 1]);
+    if (way.size() < 2 || way[0] != tokens_[n - 1]) return false;
+    set_only(row, way[1]);
+  } else if (const TokenId next = finish(here()).next; next >= 0) {
+    set_only(row, next);
+  } else {
+    return false;
+  }
+  exact_ = false;
+  return true;
+}
+
+// Leaves the tokens after which a bound in bytes shows that the budget suffices. The bound needs no search,
+// but it refuses tokens that a search would allow. If bounds allowed every token up to this state, they allow
+// some token here. False: no token is left.
+bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
+  if (!all_.fast) return false;
+  const Vocabulary& v = vocabulary();
+  exact_ = false;
+  std::fill(row, row + v.words(), 0u);
+  bool any = false;
+  told([&] {
+    for_each_token(plain, [&](TokenId t) {
+      const std::size_t bytes = bytes_behind(t);
+      if (bytes >= Lengths::kFar || bytes + 2 > budget) return;  // this token, the bytes, the end
+      set_bit(row, t);
+      any = true;
+    });
+  });
+  return any;
+}
+
+// The row of a grammar that limits tokens: the tokens of a completion are counted on the ways that leave its
+// limits (budget/limits.h).
+bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
+  if (needed(here()) > budget) {
+    const Reach::Answer found = sought_within(here(), budget, nullptr);
+    return certain(found == Reach::Answer::kNo ? found : Reach::Answer::kUnknown, budget);
+  }
+  const Vocabulary& v = vocabulary();
+  if (budget == 1) {
+    set_ends_only(row);
+  } else {
+    const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
+    exact_ = all_.limits->fill(here(), row, static_cast<uint32_t>(room)) && exact_;
+    // A refused token may have another completion, longer in bytes and shorter in tokens. So the row counts
+    // as exact only if the budget refused no token that the limits allow.
+    std::vector<uint32_t> any(v.words());
+    exact_ = all_.limits->fill(here(), any.data()) && std::equal(any.begin(), any.end(), row) && exact_;
+  }
+  return true;
+}
+
+}  // namespace structgen

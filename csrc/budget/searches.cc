@@ -1,0 +1,207 @@
+// Searches for tokens that complete a state, where its shortest text does not tell; budget.cc says who asks.
+//
+// In: a state, a number of tokens, a limit of work. Out: yes, with tokens that were followed with the real
+// text; no, proved; or unknown: the work did not suffice. Cost: within the limit, by the graph of tokens
+// (budget/token_graph.h).
+//
+//     question           asks                                                        work
+//     find()             is there any way to the end? For a shortest text that       the caller's
+//                        cannot be spelled
+//     within()           do `budget` tokens suffice?                                 the caller's
+//     asked_within()     the same for tokens_needed(): without captured text, then   kAskedReach, kTextReach
+//                        with it
+//     sought_within()    the same for a mask that would be empty: also along         the most, and kept
+//                        descends(), and with each smaller budget
+//     descends()         how many tokens has the way on which each token leaves the  the caller's
+//                        fewest bytes?
+//     bounds()           the fewest tokens, and a number that suffices               the caller's
+//
+// Example: `""}` takes 3 tokens, and `"x"}` is one token. within() for 2 tokens goes down the graph, meets
+// the token `"x"}`, and the end token is the second.
+#include <algorithm>
+#include <utility>
+
+#include "base/told.h"
+#include "base/work.h"
+#include "budget/budget.h"
+
+namespace structgen {
+
+namespace {
+// The work that a search may take if the user asked for it: about a tenth of a second.
+constexpr uint64_t kAskedReach = 20'000'000;
+// The work that such a search may take with captured text.
+constexpr uint64_t kTextReach = 100'000;
+}  // namespace
+
+// A search for a state whose shortest text fits the rest of the budget.
+Reach Budget::search(TokenGraph& graph) {
+  return Reach(graph, [this](StateId s) { return fewest(s); }, [this](StateId s) { return shortest(s); });
+}
+
+Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
+
+// Whether any tokens can be found that complete s, a state whose shortest text cannot be spelled. `out`
+// takes the tokens.
+Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
+  const auto ends = [&](StateId at) {
+    Told<Finish> text = told([&] { return by_text(at); });
+    return text && text->tokens < kTooMany && text->from != Finish::kBytes;
+  };
+  StateId at = graph.begin(s);
+  const Reach::Answer found = search(graph).find(at, ends, out, work);
+  if (found != Reach::Answer::kYes) return found;
+  const std::vector<TokenId> rest = plan(at);
+  out.insert(out.end(), rest.begin(), rest.end());
+  return follow(s, out) ? found : Reach::Answer::kUnknown;
+}
+
+// A lower bound of the tokens that complete s, the end token included: each is as long as the longest one.
+// For a string of at least 2,000 characters and tokens of at most 20 bytes it is 101.
+std::size_t Budget::fewest(StateId s) const {
+  if (all_.parser.marked() || all_.parser.state(s).accepting) return 1;
+  std::size_t least = kTooMany;
+  for (const Item& i : all_.parser.items(s))
+    least = i.regex == RegexArena::poison()
+                ? 0
+                : std::min<std::size_t>(least, all_.parser.regexes().least_length(i.regex));
+  const std::size_t longest = std::max<std::size_t>(vocabulary().longest(), 1);
+  return least == kTooMany ? 1 : 1 + (least + longest - 1) / longest;
+}
+
+// Whether `budget` tokens can complete s. `way` takes the tokens after a yes. The tokens are followed
+// with the real text before a yes is given.
+Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
+                             std::vector<TokenId>* way) {
+  if (shortest(s) <= budget) {
+    if (way) *way = plan(s);
+    return Reach::Answer::kYes;
+  }
+  StateId at = graph.begin(s);
+  if (search.least(at) > budget || fewest(s) > budget) return Reach::Answer::kNo;
+  if (budget > kLongWay) return Reach::Answer::kUnknown;
+  const Reach::Answer out = search.within(at, budget, work);
+  // Behind unproven productions an answer without captured text may hold for some texts only.
+  if (out != Reach::Answer::kYes || (at == s && !way && !parser().unproven())) return out;
+  std::vector<TokenId> tokens = search.way(at);
+  const std::vector<TokenId> rest = plan(at);
+  tokens.insert(tokens.end(), rest.begin(), rest.end());
+  // The captured text forbids the tokens that were found without it.
+  if (!follow(s, tokens)) return Reach::Answer::kUnknown;
+  if (way) *way = std::move(tokens);
+  return out;
+}
+
+// within() for a user's call, which may take more work than a mask.
+Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
+  uint64_t work = kAskedReach, exact_work = kTextReach;
+  if (!all_.limits) {
+    const Reach::Answer found = within(search.reach, all_.graph, s, budget, work, way);
+    if (found != Reach::Answer::kUnknown || work == 0 || budget > kLongWay) return found;
+    return within(search.exact_reach, all_.exact_graph, s, budget, exact_work, way);
+  }
+  if (budget > kLongWay) return Reach::Answer::kUnknown;
+  StateId at = all_.graph.begin(s);
+  const Reach::Answer found = search.reach.within(at, budget, work);
+  if (found != Reach::Answer::kYes) return found;
+  all_.limits->keep(s, search.reach.way(at));
+  // The search without captured text found tokens, and the captured text forbids them.
+  return needed(s) > budget ? Reach::Answer::kUnknown : found;
+}
+
+// asked_within() with still more work. A search for fewer tokens takes less work, so smaller budgets are
+// tried as well: their answer is a yes for this budget.
+Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
+  const bool keeps = !all_.limits && budget <= kLongWay && !omits();
+  const uint64_t key = uint64_t{256} * s.v + budget;
+  if (const auto known = all_.sought.find(key); keeps && known != all_.sought.end()) {
+    if (way) *way = known->second.tokens;
+    return known->second.answer;
+  }
+  Asked search = asked();
+  Budgets::Search made;
+  const auto seek = [&] {
+    const Reach::Answer found = asked_within(search, s, budget, &made.tokens);
+    if (found != Reach::Answer::kUnknown) return found;
+    if (uint64_t work = kAskedReach; descends(s, budget, work, &made.tokens, false) < kTooMany)
+      return Reach::Answer::kYes;
+    // The numbers that bounds() tries, with what it learns on the way.
+    Asked rising = asked();
+    for (std::size_t k = 2; k <= std::min(budget, kLongWay); ++k) {
+      const Reach::Answer fewer = asked_within(rising, s, k, &made.tokens);
+      if (fewer != Reach::Answer::kNo) return fewer;
+    }
+    return Reach::Answer::kUnknown;
+  };
+  made.answer = seek();
+  if (way) *way = made.tokens;
+  const Reach::Answer out = made.answer;
+  if (keeps) all_.sought.emplace(key, std::move(made));
+  return out;
+}
+
+// The number of tokens of one way to complete s, at most `budget`, taking at each state the token that
+// leaves the fewest bytes; kTooMany if that way is too long. With `to_the_end` the way goes on to the
+// end of the text; else only until needed() fits. For a string of at least 1000 characters, needed()
+// counts a thousand one-byte tokens, and this way takes the longest tokens there are.
+std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
+                             bool to_the_end) {
+  if (!all_.fast || all_.limits) return kTooMany;
+  const auto bytes = [&](StateId to) { return all_.lengths.of(to); };
+  const auto rest = [&](StateId to) {
+    return to_the_end ? (parser().state(to).accepting ? 1 : kTooMany) : needed(to);
+  };
+  const auto next = [&](StateId from) -> TokenId {
+    return told([&] { return all_.cutter.cut(all_.completion.of(from)).first; }).value_or(-1);
+  };
+  std::vector<TokenId> tokens;
+  StateId to = all_.masks.blind(s);
+  Reach down = search(all_.graph);
+  if (down.descend(to, budget, bytes, rest, next, tokens, work) != Reach::Answer::kYes) return kTooMany;
+  const std::vector<TokenId> last = plan(to);
+  tokens.insert(tokens.end(), last.begin(), last.end());
+  if (!follow(s, tokens)) return kTooMany;
+  const std::size_t out = tokens.size() + 1;
+  if (way) *way = std::move(tokens);
+  return out;
+}
+
+// Without `search`: the count of needed() and a trivial lower bound. With `search`, numbers from the lower
+// bound up are tried until a number suffices or is undecided, or the work is used up.
+Budget::Bounds Budget::bounds(bool search, int64_t work) {
+  const StateId s = here();
+  // A search is made only if the text has no range of bytes: the text with the fewest tokens may have more
+  // bytes than the shortest text.
+  if (!written_.any())
+    return {parser().state(s).accepting && written_.whole.has(written_.bytes) ? std::size_t{1} : 2,
+            ranged_finish().tokens};
+  const auto known = all_.bounds.find(s.v);
+  if (search && known != all_.bounds.end() && !omits()) return known->second;
+  std::size_t enough = needed(s);
+  if (enough == kTooMany && !all_.limits) {
+    std::vector<TokenId> tokens;
+    uint64_t any_work = kAskedReach, exact_work = kTextReach;
+    Reach::Answer any = find(all_.graph, s, any_work, tokens);
+    if (any == Reach::Answer::kUnknown) any = find(all_.exact_graph, s, exact_work, tokens);
+    if (any == Reach::Answer::kNo) return {kFar, kFar};
+    if (any == Reach::Answer::kYes) enough = tokens.size() + 1;
+  }
+  std::size_t least = 1 + !parser().state(s).accepting;
+  const auto seek = [&] {
+    const WorkScope part(Task::kBudget, work);
+    if (uint64_t down = kAskedReach; enough > kLongWay)
+      enough = std::min(enough, descends(s, enough - 1, down, nullptr, true));
+    Asked searches = asked();
+    for (; least < std::min(enough, kLongWay); ++least) {
+      const Reach::Answer found = asked_within(searches, s, least, nullptr);
+      if (found == Reach::Answer::kUnknown) break;
+      if (found == Reach::Answer::kYes) enough = least;
+    }
+  };
+  const bool sought = search && told(seek);
+  const Bounds out{std::min(least, enough), enough};
+  if (sought) all_.bounds[s.v] = out;
+  return out;
+}
+
+}  // namespace structgen

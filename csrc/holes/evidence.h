@@ -1,0 +1,72 @@
+// Facts over one path, what they rest on, and texts that show them.
+//
+// In: productions, a path (holes/path.h), and what is asked (Facts::Aim). Out: facts, and for two places of a
+// head a text between them that a parser has read. Cost: that of the facts, and two texts for each proof.
+//
+// Facts assume that captured texts differ, so a witness of theirs may be no text of the grammar. Two
+// witnesses are tried, with and without `vary` (holes/derivations.h). For arrays of distinct items one may be
+// `[0,0]`, which no parser reads, and the other one `[0,1]`.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holes/facts.h"
+#include "holes/path.h"
+#include "holes/places.h"
+#include "parse/alive.h"
+#include "parse/productions.h"
+#include "parse/stack.h"
+#include "parse/state.h"
+
+namespace structgen {
+
+class Evidence {
+ public:
+  // `unrestricted` is that of Places. A parser that reads texts and has more than `most` bytes of states is
+  // made anew; `reader`: a parser of the productions that is used in its place. All arguments must outlive
+  // this object.
+  Evidence(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
+           std::size_t most, Parser* reader = nullptr);
+  // Facts that threw are half made and not kept.
+  void begin_anew();
+  // True: some reader was told one of few texts, perhaps by facts that were dropped since.
+  bool tried() const { return tried_ || facts_->tried(); }
+  // A text that leads from one place to another and that a parser has read.
+  struct Proof {
+    std::string text;
+    // The outermost parts of the text whose values are compared.
+    std::vector<std::string> items;
+  };
+  // A proof that `head` leads there. The text is read as one of `all`.
+  std::unique_ptr<const Proof> find_proof(Facts::Head head, PlaceId from, PlaceId to,
+                                          const Alternatives& all);
+  // Whether the parser reads the text as one of the alternatives.
+  bool reads(const Alternatives& all, std::string_view text);
+  Facts& facts() { return *facts_; }
+  Places& places() { return places_; }
+  const Path& path() const { return path_; }
+  std::size_t byte_size() const { return facts_->byte_size() + (reader_ ? reader_->byte_size() : 0); }
+
+ protected:
+  RegexArena& regexes_;
+  // alive_ needs an arena of stacks; this one stays empty.
+  StackArena stacks_;
+  Alive alive_;
+  Path path_;
+  Places places_;
+  std::optional<Facts> facts_;
+
+ private:
+  Productions& productions_;
+  const Facts::Aim aim_;
+  const std::size_t most_;
+  Parser* const given_;
+  std::unique_ptr<Parser> reader_;
+  bool tried_ = false;
+};
+
+}  // namespace structgen

@@ -1,0 +1,327 @@
+// What a search for shortest texts knows of regexes and rules: their ways, lower bounds of their bytes, and
+// how long an answer holds. completion.cc has the method and the table of the questions.
+//
+// In: a rule, what it is told, a pending. Out: its ways. Cost: 10 units of work for each rule that is
+// expanded, once for each pending; a look-up afterwards.
+//
+// A rule in progress hides the alternatives that lead through it. For A -> "x" B | "yyy" and
+// B -> A "z" | "ww", asked for A:
+//
+//     A, depth 0    "x" B comes first: 1 byte of its own
+//     B, depth 1    A is open at depth 0 and counts as endless, so now_.low is 0. The answer is `ww`
+//     note(B)       0 is less than 1: the answer goes to found_, and to the list of depth 0
+//     tie()         "yyy" has as many bytes as `xww`, which comes first in the order of bytes and stays
+//     note(A)       no rule above A was met: the answer goes to rules_, and that of B is forgotten
+#include <algorithm>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/told.h"
+#include "base/undo.h"
+#include "base/work.h"
+#include "parse/completion.h"
+
+namespace structgen {
+
+namespace {
+constexpr const char* kNotFound = "no text was found of what is too much to tell";
+// The first bound of a search, in bytes. It doubles until an answer is proved.
+constexpr uint32_t kFirstRoom = 16;
+// The work of one search for a text that is as short as the best one: half a millisecond.
+constexpr int64_t kTieWork = 5'000;
+// The work of a byte of a regex's text: a search that finds it makes a node for each at least.
+constexpr std::size_t kByteWork = 16;
+// A lower bound looks into rules down to this depth.
+constexpr uint32_t kFloorDepth = 3;
+
+// Labels count from 1, so that "no label" has a key of its own.
+uint64_t rule_key(RuleId r, const Reading& reading) {
+  return (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0);
+}
+}  // namespace
+
+std::size_t Completion::size_of(const Ways& ways) {
+  std::size_t out = 104;
+  for (const Way& w : ways) out += sizeof(Way) + size_of(w.text);
+  return out;
+}
+
+const Completion::Kept::Entry* Completion::Kept::find(const Key& key) const {
+  uint32_t id;
+  const bool known =
+      index_.find(mix(key.rule, key.from), [&](uint32_t i) { return entries_[i].key == key; }, id);
+  return known ? &entries_[id] : nullptr;
+}
+
+void Completion::Kept::add(const Key& key, const Ways& ways, bool poison) {
+  std::vector<KeptWay> kept;
+  for (const Way& w : ways)
+    kept.push_back({pool_.copy(std::span<const char>(w.text)).data(), static_cast<uint32_t>(w.text.size()),
+                    w.to, w.capture});
+  const Entry entry{key, pool_.copy(std::span<const KeptWay>(kept)), poison};
+  index_.find_or_add(
+      mix(key.rule, key.from), [&](uint32_t i) { return entries_[i].key == key; },
+      [&] { return entries_.emplace_back(entry); });
+}
+
+Completion::Ways Completion::Kept::ways(const Entry& entry) {
+  Ways out;
+  for (const KeptWay& w : entry.ways) out.push_back({w.to, {w.text, w.size}, w.capture});
+  return out;
+}
+
+// Keeps a way if it is better than the one with the same pending: shorter, or earlier in the order of
+// bytes.
+void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
+  for (Way& w : best)
+    if (w.to == to) {
+      if (text.size() < w.text.size() || (text.size() == w.text.size() && text < w.text))
+        w = {to, std::move(text), c};
+      return;
+    }
+  best.push_back({to, std::move(text), c});
+}
+
+void Completion::keep_all(Ways& best, Ways found) {
+  for (Way& w : found) keep(best, w.to, std::move(w.text), {});
+}
+
+// A shortest text of a regex, which is kept. The mark of an edge (kEdge) counts as the empty text. A shortest
+// text of E{m,n} t is m times the text of E, then the text of t, so the counts of a run need no searches.
+const std::string& Completion::shortest(RegexId r) {
+  static const std::string nothing;
+  if (parser_.marks(r)) return nothing;
+  const auto known = regexes_.find(r.v);
+  if (known != regexes_.end()) return known->second;
+  if (parser_.regexes().node(r).shortest > kMaxText)
+    throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
+  if (unknown_.contains(r.v)) throw Error(ErrorKind::kSchemaTooComplex, kNotFound);
+  std::string text;
+  bool found = false;
+  try {
+    const RegexNode& node = parser_.regexes().node(r);
+    const RegexArena::Counter run = parser_.regexes().counter(r);
+    if (run.counted && run.min > 1 && !node.boolean && !node.lazy && !node.labelled && !parser_.marked()) {
+      check_depth();
+      charge(1 + run.min / 64);
+      const std::string& one = shortest(run.element);
+      for (uint32_t i = 0; i < run.min; ++i) text += one;
+      text += shortest(run.tail);
+      found = true;
+    } else {
+      found = parser_.regexes().witness(r, text);
+    }
+  } catch (const Error& e) {
+    // This limit belongs to one search and not to the call, so another search would meet it again.
+    if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
+    throw;
+  }
+  if (!found) throw Error(ErrorKind::kBudgetExceeded, kNotFound);
+  charge(static_cast<int64_t>(kByteWork * text.size()));
+  const auto it = regexes_.emplace(r.v, std::move(text)).first;
+  bytes_ += size_of(it->second);
+  return it->second;
+}
+
+// A lower bound of the bytes of a text of r. An edge in r is no text, hence the 1 in grammars with
+// edges.
+uint32_t Completion::floor(RegexId r) {
+  const uint32_t least = parser_.regexes().least_length(r);
+  return parser_.marked() ? std::min(1u, parser_.marks(r) ? 0u : least) : least;
+}
+
+// A lower bound of the bytes of the symbols. Rules are looked into up to kFloorDepth; captured text
+// counts as empty.
+uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
+  uint64_t out = 0;
+  for (const Symbol s : symbols) {
+    switch (s.kind()) {
+      case Symbol::kTerminal:
+        if (s.regex() != RegexArena::poison()) out += floor(s.regex());
+        break;
+      case Symbol::kLexeme: ++out; break;
+      case Symbol::kRule: out += floor(s.rule_id(), Reading{}, depth + 1); break;
+      default: break;
+    }
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(out, kMaxText));
+}
+
+// The same for those symbols alone that are rules. Each rule is expanded once.
+uint64_t Completion::floor_of_rules(std::span<const Symbol> symbols) {
+  uint64_t out = 0;
+  for (const Symbol s : symbols)
+    if (s.kind() == Symbol::kRule) out += floor(s.rule_id(), Reading{}, kFloorDepth);
+  return out;
+}
+
+uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
+  if (depth > kFloorDepth || parser_.marked()) return 0;
+  const uint64_t key = rule_key(r, reading);
+  if (const uint32_t* known = floors_.find(key)) return *known;
+  charge(10);
+  Alternatives alts;
+  productions_.expand_shortest(r, reading, alts);
+  uint32_t out = alts.ends.empty() ? 0 : kMaxText;
+  for (const std::span<const Symbol> symbols : alts.each()) out = std::min(out, floor(symbols, depth));
+  // Deeper calls see fewer rules, so their bounds are lower. Only the bound of depth 0 is kept.
+  if (depth == 0) floors_.emplace(key, out);
+  return out;
+}
+
+// A lower bound of the bytes of the symbols that are no rules.
+uint64_t Completion::own_text(std::span<const Symbol> symbols) {
+  uint64_t least = 0;
+  for (Symbol s : symbols)
+    if (s.kind() == Symbol::kTerminal)
+      least += floor(s.regex());
+    else if (s.kind() == Symbol::kLexeme || s.kind() == Symbol::kReader)
+      ++least;
+  return least;
+}
+
+// The ways of a rule. The outermost call deepens its limit: it looks for ways of at most kFirstRoom bytes,
+// then of twice as many.
+Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
+  if (depth_ > 0) return within(r, reading, from);
+  for (uint32_t room = kFirstRoom;; room *= 2) {
+    now_.room = room;
+    now_.cut = kNone;
+    found_.clear();
+    until_.clear();
+    Ways out = within(r, reading, from);
+    const uint32_t cut = std::exchange(now_.cut, kNone);
+    now_.room = kNone;
+    const auto proved = [&](const Way& w) { return w.text.size() < cut; };
+    if (cut == kNone || (!out.empty() && std::ranges::all_of(out, proved))) return out;
+    if (room > kMaxText)
+      throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to find");
+    steps_ = 0;
+    productions_.start_search();
+  }
+}
+
+// The ways of a rule that are known without a search. A rule in progress has no ways within itself. No value:
+// a search has to find them.
+std::optional<Completion::Ways> Completion::known(const Key& key) {
+  if (const Kept::Entry* kept = rules_.find(key)) {
+    now_.poison = now_.poison || kept->poison;
+    return Kept::ways(*kept);
+  }
+  if (const auto it = found_.find(key);
+      it != found_.end() && (it->second.exact() || now_.room <= it->second.room)) {
+    now_.low = std::min(now_.low, it->second.low);
+    now_.cut = std::min(now_.cut, it->second.cut);
+    return it->second.ways;
+  }
+  const auto open = open_.find(key);
+  if (open == open_.end()) return std::nullopt;
+  now_.low = std::min(now_.low, open->second);
+  return Ways{};
+}
+
+// The ways of a rule within the room at hand: those that are known, else those that a search finds.
+Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending from) {
+  check_depth();
+  const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
+  const bool plain = parser_.alive().plain(r);
+  if (!plain) from = Alive::kClear;
+  const Key key{rule_key(r, reading), from};
+  if (settling_ && reading.kind == Reading::kNone && plain) return settled(key);
+  if (memo)
+    if (std::optional<Ways> ways = known(key)) return *std::move(ways);
+  if (reading.kind == Reading::kText && now_.room == 0) {
+    now_.cut = 0;
+    return {};
+  }
+  if (depth_ >= recursion_ || ++steps_ > 10 * kMaxSteps)
+    throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
+  ++work_;
+  charge(10);
+  const Progress outer = std::exchange(now_, {now_.room});
+  const uint32_t mine = depth_++;
+  if (memo) open_.emplace(key, mine);
+  Ways best = search(r, reading, from);
+  if (memo) open_.erase(key);
+  depth_ = mine;
+  // Every text that was cut off is longer.
+  if (!plain && !best.empty() && best[0].text.size() < now_.cut) now_.cut = kNone;
+  if (memo) note(key, outer.room, best);
+  now_ = {outer.room, std::min(now_.cut, outer.cut), std::min(now_.low < mine ? now_.low : kClean, outer.low),
+          now_.poison || outer.poison};
+  return best;
+}
+
+// The ways of the alternatives of a rule. Short alternatives come first: the end of an object is found before
+// another member is tried.
+Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending from) {
+  const uint32_t room = now_.room;
+  const bool one = !parser_.alive().plain(r);
+  Alternatives alts;
+  productions_.expand_shortest(r, reading, alts);
+  Ways best;
+  for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
+    // Only a text that is no longer can be better.
+    if (!best.empty() && one) now_.room = std::min(room, static_cast<uint32_t>(best[0].text.size()) + 1);
+    // Beyond the limit of steps the first way is good enough.
+    if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
+    if (best.empty() || !one)
+      keep_all(best, sequence(symbols, from, {}));
+    else
+      tie(least, symbols, from, best);
+  }
+  return best;
+}
+
+// Looks for a text that is as short as the best one and comes before it in the order of bytes. If that is too
+// much to tell, the best one stays.
+void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending from, Ways& best) {
+  // An alternative with one more item in front of the rest is longer, whatever follows.
+  const auto seek = [&] {
+    if (least + floor_of_rules(symbols) <= best[0].text.size()) keep_all(best, sequence(symbols, from, {}));
+  };
+  // A search within such a search has the same limit, so its errors go on to the outer one. If each of a
+  // thousand open rules caught them, the errors took most of the time.
+  if (std::exchange(ties_, true)) {
+    seek();
+    return productions_.start_search();
+  }
+  const Progress before = now_;
+  const uint32_t depth = depth_;
+  Told<bool> others = told([&] {
+    const Undo outermost([this] { ties_ = false; });
+    const WorkScope part(meter.task(), kTieWork);
+    seek();
+  });
+  // These steps must not count against the limit of the search at hand.
+  productions_.start_search();
+  if (others) return;
+  if (meter.exhausted()) std::move(others).value();
+  std::erase_if(open_, [&](const auto& o) { return o.second >= depth; });
+  depth_ = depth;
+  now_ = before;
+}
+
+// Keeps the ways of a rule that is closed: for good if no open rule hid an alternative and no text was cut
+// off. Alternatives that this rule hid are visible now, so answers without them are made again.
+void Completion::note(const Key& key, uint32_t room, const Ways& best) {
+  forget_from(depth_);
+  const bool hidden = now_.low < depth_;
+  if (!hidden && now_.cut == kNone) return rules_.add(key, best, now_.poison);
+  found_.insert_or_assign(key, Partial{best, hidden ? now_.low : kClean, room, now_.cut});
+  if (!hidden) return;
+  if (until_.size() <= now_.low) until_.resize(now_.low + 1);
+  until_[now_.low].push_back(key);
+}
+
+// Forgets the answers of found_ that end with an open rule of this depth or a deeper one. An answer that was
+// replaced may end with another rule.
+void Completion::forget_from(uint32_t depth) {
+  for (; until_.size() > depth; until_.pop_back())
+    for (const Key& key : until_.back())
+      if (const auto it = found_.find(key);
+          it != found_.end() && it->second.low >= depth && it->second.low != kClean)
+        found_.erase(it);
+}
+
+}  // namespace structgen
