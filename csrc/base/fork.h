@@ -35,7 +35,8 @@ class ForkSection {
 
 // The number of forks between this process and the first one that loaded the library.
 uint64_t fork_count();
-// The last of these forks that did not wait to the end, by its number; 0: none.
+// A fork is torn if it did not wait until all threads had left the library. The number of the last torn fork;
+// 0: there is none.
 uint64_t torn_fork();
 
 constexpr std::chrono::milliseconds kForkPatience{30'000};

@@ -96,7 +96,7 @@ class Middles : public Productions {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start(), outside = s;
-    // The offset in the prefix of the outermost compared item around its end.
+    // Where the outermost compared item begins that is still open where the prefix ends.
     std::size_t begin = 0;
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);

@@ -225,7 +225,7 @@ Verdict Canvas::possible() {
   return out;
 }
 
-// The canvas with the slot masked. A slot that is set is asked about there.
+// A copy in which the slot is empty. The copy tells whether another token may replace the one in the slot.
 Canvas Canvas::without(std::size_t slot) const {
   Canvas out(*this);
   out.clear(slot);

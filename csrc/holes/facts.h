@@ -183,7 +183,7 @@ class Facts {
   FlatMap<uint64_t, uint32_t> fact_index_;
   // For a fact and an exit: the number of the exit among those of the fact.
   FlatMap<uint64_t, uint32_t> exit_index_;
-  // Pairs of a fact and a step that waits for it.
+  // A set: its keys are pairs of a fact and a step that waits for it, its values are not read.
   FlatMap<uint64_t, bool> waits_;
   std::vector<Step> steps_;
   InternTable step_index_;

@@ -80,7 +80,8 @@ class Quotient : public ExtendedProductions, protected Evidence {
     uint32_t text = 0;
     friend bool operator==(const Crossing&, const Crossing&) = default;
   };
-  // A lexeme of the base that ends at a spot of the suffix, and the bytes that may not follow it.
+  // A lexeme of the base grammar whose last bytes are the first ones of the suffix: the spot of the path
+  // where it ends, and the bytes that may not follow it.
   struct CutLexeme {
     uint32_t lexeme;
     Path::Spot end;

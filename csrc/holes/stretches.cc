@@ -108,7 +108,7 @@ class Stretches::ExitSearch {
         read(pair);
       }
     }
-    // A regex that ends in several ways at one spot ends there once.
+    // Of the ends at one spot with one label, the shortest stays.
     std::ranges::sort(found_, {}, [](const Exit& x) { return std::tuple(x.spot, x.label, x.length); });
     const auto same = [](const Exit& x, const Exit& y) { return x.spot == y.spot && x.label == y.label; };
     found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());

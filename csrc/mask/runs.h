@@ -194,9 +194,9 @@ class RunClass {
   std::vector<uint16_t> boundary_;
   std::size_t tokens_ = 0;
   Mutex lock_;
-  // Indexed by k.
+  // By the most elements of a token: the answers of up_to().
   std::unique_ptr<Slot<Words>[]> rows_;
-  // Indexed by k.
+  // By the same number: the answers of list_up_to().
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;
   Slot<RunCuts> cuts_;
   Slot<RunCounts> counts_;

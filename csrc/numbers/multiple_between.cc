@@ -205,7 +205,7 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return static_cast<uint64_t>(v);
   }
 
-  // So many digits complete any multiple.
+  // Behind any digits, so many more lead to a multiple: the divisor has at most 19 digits.
   static constexpr uint32_t kEnough = 20;
   const Multiples of_;
   const uint64_t c_;

@@ -174,7 +174,7 @@ class NumberLanguage {
   RegexId point_, e_, plus_;          // "." [eE] \+?
   RegexId any_digits_, some_digits_;  // \d* \d+
   RegexId to_nonzero_;                // \d*[1-9]
-  // With the point; `some`: not zero.
+  // A fraction with its point: any or none, one that is not zero, one that is zero or none.
   RegexId any_fraction_, some_fraction_, zero_fraction_;
   RegexId point_zeros_;  // (\.0+)?
   // The fraction of a scientific lexeme: 1 to 16 digits, the last of which is not 0, then zeros.

@@ -61,8 +61,10 @@ constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 [[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
 
-// A node between two bytes: a set of stacks (`set`), or the symbol `top` above a set of rests. `follow`
-// and `context` are those of the kFollow and kAfter symbols that were passed (see parse/alive.h).
+// What tells nodes between two bytes apart. With `set`, `stack` is a set of stacks; without, `top` is a
+// symbol above the set of rests `stack`. `capture` is the text that is being captured, `label` that of the
+// literal that was just read. `follow` and `context` are those of the kFollow and kAfter symbols that were
+// passed (see parse/alive.h).
 struct Key {
   bool set;
   uint32_t top;
@@ -84,7 +86,8 @@ struct Edge {
   std::span<const Symbol> pushed;
 };
 
-// A symbol that reads the next byte: the item, and a symbol that was pushed below it.
+// What reads the next byte: an item, by its index among the items of the place, and the symbol that was
+// pushed below this item.
 struct Reads {
   uint32_t item;
   std::optional<Symbol> pushed;

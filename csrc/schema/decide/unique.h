@@ -55,7 +55,7 @@ class Unique {
   // word.
   bool lasting(TypedId p);
   // True if every beginning of a key of this language (KeyClass::language) can become infinitely many of its
-  // keys. Then the keys that were written decide no byte but the closing quote of a key that repeats one.
+  // keys. Then a key that was written forbids one byte only: the quote that would close the same key again.
   bool lasting(RegexId keys);
   // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }

@@ -18,9 +18,9 @@ namespace structgen {
 
 namespace {
 
-// The texts that are in `r` after one newline in front and one newline behind, where present, are removed. A
-// text of `r` that begins with a newline needs a second newline in front, and a text that ends with one needs
-// a second newline behind. So there are four parts.
+// A reader removes one newline in front of a text and one behind it, where they are present. These are the
+// texts that lie in `r` after that. A text of `r` that begins with a newline needs a second newline in front,
+// and a text that ends with one needs a second newline behind. So there are four parts.
 RegexId within_newlines(RegexArena& regexes, RegexId r) {
   const RegexId newline = regexes.byte('\n');
   const RegexId begins = regexes.cat(newline, RegexArena::anything());
