@@ -465,8 +465,8 @@ def test_a_budget_names_the_limit_that_was_set() -> None:
     matcher = compilers(mask=20_000)[0].json_schema(hard).matcher()
     with pytest.raises(errors.BudgetExceeded, match="1,000,000 units of work, 50 times the limit of 20,000"):
         matcher.tokens_needed()
-    matcher = compilers(mask=300_000)[0].json_schema(hard).matcher()
-    with pytest.raises(errors.BudgetExceeded, match="600,000 units of work, 2 times the limit of 300,000"):
+    matcher = compilers(mask=250_000)[0].json_schema(hard).matcher()
+    with pytest.raises(errors.BudgetExceeded, match="1,250,000 units of work, 5 times the limit of 250,000"):
         matcher.shortest_completion()
 
 

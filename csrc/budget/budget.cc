@@ -48,11 +48,11 @@
 //
 // The same answer for the same text. needed() and plan() are functions of a state. planned() is a function
 // of the text and the budget: it looks back for the last byte whose plan the text has followed since, and
-// whose rest fits the budget (followed()), then searches from here. A second matcher, a draft that was rolled
-// back and a replay get the same mask, exact or not. An entry that an epoch keeps (Budgets) is a function of
-// a state and carries the work that it takes in a new epoch. A search pays this work again, and remembers
-// only within its call (budget/reach.h): searches have limits of work, and a search that took over what
-// earlier searches found would find more.
+// whose rest fits the budget (followed()), then searches from here, if searches are kept. A second matcher, a
+// draft that was rolled back and a replay get the same mask, exact or not. An entry that an epoch keeps
+// (Budgets) is a function of a state and carries the work that it takes in a new epoch. A search pays this
+// work again, and remembers only within its call (budget/reach.h): searches have limits of work, and a search
+// that took over what earlier searches found would find more.
 //
 // The promise. If a mask was made within a budget, the text can be completed within the rest, and the next
 // mask is not empty. Of the tokens of a mask each was judged by needed(), and one may be the first of
@@ -60,8 +60,9 @@
 // which followed() finds again, or from a search. A search from here mostly finds the rest of the same way,
 // because it looks at less. But it may also end with kUnknown where the search from further back did not: its
 // limit of work is spent on another order of states, and descends() may return to a state that is behind it.
-// Then planned() asks the earlier places again, the last one first, and follows the first way that the text
-// has followed. Only in this case the answer depends on where the tokens of the text end.
+// Then on_ways() asks earlier places, the first one first, and goes along the ways that the text has
+// followed. So it is in a grammar that omits, whose searches are not kept: to ask each place would take the
+// work of all. Only in these two cases the answer depends on where the tokens of the text end.
 //
 // Invariants. needed() is kTooMany or the number of some tokens that complete the state. plan() has these
 // tokens, or none where a bound in bytes was counted. No answer depends on what was asked before.
@@ -306,23 +307,46 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
 }
 
 // Finds tokens behind which the text can be completed within `budget` tokens, where needed() is more than the
-// budget; `rest` takes the rest of the plan. If a search from here does not tell, the text may have followed
-// the way that a search from an earlier place found (see the opening).
+// budget; `rest` takes the rest of the plan. Where neither a plan nor a search from here tells, the text may
+// have followed the ways of searches from earlier places. In a grammar that omits no search is kept, so that
+// these searches alone use up the work (see the opening).
 Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   rest.clear();
   if (followed(budget, rest)) return Reach::Answer::kYes;
-  const Reach::Answer found = sought_within(here(), budget, &rest);
-  if (found != Reach::Answer::kUnknown) return found;
+  const Reach::Answer found = omits() ? Reach::Answer::kUnknown : sought_within(here(), budget, &rest);
+  return found == Reach::Answer::kUnknown ? on_ways(budget, rest) : found;
+}
+
+// The same by searches from earlier places: from the last one whose plan fits, or else from the first, and
+// from each place where the text left the way that was found before.
+Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
-  for (std::size_t i = n; i-- > 0 && n - i <= kLongWay && writes(tokens_[i]);) {
-    const std::span<const TokenId> since = tokens_.subspan(i, n - i);
-    std::vector<TokenId> way;
-    sought_within(past_[i], budget + since.size(), &way);
-    if (way.size() <= since.size() || !std::equal(since.begin(), since.end(), way.begin())) continue;
-    rest.assign(way.begin() + static_cast<std::ptrdiff_t>(since.size()), way.end());
-    return Reach::Answer::kYes;
+  const auto left = [&](std::size_t i) { return budget + (n - i); };
+  const auto goes_back = [&](std::size_t i) { return i > 0 && n - i < kLongWay && writes(tokens_[i - 1]); };
+  std::size_t from = n;
+  while (goes_back(from) && needed(past_[from - 1]) > left(from - 1)) --from;
+  std::vector<TokenId> way;
+  if (goes_back(from))
+    way = plan(past_[--from]);
+  else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
+           found != Reach::Answer::kYes && from == n)
+    return found;
+  for (std::size_t k = from;; ++k) {
+    const bool on = k - from < way.size();
+    if (k == n && on) {
+      rest.assign(way.begin() + static_cast<std::ptrdiff_t>(k - from), way.end());
+      return Reach::Answer::kYes;
+    }
+    if (on && tokens_[k] == way[k - from]) continue;
+    // The way ends here, and the text does not.
+    if (k == n) return Reach::Answer::kUnknown;
+    // The text left the way.
+    from = k + 1;
+    way.clear();
+    const Reach::Answer found = sought_within(past_[from], left(from), &way);
+    if (found != Reach::Answer::kYes && from == n) return found;
+    k = from - 1;
   }
-  return found;
 }
 
 }  // namespace structgen

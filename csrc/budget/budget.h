@@ -241,6 +241,7 @@ class Budget {
   // `rest`: the token that comes next, and those behind it where they are known.
   bool followed(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer planned(std::size_t budget, std::vector<TokenId>& rest);
+  Reach::Answer on_ways(std::size_t budget, std::vector<TokenId>& rest);
   std::vector<TokenId> planned_in_range(std::size_t tokens);
   // Whether the token wrote text: it is no end token, and no step of bytes.
   bool writes(TokenId t) const { return t >= 0 && !vocabulary().is_eos(t); }

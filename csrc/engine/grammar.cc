@@ -75,7 +75,7 @@ Allowance Grammar::ending_work() const {
 }
 
 Allowance Grammar::completion_work() const {
-  constexpr int64_t kMost = 10'000'000, kLeast = 500'000, kTimes = 2;
+  constexpr int64_t kMost = 10'000'000, kLeast = 1'000'000, kTimes = 5;
   if (mask_work_ >= kMost) return mask_work_;
   return {std::min(ending_work().units, std::clamp(kTimes * mask_work_, kLeast, kMost)), mask_work_};
 }

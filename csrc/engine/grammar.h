@@ -138,7 +138,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   Allowance ending_work() const;
   // The work of a completion that the user asks for (shortest_completion). A mask has to be quick, and a
   // completion may take about a second, which is ten million units. A limit of masks of ten million or more
-  // holds for completions too. A smaller one is taken twice: at least 500,000 units, and no more
+  // holds for completions too. A smaller one is taken five times: at least a million units, and no more
   // than the smaller of ten million and ending_work().
   Allowance completion_work() const;
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
