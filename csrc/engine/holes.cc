@@ -33,7 +33,7 @@
 #include "base/error.h"
 #include "base/told.h"
 #include "base/work.h"
-#include "holes/evidence.h"
+#include "holes/fact_base.h"
 #include "holes/product.h"
 #include "holes/quotient.h"
 #include "holes/rest.h"
@@ -225,18 +225,18 @@ class Middles : public Productions {
 // One attempt at can_complete(): the facts decide whether some path leads through all parts, and the
 // grammar's own parser reads a text that shows it.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
-  Evidence evidence(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false, 0,
-                    &g.epoch()->parser);
-  const Sized watch(g, evidence);
-  Facts& facts = evidence.facts();
+  FactBase fact_base(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false,
+                     0, &g.epoch()->parser);
+  const Sized watch(g, fact_base);
+  Facts& facts = fact_base.facts();
   const Facts::Head root = facts.head(g.start_rule());
-  const PlaceId from = evidence.places().of(evidence.path().first(), Alive::kClear);
+  const PlaceId from = fact_base.places().of(fact_base.path().first(), Alive::kClear);
   const Facts::Found found = facts.ask(root, from);
   bool any = false;
   for (PlaceId e : found.exits) {
-    if (!evidence.path().ends(evidence.places().spot(e))) continue;
+    if (!fact_base.path().ends(fact_base.places().spot(e))) continue;
     any = true;
-    if (const auto shown = evidence.find_proof(root, from, e, facts.alternatives(root)))
+    if (const auto shown = fact_base.find_proof(root, from, e, facts.alternatives(root)))
       return {Verdict::kYes, shown->text};
   }
   return {any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo, {}};

@@ -77,7 +77,7 @@ RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
 }  // namespace
 
 Product::Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole)
-    : Evidence(regexes, base, {regexes, whole, base.bordered()}, Facts::Aim::kProduct, false, kReaderBytes),
+    : FactBase(regexes, base, {regexes, whole, base.bordered()}, Facts::Aim::kProduct, false, kReaderBytes),
       base_(base),
       root_(root),
       lexed_(lexed) {

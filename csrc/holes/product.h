@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "base/intern.h"
-#include "holes/evidence.h"
+#include "holes/fact_base.h"
 #include "parse/productions.h"
 
 namespace structgen {
 
-class Product : public Productions, protected Evidence {
+class Product : public Productions, protected FactBase {
  public:
   // `lexed`: whether the rules are made of lexemes. The arguments must outlive this object.
   Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole);
@@ -49,7 +49,7 @@ class Product : public Productions, protected Evidence {
   bool unproven() const override { return true; }
   bool tries_texts() const override { return tried() || base_.tries_texts(); }
   std::size_t byte_size() const override {
-    return sizeof(Product) + Evidence::byte_size() + triples_.size() * 64 + triple_index_.byte_size();
+    return sizeof(Product) + FactBase::byte_size() + triples_.size() * 64 + triple_index_.byte_size();
   }
 
  private:

@@ -56,7 +56,7 @@ namespace structgen {
 Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
                    std::size_t most)
     : ExtendedProductions(base, lexed),
-      Evidence(regexes, base, {{{Part::kAny, {}, 0, 0}, {Part::kText, suffix, 0, 0}}, nullptr},
+      FactBase(regexes, base, {{{Part::kAny, {}, 0, 0}, {Part::kText, suffix, 0, 0}}, nullptr},
                Facts::Aim::kQuotient, lexed && !base.restricted(), most),
       root_(root),
       suffix_(std::move(suffix)),
@@ -64,7 +64,7 @@ Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lex
 
 // What was proved by facts that threw is not kept.
 void Quotient::begin_anew() {
-  Evidence::begin_anew();
+  FactBase::begin_anew();
   proofs_.clear();
   shown_.clear();
   decided_.clear();

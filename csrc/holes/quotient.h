@@ -30,12 +30,12 @@
 
 #include "base/flat_map.h"
 #include "base/intern.h"
-#include "holes/evidence.h"
 #include "holes/extended_productions.h"
+#include "holes/fact_base.h"
 
 namespace structgen {
 
-class Quotient : public ExtendedProductions, protected Evidence {
+class Quotient : public ExtendedProductions, protected FactBase {
  public:
   // `lexed`: whether the rules are made of lexemes. The arguments except the suffix must outlive this
   // object. `most`: bytes of the states of the parser that reads proofs.
@@ -56,7 +56,7 @@ class Quotient : public ExtendedProductions, protected Evidence {
   bool tries_texts() const override { return tried() || base_.tries_texts(); }
   bool inexact() const override { return inexact_ || base_.inexact(); }
   std::size_t byte_size() const override {
-    return sizeof(Quotient) + Evidence::byte_size() + crossings_.size() * 64 + crossing_index_.byte_size();
+    return sizeof(Quotient) + FactBase::byte_size() + crossings_.size() * 64 + crossing_index_.byte_size();
   }
 
  private:

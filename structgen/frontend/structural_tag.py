@@ -517,7 +517,7 @@ class _Formats:
         return self.tokens.dispatch(free, pairs, not last, f"token #{path}", at_least_one)
 
 
-class Kind:
+class FormatKind:
     """A type of format: the method that builds it, and its fields."""
 
     def __init__(self, build: Callable[[_Formats, dict[str, Any], str], int], *fields: str) -> None:
@@ -526,34 +526,36 @@ class Kind:
 
 
 KINDS = {
-    "const_string": Kind(_Formats.const_string, "value"),
-    "json_schema": Kind(
+    "const_string": FormatKind(_Formats.const_string, "value"),
+    "json_schema": FormatKind(
         _Formats.json_schema, "json_schema", "schema", "style", "any_order", "max_whitespace_cnt", "excludes"
     ),
-    "qwen_xml_parameter": Kind(_Formats.json_schema, "json_schema", "schema"),
-    "grammar": Kind(_Formats.grammar, "grammar"),
-    "json_string": Kind(_Formats.json_string, "grammar"),
-    "regex": Kind(_Formats.regex, "pattern", "excludes"),
-    "any_text": Kind(_Formats.any_text, "excludes", "max_tokens", "max_chars"),
-    "token": Kind(_Formats.token_format, "token"),
-    "exclude_token": Kind(
+    "qwen_xml_parameter": FormatKind(_Formats.json_schema, "json_schema", "schema"),
+    "grammar": FormatKind(_Formats.grammar, "grammar"),
+    "json_string": FormatKind(_Formats.json_string, "grammar"),
+    "regex": FormatKind(_Formats.regex, "pattern", "excludes"),
+    "any_text": FormatKind(_Formats.any_text, "excludes", "max_tokens", "max_chars"),
+    "token": FormatKind(_Formats.token_format, "token"),
+    "exclude_token": FormatKind(
         lambda self, spec, path: self.any_token(spec, path, True), "exclude_tokens", "max_tokens"
     ),
-    "any_tokens": Kind(_Formats.any_token, "exclude_tokens", "max_tokens"),
-    "sequence": Kind(_Formats.sequence, "elements"),
-    "or": Kind(_Formats.either, "elements"),
-    "optional": Kind(_Formats.repeat, "content"),
-    "plus": Kind(_Formats.repeat, "content"),
-    "star": Kind(_Formats.repeat, "content"),
-    "repeat": Kind(_Formats.repeat, "content", "min", "max"),
-    "tag": Kind(_Formats.tag, "begin", "content", "end"),
-    "triggered_tags": Kind(
+    "any_tokens": FormatKind(_Formats.any_token, "exclude_tokens", "max_tokens"),
+    "sequence": FormatKind(_Formats.sequence, "elements"),
+    "or": FormatKind(_Formats.either, "elements"),
+    "optional": FormatKind(_Formats.repeat, "content"),
+    "plus": FormatKind(_Formats.repeat, "content"),
+    "star": FormatKind(_Formats.repeat, "content"),
+    "repeat": FormatKind(_Formats.repeat, "content", "min", "max"),
+    "tag": FormatKind(_Formats.tag, "begin", "content", "end"),
+    "triggered_tags": FormatKind(
         _Formats.triggered, "triggers", "tags", "at_least_one", "stop_after_first", "excludes"
     ),
-    "tags_with_separator": Kind(_Formats.separated, "tags", "separator", "at_least_one", "stop_after_first"),
-    "dispatch": Kind(_Formats.dispatched, "rules", "loop", "excludes"),
-    "token_dispatch": Kind(_Formats.by_token, "rules", "loop", "exclude_tokens"),
-    "token_triggered_tags": Kind(
+    "tags_with_separator": FormatKind(
+        _Formats.separated, "tags", "separator", "at_least_one", "stop_after_first"
+    ),
+    "dispatch": FormatKind(_Formats.dispatched, "rules", "loop", "excludes"),
+    "token_dispatch": FormatKind(_Formats.by_token, "rules", "loop", "exclude_tokens"),
+    "token_triggered_tags": FormatKind(
         _Formats.by_token, "trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"
     ),
 }

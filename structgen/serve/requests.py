@@ -462,7 +462,7 @@ class CompletionRequest(Generation, Thinks):
         return (1 if value else None) if isinstance(value, bool) else value
 
 
-class TextOptions(Known):
+class ResponseText(Known):
     format: dict[str, Any] | None = None
     verbosity: str | None = None
 
@@ -485,7 +485,7 @@ class ResponsesRequest(Drawn, Calling, Constrained):
     instructions: str | None = None
     max_output_tokens: Annotated[Whole, Field(ge=1)] | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    text: TextOptions | None = None
+    text: ResponseText | None = None
     reasoning: ReasoningOptions | None = None
     metadata: dict[str, Any] | None = None
 

@@ -166,7 +166,7 @@ class Drafter(Protocol):
 
 
 @dataclass(eq=False)
-class Settings:
+class DrafterSettings:
     """The base of drafters whose fields are their settings.
 
     A number is whole and at least 1, unless `bounded` says otherwise.
@@ -180,7 +180,7 @@ class Settings:
 
 
 def bounded(default: int, least: int, most: int | None = None) -> int:
-    """A field of `Settings` with other bounds."""
+    """A field of `DrafterSettings` with other bounds."""
     found: int = field(default=default, metadata={"bounds": (least, most)})
     return found
 

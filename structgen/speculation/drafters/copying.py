@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from ..base import Cursor, Quiet, Settings, Start, Step
+from ..base import Cursor, DrafterSettings, Quiet, Start, Step
 from .chain import Chain
 
 
 @dataclass(eq=False)
-class PromptLookup(Settings):
+class PromptLookup(DrafterSettings):
     """Copies after the longest n-gram of the text's end that occurs earlier.
 
     Args:
@@ -76,7 +76,7 @@ class _Lookup(Quiet):
 
 
 @dataclass(eq=False)
-class SourceCopy(Settings):
+class SourceCopy(DrafterSettings):
     """Copies along a source: the prompt, or what `source` says.
 
     Args:

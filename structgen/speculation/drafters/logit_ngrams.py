@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._fork import hold_over_forks
-from ..base import CONTEXT, Here, Likely, Settings, Start, bounded
+from ..base import CONTEXT, DrafterSettings, Here, Likely, Start, bounded
 from .ranking import RecentCursor, RecentSession, ranked
 
 _KEPT = 10
@@ -36,7 +36,7 @@ class _Entry:
 
 
 @dataclass(eq=False)
-class LogitNgrams(Settings):
+class LogitNgrams(DrafterSettings):
     """Drafts by averaged distributions after n-grams, shared by all texts.
 
     Args:

@@ -15,13 +15,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..base import Cursor, Here, Quiet, Settings, Start, Step
+from ..base import Cursor, DrafterSettings, Here, Quiet, Start, Step
 
 _GRAMS_A_TOKEN = 6
 
 
 @dataclass(eq=False)
-class Lookahead(Settings):
+class Lookahead(DrafterSettings):
     """Drafts from n-grams of Jacobi iterations.
 
     Args:

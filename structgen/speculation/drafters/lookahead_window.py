@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..base import Cursor, Quiet, Settings, Start, Step, bounded
+from ..base import Cursor, DrafterSettings, Quiet, Start, Step, bounded
 from .lookahead import Pool
 
 
 @dataclass(eq=False)
-class LookaheadWindow(Settings):
+class LookaheadWindow(DrafterSettings):
     """Drafts from the n-grams of a window.
 
     Args:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
-from ..base import Cursor, Here, Quiet, Settings, Start, Step
+from ..base import Cursor, DrafterSettings, Here, Quiet, Start, Step
 
 _CHOICES = 3
 
@@ -174,7 +174,7 @@ class SuffixSession(Quiet, Generic[S]):
 
 
 @dataclass(eq=False)
-class SuffixAutomatonDrafter(Settings):
+class SuffixAutomatonDrafter(DrafterSettings):
     """Copies from the prompt and from the answer itself.
 
     Args:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._fork import hold_over_forks
-from ..base import LIKELY, Here, Likely, Settings, Start, bounded
+from ..base import LIKELY, DrafterSettings, Here, Likely, Start, bounded
 from .ranking import RecentCursor, RecentSession, ranked
 
 # Offers below this are hardly ever accepted, and each takes a check against the grammar.
@@ -28,7 +28,7 @@ _FIRST = 1024  # rows to begin with; they double
 
 
 @dataclass(eq=False)
-class TokenRecycling(Settings):
+class TokenRecycling(DrafterSettings):
     """Drafts from a table of successors, shared by all texts.
 
     Args:

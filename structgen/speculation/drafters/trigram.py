@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from ..._fork import hold_over_forks
-from ..base import Cursor, Here, Quiet, Settings, Start, Step
+from ..base import Cursor, DrafterSettings, Here, Quiet, Start, Step
 
 _OFFERED = 4
 
 
 @dataclass(eq=False)
-class Trigram(Settings):
+class Trigram(DrafterSettings):
     """Drafts by trigram counts, shared by all texts.
 
     Args:

@@ -1,10 +1,10 @@
-#include "holes/evidence.h"
+#include "holes/fact_base.h"
 
 #include <utility>
 
 namespace structgen {
 
-Evidence::Evidence(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim,
+FactBase::FactBase(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim,
                    bool unrestricted, std::size_t most, Parser* reader)
     : regexes_(regexes),
       alive_(regexes_, productions, stacks_),
@@ -17,12 +17,12 @@ Evidence::Evidence(RegexArena& regexes, Productions& productions, Path path, Fac
   begin_anew();
 }
 
-void Evidence::begin_anew() {
+void FactBase::begin_anew() {
   tried_ = tried_ || (facts_ && facts_->tried());
   facts_.emplace(regexes_, productions_, alive_, places_, path_, aim_);
 }
 
-bool Evidence::reads(const Alternatives& all, std::string_view text) {
+bool FactBase::reads(const Alternatives& all, std::string_view text) {
   if (!given_ && (!reader_ || reader_->byte_size() > most_))
     reader_ = std::make_unique<Parser>(regexes_, productions_);
   Parser& parser = given_ ? *given_ : *reader_;
@@ -36,7 +36,7 @@ bool Evidence::reads(const Alternatives& all, std::string_view text) {
 }
 
 // The items of a suffix are compared with those of the hole, so a quotient tries the varied text first.
-std::unique_ptr<const Evidence::Proof> Evidence::find_proof(Facts::Head head, PlaceId from, PlaceId to,
+std::unique_ptr<const FactBase::Proof> FactBase::find_proof(Facts::Head head, PlaceId from, PlaceId to,
                                                             const Alternatives& all) {
   const bool first = aim_ == Facts::Aim::kQuotient;
   for (const bool vary : {first, !first}) {

@@ -24,12 +24,12 @@
 
 namespace structgen {
 
-class Evidence {
+class FactBase {
  public:
   // `unrestricted` is that of Places. A parser that reads texts and has more than `most` bytes of states is
   // made anew; `reader`: a parser of the productions that is used in its place. All arguments must outlive
   // this object.
-  Evidence(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
+  FactBase(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
            std::size_t most, Parser* reader = nullptr);
   // Facts that threw are half made and not kept.
   void begin_anew();

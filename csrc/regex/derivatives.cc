@@ -1,0 +1,258 @@
+// Derivatives of regexes, by a byte and by a text, and the bytes that may come next.
+//
+// In: a regex; a byte, or a text. Out: the regex of the texts that may follow; the set of live bytes. Cost: a
+// read of an array for a derivative that was met before; else each part is derived once for its class of
+// bytes. regex.cc has the idea, the invariants and the rejected ways.
+//
+//     next(x{0,3} y, 'x')       x{0,2} y, kept with the node
+//     live(x{0,3} y)            x and y, read off the structure (first_bytes)
+//     live(a* & ~(aa))          a, because some text goes on with it (derived_bytes)
+//     past({name, nick}, "na")  {me}: one node, where next() makes one for each byte
+#include "base/depth.h"
+#include "base/work.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+namespace {
+// A slot of RegexNode::next that is not computed yet.
+constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
+// Searches for emptiness start others within them, so many at most (next).
+constexpr uint32_t kNestedSearches = 8;
+}  // namespace
+
+// The derivative by structure, without a search for emptiness. Not remembered: next() does that.
+RegexId RegexArena::derive(RegexId r, uint8_t b) {
+  check_depth();
+  const RegexNode& n = nodes_[r.v];
+  charge(1 + (n.kind == RegexKind::kAlt || n.kind == RegexKind::kAnd ? n.n : 0));
+  switch (n.kind) {
+    case RegexKind::kEmpty:
+    case RegexKind::kEpsilon:
+    case RegexKind::kDone: return empty();
+    case RegexKind::kAnything:
+    case RegexKind::kPoison: return r;
+    case RegexKind::kBytes: return sets_[n.a].has(b) ? epsilon() : empty();
+    case RegexKind::kLiteral: {
+      if (static_cast<uint8_t>(n.text[0]) != b) return empty();
+      if (n.n == 1) return epsilon();
+      return add(RegexNode{.kind = RegexKind::kLiteral, .finite = true}, {}, {n.text + 1, n.n - 1});
+    }
+    case RegexKind::kLiteralSet: return derive_literal_set(r, b);
+    case RegexKind::kLazy: return next(unfolded(r), b);
+    case RegexKind::kNot: return negate(next(RegexId{n.a}, b));
+    case RegexKind::kRepeat: {
+      const RegexId d = next(RegexId{n.a}, b);
+      if (d == empty()) return d;
+      // One iteration less: the rest of this iteration, and the counter with both numbers lowered.
+      return cat(d,
+                 repeat(RegexId{n.a}, n.min == 0 ? 0 : n.min - 1, n.max == kUnbounded ? n.max : n.max - 1));
+    }
+    case RegexKind::kCat: {
+      const RegexId first = cat(next(RegexId{n.a}, b), RegexId{n.b});
+      return nodes_[n.a].nullable ? alt(first, next(RegexId{n.b}, b)) : first;
+    }
+    case RegexKind::kAlt: {
+      std::vector<RegexId> parts;
+      for (uint32_t i = 0; i < n.n; ++i) {
+        const RegexId d = next(RegexId{n.kids[i]}, b);
+        if (d != empty()) parts.push_back(d);
+      }
+      if (parts.empty()) return empty();
+      return parts.size() == 1 ? parts[0] : alt(std::span<const RegexId>(parts));
+    }
+    case RegexKind::kAnd: {
+      std::vector<RegexId> parts;
+      for (uint32_t i = 0; i < n.n; ++i) {
+        const RegexId d = next(RegexId{n.kids[i]}, b);
+        if (d == empty()) return empty();
+        parts.push_back(d);
+      }
+      return both(std::span<const RegexId>(parts));
+    }
+  }
+  return empty();
+}
+
+RegexId RegexArena::next(RegexId r, uint8_t b) {
+  const ClassMap& c = classes(r);
+  RegexNode& n = nodes_[r.v];
+  if (!n.next) {
+    n.next = pool_.allocate<uint32_t>(c.n);
+    std::fill(n.next, n.next + c.n, kUnknownNext);
+  }
+  uint32_t& slot = n.next[c.of[b]];
+  if (slot != kUnknownNext) {
+    // The emptiness of the derivative was found after the slot was filled.
+    if (effort_.omits() && nodes_[slot].emptiness == kEmpty) slot = empty().v;
+    return RegexId{slot};
+  }
+  RegexId d = derive(r, c.rep[c.of[b]]);
+  // Searches start searches within each other, one for each point of a look-behind's language. Beyond
+  // kNestedSearches the inner search is skipped: the outer search decides the same question. The answer is
+  // not stored, because a later caller must get the exact one.
+  if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
+  // Stored before the search: the definition of a lazy node may lead back to this slot.
+  slot = d.v;
+  try {
+    if (nodes_[d.v].boolean && judged_empty(d)) slot = (d = empty()).v;
+  } catch (...) {
+    slot = kUnknownNext;
+    throw;
+  }
+  return d;
+}
+
+RegexId RegexArena::run(RegexId r, std::string_view text) {
+  for (char c : text) {
+    if (r == empty()) return r;
+    r = next(r, static_cast<uint8_t>(c));
+  }
+  return r;
+}
+
+RegexId RegexArena::walk(RegexId r, std::string_view text) {
+  for (char c : text) {
+    if (r == empty()) return r;
+    r = step(r, static_cast<uint8_t>(c));
+  }
+  return r;
+}
+
+std::optional<RegexId> RegexArena::past(RegexId r, std::string_view text) {
+  const RegexNode n = nodes_[r.v];
+  if (n.kind == RegexKind::kLiteralSet) {
+    LiteralSet s = sets_of_literals_[n.a];
+    for (char b : text) {
+      bool done;
+      charge();
+      if (!tables_.step(s, static_cast<uint8_t>(b), done)) return empty();
+      if (done) return std::nullopt;
+    }
+    return literal_set_node(s);
+  }
+  if (n.kind != RegexKind::kAnd) return std::nullopt;
+  std::vector<RegexId> parts;
+  // The text does not end within a run, so it does not end within the intersection.
+  bool in_run = false;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    RegexId part{n.kids[i]};
+    if (nodes_[part.v].kind == RegexKind::kNot) {
+      const std::optional<RegexId> rest = past(RegexId{nodes_[part.v].a}, text);
+      if (!rest || nodes_[rest->v].kind == RegexKind::kAnd) return std::nullopt;
+      part = negate(*rest);
+    } else if (counter(part).star()) {
+      in_run = true;
+      for (char b : text)
+        if (part = next(part, static_cast<uint8_t>(b)); nullable(part)) return std::nullopt;
+      if (part == empty()) return empty();
+    } else {
+      return std::nullopt;
+    }
+    parts.push_back(part);
+  }
+  if (!in_run) return std::nullopt;
+  const RegexId out = both(std::span<const RegexId>(parts));
+  return nodes_[out.v].boolean && judged_empty(out) ? empty() : out;
+}
+
+const ByteSet& RegexArena::live(RegexId r) {
+  if (const ByteSet* known = nodes_[r.v].live) return *known;
+  const ByteSet set = nodes_[r.v].boolean ? derived_bytes(r) : first_bytes(r);
+  ByteSet* out = pool_.allocate<ByteSet>(1);
+  *out = set;
+  nodes_[r.v].live = out;
+  return *out;
+}
+
+ByteSet RegexArena::steps(RegexId r) {
+  if (!effort_.omits() || !nodes_[r.v].boolean || infinite_part(r) != empty()) return live(r);
+  const ClassMap& c = classes(r);
+  bool alive[256];
+  for (uint16_t i = 0; i < c.n; ++i) alive[i] = step(r, c.rep[i]) != empty();
+  ByteSet set;
+  for (int b = 0; b < 256; ++b)
+    if (alive[c.of[b]]) set.add(static_cast<uint8_t>(b));
+  return set;
+}
+
+// The live bytes of a language with & or ~. For an infinite language without finitely many strings (any
+// key but these) a byte is live if the infinite part stays infinite behind it. Then no node is made for
+// the rests of the denied strings.
+ByteSet RegexArena::derived_bytes(RegexId r) {
+  const ClassMap& c = classes(r);
+  const RegexId base = infinite_part(r);
+  const auto alive_on = [&](uint8_t b) {
+    if (base != empty())
+      if (const RegexId d = next(base, b); d == empty() || infinite(d)) return d != empty();
+    return next(r, b) != empty();
+  };
+  bool alive[256];
+  for (uint16_t i = 0; i < c.n; ++i) alive[i] = alive_on(c.rep[i]);
+  ByteSet set;
+  for (int b = 0; b < 256; ++b)
+    if (alive[c.of[b]]) set.add(static_cast<uint8_t>(b));
+  return set;
+}
+
+// Without & and ~ no part is empty, so the first bytes of the strings follow from the structure.
+// Derivatives by each byte would make a node for every way that a text could take.
+ByteSet RegexArena::first_bytes(RegexId r) {
+  check_depth();
+  const RegexNode& n = nodes_[r.v];
+  switch (n.kind) {
+    case RegexKind::kBytes: return sets_[n.a];
+    case RegexKind::kLiteral: return ByteSet::of(static_cast<uint8_t>(n.text[0]));
+    case RegexKind::kLiteralSet: return tables_.first_bytes(sets_of_literals_[n.a]);
+    case RegexKind::kRepeat: return live(RegexId{n.a});
+    case RegexKind::kCat: {
+      ByteSet out = live(RegexId{n.a});
+      if (nodes_[n.a].nullable) out |= live(RegexId{n.b});
+      return out;
+    }
+    case RegexKind::kAlt: {
+      ByteSet out;
+      for (uint32_t i = 0; i < n.n; ++i) out |= live(RegexId{n.kids[i]});
+      return out;
+    }
+    default: return derived_bytes(r);
+  }
+}
+
+// ---- counters ----
+
+RegexId RegexArena::limited(RegexId r, uint32_t characters, uint32_t others, bool lift) {
+  check_depth();
+  const RegexNode n = nodes_[r.v];
+  if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd &&
+      n.kind != RegexKind::kRepeat)
+    // Below a complement more strings would become fewer.
+    return r;
+  if (const auto it = limited_.find({r.v, characters, 2 * others + lift}); it != limited_.end())
+    return it->second;
+  RegexId out = r;
+  if (n.kind == RegexKind::kCat) {
+    const RegexId a = limited(RegexId{n.a}, characters, others, lift),
+                  b = limited(RegexId{n.b}, characters, others, lift);
+    if (a.v != n.a || b.v != n.b) out = cat(a, b);
+  } else if (n.kind == RegexKind::kRepeat) {
+    const RegexId a = limited(RegexId{n.a}, characters, others, lift);
+    uint32_t max = n.max;
+    const uint32_t from = nodes_[n.a].character ? characters : others;
+    if (max != kUnbounded && max >= from) max = lift ? kUnbounded : std::max(n.min, from);
+    if (a.v != n.a || max != n.max) out = repeat(a, n.min, max);
+  } else {
+    std::vector<RegexId> kids;
+    bool changed = false;
+    for (uint32_t i = 0; i < n.n; ++i) {
+      kids.push_back(limited(RegexId{n.kids[i]}, characters, others, lift));
+      changed = changed || kids.back().v != n.kids[i];
+    }
+    if (changed)
+      out = n.kind == RegexKind::kAlt ? alt(std::span<const RegexId>(kids))
+                                      : both(std::span<const RegexId>(kids));
+  }
+  return limited_[{r.v, characters, 2 * others + lift}] = out;
+}
+
+}  // namespace structgen
