@@ -6,8 +6,8 @@
 // place that is asked for.
 //
 // A text whose items must differ asks at every mask which tokens end one (engine/distinct.h). In a string of
-// an array that compares its items, 1,100 of 131,000 tokens do, and these hold 250 different texts in front
-// of the quote:
+// an array that compares its items, the tokens with a quote do: 496 of the 130,072 of tekken, with 74
+// different texts in front of the quote:
 //
 //     `",`  `"]`  `":`       add nothing: one look-up among the items for all three
 //     `a"`  `a",`            add an `a`

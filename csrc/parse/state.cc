@@ -35,8 +35,8 @@
 //
 // Costs. A known step is two loads. A new one costs a derivative per item, the frontier of each stack
 // that is met for the first time, and one look-up. A token within literals, such as `name` in a key, is one
-// step (advance): its eight states and sixteen regexes of an open object were most of what a text made. Items
-// of a state, rules in a row before the first character, and frontiers within frontiers are limited.
+// step (advance). Items of a state, rules in a row before the first character, and frontiers within frontiers
+// are limited.
 //
 // Rejected.
 // - LR tables: ambiguous grammars have conflicts, and a grammar whose rules appear while a text is read
