@@ -21,19 +21,25 @@
 // - shorter(): the pattern without the bound, while the bound is further away than the pattern needs to
 //   end. The pattern `[a-z]*` with at most 500 characters has the mask of `[a-z]*` until few characters
 //   are left.
-// - counted(): the same regex with counters cut, and with counters lifted. The first regex describes a
-//   subset and the second a superset, so where their masks agree, the mask of the regex between them is
-//   the same.
+// - counted(): the regex without its counters, as far as no short text reads one to its end. Only long tokens
+//   may be allowed by the one and not by the other; these are walked with both:
+//
+//       regex           [a-z]{0,61}"          without counters: [a-z]*"
+//       spare           1: after any letters the quote suffices
+//       20 bytes        a token of at most 20 bytes is inside both or neither: with the quote it has 21
+//       longer ones     `abcdefghijklmnopqrstuvwxyz` is compared
 //
 // Invariants. A mask that is returned equals the mask that whole() would make; each function returns
 // false where it is not sure. completes() keeps its answer for every pair of states that it met, also
 // where it gave up because they were too many: the next character leads to one of them.
 //
-// Costs. completes(): kPairBudget pairs, once a pattern. counted(): two walks of the trie, made when a
-// second regex with the same `upper` is asked for; a regex that is met once may be the only one.
+// Costs. completes(): kPairBudget pairs, once a pattern. counted(): a walk of the trie once for all regexes
+// that are the same without their counters, and a walk of the nodes below 20 bytes for each of them.
 //
 // Rejected. A run where the regex counts groups of words (counts_groups): to tell that every run fits
-// would mean to count all groups, so contained() leaves these regexes to counted().
+// would mean to count all groups, so contained() leaves these regexes to counted(). Two walks, of the regex
+// with its counters cut and with its counters lifted: where both agree, so does every regex between them; but
+// the first walk counts, and it reads the whole trie.
 #include <algorithm>
 #include <unordered_map>
 
@@ -41,6 +47,7 @@
 #include "base/error.h"
 #include "base/undo.h"
 #include "mask/slices.h"
+#include "mask/walk_table.h"
 
 namespace structgen {
 
@@ -51,14 +58,39 @@ constexpr uint32_t kPairBudget = 4'000;
 // The same limit for covers(), which only saves the walk of another regex.
 constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;
-// Limits to which counted() cuts counters, such that no token counts as far: kCounts for counters of
-// words or groups of punctuation (a small limit is tried first); for counters of characters, the
-// longest token plus kSpareCharacters characters, which may complete the text.
-constexpr uint32_t kCounts[] = {4, 16}, kSpareCharacters = 8;
+// counted() serves regexes whose texts can all be completed by fewer bytes than this, and looks for the
+// completions in an automaton of at most so many states.
+constexpr uint32_t kSpare = 12, kSpareStates = 400;
 // shorter() tries at most kTriedTokens tokens one by one near the limit of a run, and leaves a bound that is
 // closer than kLeastRoom characters to the other ways.
 constexpr std::size_t kTriedTokens = 4'000;
 constexpr uint32_t kLeastRoom = 8;
+
+struct Edge {
+  uint32_t from, to;
+  // The edge is counted.
+  bool counts;
+};
+
+// Of the distances of all states to the nearest end the largest; kNever if a state has no way to an end. Goes
+// backwards from the ends: edges are relaxed in reverse until nothing changes (Bellman and Ford). Most edges
+// lead forward, so few rounds are needed.
+template <class Ends>
+uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) {
+  std::vector<uint32_t> distance(states, kNever);
+  for (std::size_t i = 0; i < states; ++i)
+    if (ends(i)) distance[i] = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = edges.size(); i-- > 0;) {
+      const Edge& e = edges[i];
+      if (distance[e.to] == kNever || distance[e.to] + e.counts >= distance[e.from]) continue;
+      distance[e.from] = distance[e.to] + e.counts;
+      changed = true;
+    }
+  }
+  return *std::max_element(distance.begin(), distance.end());
+}
 
 }  // namespace
 
@@ -76,11 +108,6 @@ constexpr uint32_t kLeastRoom = 8;
 uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
   if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
-  struct Edge {
-    uint32_t from, to;
-    // The edge ends an element.
-    bool counts;
-  };
   std::vector<std::pair<RegexId, RegexId>> pairs{{regex, element}};
   std::unordered_map<uint64_t, uint32_t> seen{{key(regex, element), 0}};
   std::vector<Edge> edges;
@@ -117,22 +144,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
     bytes_ += seen.size() * kEntry;
     return kNever;
   }
-  // The number of elements to the nearest end, backwards from the pairs where a quote may follow. Edges
-  // are relaxed in reverse until nothing changes (Bellman and Ford); most edges lead forward, so few
-  // rounds are needed.
-  std::vector<uint32_t> distance(pairs.size(), kNever);
-  for (uint32_t i = 0; i < pairs.size(); ++i)
-    if (pairs[i].second == element && regexes_.nullable(regexes_.step(pairs[i].first, '"'))) distance[i] = 0;
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t i = edges.size(); i-- > 0;) {
-      const Edge& e = edges[i];
-      if (distance[e.to] == kNever || distance[e.to] + e.counts >= distance[e.from]) continue;
-      distance[e.from] = distance[e.to] + e.counts;
-      changed = true;
-    }
-  }
-  result = *std::max_element(distance.begin(), distance.end());
+  result = farthest(pairs.size(), edges, [&](std::size_t i) {
+    return pairs[i].second == element && regexes_.nullable(regexes_.step(pairs[i].first, '"'));
+  });
   const std::size_t before = completes_.size();
   for (const auto& [k, unused] : seen) completes_[k] = result;
   bytes_ += (completes_.size() - before) * kEntry;
@@ -174,7 +188,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     if (body && !plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
     rest = regexes_.both(std::span<const RegexId>(others));
   }
-  if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts_groups(rest)) return false;
+  if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts(rest)) return false;
   const uint32_t more = completes(rest, any, kPairBudget);
   // max - more: a token that leaves at least `more` elements below the bound can be completed.
   if (more == kNever || (max != kUnbounded && min + more > max)) return false;
@@ -259,12 +273,6 @@ const TerminalMask* Slices::leave(RegexId regex) {
   terminal_bytes_ += size;
   leaving_[regex.v] = std::move(out);
   return leaving_[regex.v].get();
-}
-
-// Whether the regex counts words or other groups with a limit beyond kCounts[1]: to tell that every run
-// fits, all groups would have to be counted.
-bool Slices::counts_groups(RegexId regex) {
-  return regexes_.limited(regex, kNever, kCounts[1], true) != regex;
 }
 
 // The number of bytes of a short text of the regex, read off its structure: an upper bound of the
@@ -365,59 +373,44 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// The mask of a regex whose counters are so large that no token reads one to its end. A text of at most 5000
-// characters and 100 words has another state after every character, and the masks of those states are the
-// same until few words are left. With L(r) the language of r, L(lower) <= L(regex) <= L(upper), where the
-// counters' limits are cut or lifted: if those two have the same mask, so has every regex between them.
+// The mask of a regex with counters from the mask of the same regex without them. A text of at most 5000
+// characters and 100 words has another state after every character. Let `upper` be the regex without those
+// counters that no text of fewer than `reach` bytes reads to their end, and `spare` so many bytes that they
+// complete every text inside `upper`. A token of n bytes with n + spare < reach is then inside both or neither.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
-  if (regexes_.node(regex).labelled) return false;
-  const uint32_t characters = vocabulary_.longest() + kSpareCharacters;
-  for (uint32_t others : kCounts) {
-    const RegexId lower = regexes_.limited(regex, characters, others, false);
-    const RegexId upper = regexes_.limited(regex, characters, others, true);
-    if (lower == upper) return false;
-    const uint64_t key = (static_cast<uint64_t>(lower.v) << 32) | upper.v;
-    auto known = counted_.find(key);
-    if (known == counted_.end()) {
-      // The regex is met once so far, and two walks for it alone would not pay.
-      if (++uncounted_[upper.v] == 1) return false;
-      known = counted_.emplace(key, between(lower, upper)).first;
-    }
-    if (!known->second) continue;
-    out = *known->second;
-    return true;
-  }
-  return false;
+  check_depth();
+  const RegexId upper = regexes_.lifted(regex, NodeIndex::kDeep + kSpare);
+  if (regexes_.node(regex).labelled || upper == regex || spare(upper) >= kSpare) return false;
+  Changes changes;
+  // Where no token is long enough for the counters that are left out, nothing differs.
+  const bool far = regexes_.lifted(regex, vocabulary_.longest() + kSpare) == upper;
+  if (!far && !compare(regex, upper, {}, changes, vocabulary_.runs().index().deep())) return false;
+  change(terminal(upper), changes, out);
+  return true;
 }
 
-// A lower and an upper bound of a regex: where both have one mask, the regex has it, too. Returns this mask.
-// Null: their masks differ, or the lower language is empty, or something was too large to decide. Walks the
-// trie for both bounds, and drops the row of the first walk where they differ.
-std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
-  try {
-    if (regexes_.is_empty(lower)) return nullptr;
-    // Emptiness was too large to decide.
-  } catch (const Error&) {
-    return nullptr;
-  }
-  auto mask = std::make_unique<TerminalMask>();
+// Whether counted() may serve the regex.
+bool Slices::counts(RegexId regex) { return regexes_.lifted(regex, NodeIndex::kDeep + kSpare) != regex; }
+
+// The number of bytes that complete every text inside the regex. kNever where some text cannot be completed,
+// or where there are more than kSpareStates states.
+uint32_t Slices::spare(RegexId regex) {
+  if (const auto known = spares_.find(regex.v); known != spares_.end()) return known->second;
   const uint64_t omitted = regexes_.effort().omitted();
-  Undo rows([&, before = owned_.size()] {
-    for (; owned_.size() > before; owned_.pop_back()) bytes_ -= owned_.back()->size() * 4;
-  });
-  whole(upper, *mask);
-  Changes changes;
-  const bool same = compare(lower, upper, {0xFFFFFFFFu, 0}, changes) && changes.none() &&
-                    regexes_.effort().omitted() == omitted;
-  mask->slack = std::max(mask->slack, changes.slack);
-  if (same) rows.keep();
-  const std::size_t size =
-      64 + (same ? sizeof(TerminalMask) +
-                       4 * (mask->added.capacity() + mask->exits.capacity() + 2 * mask->open.capacity())
-                 : 0);
-  bytes_ += size;
-  terminal_bytes_ += size;
-  return same ? std::move(mask) : nullptr;
+  WalkTable table(regexes_);
+  table.state(regex);
+  std::vector<Edge> edges;
+  for (uint32_t i = 1; i < table.size() && i <= kSpareStates; ++i) {
+    const ClassMap& classes = table.classes(i);
+    for (uint16_t k = 0; k < classes.n; ++k)
+      if (const uint32_t to = table.next(i, classes.rep[k]); to != WalkTable::kDead)
+        edges.push_back({i, to, true});
+  }
+  if (regexes_.effort().omitted() != omitted) return kNever;
+  bytes_ += 40;
+  return spares_[regex.v] = table.size() > kSpareStates
+                                ? kNever
+                                : farthest(table.size(), edges, [&](uint32_t i) { return i == 0 || table.ends(i); });
 }
 
 }  // namespace structgen

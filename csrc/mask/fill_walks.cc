@@ -215,7 +215,7 @@ void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out
   parser_.live(left).for_each([&](uint8_t b) {
     if ((b & 0xC0) == 0x80) return;
     auto subtree = t.open.begin();
-    for (const uint32_t node : slices_.led_by(b)) {
+    for (const uint32_t node : vocabulary_.runs().index().of(b)) {
       while (subtree != t.open.end() && subtree->second <= node) ++subtree;
       if (subtree == t.open.end()) return;
       // The byte of the first node leads into the subtree and lies outside.

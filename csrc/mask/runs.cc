@@ -148,6 +148,11 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
   for (uint32_t i = 1; i < trie.size(); ++i) {
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
+    if (n.depth == kDeep + 1)
+      // Those that lead to an earlier node as well stand in the list.
+      for (const uint32_t above : path)
+        if (above != 0 && (deep_.empty() || above > deep_.back())) deep_.push_back(above);
+    if (n.depth > kDeep) deep_.push_back(i);
     parents_[i] = path.back();
     path.push_back(i);
     nodes_[next[n.byte]++] = i;

@@ -104,12 +104,16 @@ class NodeIndex {
     return {nodes_.data() + first_[byte], nodes_.data() + first_[byte + 1]};
   }
   uint32_t parent(uint32_t node) const { return parents_[node]; }
-  std::size_t byte_size() const { return (nodes_.size() + parents_.size()) * 4; }
+  // The nodes more than kDeep bytes below the root, and the nodes above them; sorted.
+  static constexpr uint32_t kDeep = 20;
+  std::span<const uint32_t> deep() const { return deep_; }
+  std::size_t byte_size() const { return (nodes_.size() + parents_.size() + deep_.size()) * 4; }
 
  private:
   uint32_t first_[257] = {};
   std::vector<uint32_t> nodes_;  // ascending for each byte
   std::vector<uint32_t> parents_;
+  std::vector<uint32_t> deep_;
 };
 
 class Runs;

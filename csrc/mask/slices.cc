@@ -113,7 +113,6 @@ void Slices::trim(std::size_t limit) {
   terminals_.clear();
   walked_.clear();
   leaving_.clear();
-  counted_.clear();
   bytes_ -= terminal_bytes_;
   terminal_bytes_ = 0;
 }
@@ -208,7 +207,9 @@ void Slices::block(uint32_t node, TerminalMask& out) {
 // in the same state nothing differs, nor where both only go round (subtrees.h). False where more nodes are
 // visited or more tokens differ than `limits` allows, or where a step was omitted: both regexes look dead
 // there, and the known mask may hold what lies below. charge() counts one unit of work for every 8 nodes.
-bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out) {
+// With `among`, sorted nodes that hold their parents, it looks at no other nodes.
+bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
+                     std::span<const uint32_t> among) {
   const TokenTrie& trie = vocabulary_.trie();
   const uint64_t omitted = regexes_.effort().omitted();
   WalkTable table(regexes_);
@@ -244,14 +245,20 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out) 
       out.exits.push_back(i);
     return all;
   };
+  // The first node from `i` on that is looked at.
+  auto looked_at = [&, rest = among](uint32_t i) mutable -> uint32_t {
+    if (among.empty()) return i;
+    rest = rest.subspan(std::lower_bound(rest.begin(), rest.end(), i) - rest.begin());
+    return rest.empty() ? trie.size() : rest.front();
+  };
   uint32_t visited = 0;
-  for (uint32_t i = 1; i < trie.size();) {
+  for (uint32_t i = looked_at(1); i < trie.size();) {
     const TokenTrie::Node& n = trie.node(i);
     if (i % 8 == 0) charge();
     const Pair from = at[n.depth - 1];
     const uint8_t byte = static_cast<uint8_t>(n.byte);
     at[n.depth] = {table.next(from.regex, byte), table.next(from.known, byte)};
-    i = note(i, at[n.depth]) ? n.end : i + 1;
+    i = looked_at(note(i, at[n.depth]) ? n.end : i + 1);
     if (++visited > limits.nodes || out.gained + out.lost.size() > limits.tokens) return false;
   }
   for (uint32_t i = 1; i < table.size() && out.slack != TerminalMask::kUnknown; ++i)
@@ -377,17 +384,6 @@ void Slices::list_open(TerminalMask& out) const {
       if (!trie.leaf(i) && !(trie.below(i) & kMalformed)) out.exits.push_back(i);
   out.open.clear();
   std::sort(out.exits.begin(), out.exits.end());
-}
-
-const std::vector<uint32_t>& Slices::led_by(uint8_t byte) {
-  const auto [slot, fresh] = led_by_.try_emplace(byte);
-  if (fresh) {
-    const TokenTrie& trie = vocabulary_.trie();
-    for (uint32_t i = 1; i < trie.size(); ++i)
-      if (trie.node(i).byte == byte) slot->second.push_back(i);
-    bytes_ += 60 + 4 * slot->second.capacity();
-  }
-  return slot->second;
 }
 
 // The table of literals `id` against the vocabulary, read from the start of every literal.

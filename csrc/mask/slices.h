@@ -88,8 +88,6 @@ class Slices {
   // after it, without the tokens inside. Null for any other regex.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // The nodes of the vocabulary's trie that this byte leads to, in order.
-  const std::vector<uint32_t>& led_by(uint8_t byte);
   // The same as table(), but from any state of a set, and kept nowhere. It observes the state's subset,
   // so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
@@ -110,10 +108,10 @@ class Slices {
   // ---- mask/bounds.cc ----
   bool contained(RegexId regex, TerminalMask& out);
   bool counted(RegexId regex, TerminalMask& out);
-  bool counts_groups(RegexId regex);
+  bool counts(RegexId regex);
+  uint32_t spare(RegexId regex);
   bool shorter(RegexId regex, TerminalMask& out);
   uint32_t slack(RegexId regex);
-  std::unique_ptr<TerminalMask> between(RegexId lower, RegexId upper);
   bool meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
                    TerminalMask& out);
   uint32_t completes(RegexId regex, RegexId element, uint32_t budget);
@@ -151,7 +149,8 @@ class Slices {
   };
   using FirstSteps = std::array<RegexId, 256>;
   FirstSteps first_steps(RegexId regex);
-  bool compare(RegexId regex, RegexId known, Limits limits, Changes& out);
+  bool compare(RegexId regex, RegexId known, Limits limits, Changes& out,
+               std::span<const uint32_t> among = {});
   void change(const TerminalMask& from, Changes& changes, TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
   void list_open(TerminalMask& out) const;
@@ -174,14 +173,10 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   // Keyed by (regex, element).
   std::unordered_map<uint64_t, uint32_t> completes_;
-  // Keyed by (lower, upper); null where their masks differ.
-  std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>> counted_;
+  std::unordered_map<uint32_t, uint32_t> spares_;  // by regex
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
-  std::unordered_map<uint8_t, std::vector<uint32_t>> led_by_;
   // By node: the bytes that lead to the closing quote of a string. Empty until completed() was asked.
   std::unordered_map<uint32_t, ByteSet> ways_;
-  // Keyed by upper: how often it was asked for without being computed.
-  std::unordered_map<uint32_t, uint32_t> uncounted_;
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;
   std::size_t terminal_bytes_ = 0;

@@ -221,38 +221,30 @@ ByteSet RegexArena::first_bytes(RegexId r) {
 
 // ---- counters ----
 
-RegexId RegexArena::limited(RegexId r, uint32_t characters, uint32_t others, bool lift) {
+RegexId RegexArena::lifted(RegexId r, uint32_t reach) {
   check_depth();
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd &&
       n.kind != RegexKind::kRepeat)
     // Below a complement more strings would become fewer.
     return r;
-  if (const auto it = limited_.find({r.v, characters, 2 * others + lift}); it != limited_.end())
-    return it->second;
-  RegexId out = r;
-  if (n.kind == RegexKind::kCat) {
-    const RegexId a = limited(RegexId{n.a}, characters, others, lift),
-                  b = limited(RegexId{n.b}, characters, others, lift);
-    if (a.v != n.a || b.v != n.b) out = cat(a, b);
-  } else if (n.kind == RegexKind::kRepeat) {
-    const RegexId a = limited(RegexId{n.a}, characters, others, lift);
-    uint32_t max = n.max;
-    const uint32_t from = nodes_[n.a].character ? characters : others;
-    if (max != kUnbounded && max >= from) max = lift ? kUnbounded : std::max(n.min, from);
-    if (a.v != n.a || max != n.max) out = repeat(a, n.min, max);
-  } else {
-    std::vector<RegexId> kids;
-    bool changed = false;
-    for (uint32_t i = 0; i < n.n; ++i) {
-      kids.push_back(limited(RegexId{n.kids[i]}, characters, others, lift));
-      changed = changed || kids.back().v != n.kids[i];
+  return lifted_.remember((static_cast<uint64_t>(r.v) << 32) | reach, [&] {
+    if (n.kind == RegexKind::kCat) {
+      const RegexId a = lifted(RegexId{n.a}, reach), b = lifted(RegexId{n.b}, reach);
+      return a.v == n.a && b.v == n.b ? r : cat(a, b);
     }
-    if (changed)
-      out = n.kind == RegexKind::kAlt ? alt(std::span<const RegexId>(kids))
-                                      : both(std::span<const RegexId>(kids));
-  }
-  return limited_[{r.v, characters, 2 * others + lift}] = out;
+    if (n.kind == RegexKind::kRepeat) {
+      const RegexId a = lifted(RegexId{n.a}, reach);
+      const bool far = uint64_t{n.max} * least_length(RegexId{n.a}) >= reach;
+      return a.v == n.a && (!far || n.max == kUnbounded) ? r : repeat(a, n.min, far ? kUnbounded : n.max);
+    }
+    std::vector<RegexId> kids;
+    for (uint32_t i = 0; i < n.n; ++i) kids.push_back(lifted(RegexId{n.kids[i]}, reach));
+    if (std::equal(kids.begin(), kids.end(), n.kids, [](RegexId k, uint32_t old) { return k.v == old; }))
+      return r;
+    return n.kind == RegexKind::kAlt ? alt(std::span<const RegexId>(kids))
+                                     : both(std::span<const RegexId>(kids));
+  });
 }
 
 }  // namespace structgen

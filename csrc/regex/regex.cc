@@ -103,7 +103,7 @@ std::size_t RegexArena::byte_size() const {
   return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + sets_.byte_size() +
          sets_of_literals_.byte_size() + tables_.byte_size() + class_maps_.byte_size() +
          least_lengths_.byte_size() + set_index_.byte_size() + literals_index_.byte_size() +
-         escapes_.byte_size() + unfolded_.byte_size() + limited_.size() * 48 + lazies_.size() * 64 + cached;
+         escapes_.byte_size() + unfolded_.byte_size() + lifted_.byte_size() + lazies_.size() * 64 + cached;
 }
 
 // Looks a node up, and adds it if it is new.

@@ -226,11 +226,12 @@ class RegexArena {
         *caches_.emplace(typeid(T), std::make_unique<T>(std::forward<Args>(args)...)).first->second);
   }
 
-  // r with other maxima of those counters whose maximum reaches a limit: `characters` for counters of
-  // characters, `others` for the rest. lift = false lowers the maxima to the limit: a subset of r. lift
-  // = true removes them: a superset of r. Nothing below a complement changes. Used for bounds of masks
-  // (mask/bounds.cc).
-  RegexId limited(RegexId r, uint32_t characters, uint32_t others, bool lift);
+  // r without the maxima of counters that no text of fewer than `reach` bytes reads to their end. So r and
+  // the result hold the same texts of fewer than `reach` bytes. Nothing below a complement changes.
+  //
+  //     [a-z]{0,61}     reach 32    [a-z]*
+  //     ([a-z]-){0,20}  reach 32    ([a-z]-)*, as an element has two bytes
+  RegexId lifted(RegexId r, uint32_t reach);
 
   // ---- questions ----
   // A regex as element{min,max} and a tail behind it. Of any other regex x: x{1,1}, not `counted`.
@@ -371,10 +372,7 @@ class RegexArena {
   std::size_t most_ = static_cast<std::size_t>(-1);
   // At this number of nodes the arena counts its bytes again.
   uint32_t next_look_ = 0;
-  struct LimitedHash {
-    std::size_t operator()(const std::array<uint32_t, 3>& key) const { return hash_words(key, 3); }
-  };
-  std::unordered_map<std::array<uint32_t, 3>, RegexId, LimitedHash> limited_;
+  FlatMap<uint64_t, RegexId> lifted_;  // by regex and reach
 };
 
 }  // namespace structgen

@@ -35,8 +35,10 @@ std::shared_ptr<const Vocabulary> drawn_vocabulary(Random& random) {
   for (uint32_t b = 0; b < 256; ++b)
     if (b != missing) tokens.emplace(1, static_cast<char>(b));
   const uint32_t n = random.chance(30) ? 3'000 + random.below(3'000) : 20 + random.below(400);
-  // Tokens without a quote may be much shorter than those with one.
-  const uint32_t plain = 1 + random.below(6), quoted = 1 + random.below(24);
+  // Tokens without a quote may be much shorter than those with one, and some are longer than any counter that
+  // is read to its end.
+  const uint32_t plain = n < 420 && random.chance(25) ? 20 + random.below(60) : 1 + random.below(6);
+  const uint32_t quoted = 1 + random.below(24);
   for (uint32_t i = 0; i < n; ++i) {
     std::string t;
     const uint32_t most = random.chance(80) ? plain : quoted;
@@ -65,7 +67,7 @@ class Draw {
     std::vector<RegexId> out{arena_.cat(parts(), arena_.end())};
     if (random_.chance(50)) {
       const uint32_t least = random_.below(3);
-      const uint32_t most = random_.chance(30) ? kUnbounded : least + random_.below(40);
+      const uint32_t most = random_.chance(30) ? kUnbounded : least + far(40);
       out.push_back(arena_.cat(arena_.repeat(arena_.any_character(), least, most), arena_.end()));
     }
     if (random_.chance(25)) out.push_back(arena_.negate(words()));
@@ -76,6 +78,8 @@ class Draw {
   }
 
  private:
+  // What a counter adds to its least number.
+  uint32_t far(uint32_t most) { return random_.chance(25) ? 30 + random_.below(90) : random_.below(most); }
   RegexId letters() {
     const uint32_t kind = random_.below(12);
     if (kind == 0) return arena_.any_character();
@@ -97,7 +101,7 @@ class Draw {
       RegexId part = random_.chance(45) ? loops_[random_.below(4)] : letters();
       if (random_.chance(35)) {
         const uint32_t least = random_.below(4);
-        part = arena_.repeat(part, least, random_.chance(40) ? kUnbounded : least + random_.below(30));
+        part = arena_.repeat(part, least, random_.chance(40) ? kUnbounded : least + far(30));
       }
       out.push_back(part);
     }
