@@ -376,7 +376,8 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
 // The mask of a regex with counters from the mask of the same regex without them. A text of at most 5000
 // characters and 100 words has another state after every character. Let `upper` be the regex without those
 // counters that no text of fewer than `reach` bytes reads to their end, and `spare` so many bytes that they
-// complete every text inside `upper`. A token of n bytes with n + spare < reach is then inside both or neither.
+// complete every text inside `upper`. A token of n bytes with n + spare < reach is then inside both or
+// neither.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexId upper = regexes_.lifted(regex, NodeIndex::kDeep + kSpare);
@@ -408,9 +409,10 @@ uint32_t Slices::spare(RegexId regex) {
   }
   if (regexes_.effort().omitted() != omitted) return kNever;
   bytes_ += 40;
-  return spares_[regex.v] = table.size() > kSpareStates
-                                ? kNever
-                                : farthest(table.size(), edges, [&](uint32_t i) { return i == 0 || table.ends(i); });
+  return spares_[regex.v] =
+             table.size() > kSpareStates
+                 ? kNever
+                 : farthest(table.size(), edges, [&](uint32_t i) { return i == 0 || table.ends(i); });
 }
 
 }  // namespace structgen

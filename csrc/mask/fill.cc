@@ -54,15 +54,16 @@
 namespace structgen {
 
 namespace {
-// An item is wide if so many bytes may follow.
+// An item is wide if at least so many different bytes may come next.
 constexpr int kWideBytes = 24;
-// A run bounded by at least so many elements is taken as a run, if its elements have more bytes than this.
+// A counter with a maximum of at least kCountedRun is taken as a run, if more than kFewBytes different bytes
+// may begin an element (split).
 constexpr uint32_t kCountedRun = 8;
 constexpr int kFewBytes = 4;
-// A run is taken as a terminal if so many bytes may leave it for which it was not asked before
-// (few_exits).
+// A run is taken as a terminal if it may be left by so many different bytes for which its exits are not known
+// yet (few_exits).
 constexpr uint32_t kManyExits = 7;
-// Only an intersection of at most so many patterns is tried as a cover of other items.
+// An intersection of more patterns than this is not tried as a cover of other items.
 constexpr uint32_t kSimple = 3;
 // A mask with more listed tokens is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
@@ -97,8 +98,8 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   const RegexNode& n = regexes.node(item.regex);
   const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  // A counter would give every count a state of its own; a run has none. Few tokens consist of few bytes
-  // (the blanks of a gap), and these are walked once a world.
+  // A walk makes a state for every count; a run needs no states. Where the elements have few bytes (the
+  // blanks of a gap), few tokens fit, and the walk is cheap.
   const RegexArena::Counter c = regexes.counter(item.regex);
   const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
                        (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
@@ -222,9 +223,10 @@ void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
 
 // ---- wide items ----
 
-// A run that one byte leaves, such as the characters of a string up to its closing quote, less some
-// literals. The row of the run and one list hold the whole part. A literal takes away the tokens that
-// complete it, and those that would go on behind it. False: the regex has another form.
+// The part of a run that only one byte ends, without some literals: the characters of a string up to its
+// quote, but no key that was written before. The row of the run and one list hold the whole part. Tokens that
+// complete a literal are taken away, and so are those that would go on behind it. False: the regex has
+// another form.
 bool MaskBuilder::string_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
   Collected found;
@@ -297,8 +299,8 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   const StateId left = parser_.continuation(item.stack, capture);
   Collected found;
   if (parser_.unproven() &&
-      // Whether a text that ends the terminal can be completed is unproven, and it cannot be told for
-      // all: the whole item is walked without shared lists.
+      // It is unproven whether a text that ends the terminal can be completed, and tokens may differ in it.
+      // So the item is walked alone, without shared lists.
       (left == Parser::dead() || !sure(left))) {
     const Item whole{item.regex, item.stack, capture};
     out = {};
@@ -408,7 +410,7 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   auto out = std::make_unique<Part>();
   const auto done = [&]() -> const Part& {
     if (!lengths_) out->worst = kUnmeasured;
-    // Masks point to the old part; only its bound is new.
+    // The part was made before lengths were measured, and masks point to it. Only its bound is new.
     if (slot) {
       slot->worst = out->worst;
       return *slot;
@@ -484,13 +486,13 @@ const Mask* MaskBuilder::mask(StateId s) {
 
 void MaskBuilder::measure(StateId s) { make(s, !peek(s)); }
 
-// Tokens that suffice after any choice: one token, one for each byte after the worst token, and the
-// end.
+// Whatever allowed token is taken, so many tokens complete the text: the token itself, one for each byte that
+// is missing after the worst token, and the end.
 void MaskBuilder::set_loose(StateId s, uint32_t worst) {
   if (lengths_) parser_.state(s).loose.store(worst + 2, std::memory_order_release);
 }
 
-// Without `keep` the mask is known, and its state is only measured.
+// keep = false: the mask is known already, and only the bound of its state is measured.
 const Mask* MaskBuilder::make(StateId s, bool keep) {
   if (lexed(s)) {
     set_loose(s, Lengths::kFar);
@@ -524,7 +526,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const bool covered = by && by != &item;
-    // The tokens inside the literals are those of `by`, and no token ends one.
+    // `by` allows all tokens inside the literals, and no token completes a literal: the item adds nothing.
     if (covered && regexes.node(item.regex).kind == RegexKind::kLiteralSet &&
         slices_.completed(regexes.literal_set_of(item.regex)).empty()) {
       runs = false;
@@ -578,8 +580,8 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   return publish(s, {.dense = joined});
 }
 
-// Breadth-first by real steps, so that accepting takes every token found, and short tokens come before
-// those made of many bytes.
+// Breadth-first over the trie, by the steps that accepting takes. So every token that is found can be
+// accepted, and short tokens are found first.
 void MaskBuilder::some(StateId s, uint32_t* row) {
   std::fill_n(row, vocabulary_.words(), 0u);
   bool any = false;
@@ -591,7 +593,7 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, StateId>> level{{0, s}}, next;
   FirstLimit limit;
-  // Calls f() with a share of the work that is left; false where that was too much.
+  // Calls f() with a share of the work that is left. False: f() needed more.
   const auto within = [&](auto&& f) {
     const WorkScope part(meter.task(), share_of_work());
     return limit.otherwise(false, [&] {

@@ -112,7 +112,7 @@ class MaskBuilder {
     // An upper bound of the bytes that complete the text after one of the tokens, where that is
     // measured.
     uint32_t worst = 0;
-    // If there is a row, it takes the tokens that lexemes share, and the lists hold the others.
+    // Takes the tokens that lexemes share; the lists hold all others. Null: the lists hold all.
     Words* row = nullptr;
     bool row_used = false;
     // The walk uses nothing that is shared (see uncached).
@@ -149,7 +149,7 @@ class MaskBuilder {
   };
   void walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out, const Counts& counts);
   bool by_terminals(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
-  // `any`: some text may follow. `is_sure`: whatever was captured.
+  // any: some text can follow. is_sure: it can, whatever text was captured.
   struct Behind {
     std::span<const Item> items;
     bool any, is_sure;

@@ -14,7 +14,7 @@
 
 namespace structgen {
 
-// Whether the state belongs to a grammar with lexemes: if its lexemes stand among other symbols, some
+// Whether the state belongs to a grammar with lexemes. Where such a lexeme stands among other symbols, the
 // stack has a kFollow entry, which forbids bytes that would lengthen the lexeme (after the name `x` no
 // further letter).
 bool MaskBuilder::lexed(StateId s) {

@@ -150,8 +150,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     walk_states(node, from, out);
 }
 
-// The walk by a state for each byte. `todo_` is shared by nested walks (gather), each of which works above
-// its own floor.
+// A walk with a state for each byte. Walks may be nested (gather) and share `todo_`: each works above its own
+// floor.
 void MaskBuilder::walk_states(uint32_t node, StateId from, Collected& out) {
   check_depth();
   const std::size_t floor = todo_.size();
@@ -167,7 +167,7 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
     todo_.pop_back();
     charge();
     const State& st = parser_.state(state);
-    // Only poison is left in the state: every longer token is open.
+    // Only poison is left in the state, so every longer token is unsure.
     if (st.poisoned && st.n == 1) {
       const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
       out.unsure.insert(out.unsure.end(), below.begin(), below.end());

@@ -38,19 +38,19 @@ class ItemEnds {
     bool word = false;
     // Some container around the place has items that are compared.
     bool open = false;
-    // The innermost one has such items, and they may be words.
+    // The innermost container compares its items, and they may be words.
     bool words = false;
-    // Another one has.
+    // A container further out compares its items.
     bool outer = false;
     uint8_t number() const {
       return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4);
     }
   };
-  // Whether the token may end an item, other than as the string in which it begins (quotes()).
+  // Whether the token may end an item. Strings that the token only ends are left to quotes().
   static bool may_end(Place place, std::string_view bytes) {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
-    // A container must begin in the token, and an item in it.
+    // No container around the place compares items: one must begin in the token, and an item in it.
     if (!place.open) {
       const std::size_t bracket = bytes.find_first_of("[{");
       if (bracket == bytes.npos || bytes.find(',', bracket) == bytes.npos) return false;

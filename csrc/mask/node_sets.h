@@ -24,8 +24,8 @@
 
 namespace structgen {
 
-// The two kinds of tries, as a walk sees them: the children of a node by byte, the tokens at a node, and
-// whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
+// The two kinds of tries, with one interface for walks: the children of a node by byte, the tokens at a node,
+// and whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
 struct VocabularyTrie {
   const TokenTrie& trie;
   ByteSet bytes(uint32_t node) const { return trie.kids(node).set; }

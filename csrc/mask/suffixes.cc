@@ -38,9 +38,9 @@ class ByByte {
 
 }  // namespace
 
-// Depth first. `open` holds the nodes of the trie that are not merged yet, those of the deepest level last,
-// each level sorted by byte from behind: nodes of one byte are one node of the endings, and their children
-// are the next level.
+// Depth first. `open` holds the nodes of the trie that are not merged yet, level by level, the deepest last.
+// In a level the nodes are sorted by byte, the smallest last. Nodes with one byte become one node of the
+// endings, and their children are the next level.
 void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suffixes& out) {
   ByByte by_byte(trie);
   struct Level {

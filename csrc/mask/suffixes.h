@@ -34,8 +34,8 @@ struct Suffixes {
   std::vector<Node> nodes;
   std::vector<Entry> entries;
   uint32_t depth = 0;
-  // Whether the trie stays where it is as long as the world's slices, so that facts about it may be
-  // kept by its address. Tries of runs do; those of lexemes go with their grammar.
+  // The trie lives as long as the slices of the world, so facts about it may be kept by its address. Tries of
+  // runs do; tries of lexemes go with their grammar.
   bool lasting = false;
 };
 

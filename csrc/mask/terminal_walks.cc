@@ -12,7 +12,7 @@ namespace structgen {
 
 namespace {
 
-// So many concatenations in concatenations are walked part by part.
+// Concatenations nested deeper than this are walked as a whole.
 constexpr uint32_t kMostNested = 32;
 }  // namespace
 
@@ -81,7 +81,7 @@ TerminalWalk TerminalWalks::in_parts(RegexId regex, NodeSetId from) {
   return {pool_.copy(std::span<const Suffixes::Entry>(inside)), second.ends, second.deepest};
 }
 
-// The walk of a run without some literals is that of the run, where no token completes a literal.
+// A run without some literals has the walk of the run, if no token completes one of the literals.
 std::optional<uint32_t> TerminalWalks::without_literals(RegexId regex, NodeSetId from) {
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   std::vector<LiteralSet> sets;
