@@ -661,6 +661,22 @@ def test_a_token_of_a_counted_run_is_told_by_its_characters(
     assert refused > 100_000
 
 
+def test_a_row_that_runs_out_of_work_spoils_no_later_row(tekken_vocabulary: structgen.Vocabulary) -> None:
+    """A row looks for a text behind each count, which is more than a server's limit allows. Rows of later texts
+    have those of a compiler without that limit."""
+    size = tekken_vocabulary.vocab_size
+    large = structgen.Compiler(tekken_vocabulary).regex("[a-z ]{400}")
+    limits = structgen.Limits(mask=200_000)
+    small = structgen.Compiler(tekken_vocabulary, limits=limits, on_limit="subset").regex("[a-z ]{400}")
+    inexact = 0
+    for left in (7, 8, 32, 32, 32):
+        matcher = small.matcher()
+        row = oracle.mask_of(matcher, size, left)
+        inexact += not matcher.mask_exact
+    assert inexact and matcher.mask_exact
+    assert np.array_equal(row, oracle.mask_of(large.matcher(), size, 32))
+
+
 @pytest.mark.parametrize(
     "pattern",
     ["[a-z ]{30};", "[a-z ]{2,40}", "x[a-z ]{9,30}[;.]y?", "([a-z ]{12}[,;]){3}", "[a-z ]{9}[A-Z]{9}"],

@@ -401,7 +401,10 @@ const std::string& Completion::of(StateId s) {
   try {
     Ways all = this->all(s);
     if (all.empty()) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");
-    if (now_.poison) tainted_states_.insert(s.v);
+    if (now_.poison)
+      tainted_states_.insert(s.v);
+    else
+      tainted_states_.erase(s.v);
     std::string& out = states_[s.v] = std::move(all[0].text);
     out.shrink_to_fit();
     bytes_ += size_of(out);
