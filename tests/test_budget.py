@@ -662,8 +662,8 @@ def test_a_token_of_a_counted_run_is_told_by_its_characters(
 
 
 def test_a_row_that_runs_out_of_work_spoils_no_later_row(tekken_vocabulary: structgen.Vocabulary) -> None:
-    """A row looks for a text behind each count, which is more than a server's limit allows. Rows of later texts
-    have those of a compiler without that limit."""
+    """A row looks for a text behind each count, which is more than a server's limit allows. Later texts have
+    the rows of a compiler without that limit."""
     size = tekken_vocabulary.vocab_size
     large = structgen.Compiler(tekken_vocabulary).regex("[a-z ]{400}")
     limits = structgen.Limits(mask=200_000)

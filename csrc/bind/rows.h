@@ -19,15 +19,16 @@ namespace structgen {
 class Rows {
  public:
   Rows(nanobind::handle h, uint32_t words) : words_(words) {
-    if (PyObject_GetBuffer(h.ptr(), &view_, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
-      PyErr_Clear();
-      // A tensor is reached through its numpy view, which shares the memory.
+    // A tensor is reached through its numpy view, which shares the memory.
+    if (!PyObject_CheckBuffer(h.ptr())) {
       if (!nanobind::hasattr(h, "numpy")) fail("expected a writable C-contiguous int32 array");
       keep_ = h.attr("numpy")();
-      if (PyObject_GetBuffer(keep_.ptr(), &view_, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
-        PyErr_Clear();
-        fail("expected a writable C-contiguous int32 tensor on the CPU");
-      }
+      h = keep_;
+    }
+    if (PyObject_GetBuffer(h.ptr(), &view_, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+      PyErr_Clear();
+      fail(keep_ ? "expected a writable C-contiguous int32 tensor on the CPU"
+                 : "expected a writable C-contiguous int32 array");
     }
     held_ = true;
     const char* f = view_.format ? view_.format : "B";

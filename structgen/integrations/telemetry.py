@@ -2,13 +2,14 @@
 
 Enters: every compile and every mask of a host, with its time. Leaves: `Telemetry.counters`, a line a minute
 at INFO while there is work, a WARNING for what a request may suffer from, and the counters as Prometheus'
-metrics. Cost: about a microsecond a mask, and two more where metrics are kept. Safe from several threads.
+metrics. Cost: less than a microsecond a mask, and two more where another process shows them. Safe from
+several threads.
 
-**Prometheus.** The counters join prometheus-client's default registry where the host has imported that
-package, or has set `PROMETHEUS_MULTIPROC_DIR`, which lets one process show the metrics of others. SGLang sets
-this variable; vLLM sets it where it runs several API servers. With one, vLLM shows the process of its API
-server alone, and that process calls `gather`: each engine then writes its counters to a file, and the API
-server's registry sums the files of its engines.
+**Prometheus.** Where the host has imported prometheus-client, its default registry asks for the counters when
+they are shown. `PROMETHEUS_MULTIPROC_DIR` lets one process show the metrics of others: SGLang sets this
+variable; vLLM sets it where it runs several API servers. Then the counters are metrics of prometheus-client.
+With one API server, vLLM shows the process of this server alone, and that process calls `gather`: each engine
+then writes its counters to a file, and the API server's registry sums the files of its engines.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..linting import not_enforced
 
@@ -85,10 +87,13 @@ class Telemetry:
         self._warned: dict[str, int] = {}
         self._last = time.monotonic()
         together = "PROMETHEUS_MULTIPROC_DIR" in os.environ
-        known = together or "prometheus_client" in sys.modules
         folder = None if together else os.environ.get(_FOLDER)
         self._file: Any = _file(folder) if folder else None
-        self._metrics: dict[str, Any] = _metrics() if known and self._file is None else {}
+        self._metrics: dict[str, Any] = _metrics() if together else {}
+        self._elsewhere: bool = together or self._file is not None
+        if not self._elsewhere and "prometheus_client" in sys.modules:
+            _counted_here().append(self._counters)
+            weakref.finalize(self, setattr, self._counters, "cache_bytes", 0)
 
     @property
     def counters(self) -> dict[str, float]:
@@ -114,10 +119,9 @@ class Telemetry:
             compile_seconds=seconds,
             compile_seconds_most=seconds,
         )
-        if self._metrics:
-            self._metrics["cache_bytes"].set(self._cache_bytes())
-        if self._file is not None:
-            self._file["cache_bytes"] = self._cache_bytes()
+        with self._lock:
+            self._counters.cache_bytes = self._cache_bytes()
+            self._show(cache_bytes=self._counters.cache_bytes)
         if words:
             self._warn("not enforced", f"a constraint has keywords that are not enforced: {'; '.join(words)}")
         self._tell()
@@ -129,7 +133,15 @@ class Telemetry:
 
     def filled(self, count: int, seconds: float, inexact: int) -> None:
         """Counts the masks of one call."""
-        self._add(masks=count, inexact=inexact, mask_seconds=seconds, mask_seconds_most=seconds)
+        c = self._counters
+        with self._lock:  # as `_add`, which takes longer
+            c.masks += count
+            c.inexact += inexact
+            c.mask_seconds += seconds
+            if seconds > c.mask_seconds_most:
+                c.mask_seconds_most = seconds
+            if self._elsewhere:
+                self._show(masks=count, inexact=inexact, mask_seconds=seconds, mask_seconds_most=seconds)
         if inexact:
             self._warn("inexact", "a mask leaves out tokens that the grammar allows: limits are too small")
         if seconds > _SLOW_MASK:
@@ -146,15 +158,17 @@ class Telemetry:
         with self._lock:
             for name, amount in amounts.items():
                 old = getattr(self._counters, name)
-                new = max(old, amount) if name.endswith(_MOST) else old + amount
-                setattr(self._counters, name, new)
-                if self._file is not None:
-                    self._file[name] = new
-                if name.endswith(_MOST):
-                    amounts[name] = new
-        for name, amount in amounts.items():
-            if metric := self._metrics.get(name):
-                metric.set(amount) if name.endswith(_MOST) else metric.inc(amount)
+                setattr(self._counters, name, max(old, amount) if name.endswith(_MOST) else old + amount)
+            self._show(**amounts)
+
+    def _show(self, **amounts: float) -> None:
+        """Hands counters, to which so much was added, to a process that shows them. Needs the lock."""
+        for name, amount in amounts.items() if self._elsewhere else ():
+            new = getattr(self._counters, name)
+            if self._file is not None:
+                self._file[name] = new
+            elif metric := self._metrics.get(name):
+                metric.set(new) if _is_gauge(name) else metric.inc(amount)
 
     def line(self) -> str:
         """The counters in a line."""
@@ -169,6 +183,8 @@ class Telemetry:
 
     def _tell(self) -> None:
         now = time.monotonic()
+        if now - self._last < _EVERY:
+            return
         with self._lock:
             if now - self._last < _EVERY:
                 return
@@ -192,12 +208,25 @@ def _metrics() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(Counters):
         name = f"structgen_{field.name}"
-        if field.name.endswith(_MOST):
-            found[field.name] = Gauge(name, _WHAT, multiprocess_mode="livemax")
-        elif field.name == "cache_bytes":
-            found[field.name] = Gauge(name, _WHAT, multiprocess_mode="livesum")
+        if _is_gauge(field.name):
+            mode = "livemax" if field.name.endswith(_MOST) else "livesum"
+            found[field.name] = Gauge(name, _WHAT, multiprocess_mode=mode)
         else:
             found[field.name] = Counter(name, _WHAT)
+    return found
+
+
+def _is_gauge(name: str) -> bool:
+    return name.endswith(_MOST) or name == "cache_bytes"
+
+
+@functools.cache
+def _counted_here() -> list[Counters]:
+    """The counters that this process shows in its Prometheus metrics, those of former engines included."""
+    from prometheus_client import REGISTRY
+
+    found: list[Counters] = []
+    REGISTRY.register(_Shown(lambda: [np.array([astuple(c) for c in found], np.float64)]))
     return found
 
 
@@ -207,15 +236,16 @@ def gather() -> None:
     For a host whose engines are other processes, before it starts them. Nothing happens where Prometheus'
     own way is on, where prometheus-client is not installed, or where this process counts already.
     """
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ or _FOLDER in os.environ or _metrics.cache_info().currsize:
+    here = _metrics.cache_info().currsize or _counted_here.cache_info().currsize
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ or _FOLDER in os.environ or here:
         return
     try:
         from prometheus_client import REGISTRY
     except ImportError:
         return
-    gathered = _Gathered()
-    os.environ[_FOLDER] = gathered.folder.name
-    REGISTRY.register(gathered)
+    folder = tempfile.TemporaryDirectory(prefix="structgen-")  # goes with this process
+    os.environ[_FOLDER] = folder.name
+    REGISTRY.register(_Shown(lambda: [np.fromfile(path) for path in Path(folder.name).iterdir()]))
 
 
 _ROW = np.dtype([(field.name, np.float64) for field in fields(Counters)])  # of a file of `gather`
@@ -231,24 +261,25 @@ def _file(folder: str) -> Any:
         return None
 
 
-class _Gathered:
-    """A collector of prometheus-client: what the engines wrote into the files of a folder."""
+class _Shown:
+    """A collector of prometheus-client: the counters of engines, as rows of numbers, together."""
 
-    def __init__(self) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="structgen-")  # goes with this process
+    def __init__(self, rows: Callable[[], list[npt.NDArray[np.float64]]]) -> None:
+        self._rows = rows
 
     def collect(self) -> Iterator[Any]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        files = [np.fromfile(path, _ROW) for path in Path(self.folder.name).iterdir()]
-        rows = np.concatenate(files) if files else np.zeros(0, _ROW)
-        for name in _ROW.names or () if len(rows) else ():
-            if name.endswith(_MOST):
-                yield GaugeMetricFamily(f"structgen_{name}", _WHAT, float(rows[name].max()))
-            elif name == "cache_bytes":
-                yield GaugeMetricFamily(f"structgen_{name}", _WHAT, float(rows[name].sum()))
+        names = [field.name for field in fields(Counters)]
+        if not (found := self._rows()):
+            return
+        rows = np.concatenate([row.reshape(-1, len(names)) for row in found])
+        for name, column in zip(names, rows.T, strict=True) if len(rows) else ():
+            if _is_gauge(name):
+                value = column.max() if name.endswith(_MOST) else column.sum()
+                yield GaugeMetricFamily(f"structgen_{name}", _WHAT, float(value))
             else:
-                yield CounterMetricFamily(f"structgen_{name}", _WHAT, float(rows[name].sum()))
+                yield CounterMetricFamily(f"structgen_{name}", _WHAT, float(column.sum()))
 
 
 def _mean(seconds: float, count: int) -> str:

@@ -366,7 +366,8 @@ class VllmBackend:
         thinks = self.engine.thinks(prompt, getattr(params, "thinking_token_budget", None))
         grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec, reasoning=thinks)
         most = request.max_tokens if self.engine.finish and request is not None else None
-        return _grammar_class()(self.engine.request(grammar, end_token_ids=stop_token_ids, max_tokens=most))
+        made = self.engine.request(grammar, end_token_ids=stop_token_ids, max_tokens=most)
+        return _grammar_class()(made.matcher, made.end_token_ids, made.telemetry)
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         return torch.from_numpy(allocate_bitmask(max_num_seqs, self.engine.vocabulary.vocab_size))
@@ -376,29 +377,16 @@ class VllmBackend:
         logging.getLogger(_LOG).info("%s", self.engine.telemetry.line())
 
 
-class VllmGrammar:
+class VllmGrammar(HostRequest):
     """The grammar of one request, with the methods that vLLM calls."""
 
-    def __init__(self, request: HostRequest) -> None:
-        self.request = request
-
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
-        return self.request.accept(tokens)
+        return self.accept(tokens)
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
-        return tokens[: self.request.validate(tokens)]
+        return tokens[: self.validate(tokens)]
 
-    def rollback(self, num_tokens: int) -> None:
-        self.request.rollback(num_tokens)
-
-    def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        self.request.fill(bitmask, batch_index)
-
-    def is_terminated(self) -> bool:
-        return self.request.is_terminated()
-
-    def reset(self) -> None:
-        self.request.reset()
+    fill_bitmask = HostRequest.fill
 
 
 @functools.cache
