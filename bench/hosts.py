@@ -4,7 +4,7 @@ Enters: backends. Leaves: ten rows (five constraints, batches of 8 and 64), each
 and with the mean and the worst step, cold and warm. Cost: three minutes; vLLM with structgen installed
 (docs/hosts.md).
 
-    python -m bench.hosts [--backends structgen,xgrammar] [--batches 8,64]
+    python -m bench.hosts [--backends structgen,xgrammar] [--batches 8,64] [--cases "schema, large;tools"]
 
 A step is vLLM's `grammar_bitmask` (the rows of the batch) and the `accept_tokens` that follow, in CPU time of
 the engine's thread. The model has 131,072 tokens (tekken's) and one layer, draws the token of rank r with a
@@ -179,8 +179,8 @@ class Clock:
         return timed
 
 
-def measure(backend: str, folder: Path, batches: list[int]) -> list[dict[str, Any]]:
-    """The ten rows of one backend, in this process."""
+def measure(backend: str, folder: Path, batches: list[int], cases: list[str]) -> list[dict[str, Any]]:
+    """The rows of one backend, in this process."""
     from vllm import LLM, SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
 
@@ -220,7 +220,8 @@ def measure(backend: str, folder: Path, batches: list[int]) -> list[dict[str, An
         }
 
     rows = []
-    for label, (asked, most) in constraints().items():
+    for label in cases:
+        asked, most = constraints()[label]
         print(f"{backend}: {label}", file=sys.stderr, flush=True)
         for batch in batches:
             if manager.backend is not None:
@@ -251,19 +252,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.hosts", description=__doc__.split("\n")[0])
     parser.add_argument("--backends", default="structgen,xgrammar")
     parser.add_argument("--batches", default="8,64")
+    parser.add_argument("--cases", default=";".join(constraints()))
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     batches = [int(size) for size in options.batches.split(",")]
     os.environ.update(_ENVIRONMENT)
     if options.child:
-        print(json.dumps(measure(options.backends, Path(options.child), batches)))
+        cases = options.cases.split(";")
+        print(json.dumps(measure(options.backends, Path(options.child), batches, cases)))
         return 0
     found = {}
     with tempfile.TemporaryDirectory() as name:
         write_model(Path(name))
         for backend in options.backends.split(","):
             command = [sys.executable, "-m", "bench.hosts", "--child", name, "--backends", backend]
-            command += ["--batches", options.batches]
+            command += ["--batches", options.batches, "--cases", options.cases]
             told = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
             found[backend] = json.loads(told.stdout.strip().split("\n")[-1])
     print(table(found))

@@ -258,7 +258,8 @@ class Matcher:
 
     def successors(self) -> list[tuple[bytes, int]]: ...
 
-    def fill_bitmask(self, mask: object, row: int = 0) -> None: ...
+    def fill_bitmask(self, mask: object, row: int = 0) -> bool:
+        """Returns mask_exact."""
 
     def replay(self, ids: object, most: int) -> tuple[int, bytes]:
         """Ids become numbers of rows; the number that was read, and the rows."""

@@ -258,11 +258,13 @@ bool fill(BoundMatcher& m, nb::handle mask, int64_t row, F&& f) {
   return true;
 }
 
-void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
+// Returns mask_exact().
+bool fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   fill(m, mask, row, [&](uint32_t* p) {
     if (!m.fill_row_fast(p)) released([&] { m.fill_row(p); });
     return true;
   });
+  return m.mask_exact();
 }
 
 // The mask if it is known; else False, and it has to be made. Never waits and never works.
@@ -617,7 +619,7 @@ void bind_matcher(nb::module_& m) {
                                      out.emplace_back(to_bytes(text), state);
                                    return out;
                                  }))
-      .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0)
+      .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0, "Returns mask_exact.")
       .def("replay", &replay, "ids"_a, "most"_a,
            "Ids become numbers of rows; the number that was read, and the rows.")
       .def("fill_known", &fill_known, "mask"_a, "row"_a = 0)

@@ -336,14 +336,13 @@ class HostRequest:
         """Writes a row of an int32 mask, (rows, ceil(V / 32)). Raises only if the mask has a wrong shape."""
         if not self.ended:
             begun = time.perf_counter()
-            core = self.matcher._core  # each call between costs as much as a tenth of a known mask
             try:
-                core.fill_bitmask(mask, row)
+                exact = self.matcher._core.fill_bitmask(mask, row)  # the first call behind a forward is dear
             except StructgenError as error:
                 self.without_mask(error)
             else:
                 if self.telemetry is not None:
-                    self.telemetry.filled(1, time.perf_counter() - begun, not core.mask_exact)
+                    self.telemetry.filled(1, time.perf_counter() - begun, not exact)
                 return
         self.end_alone(mask, row)
 
@@ -366,7 +365,7 @@ class HostRequest:
 
     def fork(self) -> HostRequest:
         """A copy of the request at the same place."""
-        other = type(self)(self.matcher.fork(), self.end_token_ids, self.telemetry)
+        other = HostRequest(self.matcher.fork(), self.end_token_ids, self.telemetry)
         other.error, other.ended = self.error, self.ended
         return other
 

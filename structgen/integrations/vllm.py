@@ -338,7 +338,15 @@ def _made(vllm_config: Any, tokenizer: Any) -> Any:
 
 
 class VllmBackend:
-    """Engine level: one compiler for all requests. `_made` gives it vLLM's base class."""
+    """Engine level: one compiler for all requests. `_made` gives it vLLM's base class.
+
+    Attributes:
+        tensor, rows: the bitmask that vLLM asked for last, and its memory. Behind a forward, which leaves
+            nothing in the processor's caches, `Tensor.numpy` takes as long as twenty known masks.
+    """
+
+    tensor: torch.Tensor | None = None
+    rows: Any = None
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
         super().__init__(vllm_config, tokenizer, vocab_size)  # type: ignore[call-arg]
@@ -367,10 +375,12 @@ class VllmBackend:
         grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec, reasoning=thinks)
         most = request.max_tokens if self.engine.finish and request is not None else None
         made = self.engine.request(grammar, end_token_ids=stop_token_ids, max_tokens=most)
-        return _grammar_class()(made.matcher, made.end_token_ids, made.telemetry)
+        return _grammar_class()(made, self)
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
-        return torch.from_numpy(allocate_bitmask(max_num_seqs, self.engine.vocabulary.vocab_size))
+        self.rows = allocate_bitmask(max_num_seqs, self.engine.vocabulary.vocab_size)
+        self.tensor = torch.from_numpy(self.rows)
+        return self.tensor
 
     def destroy(self) -> None:
         """Logs what was counted; the engine goes with this object."""
@@ -380,13 +390,19 @@ class VllmBackend:
 class VllmGrammar(HostRequest):
     """The grammar of one request, with the methods that vLLM calls."""
 
+    def __init__(self, request: HostRequest, backend: VllmBackend) -> None:
+        super().__init__(request.matcher, request.end_token_ids, request.telemetry)
+        self.backend = backend
+
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         return self.accept(tokens)
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         return tokens[: self.validate(tokens)]
 
-    fill_bitmask = HostRequest.fill
+    def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
+        backend = self.backend
+        self.fill(backend.rows if bitmask is backend.tensor else bitmask, batch_index)
 
 
 @functools.cache
