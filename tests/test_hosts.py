@@ -248,7 +248,8 @@ def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None
 def test_prometheus_sums_the_counters_of_several_processes(tmp_path: Path) -> None:
     """As SGLang's and vLLM's `/metrics` do: engines count in processes of their own.
 
-    By prometheus-client's way, and by `gather`, which needs no variable of the operator.
+    By prometheus-client's way, and by `gather`, which needs no variable of the operator. One process sums the
+    counters of its engines, and what they counted stays.
     """
     engine = """
 import numpy as np
@@ -300,6 +301,11 @@ print(prometheus_client.generate_latest().decode())
         assert values["structgen_masks_total"] == values["structgen_compiles_total"] == "4.0"
         assert float(values["structgen_mask_seconds_total"]) > 0 == float(values["structgen_inexact_total"])
     assert 0 < float(values["structgen_mask_seconds_most"]) < float(values["structgen_mask_seconds_total"])
+    show = "del engine, request\nprint(prometheus_client.generate_latest().decode())"
+    alone = run(f"import prometheus_client\n{engine}\n{show}").splitlines()
+    assert {"structgen_masks_total 2.0", "structgen_compiles_total 2.0", "structgen_cache_bytes 0.0"} <= {
+        *alone
+    }
     assert not list(folder.iterdir()), "the files go with the process that gathers"
 
 
