@@ -99,6 +99,19 @@ def test_keys_in_gaps_differ() -> None:
     assert grammar.can_complete(['{"x":', sg.Gap(0, 1), ',"x":1,"y":2}']).verdict is False
 
 
+def test_keys_that_may_be_left_out_are_looked_at_once() -> None:
+    """Each of a thousand objects offered the keys of all later ones: 2.3 s, and now 0.05."""
+    names = {f"k{i}": {"type": "integer"} for i in range(1000)}
+    schema = {"type": "object", "properties": names, "additionalProperties": False}
+    grammar = COMPILER.json_schema(schema, whitespace="compact")
+    with harness.cpu_limit(0.6):
+        found = grammar.can_complete(['{"k3":', sg.Gap(), ',"k998":', sg.Gap(), "}"])
+        assert found and list(json.loads(found.text)) == ["k3", "k998"]
+        assert not grammar.can_complete(['{"k3":', sg.Gap(), '"k2":', sg.Gap(), "}"])
+        between = grammar.infill('{"k3":1', "8}")
+    assert middle(between, b',"k10":') and not middle(between, b',"k2":')
+
+
 def test_items_in_gaps_differ() -> None:
     grammar = COMPILER.json_schema({"type": "array", "uniqueItems": True}, whitespace="compact")
     found = grammar.can_complete(["[", sg.Gap(1), ",", sg.Gap(1), ",1]"])

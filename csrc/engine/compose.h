@@ -47,6 +47,12 @@ class ComposedProductions : public Productions {
     parts_[i - 1]->expand_shortest(RuleId{rule.v / stride_}, reading, out);
     renumber(i, out.symbols);
   }
+  bool expand_shared(RuleId rule, Alternatives& out) override {
+    const uint32_t i = rule.v % stride_;
+    if (i == 0 || !parts_[i - 1]->expand_shared(RuleId{rule.v / stride_}, out)) return false;
+    renumber(i, out.symbols);
+    return true;
+  }
   bool compared(RuleId rule) const override {
     const uint32_t i = rule.v % stride_;
     return i != 0 && parts_[i - 1]->compared(RuleId{rule.v / stride_});

@@ -144,6 +144,7 @@ class Middles : public Productions {
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override {
     of().expand_shortest(rule, reading, out);
   }
+  bool expand_shared(RuleId rule, Alternatives& out) override { return of().expand_shared(rule, out); }
   std::size_t byte_size() const override {
     return sizeof(Middles) + parser_.byte_size() + (rest_ ? rest_->byte_size() : 0) +
            (quotient_ ? quotient_->byte_size() : 0) + (inside_ ? inside_->byte_size() : 0) +

@@ -27,6 +27,11 @@ class ExtendedProductions : public Productions {
     base_.expand_shortest(RuleId{rule.v / 2}, reading, out);
     translate(out.symbols);
   }
+  bool expand_shared(RuleId rule, Alternatives& out) final {
+    if (is_own(rule) || !base_.expand_shared(RuleId{rule.v / 2}, out)) return false;
+    translate(out.symbols);
+    return true;
+  }
   bool bound(RuleId rule, Bound& out) final {
     if (is_own(rule) || !base_.bound(RuleId{rule.v / 2}, out)) return false;
     translate(out.all);

@@ -83,6 +83,7 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
     heads_.emplace_back();
     heads_.back().rule = rule;
     heads_.back().reading = reading;
+    heads_.back().asked = reading.kind != Reading::kNone;
     return Head{static_cast<uint32_t>(heads_.size() - 1)};
   };
   if (reading.kind == Reading::kText) return remember(told_, {rule.v, reading.text}, add);
@@ -115,9 +116,18 @@ const Alternatives& Facts::alternatives(Head h) {
     a.expanded = true;
     a.compared = a.reading.kind == Reading::kNone && productions_.compared(a.rule);
     a.reading = Reading{};
-    a.rule = RuleId{0};
   }
   return a.all;
+}
+
+const Alternatives& Facts::read(Head h) {
+  Told& a = heads_[h.v];
+  Alternatives shared;
+  if (!std::exchange(a.asked, true) && productions_.expand_shared(a.rule, shared)) {
+    charge(4 + static_cast<int64_t>(shared.symbols.size()));
+    a.shared = std::make_unique<const Alternatives>(std::move(shared));
+  }
+  return a.shared ? *a.shared : alternatives(h);
 }
 
 uint32_t Facts::opened(uint32_t captures, At here) {
@@ -193,7 +203,7 @@ uint32_t Facts::fact(Head h, At from) {
   fact_index_.emplace(k, id);
   const uint32_t label = heads_[h.v].label;
   // The alternatives are pushed in reverse, so that the first one is looked at first.
-  const Alternatives& all = alternatives(h);
+  const Alternatives& all = read(h);
   if (aim_ == Aim::kProduct && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
         ErrorKind::kSchemaTooComplex,
@@ -365,7 +375,7 @@ void Facts::proceed(uint32_t id) {
   const RuleId rule = s.symbol->rule_id();
   if (s.symbol->kind() == Symbol::kRule) return call(head(rule), id);
   if (s.label) return call(reader(rule, Reading::of_label(s.label - 1)), id);
-  Captured text = captured(s.symbol, alternatives(facts_[s.fact].head).symbols.data());
+  Captured text = captured(s.symbol, read(facts_[s.fact].head).symbols.data());
   if (s.captures) {
     const RegexId last =
         derivations_.captured(s.read, places_.spot(captures_[s.captures].begin), places_.spot(s.at));

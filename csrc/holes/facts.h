@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -75,6 +76,8 @@ class Facts {
   // in front, or 0.
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   const Alternatives& alternatives(Head h);
+  // Those that are read: alternatives with the same texts, as few as are known (Productions::expand_shared).
+  const Alternatives& read(Head h);
   // The number of the list `captures` of open captures with one more capture, which begins at `here`. 0 is
   // the empty list.
   uint32_t opened(uint32_t captures, At here);
@@ -117,6 +120,9 @@ class Facts {
   struct Told {
     Alternatives all;
     bool expanded = false;
+    // Those that are read, where they are not `all`. False of `asked`: there may be such.
+    std::unique_ptr<const Alternatives> shared;
+    bool asked = true;
     // 1 + the label of the terminal in front, or 0.
     uint32_t label = 0;
     RuleId rule;

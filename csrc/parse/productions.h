@@ -166,6 +166,9 @@ class Productions {
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
+  // Alternatives with the texts of the rule, in which a rule stands for texts that another rule has, too. A
+  // search through all rules then meets each of them once. False: there are none but those of expand().
+  virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
   // An upper bound of the rule's shortest text, found without a search; for a reader it must hold
   // whatever was read. False: not known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }

@@ -609,6 +609,29 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   return apart(st.outside, text, std::move(out));
 }
 
+// Whichever later name of a chain is written, it passes over the first one. So it makes no difference whether
+// the first one was written, if nothing but its bit tells the state behind it from `s`.
+std::vector<ObjectId> Objects::later(ObjectId s, Bits& names) {
+  std::vector<ObjectId> out;
+  const Plan& plan = plan_of(s);
+  for (const std::vector<PlanNameId>& chain : plan.chains) {
+    const auto first = std::ranges::find_if(chain, [&](PlanNameId i) { return has_bit(names, i); });
+    if (first == chain.end() || has_bit(plan.required, *first)) continue;
+    const std::vector<Step> steps = take_name(s, *first);
+    if (steps.size() != 1 || steps[0].capture) continue;
+    ObjectState same = states_[s.v];
+    same.used = states_[steps[0].next.v].used;
+    if (same != states_[steps[0].next.v]) continue;
+    const Bits& left = offers(steps[0].next).names;
+    if (std::none_of(first + 1, chain.end(), [&](PlanNameId i) { return has_bit(left, i); })) continue;
+    std::for_each(first + 1, chain.end(), [&](PlanNameId i) {
+      if (has_bit(left, i)) take_bit(names, i);
+    });
+    out.push_back(steps[0].next);
+  }
+  return out;
+}
+
 std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const std::string* text,
                                               bool fresh) {
   const ObjectState st = states_[s.v];

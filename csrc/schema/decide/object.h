@@ -118,6 +118,9 @@ class Objects {
   // The state behind a member whose value no captured value has: the object differs from all captured values.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
+  // States whose keys lead where the same keys of `s` lead. Their keys are taken out of `names`, the names
+  // on offer.
+  std::vector<ObjectId> later(ObjectId s, Bits& names);
   // `text` is null if the key is not known. `fresh`: the text is not known, but the key differs from every
   // other key.
   std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);

@@ -308,6 +308,24 @@ void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Al
   if (out.ends.empty()) (this->*add)(r, solver_.objects().offers(r.object()), out);
 }
 
+// The keys of an object that stand in an order are its first key, and the keys of the object behind that one.
+// So n objects have n keys, and not n for each object.
+bool JsonProductions::expand_shared(RuleId id, Alternatives& out) {
+  const Rule r = rules_[id.v];
+  if (r.kind != kKeys) return false;
+  solver_.refill();
+  Offers own = solver_.objects().offers(r.object());
+  const std::vector<ObjectId> behind = solver_.objects().later(r.object(), own.names);
+  if (behind.empty()) return false;
+  placed([&] {
+    at_level(r, {}, out, [&](const Reading&) {
+      for (ObjectId s : behind) out.add({call({kKeys, s}, r.depth)});
+      add_keys(r, own, out);
+    });
+  });
+  return true;
+}
+
 // A lower bound of the bytes of a name with its quotes, escapes and punctuation.
 uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32_t depth) {
   uint64_t out = 1;

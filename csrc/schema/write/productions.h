@@ -67,6 +67,7 @@ class JsonProductions : public Productions {
   bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override;
   void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
+  bool expand_shared(RuleId rule, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   uint64_t omitted() const override { return solver_.omitted(); }
   // In pretty layout every level behind a rule still needs a closing bracket and a line break.
