@@ -73,6 +73,7 @@ class LiteralTables {
   uint32_t add(std::vector<std::string> texts);
   const LiteralTable& table(uint32_t id) const { return *tables_[id]; }
   uint32_t add_subset(std::span<const uint64_t> bits);
+  std::span<const uint64_t> subset(uint32_t id) const { return subsets_[id]; }
   // Shrinks the range to strings that are allowed, and drops a subset that excludes none of them.
   // Without this equal states would have several ids. False: no string is left.
   bool normalise(LiteralSet& s) const;

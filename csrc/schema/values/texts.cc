@@ -25,6 +25,7 @@
 #include "schema/values/texts.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -39,6 +40,9 @@
 namespace structgen {
 
 namespace {
+
+// A part of a list with so many texts or more is written as a part of the list's table.
+constexpr uint32_t kLongList = 64;
 
 // What all grammars of an arena share.
 struct Shared : RegexCache {
@@ -149,24 +153,31 @@ RegexId Texts::atom(const Formula& f) {
 }
 
 // Takes the shortest list of a conjunction and drops the texts that another conjunct refuses. Another list is
-// asked by binary search, a length by counting, and any other conjunct by running the text through its
+// compared once, a length is asked by counting, and any other conjunct by running the text through its
 // language.
-bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
+bool Texts::some_of(TypedId p, StringSetId& list, Bits& kept) {
   check_depth();
   const Op op = formulas_[p].op;
   if (op != Op::kAnd && op != Op::kStrings) return false;
-  const auto list = formulas_.conjuncts(p);
-  const std::vector<TypedId> kids(list.begin(), list.end());
+  const auto conjuncts = formulas_.conjuncts(p);
+  const std::vector<TypedId> kids(conjuncts.begin(), conjuncts.end());
   const std::vector<std::string>* smallest = nullptr;
   TypedId chosen;
   for (TypedId k : kids)
     if (formulas_[k].op == Op::kStrings &&
         (!smallest || formulas_.string_set(formulas_[k].string_set()).size() < smallest->size())) {
-      smallest = &formulas_.string_set(formulas_[k].string_set());
+      list = formulas_[k].string_set();
+      smallest = &formulas_.string_set(list);
       chosen = k;
     }
   if (!smallest) return false;
-  kept = *smallest;
+  const std::vector<std::string>& texts = *smallest;
+  kept.assign((texts.size() + 63) / 64, 0);
+  for (std::size_t i = 0; i < texts.size(); ++i) kept[i / 64] |= 1ull << (i % 64);
+  const auto keep_if = [&](auto&& test) {
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      if ((kept[i / 64] >> (i % 64) & 1) && !test(texts[i])) kept[i / 64] &= ~(1ull << (i % 64));
+  };
   const std::string ending(spelling_.end < 0 ? 0 : 1, static_cast<char>(spelling_.end));
   for (TypedId k : kids) {
     if (k == chosen) continue;
@@ -174,23 +185,72 @@ bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
     const bool denied = f.op == Op::kNot;
     const Formula inner = denied ? formulas_[formulas_.kids(k)[0]] : f;
     if (inner.op == Op::kStrings) {
-      const auto& other = formulas_.string_set(inner.string_set());
-      std::erase_if(kept, [&](const std::string& t) {
-        return std::binary_search(other.begin(), other.end(), t) == denied;
-      });
+      const std::span<const uint64_t> both = common(list, inner.string_set());
+      for (std::size_t i = 0; i < kept.size(); ++i) kept[i] &= denied ? ~both[i] : both[i];
     } else if (inner.op == Op::kLength) {
-      std::erase_if(kept, [&](const std::string& t) {
+      keep_if([&](const std::string& t) {
         const uint32_t n = codepoint_count(t);
-        return (n >= inner.a && n <= inner.b) == denied;
+        return (n >= inner.a && n <= inner.b) != denied;
       });
     } else {
       const RegexId r = of(k);
-      std::erase_if(kept, [&](const std::string& t) {
-        return !regexes_.nullable(regexes_.run(r, written(t, spelling_) + ending));
+      keep_if([&](const std::string& t) {
+        return regexes_.nullable(regexes_.run(r, written(t, spelling_) + ending));
       });
     }
   }
   return true;
+}
+
+// The texts of `list` that are in `other`; remembered. The texts of the shorter list are looked up in the
+// longer one.
+std::span<const uint64_t> Texts::common(StringSetId list, StringSetId other) {
+  const auto& texts = formulas_.string_set(list);
+  const auto& others = formulas_.string_set(other);
+  const auto find = [&] {
+    Bits both((texts.size() + 63) / 64, 0);
+    const auto add = [&](std::size_t i) { both[i / 64] |= 1ull << (i % 64); };
+    if (others.size() < texts.size()) {
+      for (const std::string& t : others)
+        if (const auto at = std::ranges::lower_bound(texts, t); at != texts.end() && *at == t)
+          add(static_cast<std::size_t>(at - texts.begin()));
+    } else {
+      for (std::size_t i = 0; i < texts.size(); ++i)
+        if (std::ranges::binary_search(others, texts[i])) add(i);
+    }
+    return regexes_.tables().add_subset(both);
+  };
+  return regexes_.tables().subset(common_.remember(uint64_t{list.v} << 32 | other.v, find));
+}
+
+bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
+  StringSetId list;
+  Bits bits;
+  if (!some_of(p, list, bits)) return false;
+  kept.clear();
+  const auto& texts = formulas_.string_set(list);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (bits[i / 64] >> (i % 64) & 1) kept.push_back(texts[i]);
+  return true;
+}
+
+// A long list stays the table of all its texts, so that its parts cost a bit a text. Of a short part the
+// texts alone count: equal parts of different lists are equal.
+std::optional<RegexId> Texts::constants(TypedId p) {
+  StringSetId list;
+  Bits bits;
+  if (!some_of(p, list, bits)) return std::nullopt;
+  uint32_t n = 0;
+  for (const uint64_t word : bits) n += static_cast<uint32_t>(std::popcount(word));
+  const auto& texts = formulas_.string_set(list);
+  if (decides_ && n >= kLongList) {
+    const uint32_t table = tables_.remember(list.v, [&] { return regexes_.tables().add(texts); });
+    if (regexes_.tables().table(table).texts.size() == texts.size())
+      return regexes_.literal_set(table, bits, false);
+  }
+  std::vector<std::string> kept;
+  constants(p, kept);
+  return any_of(std::move(kept));
 }
 
 // Texts of `min` to `max` characters: one counted repetition, whatever the two numbers are.
@@ -240,8 +300,7 @@ bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
 // A list of texts beside other conditions is filtered text by text. Every if/then and oneOf over a
 // discriminator intersects such lists, and automata of the differences of two lists would be far larger.
 RegexId Texts::conjunction(TypedId p) {
-  std::vector<std::string> kept;
-  if (constants(p, kept)) return any_of(std::move(kept));
+  if (const auto list = constants(p)) return *list;
   std::vector<RegexId> parts;
   uint32_t min = 0, max = kUnbounded;
   for (TypedId k : formulas_.kids(p)) {

@@ -10,6 +10,8 @@
 // own spelling and is not asked again.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +45,10 @@ class Texts {
   RegexId canonical_body();
 
  private:
+  using Bits = std::vector<uint64_t>;
+  bool some_of(TypedId p, StringSetId& list, Bits& kept);
+  std::span<const uint64_t> common(StringSetId list, StringSetId other);
+  std::optional<RegexId> constants(TypedId p);
   RegexId combine(TypedId p);
   RegexId atom(const Formula& f);
   RegexId conjunction(TypedId p);
@@ -57,6 +63,9 @@ class Texts {
   const bool decides_;
   const RegexId end_, all_;
   FlatMap<uint32_t, RegexId> memo_;
+  // The table of a list, and by two lists the subset of the first that both have.
+  FlatMap<uint32_t, uint32_t> tables_;
+  FlatMap<uint64_t, uint32_t> common_;
 };
 
 }  // namespace structgen
