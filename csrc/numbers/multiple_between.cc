@@ -261,7 +261,7 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
   out = arena_.alt(out, within(one_digit_multiples(d), from, to));
   if (!high)
     out = arena_.alt(
-        out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
+        out, within(fraction_multiples(d, kLongMin, kNone), compare_magnitude(low.value, huge) > 0, false));
   for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
     // d.ddd with at most 16 digits, times 10^x: a number with x + s digits to come, of which the last
     // are zeros.
@@ -282,7 +282,7 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     out = arena_.alt(out, arena_.cat(parts));
   }
   if (compare_magnitude(low.value, tiny) < 0)
-    out = arena_.alt(out, within(fraction_multiples(d, false, true), from,
+    out = arena_.alt(out, within(fraction_multiples(d, -kNone, kLongMax), from,
                                  to && compare_magnitude(high->value, tiny) < 0));
   if (first == 0) out = arena_.alt(out, zero_);
   return true;

@@ -13,8 +13,8 @@
 // It contains everything that JSON writers print: scientific notation always has one digit before the
 // point, and 17 digits write every double. The narrow universe is for divisors that are no power of
 // ten. There a mantissa has a fraction only if the exponent is at least 16 or at most -5, which is what
-// json.dumps writes. Whether the digits of a mantissa are a multiple is one automaton for each number
-// of digits; with bounds and other divisors these would meet in conjunctions of thousands of states.
+// json.dumps writes. Whether the digits of a mantissa are a multiple is one automaton for each exponent
+// up to some size; with bounds and other divisors these would meet in conjunctions of thousands of states.
 //
 // Two spellings have smaller universes, without exponents and without -0 (NumberSpelling):
 //   canonical   a fraction does not end in zeros: one lexeme for each value
@@ -24,9 +24,8 @@
 // Numbers::language). json_number() is every lexeme of RFC 8259; it is for numbers without a condition.
 //
 // Cost: bounds and equality take a few calls of the arena per digit; integers() takes about 40;
-// multipleOf is plain for divisors 10^k, else it is an automaton that is unfolded as digits are read
-// (multiple_between.cc, with bounds or none; multiple.cc has the forms with an exponent). Keep one
-// NumberLanguage per arena, because it caches.
+// multipleOf is an automaton that is unfolded as digits are read (multiple_between.cc, with bounds or
+// none; multiple.cc has the forms with an exponent). Keep one NumberLanguage per arena, because it caches.
 #pragma once
 
 #include <cstdint>
@@ -154,11 +153,9 @@ class NumberLanguage {
   RegexId decimals(const Multiples& of);
   RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
-  // Narrow universe: mantissas with large exponents, with small ones.
-  RegexId fraction_multiples(const Divisor& d, bool huge, bool tiny);
+  RegexId fraction_multiples(const Divisor& d, int64_t from, int64_t to);
   bool magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
                           RegexId& out);
-  RegexId mantissas(uint64_t c, uint32_t last, bool exact);
 
   static constexpr uint32_t kMantissaDigits = 16;
 
