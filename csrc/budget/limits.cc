@@ -46,6 +46,7 @@
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
+#include "budget/token_steps.h"
 
 namespace structgen {
 
@@ -274,95 +275,46 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(tokens, v, plain) for the tokens in question, in groups that lead to one pair of blind states.
-// If look() says no and the captured text matters, look() is called again for each token with its text; with
+// Calls look(token, v, plain) for each token in question with the two blind states to which it leads. If
+// look() says no and the captured text matters, look() is called again with the states of the text; with
 // `open_to` such tokens are listed there instead. False: more than kTrials tokens had to be looked at with
 // their text, and the others were not.
 template <class F>
 bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
-  struct At {
+  struct Behind {
     StateId v, plain;
     bool blind;
   };
-  const TokenTrie& trie = vocabulary().trie();
-  std::vector<TokenId> some, unsure;
-  const auto step = [&](const At& at, uint8_t b) {
-    At to;
-    const StateId plain = parser_.step(at.plain, b);
-    to.plain = masks_.blind(plain);
-    to.v = at.v == at.plain ? to.plain : masks_.blind(parser_.step(at.v, b));
-    to.blind = at.blind || to.plain != plain;
-    return to;
+  std::vector<TokenId> unsure;
+  const auto step = [&](const Behind& at, uint8_t b) {
+    const StateId next = parser_.step(at.plain, b), plain = masks_.blind(next);
+    return Behind{at.v == at.plain ? plain : masks_.blind(parser_.step(at.v, b)), plain,
+                  at.blind || plain != next};
   };
-  // Whether the captured text of s decides everything that follows.
-  const auto open = [&](StateId s) {
-    const State& st = parser_.state(s);
-    return st.poisoned && st.n == 1 && !st.accepting;
-  };
-  const auto take = [&](const At& at) {
-    if (some.empty() || look(some, at.v, at.plain) || !at.blind) return;
-    if (completion_.text_matters(parser_.without_limits(at.plain)) ||
-        completion_.text_matters(parser_.without_limits(at.v)))
-      unsure.insert(unsure.end(), some.begin(), some.end());
-  };
-  At first{masks_.blind(from), masks_.blind(base), false};
-  first.blind = open_to || first.plain != base;
-  std::size_t n = 0;
-  for (uint32_t word : asked) n += static_cast<std::size_t>(std::popcount(word));
-  if (n <= kWalkedSingly) {
-    for_each_token(asked, [&](TokenId t) {
-      At at = first;
-      for (char b : vocabulary().bytes(t)) {
-        at = step(at, static_cast<uint8_t>(b));
-        if (at.plain == Parser::dead()) return;
-        if (open(at.plain)) {
-          unsure.push_back(t);
-          return;
-        }
-      }
-      some.assign(1, t);
-      take(at);
+  const auto open = [&](StateId s) { return decided_by_text(parser_.state(s)); };
+  const auto matters = [&](StateId s) { return completion_.text_matters(parser_.without_limits(s)); };
+  const StateId first = masks_.blind(base);
+  TokenSteps<Behind> steps({masks_.blind(from), first, open_to || first != base});
+  const auto take = [&](TokenId t) {
+    const Behind& at = steps.walk(vocabulary().bytes(t), step, [&](const Behind& p) {
+      return p.plain == Parser::dead() || open(p.plain);
     });
-  } else {
-    std::vector<At> at(vocabulary().longest() + 2);
-    at[0] = first;
-    // The number of tokens in question in front of each place of the depth-first order.
-    std::vector<uint32_t> before{0};
-    for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(asked.data(), t));
-    for (uint32_t i = 1; i < trie.size();) {
-      const TokenTrie::Node& node = trie.node(i);
-      if (before[trie.node(node.end).rank] == before[node.rank]) {
-        i = node.end;
-        continue;
-      }
-      at[node.depth] = step(at[node.depth - 1], static_cast<uint8_t>(node.byte));
-      const At& now = at[node.depth];
-      if (now.plain == Parser::dead()) {
-        i = node.end;
-        continue;
-      }
-      if (open(now.plain)) {
-        for (TokenId t : trie.subtree_tokens(i))
-          if (has_bit(asked.data(), t)) unsure.push_back(t);
-        i = node.end;
-        continue;
-      }
-      some.clear();
-      for (TokenId t : trie.tokens(i))
-        if (has_bit(asked.data(), t)) some.push_back(t);
-      take(now);
-      ++i;
-    }
-  }
+    if (at.plain == Parser::dead()) return;
+    if (open(at.plain) || (!look(t, at.v, at.plain) && at.blind && (matters(at.plain) || matters(at.v))))
+      unsure.push_back(t);
+  };
+  if (more_than(asked, kWalkedSingly))
+    std::ranges::for_each(in_order(vocabulary().trie(), asked.data()), take);
+  else
+    for_each_token(asked, take);
   if (open_to) {
     *open_to = std::move(unsure);
     return true;
   }
   for (std::size_t i = 0; i < unsure.size() && i < kTrials; ++i) {
     const std::string_view bytes = vocabulary().bytes(unsure[i]);
-    some.assign(1, unsure[i]);
-    look(some, walk(from, bytes), walk(base, bytes));
+    look(unsure[i], walk(from, bytes), walk(base, bytes));
   }
   return unsure.size() <= kTrials;
 }
@@ -391,19 +343,16 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   std::vector<TokenId> unsure;
   // Keyed by the number of tokens that a way takes.
   std::map<uint32_t, std::vector<TokenId>> by;
-  made->whole = each(asked, key, key, key == plain ? nullptr : &unsure,
-                     [&](const std::vector<TokenId>& tokens, StateId, StateId at) {
-                       const uint32_t n = takes(at);
-                       for (TokenId t : tokens) {
-                         if (n == kNever) {
-                           set_bit(refused.data(), t);
-                         } else {
-                           by[n].push_back(t);
-                           clear_bit(left.data(), t);
-                         }
-                       }
-                       return n != kNever;
-                     });
+  made->whole = each(asked, key, key, key == plain ? nullptr : &unsure, [&](TokenId t, StateId, StateId at) {
+    const uint32_t n = takes(at);
+    if (n == kNever) {
+      set_bit(refused.data(), t);
+    } else {
+      by[n].push_back(t);
+      clear_bit(left.data(), t);
+    }
+    return n != kNever;
+  });
   for (TokenId t : unsure) {
     by[kUnsure].push_back(t);
     clear_bit(refused.data(), t);
@@ -453,10 +402,10 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
       for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
     for (uint32_t w = 0; w < asked.size(); ++w) row[w] &= ~asked[w];
   }
-  const auto keep = [&](const std::vector<TokenId>& tokens, StateId v, StateId without) {
-    if (!allowed(v, without, sure, room)) return false;
-    for (TokenId t : tokens) set_bit(row, t);
-    return true;
+  const auto keep = [&](TokenId t, StateId v, StateId without) {
+    const bool fits = allowed(v, without, sure, room);
+    if (fits) set_bit(row, t);
+    return fits;
   };
   whole = each(asked, from, plain, nullptr, keep) && whole;
   // accept() promised a way, so the first token of a known way is in the mask. If the mask is empty, the way

@@ -47,6 +47,7 @@
 #include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
+#include "budget/token_steps.h"
 
 namespace structgen {
 
@@ -483,8 +484,7 @@ Reach::Answer Spellable::judge(StateId s) {
 
 // ---- masks ----
 
-// Writes the row of s. `before` counts the tokens of the mask in depth-first order, so that subtrees without
-// tokens of the mask are skipped.
+// Writes the row of s.
 bool Spellable::fill(StateId s, uint32_t* row) {
   const Vocabulary& vocabulary = *world_.vocabulary;
   if (const auto it = rows_.find(s.v); it != rows_.end()) {
@@ -506,47 +506,20 @@ bool Spellable::fill(StateId s, uint32_t* row) {
     masks_.uncached(s, scratch, m);
     write_row(m, vocabulary, row);
   }
-  const TokenTrie& trie = vocabulary.trie();
-  struct At {
-    StateId state;
-    bool blind;
-  };
-  std::vector<At> at(vocabulary.longest() + 2);
-  at[0].state = masks_.blind(s);
-  at[0].blind = at[0].state != s;
-  // The number of tokens of the mask in front of each place of the depth-first order.
-  std::vector<uint32_t> before{0};
-  for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
+  BlindSteps steps(parser_, masks_, s);
   // Tokens whose captured text decides.
   std::vector<TokenId> alone;
-  for (uint32_t i = 1; i < trie.size();) {
+  for (TokenId t : in_order(vocabulary.trie(), row)) {
     charge();
-    const TokenTrie::Node& node = trie.node(i);
-    if (before[trie.node(node.end).rank] == before[node.rank]) {
-      i = node.end;
+    const BlindSteps::Behind& at = steps.walk(vocabulary.bytes(t));
+    if (steps.stops(at.state))
+      alone.push_back(t);
+    else if (judge(at.state) == Reach::Answer::kYes)
       continue;
-    }
-    const At& last = at[node.depth - 1];
-    const StateId plain = parser_.step(last.state, static_cast<uint8_t>(node.byte));
-    const StateId into = masks_.blind(plain);
-    at[node.depth] = {into, last.blind || into != plain};
-    const State& st = parser_.state(into);
-    if (into == Parser::dead() || (st.poisoned && st.n == 1 && !st.accepting)) {
-      for (TokenId t : trie.subtree_tokens(i))
-        if (has_bit(row, t)) alone.push_back(t);
-      i = node.end;
-      continue;
-    }
-    if (!trie.tokens(i).empty() && before[node.rank] != before[trie.node(i + 1).rank] &&
-        judge(into) != Reach::Answer::kYes)
-      for (TokenId t : trie.tokens(i)) {
-        if (!has_bit(row, t)) continue;
-        if (at[node.depth].blind)
-          alone.push_back(t);
-        else if (refused(into))
-          clear_bit(row, t);
-      }
-    ++i;
+    else if (at.blind)
+      alone.push_back(t);
+    else if (refused(at.state))
+      clear_bit(row, t);
   }
   whole = whole && alone.size() <= kMaxStepped;
   for (std::size_t k = 0; k < alone.size(); ++k)

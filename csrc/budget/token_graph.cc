@@ -3,6 +3,8 @@
 #include <bit>
 #include <unordered_set>
 
+#include "budget/token_steps.h"
+
 namespace structgen {
 
 namespace {
@@ -81,7 +83,7 @@ bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
   const State& st = parser_.state(s);
   if (!st.poisoned) return false;
   out.all = false;
-  return st.n == 1 && !st.accepting;
+  return decided_by_text(st);
 }
 
 // The edges by a walk over the trie. False: it takes more than `work`.

@@ -42,7 +42,11 @@ void Budget::Trial::ask(const uint32_t* row, const uint32_t* sure) {
 }
 
 void Budget::Trial::judge_asked(StateId from) {
-  const auto one = [&](TokenId t) { judge_one(t, from); };
+  BlindSteps steps(of.all_.parser, of.all_.masks, of.here());
+  const auto one = [&](TokenId t) {
+    const auto [behind, blind] = steps.walk(of.vocabulary().bytes(t));
+    if (!judge_poison(behind, {&t, 1})) judge({&t, 1}, behind, blind);
+  };
   if (aim == kList)
     std::ranges::for_each(list, one);
   else if (!more_than(open, kWalkedSingly))
@@ -125,8 +129,7 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
 // Whether the captured text of s decides everything that follows. If so, the tokens below are put on the list
 // of those that are tried with their text.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
-  const State& st = of.all_.parser.state(s);
-  if (!st.poisoned || st.n > 1 || st.accepting) return false;
+  if (!decided_by_text(of.all_.parser.state(s))) return false;
   for (TokenId t : below)
     if (asks(t)) alone.push_back(t);
   return true;
@@ -195,19 +198,6 @@ void Budget::Trial::judge_all(StateId from) {
     }
     ++i;
   }
-}
-
-// Judges one token, whose bytes are stepped one by one.
-void Budget::Trial::judge_one(TokenId t, StateId from) {
-  bool blind = from != of.here();
-  StateId s = from;
-  for (char b : of.vocabulary().bytes(t)) {
-    const StateId next = of.all_.parser.step(s, static_cast<uint8_t>(b));
-    s = of.all_.masks.blind(next);
-    blind = blind || s != next;
-    if (judge_poison(s, {&t, 1})) return;
-  }
-  judge({&t, 1}, s, blind);
 }
 
 // Judges tokens that end within a character. `rest` reads the missing bytes and leads to the state `to`. Each

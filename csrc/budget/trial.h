@@ -5,9 +5,9 @@
 // each state that the tokens lead to, at most kMaskStates; and a walk over the trie. Tokens that stay inside
 // a run of characters are judged together.
 //
-// Tokens that lead to one state are judged once (judged()). judge_one() walks a single token, judge_all() the
-// trie, judge_strings() the ways out of a string. Behind a token that ends within a character the missing
-// bytes are counted (judge_begun()).
+// Tokens that lead to one state are judged once (judged()). judge_asked() walks few tokens one by one,
+// judge_all() the trie, judge_strings() the ways out of a string. Behind a token that ends within a character
+// the missing bytes are counted (judge_begun()).
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the
@@ -19,25 +19,17 @@
 // share of the world (mask/cache_policy.h), all such tokens are refused.
 #pragma once
 
-#include <bit>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "budget/budget.h"
+#include "budget/token_steps.h"
 
 namespace structgen {
 
 inline void set_ends(const Vocabulary& v, uint32_t* row) {
   for (TokenId t : v.eos()) set_bit(row, t);
-}
-
-// Whether a row has more than n tokens.
-inline bool more_than(std::span<const uint32_t> row, std::size_t n) {
-  std::size_t found = 0;
-  for (std::size_t w = 0; w < row.size() && found <= n; ++w)
-    if (row[w]) found += static_cast<std::size_t>(std::popcount(row[w]));
-  return found > n;
 }
 
 // The tokens of one mask that are judged, and the verdicts.
@@ -94,7 +86,6 @@ struct Budget::Trial {
   void judge(std::span<const TokenId> tokens, StateId s, bool blind);
   bool judge_poison(StateId s, std::span<const TokenId> below);
   void judge_all(StateId from);
-  void judge_one(TokenId t, StateId from);
   bool judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens);
   bool judge_strings(StateId from);
   void judge_texts();
