@@ -2,14 +2,14 @@
 
 namespace structgen {
 
-Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
+Grammar::Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> productions, RuleId start,
                  std::vector<const SchemaSet*> report_of, int64_t mask_work,
                  std::vector<std::string> warnings, std::vector<std::string> captures, bool limited)
     : world_(std::move(world)),
-      productions_(productions.release(),
-                   // The productions may be half changed by a thread that the fork left behind.
-                   [w = world_.get()](Productions* p) {
-                     if (!w->lock.lost()) delete p;
+      productions_(productions.get(),
+                   // Productions that a thread may have half changed whom a fork left behind stay forever.
+                   [w = world_.get(), held = productions](Productions*) {
+                     if (w->lock.lost()) new std::shared_ptr<Productions>(held);
                    }),
       start_rule_(start),
       lenient_rule_(start),

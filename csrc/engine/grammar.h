@@ -106,7 +106,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
  public:
   // `report_of`: the schemas in the grammar. `mask_work`: units of work that one call of a matcher may
   // take. The world's lock must be held.
-  Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
+  Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> productions, RuleId start,
           std::vector<const SchemaSet*> report_of, int64_t mask_work, std::vector<std::string> warnings = {},
           std::vector<std::string> captures = {}, bool limited = false);
   // Those texts of a grammar whose bytes are in a range. The productions are shared, states and masks are

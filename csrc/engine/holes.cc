@@ -82,14 +82,14 @@ class Sized {
   const WorkScope scope_;
 };
 
-// The middles, with everything that their productions are made of. The constructor builds up to four
-// layers, each made from the one before:
+// What the productions of the middles are made of. The constructor builds up to four layers, each made from
+// the one before; the last one has the productions (top()):
 //
 //     rest_       the grammar after the prefix
 //     quotient_   rest_ divided by the suffix
 //     inside_     if the prefix ends inside a compared item: a parser of quotient_ from that item's beginning
 //     begun_      what inside_ leaves after the rest of the prefix
-class Middles : public Productions {
+class Middles {
  public:
   Middles(std::shared_ptr<Grammar> grammar, std::string_view prefix, const std::string& suffix)
       : grammar_(std::move(grammar)), parser_(grammar_->world().regexes, grammar_->productions()) {
@@ -138,32 +138,17 @@ class Middles : public Productions {
   }
   RuleId rule() const { return begun_ ? begun_->rule() : quotient_ ? quotient_->rule() : rest_->rule(); }
 
-  void expand(RuleId rule, const Reading& reading, Alternatives& out) override {
-    of().expand(rule, reading, out);
+  Productions& top() {
+    if (begun_) return *begun_;
+    if (quotient_) return *quotient_;
+    return *rest_;
   }
-  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override {
-    of().expand_shortest(rule, reading, out);
+  std::size_t byte_size() const {
+    return begun_      ? begun_->byte_size()
+           : quotient_ ? quotient_->byte_size()
+           : rest_     ? rest_->byte_size()
+                       : parser_.byte_size();
   }
-  bool expand_shared(RuleId rule, Alternatives& out) override { return of().expand_shared(rule, out); }
-  std::size_t byte_size() const override {
-    return sizeof(Middles) + parser_.byte_size() + (rest_ ? rest_->byte_size() : 0) +
-           (quotient_ ? quotient_->byte_size() : 0) + (inside_ ? inside_->byte_size() : 0) +
-           (begun_ ? begun_->byte_size() : 0);
-  }
-  void start_search() override { of().start_search(); }
-  bool bound(RuleId rule, Bound& out) override { return of().bound(rule, out); }
-  std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override {
-    return of().lexeme(lexeme, context);
-  }
-  bool restricted() const override { return of().restricted(); }
-  bool context_free() const override { return of().context_free(); }
-  bool bordered() const override { return of().bordered(); }
-  bool unproven() const override { return of().unproven(); }
-  bool tries_texts() const override { return of().tries_texts(); }
-  uint64_t omitted() const override { return of().omitted(); }
-  bool asks_alike() const override { return of().asks_alike(); }
-  bool inexact() const override { return of().inexact(); }
-  bool plain(RuleId rule) const override { return of().plain(rule); }
 
  private:
   [[noreturn]] void refuse(const std::string& suffix, bool unsure) {
@@ -208,19 +193,17 @@ class Middles : public Productions {
       if (e.top.kind() != Symbol::kReader || grammar_->productions().compares(e.top.rule_id())) return true;
     return false;
   }
-  const Productions& of() const { return const_cast<Middles*>(this)->of(); }
-  Productions& of() {
-    if (begun_) return *begun_;
-    if (quotient_) return *quotient_;
-    return *rest_;
-  }
   std::shared_ptr<Grammar> grammar_;
   Parser parser_;
   std::optional<RestOfText> rest_;
   std::optional<Quotient> quotient_;
   // For a prefix that ends inside a compared item; see the class.
   std::optional<Parser> inside_;
-  std::optional<RestOfText> begun_;
+  struct Begun : RestOfText {
+    using RestOfText::RestOfText;
+    std::size_t byte_size() const override { return RestOfText::byte_size() + base_.byte_size(); }
+  };
+  std::optional<Begun> begun_;
 };
 
 // One attempt at can_complete(): the facts decide whether some path leads through all parts, and the
@@ -242,18 +225,6 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   }
   return {any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo, {}};
 }
-
-// The texts of a grammar that a regex matches, with everything that their productions are made of.
-class Conditioned : public Product {
- public:
-  Conditioned(const std::shared_ptr<Grammar>& grammar, RegexId whole)
-      : Product(grammar->world().regexes, grammar->productions(), grammar->start_rule(),
-                grammar->productions().plain(RuleId{0}), whole),
-        grammar_(grammar) {}
-
- private:
-  std::shared_ptr<Grammar> grammar_;
-};
 
 // A condition, or a part of it: texts of a regex with a range of bytes.
 struct Wanted {
@@ -330,15 +301,18 @@ Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
 
 // The texts of a grammar that a regex matches.
 std::shared_ptr<Grammar> product_of(const std::shared_ptr<Grammar>& grammar, RegexId whole) {
-  auto product = std::make_unique<Conditioned>(grammar, whole);
+  // The deleter holds the grammar.
+  const std::shared_ptr<Product> product(
+      new Product(grammar->world().regexes, grammar->productions(), grammar->start_rule(),
+                  grammar->productions().plain(RuleId{0}), whole),
+      [grammar](Product* p) { delete p; });
   const Verdict possible = product->possible();
   if (possible == Verdict::kNo) refuse_condition();
   if (possible == Verdict::kUnknown)
     throw Error(ErrorKind::kSchemaTooComplex,
                 "whether a text meets the condition cannot be decided: it depends on which items or keys "
                 "it repeats");
-  const RuleId start = product->rule();
-  auto out = std::make_shared<Grammar>(grammar->shared_world(), std::move(product), start,
+  auto out = std::make_shared<Grammar>(grammar->shared_world(), product, product->rule(),
                                        std::vector<const SchemaSet*>{}, grammar->mask_work(),
                                        grammar->warnings(), grammar->captures());
   if (grammar->groups()) out->set_groups(*grammar->groups());
@@ -455,12 +429,10 @@ std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string pr
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
   const GrammarWork scope(*grammar, nullptr, Task::kHoles, work_of(*grammar, prefix.size() + suffix.size()));
-  auto middles = std::make_unique<Middles>(grammar, prefix, suffix);
-  const RuleId start = middles->rule();
-  std::shared_ptr<World> world = grammar->shared_world();
-  auto out =
-      std::make_shared<Grammar>(std::move(world), std::move(middles), start, std::vector<const SchemaSet*>{},
-                                grammar->mask_work(), grammar->warnings(), grammar->captures());
+  const auto middles = std::make_shared<Middles>(grammar, prefix, suffix);
+  auto out = std::make_shared<Grammar>(
+      grammar->shared_world(), std::shared_ptr<Productions>(middles, &middles->top()), middles->rule(),
+      std::vector<const SchemaSet*>{}, grammar->mask_work(), grammar->warnings(), grammar->captures());
   if (out->start() == Parser::dead())
     throw Error(ErrorKind::kUnsatisfiableInfill,
                 "nothing between the prefix and the suffix leads to the suffix")

@@ -56,7 +56,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
   bool tries_texts() const override { return tried() || base_.tries_texts(); }
   bool inexact() const override { return inexact_ || base_.inexact(); }
   std::size_t byte_size() const override {
-    return sizeof(Quotient) + FactBase::byte_size() + crossings_.size() * 64 + crossing_index_.byte_size();
+    return sizeof(Quotient) + base_.byte_size() + FactBase::byte_size() + crossings_.size() * 64 +
+           crossing_index_.byte_size();
   }
 
  private:

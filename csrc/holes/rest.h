@@ -53,7 +53,10 @@ class RestOfText : public ExtendedProductions {
   uint64_t needed_behind(RuleId rule) const override {
     return is_own(rule) ? 0 : base_.needed_behind(RuleId{rule.v / 2});
   }
-  std::size_t byte_size() const override { return own_.size() * 40 + stacks_.byte_size(); }
+  // With the parser's.
+  std::size_t byte_size() const override {
+    return own_.size() * 40 + stacks_.byte_size() + parser_.byte_size();
+  }
 
  private:
   struct Own {
