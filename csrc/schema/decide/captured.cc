@@ -46,9 +46,7 @@ std::string canonical(const Json& j, JsonRef node) {
       std::map<std::string, std::string> members;
       for (uint32_t i = 0; i < j.size(node); ++i)
         members[Captured::key(j.key(node, i))] = canonical(j, j.item(node, i));
-      std::string out = "{";
-      for (const auto& [key, value] : members) out += (out.size() > 1 ? "," : "") + key + ":" + value;
-      return out + "}";
+      return Captured::object(members);
     }
   }
   return {};
@@ -67,6 +65,12 @@ void merge(std::vector<T>& to, const std::vector<T>& more) {
 std::string Captured::canonical(std::string_view json) {
   const Json j = Json::parse(json);
   return structgen::canonical(j, 0);
+}
+
+std::string Captured::object(const std::map<std::string, std::string>& members) {
+  std::string out = "{";
+  for (const auto& [key, value] : members) out += (out.size() > 1 ? "," : "") + key + ":" + value;
+  return out + "}";
 }
 
 std::string Captured::key(std::string_view name) { return "\"" + json_body(name); }
@@ -136,9 +140,7 @@ std::string Captured::with(const std::string& rest, std::string_view name, const
   const Json j = Json::parse(rest);
   std::map<std::string, std::string> members{{std::string(name), value}};
   for (uint32_t i = 0; i < j.size(0); ++i) members[key(j.key(0, i))] = structgen::canonical(j, j.item(0, i));
-  std::string out = "{";
-  for (const auto& [k, v] : members) out += (out.size() > 1 ? "," : "") + k + ":" + v;
-  return out + "}";
+  return object(members);
 }
 
 // ---- sets ----

@@ -63,6 +63,8 @@ class Captured {
 
   // One text for all spellings of a value: {"b": 1.0, "a": "\u0041"} is {"a":"A","b":1e0}.
   static std::string canonical(std::string_view json);
+  // The canonical text of an object with these keys and values.
+  static std::string object(const std::map<std::string, std::string>& members);
   // A key as it stands in a canonical text.
   static std::string key(std::string_view name);
 

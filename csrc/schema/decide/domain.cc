@@ -189,11 +189,7 @@ void Domains::enumerate_object(ObjectId start, uint32_t cap, Domain& out) {
     todo.pop_back();
     solver_.spend(20);
     const Offers offers = objects.offers(state);
-    if (offers.close) {
-      std::string text = "{";
-      for (const auto& [key, value] : members) text += (text.size() > 1 ? "," : "") + key + ":" + value;
-      done.insert(text + "}");
-    }
+    if (offers.close) done.insert(Captured::object(members));
     bool many = out.values.size() + done.size() >= cap;
     for (KeyClassId c : offers.classes) many = many || objects.free_keys(state, c) >= cap;
     if (many) {

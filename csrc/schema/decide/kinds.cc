@@ -42,6 +42,41 @@ std::size_t Solver::byte_size() const {
          unknown_.byte_size();
 }
 
+// Whether some simple value satisfies v, seen at once. Most schemas are a type with at most one condition;
+// the solver then needs no restriction and no plan (plan.h), of which 67,000 properties would use up its
+// steps.
+//
+// Counts the conditions on each kind. The answer is yes if an allowed kind has no condition, or a single
+// condition that some value meets. A condition that some value meets (`alone`) counts 1. Any other condition
+// counts 2, which is already too many.
+bool Solver::plainly_nonempty(ValueId v) {
+  check_depth();
+  if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
+    if (lowering_.broken(s.location())) return false;
+    v = lowering_.lower(s.location());
+  }
+  // Whether a value is one of the captured values is not seen at once.
+  if (formulas_[v].has & kHasOutside) return false;
+  uint32_t mask = kAllKinds, conditions[kKinds] = {};
+  for (ValueId k : formulas_.conjuncts(v)) {
+    const Formula& f = formulas_[k];
+    const OpRow& row = structgen::row(f.op);
+    if (f.op == Op::kTypes) {
+      mask &= f.a;
+      continue;
+    }
+    // The empty object or array satisfies the condition.
+    if (row.closes) continue;
+    if (!row.about) return false;
+    const bool alone = (row.family == Family::kNumber || row.family == Family::kText) &&
+                       structgen::plainly_nonempty(formulas_, FormulaSpace::of_its_kind(k));
+    conditions[static_cast<int>(*row.about)] += alone ? 1 : 2;
+  }
+  for (int k = 0; k < kKinds; ++k)
+    if ((mask >> k & 1) && conditions[k] <= 1) return true;
+  return false;
+}
+
 // True if some value of kind k satisfies v. plainly_nonempty() (values/witness.h) is asked first, because
 // most strings and numbers need no automaton.
 bool Solver::kind_nonempty(ValueId v, Kind k) {

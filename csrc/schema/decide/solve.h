@@ -177,9 +177,7 @@ class Solver {
   TypedId restrict_once(ValueId v, Kind k);
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
   bool compute_nonempty(ValueId v);
-  bool plainly_nonempty(ValueId v);  // witness.cc
-  bool plain_object(ValueId v);
-  int holds(RegionId region, NameId name) const;
+  bool plainly_nonempty(ValueId v);
   bool unknown(ValueId v);
   void take_contents(TypedId p, Contents& out);
   bool holds_value(const std::string& text, ValueId v);
