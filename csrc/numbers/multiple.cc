@@ -1,5 +1,4 @@
-// multipleOf without bounds (see number.h); its automaton is that of multiple_between.cc, with one bound or
-// none.
+// multipleOf as regexes (see number.h) of numbers that the automaton of multiple_between.cc reads.
 //
 // The problem. Which texts are multiples of 0.75? The value of `3.75` is known only behind its last
 // digit, and a mask must not allow a digit behind which no multiple can be completed.
@@ -61,8 +60,7 @@ NumberLanguage::Divisor::Divisor(const Decimal& d) {
   const bool long_zeros = d.exponent > 0 && d.exponent + static_cast<int64_t>(d.digits.size()) > 18;
   c = std::stoull(d.exponent > 0 && !long_zeros ? d.int_part() : d.digits);
   s = d.exponent < 0 || long_zeros ? -d.exponent : 0;
-  odd = reduced(c, 64);
-  for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
+  while (reduced(c, zeros) != reduced(c, zeros + 1)) ++zeros;
 }
 
 // Multiples without exponent. If the divisor ends in many zeros, a multiple is one of c, followed by zeros.
@@ -86,25 +84,24 @@ RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
 RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   RegexId out = RegexArena::empty();
   const int64_t s = d.s;
-  for (int64_t t = 0; t <= d.twos; ++t) {
+  for (int64_t t = 0; t <= d.zeros; ++t) {
     const uint64_t modulus = reduced(d.c, t);
-    const RegexId exponents = t == d.twos ? exponent_at_least(t - s) : exponent_equal(t - s);
+    const RegexId exponents = t == d.zeros ? exponent_at_least(t - s) : exponent_equal(t - s);
     for (int v = 1; v <= 9; ++v)
       if (static_cast<uint64_t>(v) % modulus == 0) out = arena_.alt(out, one_digit(v, v, exponents));
   }
   return out;
 }
 
-// Mantissas with a fraction, and an exponent x from `from` to `to`. With f digits behind the point and t = x
-// - f + s, the digits times 10^t must be 0 mod c. They do not end in a zero, so t is at least 0, and f at
-// most x
-// + s. Shorter fractions are those that end in zeros. From t = twos on only `odd` matters.
+// Mantissas with a fraction, and an exponent x from `from` to `to`. With f digits behind the point and t =
+// x - f + s, the digits times 10^t must be 0 mod c. The digits do not end in a zero, so t is at least 0 and
+// f at most x + s. A shorter fraction counts as one that ends in zeros. From d.zeros on t does not matter.
 RegexId NumberLanguage::fraction_multiples(const Divisor& d, int64_t from, int64_t to) {
   RegexId out = RegexArena::empty();
   bool last = false;
   for (int64_t x = std::max(from, 1 - d.s); x <= to && !last; ++x) {
     const int64_t f = std::min<int64_t>(kMantissaDigits, x + d.s), t = x + d.s - f;
-    last = f == kMantissaDigits && t >= d.twos;
+    last = f == kMantissaDigits && t >= d.zeros;
     const Multiples of{
         .c = reduced(d.c, t), .s = static_cast<uint32_t>(f), .zeros_until = kUnbounded, .mantissa = true};
     const RegexId parts[] = {decimals(of), e_, last ? exponent_between(x, to) : exponent_equal(x)};

@@ -1,4 +1,4 @@
-// multipleOf with bounds (see number.h).
+// The automaton of multipleOf, and multipleOf with bounds (see number.h).
 //
 // A divisor c / 10^s and its bounds meet in one automaton. While digits are read, a plain decimal is a
 // number P, and the values that it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k).
@@ -13,12 +13,14 @@
 // searched; for divisors of five digits that is too much. Cost: one node for each combination of digits
 // read, remainder, and side of each bound that the text meets.
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/intern.h"
+#include "base/work.h"
 #include "numbers/divisor.h"
 #include "numbers/number.h"
 #include "regex/regex.h"
@@ -41,24 +43,55 @@ uint32_t digits_of(Wide x) {
   return n;
 }
 
-struct BetweenPhases {
-  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
-};
-// A state of the automaton after some digits.
-struct DigitsBetween {
-  BetweenPhases::Phase phase = BetweenPhases::kBegin;
-  // Past the first bound, and there is no last one: only r matters.
-  bool free = false;
-  // True: the last digit of the fraction was not 0. It counts where zeros have a limit.
-  bool nonzero = false;
-  // Digits that were read; in a fraction, those behind the point, at most most_digits_.
-  uint32_t n = 0;
-  uint64_t r = 0;  // P mod c
-  // P. States that differ in nothing else are one, see sides().
-  Wide p = 0;
+// A way to complete a decimal number: `whole` digits, then `fraction` digits behind a point. The point
+// is written unless one was read (`point`).
+struct Completing {
+  uint32_t whole, fraction;
+  bool point;
+
+  uint32_t digits() const { return whole + fraction; }
+  std::string text(Wide y) const {
+    std::string out(digits(), '0');
+    for (std::size_t i = out.size(); i > 0; --i, y /= 10) out[i - 1] = static_cast<char>('0' + y % 10);
+    if (point && fraction > 0) out.insert(whole, 1, '.');
+    return out;
+  }
 };
 
-class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
+// Calls `take` with every way to add digits, ordered by the length of the text, until it returns true.
+// `grows`: the whole part may get longer. `point`: a point was read.
+template <class Take>
+bool complete(bool grows, bool point, Take&& take) {
+  // The digits of a Wide, minus a few.
+  constexpr uint32_t kLongest = 36;
+  for (uint32_t length = 1; length <= kLongest; ++length) {
+    if (point) {
+      if (take(Completing{0, length, false})) return true;
+      continue;
+    }
+    if (grows && take(Completing{length, 0, true})) return true;
+    for (uint32_t fraction = 1; fraction < length; ++fraction)
+      if ((grows || fraction + 1 == length) && take(Completing{length - fraction - 1, fraction, true}))
+        return true;
+  }
+  return false;
+}
+
+// The least y of `digits` digits such that (r * 10^digits + y) * 10^zeros is 0 mod c; with `nonzero`,
+// one whose last digit is not 0. False: there is none.
+bool least_digits(uint64_t r, uint32_t digits, uint32_t zeros, uint64_t c, bool nonzero, Wide& y) {
+  for (; zeros > 0 && std::gcd<uint64_t>(c, 10) > 1; --zeros) c /= std::gcd<uint64_t>(c, 10);
+  const Wide size = power_of_ten(digits);
+  y = (c - r % c * (size % c) % c) % c;
+  for (int tries = 0; tries < 10 && y < size; ++tries, y += c)
+    // The last digits repeat after ten steps.
+    if (!nonzero || y % 10 != 0) return true;
+  return false;
+}
+
+// The automaton over digits and a point. A state that is unfolded costs 11 steps, and a node for each state
+// that they lead to.
+class MultiplesBetween : public LazyLanguage {
  public:
   explicit MultiplesBetween(const Multiples& of)
       : of_(of),
@@ -68,12 +101,64 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
         most_digits_(std::max(s_ + 1, of.zeros_until == kUnbounded ? 0 : of.zeros_until)),
         first_digits_(digits_of(of.first / power(s_))),
         last_digits_(digits_of(of.last / power(s_))) {}
+  // The node of the first state.
+  RegexId start(RegexArena& arena) { return node(arena, State{}); }
+  RegexId unfold(RegexArena& arena, uint32_t index) override {
+    // Units of work beside those of its nodes.
+    constexpr int64_t kUnfolding = 600;
+    constexpr std::string_view kBytes = "0123456789.";
+    charge(kUnfolding);
+    const State state = states_[index];
+    RegexId nodes[kBytes.size()];
+    for (std::size_t i = 0; i < kBytes.size(); ++i) {
+      State to = state;
+      nodes[i] = step(to, kBytes[i]) ? node(arena, to) : RegexArena::empty();
+    }
+    std::vector<RegexId> parts;
+    for (std::size_t i = 0; i < kBytes.size(); ++i) {
+      if (nodes[i] == RegexArena::empty() || std::find(nodes, nodes + i, nodes[i]) != nodes + i) continue;
+      ByteSet bytes;
+      for (std::size_t j = i; j < kBytes.size(); ++j)
+        if (nodes[j] == nodes[i]) bytes.add(static_cast<uint8_t>(kBytes[j]));
+      parts.push_back(arena.cat(arena.bytes(bytes), nodes[i]));
+    }
+    if (accepts(state)) parts.push_back(RegexArena::epsilon());
+    return arena.alt(parts);
+  }
+  bool shortest(uint32_t index, std::string& text) const override {
+    text.clear();
+    return accepts(states_[index]) || completed(states_[index], text);
+  }
 
  private:
-  using State = DigitsBetween;
+  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
+  // A state after some digits.
+  struct State {
+    Phase phase = kBegin;
+    // Past the first bound, and there is no last one: only r matters.
+    bool free = false;
+    // True: the last digit of the fraction was not 0. It counts where zeros have a limit.
+    bool nonzero = false;
+    // Digits that were read; in a fraction, those behind the point, at most most_digits_.
+    uint32_t n = 0;
+    uint64_t r = 0;  // P mod c
+    // P. States that differ in nothing else are one, see sides().
+    Wide p = 0;
+  };
+
+  RegexId node(RegexArena& arena, const State& state) {
+    if (!alive(state)) return RegexArena::empty();
+    const uint32_t n = index_.find_or_add(
+        hash(state), [&](uint32_t i) { return same(states_[i], state); },
+        [&] {
+          states_.push_back(state);
+          return static_cast<uint32_t>(states_.size() - 1);
+        });
+    return arena.lazy(definition, n, accepts(state), false);
+  }
 
   // Finds a shortest text of digits that completes the number begun.
-  bool completed(const State& q, std::string& text) const override {
+  bool completed(const State& q, std::string& text) const {
     if (q.phase == kBegin || of_.mantissa) return false;
     const uint32_t read = q.phase == kFraction ? q.n : 0;
     return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
@@ -104,15 +189,13 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return {inside ? side(q, of_.first, first_digits_) : 0,
             inside && of_.ends ? side(q, of_.last, last_digits_) : 0};
   }
-  bool same(const State& x, const State& y) const override {
+  bool same(const State& x, const State& y) const {
     return x.phase == y.phase && x.free == y.free && x.nonzero == y.nonzero && x.n == y.n && x.r == y.r &&
            sides(x) == sides(y);
   }
-  uint64_t hash(const State& q) const override {
-    return mix(mix(q.phase * 4u + q.free * 2u + q.nonzero, q.n), q.r);
-  }
+  uint64_t hash(const State& q) const { return mix(mix(q.phase * 4u + q.free * 2u + q.nonzero, q.n), q.r); }
 
-  bool step(State& q, char c) const override {
+  bool step(State& q, char c) const {
     if (c == '.') {
       if ((q.phase != kZero && q.phase != kWhole) || !of_.point) return false;
       q.phase = kFraction;
@@ -170,7 +253,7 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return false;
   }
 
-  bool accepts(const State& q) const override {
+  bool accepts(const State& q) const {
     if (q.phase == kBegin || (of_.mantissa && q.phase == kWhole)) return false;
     const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
     if (q.phase == kFraction && (q.n == 0 || !(q.nonzero || q.n <= of_.zeros_until))) return false;
@@ -178,7 +261,7 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return any(q.p * power(zeros), q.p * power(zeros));
   }
 
-  bool alive(const State& q) const override {
+  bool alive(const State& q) const {
     if (q.phase == kBegin || accepts(q)) return true;
     if (q.phase == kWhole && !of_.mantissa) {
       if (!of_.ends) {
@@ -216,6 +299,8 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
   const uint32_t most_digits_;
   // The numbers of digits of the whole parts of the two bounds.
   const uint32_t first_digits_, last_digits_;
+  std::vector<State> states_;
+  InternTable index_;
 };
 
 }  // namespace

@@ -234,7 +234,6 @@ RegexId NumberLanguage::fraction_above(std::string_view fraction, bool strict) {
   return arena_.cat(point_, digits_above(fraction, 0, strict));
 }
 
-// `bare`: no fraction at all is below the bound, too.
 RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, bool bare) {
   if (fraction.empty()) return strict || !bare ? RegexArena::empty() : zero_fraction_;
   const RegexId out = arena_.cat(point_, digits_below(fraction, 0, strict));

@@ -93,14 +93,19 @@ class NumberLanguage {
 
  private:
   // ---- magnitudes: unsigned lexemes ----
-  RegexId magnitude();  // all of them
+  // All of them.
+  RegexId magnitude();
+  // Those above a bound or below it. The bound itself belongs to them unless `strict`; zero is below a bound
+  // only with `with_zero`.
   RegexId above(const Decimal& bound, bool strict);
   RegexId below(const Decimal& bound, bool strict, bool with_zero);
+  // The same of lexemes without exponent, and of those with one.
   RegexId plain_above(const Decimal& bound, bool strict);
   RegexId plain_below(const Decimal& bound, bool strict, bool with_zero);
   RegexId scientific_above(const Decimal& bound, bool strict);
   RegexId scientific_below(const Decimal& bound, bool strict);
   RegexId scientific_equal(const Decimal& value);
+  // equal_to() of an exponent beyond kMaxDecimalExponent.
   RegexId equal_to_far(const Decimal& value);
   RegexId scientific_any();
   // The digits of a mantissa's fraction, of which the last one before the zeros is not 0.
@@ -120,10 +125,14 @@ class NumberLanguage {
   // Zeros of a fraction, behind each of which the fraction may end.
   RegexId zeros(std::size_t read);
   bool may_end_in_zero(std::size_t read) const { return read <= zeros_until_; }
+  // Fractions above or below the digits of a bound, the first `at` of which were read.
   RegexId digits_above(std::string_view fraction, std::size_t at, bool strict);
   RegexId digits_below(std::string_view fraction, std::size_t at, bool strict);
+  // The same with the point; `bare`: no fraction at all is below the bound, too.
   RegexId fraction_above(std::string_view fraction, bool strict);
   RegexId fraction_below(std::string_view fraction, bool strict, bool bare);
+  // Digits that first differ from the bound at some place from `at` on, and rest(place) behind it; or `equal`
+  // behind all of them.
   template <class Rest>
   RegexId beside(std::string_view bound, std::size_t at, bool above, RegexId equal, Rest&& rest);
   // The digits behind place j of n.
@@ -151,6 +160,7 @@ class NumberLanguage {
   // ---- multipleOf (multiple.cc, multiple_between.cc) ----
   struct Divisor;
   RegexId decimals(const Multiples& of);
+  // Without exponent; with one and no fraction; with a fraction and an exponent x, from <= x <= to.
   RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
   RegexId fraction_multiples(const Divisor& d, int64_t from, int64_t to);
