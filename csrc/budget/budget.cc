@@ -101,8 +101,7 @@ Finish Budget::cut(std::string_view text, Finish::From from) {
 
 // Whether the text leads from s to a state where the whole text may end.
 bool Budget::completes(StateId s, std::string_view text) {
-  for (char b : text)
-    if (s != Parser::dead()) s = all_.parser.step(s, static_cast<uint8_t>(b));
+  s = read_text(all_.parser, s, text);
   return s != Parser::dead() && parser().state(s).accepting;
 }
 
@@ -245,20 +244,14 @@ std::string Budget::bytes_of(std::span<const TokenId> tokens) const {
 }
 
 // Whether the tokens complete s.
-bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
-  for (const TokenId t : tokens)
-    for (char b : vocabulary().bytes(t))
-      if (s != Parser::dead()) s = all_.parser.step(s, static_cast<uint8_t>(b));
-  return s != Parser::dead() && parser().state(s).accepting;
-}
+bool Budget::follow(StateId s, std::span<const TokenId> tokens) { return completes(s, bytes_of(tokens)); }
 
 // ---- plans ----
 
 // A bound of the bytes that complete the text behind a token; kFar if the token leads to the state itself or
 // nowhere.
 uint32_t Budget::bytes_behind(TokenId t) {
-  StateId s = here();
-  for (char b : vocabulary().bytes(t)) s = all_.parser.step(s, static_cast<uint8_t>(b));
+  const StateId s = read_text(all_.parser, here(), vocabulary().bytes(t));
   return s == Parser::dead() || s == here() ? Lengths::kFar : all_.lengths.of(all_.masks.blind(s));
 }
 

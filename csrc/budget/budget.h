@@ -296,6 +296,19 @@ class Budget {
     bool some_texts = false;
   };
   Shortest shortest_bytes(StateId s);
+  // What may follow a state that stands `bytes` bytes behind the last one: at most `room` bytes, at least
+  // `missing` bytes, at most `tokens` tokens with the end token.
+  struct Ahead {
+    std::size_t bytes, room, missing, tokens;
+    // Whether n bytes of one token each may follow.
+    bool by_bytes(std::size_t n) const { return n <= room && (tokens == kEndless || n < tokens); }
+    // The largest number of bytes so far with which n bytes more stay within `whole`.
+    std::size_t last(const ByteRange& whole, std::size_t n) const {
+      return whole.most == ByteRange::kAny ? kEndless : whole.most - bytes - n;
+    }
+  };
+  std::optional<bool> longest_fits(StateId blind, const Ahead& at);
+  bool reaches_range(StateId s, const Ahead& at);
   // The tokens of ranged_text(). Throws the errors of ranged_text().
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);

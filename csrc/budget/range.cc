@@ -32,9 +32,9 @@
 // text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a token, or the
 // text of ranged_text().
 //
-// Rejected. The product (holes/product.h) for every grammar: it is exact, and has a rule for each byte of the
-// bound; it serves where growth(s) is not known at the start. States that are pairs of a state and a number
-// of bytes: each pair would have its own mask.
+// Rejected. The intersection (holes/intersection.h) for every grammar: it is exact, and has a rule for each
+// byte of the bound; it serves where growth(s) is not known at the start. States that are pairs of a state
+// and a number of bytes: each pair would have its own mask.
 #include <algorithm>
 #include <optional>
 
@@ -116,6 +116,34 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
   return known->second;
 }
 
+// Whether the longest completion is in the range. No value: it is not known, or texts beyond `most` are left.
+std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
+  const std::size_t longest = all_.growth.longest(blind);
+  if (longest == Growth::kFar && written_.whole.most == ByteRange::kAny && at.tokens == kEndless) {
+    holds(0, kEndless);
+    return true;
+  }
+  if (longest > at.room || longest >= Growth::kFar || (at.missing <= longest && !at.by_bytes(longest)))
+    return std::nullopt;
+  const std::size_t most = less(written_.whole.least, at.bytes + longest);
+  const bool enough = at.missing <= longest;
+  holds(enough ? most : 0, enough ? at.last(written_.whole, longest) : most + 1);
+  return enough;
+}
+
+// Decides by the states behind n bytes, each of which counts as one token. All keys share the state without
+// its captured text.
+bool Budget::reaches_range(StateId s, const Ahead& at) {
+  const StateId blind = all_.masks.blind(s);
+  const std::size_t most = std::min(at.room, less(at.tokens, 1));
+  std::optional<bool> some;
+  if (!parser().unproven()) some = reaches(blind, at.missing, most);
+  if (!some && (parser().unproven() || blind != s)) some = reaches(s, at.missing, most);
+  holds(written_.bytes, 0);
+  exact_ = exact_ && some && (*some || most == at.room);
+  return some.value_or(false);
+}
+
 bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes + bytes;
@@ -124,50 +152,33 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(less(whole.most + 1, bytes), kEndless);
     return false;
   }
-  const std::size_t room = whole.most - now, missing = less(whole.least, now);
-  // The largest number of bytes so far with which n bytes more stay within `most`.
-  const auto last = [&](std::size_t n) {
-    return whole.most == ByteRange::kAny ? kEndless : whole.most - bytes - n;
-  };
-  const auto by_bytes = [&](std::size_t n) { return n <= room && (tokens == kEndless || n < tokens); };
+  const Ahead at{bytes, whole.most - now, less(whole.least, now), tokens};
   const StateId blind = all_.masks.blind(s);
-  if (missing == 0) {
-    if (const std::size_t n = all_.lengths.of(blind); n < Lengths::kFar && by_bytes(n)) {
-      holds(less(whole.least, bytes), last(n));
+  if (at.missing == 0) {
+    if (const std::size_t n = all_.lengths.of(blind); n < Lengths::kFar && at.by_bytes(n)) {
+      holds(less(whole.least, bytes), at.last(whole, n));
       return true;
     }
   }
   const auto [n, proved, some_texts] = shortest_bytes(s);
-  const bool found = n < Lengths::kFar;
-  if (found && !some_texts && missing <= n && n <= room && (tokens == kEndless || needed(s) <= tokens)) {
-    holds(less(whole.least, bytes + n), last(n));
+  const bool found = n < Lengths::kFar, too_long = found && n > at.room;
+  if (found && !some_texts && at.missing <= n && !too_long && (tokens == kEndless || needed(s) <= tokens)) {
+    holds(less(whole.least, bytes + n), at.last(whole, n));
     return true;
   }
   // The stretch begins at the shortest text or later.
-  const auto grows = [&](const Growth::Stretch& some) {
+  const auto grows = [&, n = n, proved = proved](const Growth::Stretch& some) {
     const std::size_t to = some.endless() ? kEndless : (proved ? n : 0) + some.span;
-    if (some.from >= Growth::kFar || missing > to || some.from > to ||
-        !by_bytes(std::max<std::size_t>(some.from, missing)))
+    if (some.from >= Growth::kFar || at.missing > to || some.from > to ||
+        !at.by_bytes(std::max<std::size_t>(some.from, at.missing)))
       return false;
-    holds(some.endless() ? 0 : less(whole.least, bytes + to), last(some.from));
+    holds(some.endless() ? 0 : less(whole.least, bytes + to), at.last(whole, some.from));
     return true;
   };
-  if (missing != 0 && (grows(all_.growth.of(blind)) || grows(all_.growth.closer(blind)))) return true;
-  const std::size_t longest = missing == 0 || parser().unproven() || (found && n > room)
-                                  ? Growth::kUnknown
-                                  : all_.growth.longest(blind);
-  if (longest == Growth::kFar && whole.most == ByteRange::kAny && tokens == kEndless) {
-    holds(0, kEndless);
-    return true;
-  }
-  // Every text that is left stays within `most`.
-  if (longest <= room && longest < Growth::kFar && (missing > longest || by_bytes(longest))) {
-    const bool enough = missing <= longest;
-    holds(enough ? less(whole.least, bytes + longest) : 0,
-          enough ? last(longest) : less(whole.least, bytes + longest + 1));
-    return enough;
-  }
-  if (found && n > room) {
+  if (at.missing != 0 && (grows(all_.growth.of(blind)) || grows(all_.growth.closer(blind)))) return true;
+  if (at.missing != 0 && !parser().unproven() && !too_long)
+    if (const std::optional<bool> fits = longest_fits(blind, at)) return *fits;
+  if (too_long) {
     holds(less(whole.most + 1, bytes + n), kEndless);
     exact_ = exact_ && proved;
     return false;
@@ -177,15 +188,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(written_.bytes, 0);
     return false;
   }
-  // Each byte counts as one token.
-  const std::size_t most = std::min(room, less(tokens, 1));
-  // All keys share the state without its captured text.
-  std::optional<bool> some;
-  if (!parser().unproven()) some = reaches(blind, missing, most);
-  if (!some && (parser().unproven() || blind != s)) some = reaches(s, missing, most);
-  holds(written_.bytes, 0);
-  exact_ = exact_ && some && (*some || most == room);
-  return some.value_or(false);
+  return reaches_range(s, at);
 }
 
 void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens) {

@@ -11,13 +11,14 @@
 //     spelled()      the shortest completion is `"`, which no tokens write
 //     near()         tokens in breadth: behind `a` the completion is `"` again; `b"` ends the text. Yes:
 //                    `b"`
-//     summarised()   where it goes on without end: a place is (label read, pending lexeme, trie node of the
-//                    token that is begun). What a rule leads to from a place is a set of places, the least
-//                    fixpoint of all rules that are met; the stacks are then walked with places instead of
-//                    texts
+//     summarised()   where it goes on without end: a junction is (label read, pending lexeme, trie node of
+//     the
+//                    token that is begun). What a rule leads to from a junction is a set of junctions, the
+//                    least fixpoint of all rules that are met; the stacks are then walked with junctions
+//                    instead of texts
 //     searched()     where captured text decides, states are searched one by one (budget/reach.h)
 //
-// Summaries are needed because a token may cross the border of two symbols: a place keeps the trie
+// Summaries are needed because a token may cross the border of two symbols: a junction keeps the trie
 // node, so that the next symbol goes on inside the token.
 //
 // Masks. fill() takes the parser's mask and clears the tokens after which possible() is false. The trie
@@ -128,14 +129,6 @@ bool Cutter::spell(std::string_view text, std::vector<Piece>& out) {
   return true;
 }
 
-StateId Spellable::walk(StateId s, std::string_view bytes) {
-  for (char b : bytes) {
-    if (s == Parser::dead()) break;
-    s = parser_.step(s, static_cast<uint8_t>(b));
-  }
-  return s;
-}
-
 void Spellable::spend(uint64_t n) {
   charge(static_cast<int64_t>(2 * n));
   if (work_ < n) out_of_share();
@@ -144,17 +137,17 @@ void Spellable::spend(uint64_t n) {
 
 // ---- summaries ----
 
-// The places behind the non-empty texts of a regex that begin at the node of a begun token: the label
+// The junctions behind the non-empty texts of a regex that begin at the node of a begun token: the label
 // that was read, and the node at which the last token stands. Node 0 means that a token has just ended.
 //
-//     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no place
-const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t node) {
+//     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no junction
+const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t node) {
   return remember(terminals_, {r.v, node}, [&] {
     RegexArena& regexes = parser_.regexes();
     const TokenTrie& trie = world_.vocabulary->trie();
     std::set<std::pair<uint32_t, uint32_t>> seen{{r.v, node}};
     std::vector<std::pair<RegexId, uint32_t>> todo{{r, node}};
-    std::set<Place> out;
+    std::set<Junction> out;
     const auto reach = [&](RegexId to, uint32_t at) {
       const RegexNode& n = regexes.node(to);
       if (n.kind == RegexKind::kDone) {
@@ -178,8 +171,8 @@ const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t nod
         if (!trie.tokens(child).empty()) reach(to, 0);
       });
     }
-    bytes_ += 120 + out.size() * sizeof(Place);
-    return std::vector<Place>(out.begin(), out.end());
+    bytes_ += 120 + out.size() * sizeof(Junction);
+    return std::vector<Junction>(out.begin(), out.end());
   });
 }
 
@@ -199,7 +192,7 @@ const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
 
 // The summary of a rule as far as it is known. The rule that is being looked at becomes a user of the
 // summary, and is looked at again when the summary grows.
-const Spellable::Rule& Spellable::rule(RuleId r, Place from) {
+const Spellable::Rule& Spellable::rule(RuleId r, Junction from) {
   const auto [it, fresh] = rules_.try_emplace(Key{r.v, from});
   if (fresh) {
     spend(8);
@@ -211,8 +204,8 @@ const Spellable::Rule& Spellable::rule(RuleId r, Place from) {
   return it->second;
 }
 
-// Appends the places behind one symbol that begins at a place.
-void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
+// Appends the junctions behind one symbol that begins at a junction.
+void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
   spend();
   const bool rules = s.kind() == Symbol::kRule;
   if (rules || s.kind() == Symbol::kReader) {
@@ -225,7 +218,7 @@ void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
         open_ = true;
       from.pending = Alive::kClear;
     }
-    const std::set<Place>& out = rule(s.rule_id(), from).out;
+    const std::set<Junction>& out = rule(s.rule_id(), from).out;
     to.insert(to.end(), out.begin(), out.end());
     return;
   }
@@ -241,7 +234,7 @@ void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
     } else if (step.regex == RegexArena::epsilon() || parser_.marks(step.regex)) {
       to.push_back({0, step.to, from.node});
     } else {
-      for (Place p : terminal(step.regex, from.node)) {
+      for (Junction p : terminal(step.regex, from.node)) {
         p.pending = step.to;
         to.push_back(p);
       }
@@ -250,22 +243,22 @@ void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
 }
 
 // The least fixpoint over the rules that were asked for: each rule is evaluated with the summaries
-// known so far, and its users again when its set has grown. Sets only grow and places are finite, so it
+// known so far, and its users again when its set has grown. Sets only grow and junctions are finite, so it
 // ends.
 void Spellable::settle() {
-  std::vector<Place> now, next;
+  std::vector<Junction> now, next;
   while (!todo_.empty()) {
     const Key key = todo_.back();
     todo_.pop_back();
     rules_[key].waiting = false;
     at_ = &key;
     const Alternatives& alternatives = expand(RuleId{key.rule}, key.from.label);
-    std::set<Place> found;
+    std::set<Junction> found;
     for (const std::span<const Symbol> symbols : alternatives.each()) {
       now.assign(1, {0, key.from.pending, key.from.node});
       for (std::size_t k = 0; k < symbols.size() && !now.empty(); ++k) {
         next.clear();
-        for (const Place& p : now) through(symbols[k], p, next);
+        for (const Junction& p : now) through(symbols[k], p, next);
         sort_unique(next);
         std::swap(now, next);
       }
@@ -298,8 +291,8 @@ void Spellable::forget() {
   for (const auto& [state, row] : rows_) bytes_ += 64 + row.words.size() * 4;
 }
 
-// Walks down all stacks at once, with the places behind each terminal and rule. The answer is yes if a stack
-// may end between two tokens.
+// Walks down all stacks at once, with the junctions behind each terminal and rule. The answer is yes if a
+// stack may end between two tokens.
 Reach::Answer Spellable::summarised(StateId s) {
   work_ = std::min(kStateWork, mask_work_);
   const uint64_t before = work_;
@@ -308,18 +301,18 @@ Reach::Answer Spellable::summarised(StateId s) {
   Undo back([&] { forget(); });
   const auto summarise = [&] {
     if (bytes_ > world_.policy.spelling()) out_of_share();
-    std::set<std::pair<uint32_t, Place>> seen;
-    std::vector<std::pair<StackId, Place>> todo;
-    const auto at = [&](StackId stack, Place p) {
+    std::set<std::pair<uint32_t, Junction>> seen;
+    std::vector<std::pair<StackId, Junction>> todo;
+    const auto at = [&](StackId stack, Junction p) {
       if (seen.insert({stack.v, p}).second) todo.emplace_back(stack, p);
     };
     for (const Item& i : parser_.items(s)) {
       if (i.regex == RegexArena::poison())
         open_ = true;
       else
-        for (const Place& p : terminal(i.regex, 0)) at(i.stack, p);
+        for (const Junction& p : terminal(i.regex, 0)) at(i.stack, p);
     }
-    std::vector<Place> to;
+    std::vector<Junction> to;
     while (!todo.empty() && answer != Reach::Answer::kYes) {
       const auto [stack, from] = todo.back();
       todo.pop_back();
@@ -332,7 +325,7 @@ Reach::Answer Spellable::summarised(StateId s) {
           to.clear();
           through(e.top, from, to);
         }
-        for (const Place& p : to) at(e.rest, p);
+        for (const Junction& p : to) at(e.rest, p);
       }
     }
     if (answer != Reach::Answer::kYes && !open_ && !was_open) answer = Reach::Answer::kNo;
@@ -354,7 +347,7 @@ void Spellable::keep(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
     on.push_back(s);
-    s = walk(s, world_.vocabulary->bytes(t));
+    s = read_text(parser_, s, world_.vocabulary->bytes(t));
     if (s == Parser::dead()) return;
   }
   if (!parser_.state(s).accepting) return;
@@ -370,7 +363,7 @@ std::vector<TokenId> Spellable::way(StateId s) {
     const auto it = next_.find(s.v);
     if (it == next_.end() || out.size() > 4096) return {};
     out.push_back(it->second);
-    s = walk(s, world_.vocabulary->bytes(it->second));
+    s = read_text(parser_, s, world_.vocabulary->bytes(it->second));
   }
   return out;
 }
@@ -523,7 +516,8 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   }
   whole = whole && alone.size() <= kMaxStepped;
   for (std::size_t k = 0; k < alone.size(); ++k)
-    if (k >= kMaxStepped || refused(walk(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
+    if (k >= kMaxStepped || refused(read_text(parser_, s, vocabulary.bytes(alone[k]))))
+      clear_bit(row, alone[k]);
   // A way that was found earlier promised this token.
   if (const auto it = next_.find(s.v); it != next_.end())
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);

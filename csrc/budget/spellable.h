@@ -99,31 +99,31 @@ class Spellable {
  private:
   // A point between two symbols: the label that was read last, what is pending (parse/alive.h), and the
   // node of the trie at which the begun token stands.
-  struct Place {
+  struct Junction {
     // The label plus one; 0: no label was read.
     uint32_t label = 0;
     Alive::Pending pending = Alive::kClear;
     uint32_t node = 0;
-    friend auto operator<=>(const Place&, const Place&) = default;
+    friend auto operator<=>(const Junction&, const Junction&) = default;
   };
-  // A rule and the place before it.
+  // A rule and the junction before it.
   struct Key {
     uint32_t rule;
-    Place from;
+    Junction from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // The summary of a rule: the places behind it, as far as they are known.
+  // The summary of a rule: the junctions behind it, as far as they are known.
   struct Rule {
-    std::set<Place> out;
+    std::set<Junction> out;
     // The rules that use this summary; they are looked at again when `out` grows.
     std::vector<Key> users;
     // True: the rule is in todo_.
     bool waiting = true;
   };
   void spend(uint64_t n = 1);
-  const std::vector<Place>& terminal(RegexId r, uint32_t node);
-  void through(Symbol s, Place from, std::vector<Place>& to);
-  const Rule& rule(RuleId r, Place from);
+  const std::vector<Junction>& terminal(RegexId r, uint32_t node);
+  void through(Symbol s, Junction from, std::vector<Junction>& to);
+  const Rule& rule(RuleId r, Junction from);
   const Alternatives& expand(RuleId r, uint32_t label);
   void settle();
   void forget();
@@ -131,7 +131,6 @@ class Spellable {
   bool spelled(StateId s);
   Reach::Answer near(StateId s);
   Reach::Answer searched(StateId s);
-  StateId walk(StateId s, std::string_view bytes);
 
   World& world_;
   Parser& parser_;
@@ -149,7 +148,7 @@ class Spellable {
   };
   // Keyed by state: the answers of fill().
   std::unordered_map<uint32_t, Row> rows_;
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<Place>> terminals_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Junction>> terminals_;
   std::map<std::pair<uint32_t, uint32_t>, Alternatives> expansions_;
   std::map<Key, Rule> rules_;
   std::vector<Key> todo_;

@@ -305,8 +305,7 @@ void Budget::Trial::judge_texts() {
       return false;
     }
     trials += each;
-    StateId s = of.here();
-    for (char b : of.vocabulary().bytes(t)) s = of.all_.parser.step(s, static_cast<uint8_t>(b));
+    const StateId s = read_text(of.all_.parser, of.here(), of.vocabulary().bytes(t));
     if (s == Parser::dead()) return false;
     way.clear();
     if (ranged) {
