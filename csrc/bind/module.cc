@@ -452,7 +452,7 @@ void bind_compiled(nb::module_& m) {
             for (const auto& [kind, texts, lo, hi] : of) {
               if (kind < ConditionStep::kRegex || kind > ConditionStep::kNot)
                 throw Error(ErrorKind::kValue, "no kind of a condition");
-              ConditionStep step{static_cast<ConditionStep::Kind>(kind), {}, lo, hi};
+              ConditionStep step{static_cast<ConditionStep::StepKind>(kind), {}, lo, hi};
               for (const nb::bytes& t : texts) step.texts.emplace_back(from_bytes(t));
               steps.push_back(std::move(step));
             }
@@ -466,7 +466,7 @@ void bind_compiled(nb::module_& m) {
             for (const auto& [kind, text, lo, hi] : of) {
               if (kind < Part::kText || kind > Part::kTokens)
                 throw Error(ErrorKind::kValue, "no kind of a part");
-              parts.push_back({static_cast<Part::Kind>(kind), std::string(from_bytes(text)), lo, hi});
+              parts.push_back({static_cast<Part::PartKind>(kind), std::string(from_bytes(text)), lo, hi});
             }
             const Filling found = released([&] { return can_complete(g.shared_from_this(), parts); });
             return std::pair(static_cast<int>(found.verdict), to_bytes(found.text));

@@ -13,7 +13,7 @@
 #include "engine/reaper.h"
 #include "grammar/lower.h"
 #include "grammar/table.h"
-#include "holes/product.h"
+#include "holes/intersection.h"
 #include "regex/choice.h"
 #include "regex/syntax.h"
 
@@ -220,16 +220,6 @@ static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource&
   return out;
 }
 
-// The values of a schema whose texts match a regex, with the productions that they are made of.
-class ConditionedJson : public Product {
- public:
-  ConditionedJson(RegexArena& regexes, std::unique_ptr<JsonProductions> values, RegexId whole)
-      : Product(regexes, *values, values->root(), false, whole), values_(std::move(values)) {}
-
- private:
-  std::unique_ptr<JsonProductions> values_;
-};
-
 // The conditions of all schemas that have one, by the schema's place.
 static std::map<std::size_t, RegexId> conditions(RegexArena& regexes, const GrammarSource& source,
                                                  const std::vector<JsonPart>& parts) {
@@ -293,7 +283,9 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
     auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]), std::move(written[i]),
                                                   o.order, o.numbers);
     if (const auto condition = conditioned.find(i); condition != conditioned.end()) {
-      auto values = std::make_unique<ConditionedJson>(w->regexes, std::move(part), condition->second);
+      const std::shared_ptr<JsonProductions> base = std::move(part);
+      auto values =
+          std::make_unique<Intersection>(w->regexes, *base, base->root(), false, condition->second, base);
       if (values->possible() == Verdict::kNo)
         throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
             .in("condition");

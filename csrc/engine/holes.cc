@@ -6,7 +6,8 @@
 //                    (holes/quotient.h)
 //     can_complete   fixed texts with gaps: facts over the whole path (holes/facts.h), then a text that
 //                    shows it
-//     conditioned    a grammar and a condition on the whole text: holes/product.h; a range of bytes that must
+//     conditioned    a grammar and a condition on the whole text: holes/intersection.h; a range of bytes that
+//     must
 //                    hold is counted beside the states where its tokens can be told (budget/range.cc)
 //
 // Canvases, whose slots are filled in any order, are in holes/canvas.h.
@@ -34,7 +35,7 @@
 #include "base/told.h"
 #include "base/work.h"
 #include "holes/fact_base.h"
-#include "holes/product.h"
+#include "holes/intersection.h"
 #include "holes/quotient.h"
 #include "holes/rest.h"
 #include "regex/lower_pattern.h"
@@ -300,28 +301,26 @@ Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
 }
 
 // The texts of a grammar that a regex matches.
-std::shared_ptr<Grammar> product_of(const std::shared_ptr<Grammar>& grammar, RegexId whole) {
-  // The deleter holds the grammar.
-  const std::shared_ptr<Product> product(
-      new Product(grammar->world().regexes, grammar->productions(), grammar->start_rule(),
-                  grammar->productions().plain(RuleId{0}), whole),
-      [grammar](Product* p) { delete p; });
-  const Verdict possible = product->possible();
+std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, RegexId whole) {
+  const auto some =
+      std::make_shared<Intersection>(grammar->world().regexes, grammar->productions(), grammar->start_rule(),
+                                     grammar->productions().plain(RuleId{0}), whole, grammar);
+  const Verdict possible = some->possible();
   if (possible == Verdict::kNo) refuse_condition();
   if (possible == Verdict::kUnknown)
     throw Error(ErrorKind::kSchemaTooComplex,
                 "whether a text meets the condition cannot be decided: it depends on which items or keys "
                 "it repeats");
-  auto out = std::make_shared<Grammar>(grammar->shared_world(), product, product->rule(),
-                                       std::vector<const SchemaSet*>{}, grammar->mask_work(),
-                                       grammar->warnings(), grammar->captures());
+  auto out =
+      std::make_shared<Grammar>(grammar->shared_world(), some, some->rule(), std::vector<const SchemaSet*>{},
+                                grammar->mask_work(), grammar->warnings(), grammar->captures());
   if (grammar->groups()) out->set_groups(*grammar->groups());
   if (grammar->partial()) out->note_partial();
   if (out->start() == Parser::dead()) refuse_condition();
   return out;
 }
 
-// The texts of a grammar with a range of bytes, which its rows count. Null: that takes a product
+// The texts of a grammar with a range of bytes, which its rows count. Null: that takes an intersection
 // (budget/range.cc).
 std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRange bytes) {
   if (!grammar->vocabulary().complete() || grammar->omits() || grammar->partial()) return nullptr;
@@ -358,8 +357,8 @@ std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar) 
   if (!grammar->of_any_length()) return grammar;
   std::lock_guard hold(grammar->world().lock);
   const WorkScope scope(Task::kHoles, work_of(*grammar, 1000));
-  return product_of(grammar->of_any_length(),
-                    Wanted{std::nullopt, grammar->bytes()}.whole(grammar->world().regexes));
+  return intersected(grammar->of_any_length(),
+                     Wanted{std::nullopt, grammar->bytes()}.whole(grammar->world().regexes));
 }
 
 std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& of,
@@ -373,10 +372,10 @@ std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& of,
   const std::shared_ptr<Grammar> grammar = of->of_any_length() ? of->of_any_length() : of;
   if (!wanted.regex && !wanted.ranged()) return grammar;
   if (wanted.ranged()) {
-    const std::shared_ptr<Grammar> met = wanted.regex ? product_of(grammar, *wanted.regex) : grammar;
+    const std::shared_ptr<Grammar> met = wanted.regex ? intersected(grammar, *wanted.regex) : grammar;
     if (auto out = ranged(met, wanted.bytes)) return out;
   }
-  return product_of(grammar, wanted.ranged() ? wanted.whole(regexes) : *wanted.regex);
+  return intersected(grammar, wanted.ranged() ? wanted.whole(regexes) : *wanted.regex);
 }
 
 Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts) {

@@ -34,13 +34,14 @@ Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix);
 
 // The same texts without a range of bytes that is counted beside the states: for questions whose text is not
-// read from left to right. A product (holes/product.h) where there is such a range; throws its errors.
+// read from left to right. An intersection (holes/intersection.h) where there is such a range; throws its
+// errors.
 std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar);
 
 // A condition on whole texts, in postfix order: "contains foo or bar, and has at most 80 bytes" is
 // kContains {foo, bar}, kBytes 0..80, kAnd.
 struct ConditionStep {
-  enum Kind : uint8_t {
+  enum StepKind : uint8_t {
     // The whole text matches a pattern.
     kRegex,
     // One of the texts stands in it.

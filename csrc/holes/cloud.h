@@ -140,6 +140,7 @@ class Clouds {
   Leaps leaps_;
   std::vector<Cloud> clouds_;
   InternTable index_;
+  // Of clouds_.
   std::size_t bytes_ = 0;
   bool seen_blind_ = false, lost_ = false;
   // Keyed by cloud: 1 + the index of its ending in endings_, or 0.
@@ -162,6 +163,7 @@ class Clouds {
   FlatMap<uint32_t, uint32_t> depths_;
   // Keyed by stacks and label, then by set of nodes.
   std::unordered_map<uint64_t, FlatMap<uint32_t, CloudId>> left_;
+  // Keyed by rule, and 0 or 1 + the label that a reader is told.
   std::unordered_map<uint64_t, Alternatives> expansions_;
   // The stacks that enter() has entered, with what was pending.
   FlatMap<uint64_t, bool> visited_;

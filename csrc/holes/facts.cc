@@ -23,7 +23,7 @@
 // Quotient proves an assumption or says that it cannot.
 //
 // Derivations. Each exit has one (holes/derivations.h): the first that was found, or a shortest one
-// (Aim::kProduct). If a shorter derivation of a step or an exit is found, the steps behind it are taken
+// (Aim::kIntersection). If a shorter derivation of a step or an exit is found, the steps behind it are taken
 // again, so that lengths settle as in the method of Bellman and Ford.
 //
 // Invariants.
@@ -174,7 +174,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
 // or a rule whose alternatives are single terminals.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
-  if (aim_ != Aim::kProduct || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture) return {unknown};
+  if (aim_ != Aim::kIntersection || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture)
+    return {unknown};
   if (reader[-1].kind() == Symbol::kTerminal) return {reader[-1].regex()};
   if (reader[-1].kind() != Symbol::kRule) return {unknown};
   const RuleId rule = reader[-1].rule_id();
@@ -204,7 +205,7 @@ uint32_t Facts::fact(Head h, At from) {
   const uint32_t label = heads_[h.v].label;
   // The alternatives are pushed in reverse, so that the first one is looked at first.
   const Alternatives& all = read(h);
-  if (aim_ == Aim::kProduct && !all.assumed.empty() && all.assumed.size() < all.ends.size())
+  if (aim_ == Aim::kIntersection && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
         ErrorKind::kSchemaTooComplex,
         "a condition cannot be decided where two items have to be equal: uniqueItems in `not` or `oneOf`");
@@ -231,7 +232,8 @@ void Facts::push(const Step& s) {
         return n;
       });
   if (id != n) {
-    if (aim_ != Aim::kProduct || derivations_.length(steps_[id].read) <= derivations_.length(s.read)) return;
+    if (aim_ != Aim::kIntersection || derivations_.length(steps_[id].read) <= derivations_.length(s.read))
+      return;
     steps_[id].read = s.read;
   }
   todo_.push_back(id);
@@ -253,7 +255,8 @@ void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   Fact& f = facts_[id];
   const auto [n, fresh] = exit_index_.emplace(exit_key(id, to), static_cast<uint32_t>(f.exits.size()));
   const uint32_t exit = n;
-  if (!fresh && (aim_ != Aim::kProduct || derivations_.length(f.read[exit]) <= derivations_.length(read)))
+  if (!fresh &&
+      (aim_ != Aim::kIntersection || derivations_.length(f.read[exit]) <= derivations_.length(read)))
     return;
   if (heads_[f.head.v].compared && read != Derivations::kNone) read = derivations_.item(read);
   if (fresh) {

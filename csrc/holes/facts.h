@@ -14,6 +14,26 @@
 // many are possible, the reader is told a text that differs from every other text (Reading::kFresh); the
 // productions answer, or say that they cannot tell. Sources: Bar-Hillel, Perles, Shamir 1961; the worklist is
 // that of GLL (Scott, Johnstone 2010) over a graph. facts.cc has an example.
+//
+// The whole room by one example: S -> "[" N "]", where N is the terminal [0-9]+, and the text `[1` HOLE `]`.
+//
+//     rest.h         what S is after `[1`: R -> [0-9]* "]", with the texts `]`, `2]`, `23]`, ...
+//     path.h         HOLE `]` as spots: 0 (in the hole), 1 (before `]`), 2 (the end)
+//     stretches.h    [0-9]* leads from spot 0 to 0 (`2`); `]` leads from 0 to 0, in the hole, and to 2
+//     anywhere.h     `]` begun in the hole: where the hole ends, `]` itself is left, or it has ended before
+//     places.h       a spot, and what may not follow the lexeme read last; S has no lexemes
+//     facts.h        R at spot 0 has the exits 0 and 2; 2 is the end, so the hole can be filled
+//     derivations.h  exit 2 was reached by `]` alone: the shortest filling is empty
+//     fact_base.h    a parser reads `[1]`, so the yes is proved
+//     quotient.h     the grammar of the fillings: R' -> [0-9]* and what `]` has before the suffix, nothing
+//     right.h        that nothing: the text in front of which `]` is a text of the terminal `]`
+//     extended_productions.h    R and R' in one numbering
+//     intersection.h    the texts of S of at most 4 bytes: each rule between two derivatives of .{0,4}
+//     leading.h      the beginnings of a terminal that lead from one derivative to another
+//     strides.h      the slots `[` _ `]`: a token such as `12` leaves [0-9]* of [0-9]+, and `1]` leaves the
+//     regex leaps.h        the same for all regexes of a cloud cloud.h        what may be read behind `[` and
+//     any one token: [0-9]* "]", or nothing canvas.h       the last slot holds `]`, so the slot before it may
+//     hold `12`, and not `1]`
 #pragma once
 
 #include <cstdint>
@@ -60,7 +80,7 @@ class Facts {
     // items have to be equal and one of them is not known, and where items have to differ that have few
     // values in too many spellings. Each exit has a shortest derivation; otherwise it has the first that was
     // found. Each shorter derivation costs one more step.
-    kProduct,
+    kIntersection,
   };
   // All arguments must outlive this object.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim);

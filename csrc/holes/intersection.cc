@@ -1,13 +1,13 @@
-// How alternatives are found whose text a regex matches; product.h has the construction and its source.
+// How alternatives are found whose text a regex matches; intersection.h has the construction and its source.
 //
 // An example. S -> "a" S | "" and the regex `(aa)*` with the derivatives 0 (even, may end) and 1 (odd). A
-// rule of the product is (rule, from, to):
+// rule of the intersection is (rule, from, to):
 //
 //     (S, 0, end)     "a" leads from 0 to 1, then (S, 1, end); or nothing, because 0 may end
 //     (S, 1, end)     "a" leads from 1 to 0, then (S, 0, end). No empty alternative: 1 may not end
 //
 // go() reads one alternative of the base from the left with the place that it has come to, makes the
-// symbols of the product on the way, and adds the alternative if it ends at the place that was asked
+// symbols of the intersection on the way, and adds the alternative if it ends at the place that was asked
 // for. A terminal is read between two places: between() gives those of its texts that lead from one
 // derivative to the other, or the terminal itself where all of them do. So a terminal that the regex
 // does not restrict keeps its masks.
@@ -28,7 +28,7 @@
 // Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow
 // tokens after which the text cannot be completed. The regex as a second parser beside the first:
 // neither of them sees the other's dead ends.
-#include "holes/product.h"
+#include "holes/intersection.h"
 
 #include <algorithm>
 #include <memory>
@@ -76,21 +76,24 @@ RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
 }
 }  // namespace
 
-Product::Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole)
-    : FactBase(regexes, base, {regexes, whole, base.bordered()}, Facts::Aim::kProduct, false, kReaderBytes),
+Intersection::Intersection(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole,
+                           std::shared_ptr<const void> owner)
+    : FactBase(regexes, base, {regexes, whole, base.bordered()}, Facts::Aim::kIntersection, false,
+               kReaderBytes),
       base_(base),
+      owner_(std::move(owner)),
       root_(root),
       lexed_(lexed) {
   triple({root_, places_.of(path_.first(), Alive::kClear), kEnd});
 }
 
-Verdict Product::possible() {
+Verdict Intersection::possible() {
   const Facts::Found found = facts_->ask(facts_->head(root_), places_.of(path_.first(), Alive::kClear));
   if (any_done(found.exits, kEnd)) return Verdict::kYes;
   return found.unsure ? Verdict::kUnknown : Verdict::kNo;
 }
 
-Symbol Product::triple(const Triple& t) {
+Symbol Intersection::triple(const Triple& t) {
   const uint64_t h = mix(mix(mix(t.told, t.rule.v), mix(t.from.v, t.to.v)), mix(t.label, t.labels));
   const uint32_t n = triple_index_.number(h, triples_, t);
   if (n > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
@@ -98,7 +101,7 @@ Symbol Product::triple(const Triple& t) {
   return known ? Symbol::rule(RuleId{n}) : Symbol::reader(RuleId{n});
 }
 
-const Product::Reads& Product::reads(RegexId r, Spot from) {
+const Intersection::Reads& Intersection::reads(RegexId r, Spot from) {
   return remember(reads_, {r.v, from}, [&] {
     const auto exits = facts_->stretches().exits(r, from);
     return Reads{{exits.begin(), exits.end()}, reads_whole(r, from)};
@@ -107,7 +110,7 @@ const Product::Reads& Product::reads(RegexId r, Spot from) {
 
 // Whether the path reads every text of the regex: a walk over all of them together with the path, in which no
 // byte of a text may be missing on the path. Where the walk is too long, the answer is no.
-bool Product::reads_whole(RegexId r, Spot from) {
+bool Intersection::reads_whole(RegexId r, Spot from) {
   std::vector<std::pair<RegexId, Spot>> todo{{r, from}};
   const auto pair = [](RegexId d, Spot s) { return static_cast<uint64_t>(d.v) << 32 | s; };
   FlatMap<uint64_t, bool> seen;
@@ -126,7 +129,7 @@ bool Product::reads_whole(RegexId r, Spot from) {
   return true;
 }
 
-RegexId Product::between(RegexId r, Spot from, Spot to) {
+RegexId Intersection::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
   // The exits belong to texts of one byte or more, so the empty text is taken out where it leads
   // elsewhere.
@@ -135,7 +138,7 @@ RegexId Product::between(RegexId r, Spot from, Spot to) {
   return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
 }
 
-std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
+std::span<const LexemePart> Intersection::lexeme(uint32_t number, uint32_t context) {
   return remember(parts_, {number, context}, [&] {
     const auto [lexeme, from, to, follow] = lexemes_[number];
     std::vector<LexemePart> parts;
@@ -151,7 +154,7 @@ std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
 // ---- alternatives ----
 
 // The exits of a head. unsure_ is set if there may be more of them.
-std::vector<PlaceId> Product::exits(Facts::Head head, At from) {
+std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;
   return {found.exits.begin(), found.exits.end()};
@@ -159,8 +162,8 @@ std::vector<PlaceId> Product::exits(Facts::Head head, At from) {
 
 // Appends a rule or reader, once for each exit, and goes on behind it. The last symbol of an
 // alternative leads where the alternative leads.
-void Product::put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures,
-                  Walk& walk) {
+void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures,
+                       Walk& walk) {
   Triple t = what;
   if (walk.is_last(s)) {
     t.to = walk.to;
@@ -176,7 +179,8 @@ void Product::put(const Symbol* s, const Triple& what, std::span<const At> exits
 // A rule is asked for from a place at which anything may follow, so that there are fewer of them; the
 // parser restricts its first byte. If the rule reads nothing, the pending restriction stays as it was
 // before it; then the rule of those empty texts leads to the place at which anything may follow.
-void Product::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk) {
+void Intersection::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures,
+                            Walk& walk) {
   const Triple t{s->rule_id(), unrestricted(at), {}};
   if (t.from == at || (walk.is_last(s) && walk.to == kEnd)) return put(s, t, exits, captures, walk);
   const std::span<const At> known = facts_->ask(facts_->head(walk.asked(s)), t.from).exits;
@@ -193,7 +197,7 @@ void Product::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32
 }
 
 // Reads the symbol s at the place `at`, and recursively the rest of the alternative.
-void Product::go(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+void Intersection::go(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   check_depth();
   charge(4);
   if (s == walk.end) {
@@ -218,12 +222,12 @@ void Product::go(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
 }
 
-void Product::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const RegexId r = s->regex();
   if (r == RegexArena::poison()) return walk.add(*s);
   if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
   const Spot from = places_.spot(at);
-  // The exits are those of the restricted terminal; the parser restricts the terminal of the product in
+  // The exits are those of the restricted terminal; the parser restricts the terminal of the intersection in
   // the same way, so the symbol itself stays unrestricted.
   const RegexId some = alive_.restricted(r, alive_.follow(places_.pending(at)));
   const std::vector<Stretches::Exit>& exits = reads(some, from).exits;
@@ -235,7 +239,8 @@ void Product::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk)
 }
 
 // The last terminal is intersected with all that is left of the regex.
-void Product::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from, Walk& walk) {
+void Intersection::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from,
+                                    Walk& walk) {
   const auto ends = [&](const Stretches::Exit& e) { return path_.ends(e.spot); };
   const bool nothing = regexes_.nullable(r) && path_.ends(from);
   if (!nothing && !std::ranges::any_of(exits, ends)) return;
@@ -244,7 +249,7 @@ void Product::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits
   walk.add(Symbol::terminal(all ? r : regexes_.both(r, path_.state(from))));
 }
 
-struct Product::Literals {
+struct Intersection::Literals {
   RegexId set;
   // The reader of the label, and the spot before the literal.
   const Symbol* reader;
@@ -254,7 +259,7 @@ struct Product::Literals {
 // A labelled set of literals and its reader. Literals with one spelling, or all of whose spellings lead
 // to one spot, stay together in one set if their readers lead to the same places. Any other literal becomes a
 // terminal of its own.
-void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const Literals set{s->regex(), s + 1, places_.spot(at)};
   if (walk.is_last(s) || set.reader->kind() != Symbol::kReader ||
       regexes_.node(set.set).kind != RegexKind::kLiteralSet)
@@ -289,7 +294,7 @@ void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
 }
 
 // One literal, in those spellings that lead to one spot.
-void Product::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Walk& walk) {
+void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Walk& walk) {
   const RuleId reader = set.reader->rule_id();
   const At begin = places_.of(to, Alive::kClear);
   const std::vector<At> behind = exits(facts_->reader(reader, Reading::of_label(label)), begin);
@@ -300,8 +305,8 @@ void Product::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t ca
   walk.made.pop_back();
 }
 
-// A lexeme between two spots is a lexeme of the product's own (lexeme()).
-void Product::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+// A lexeme between two spots is a lexeme of the intersection's own (lexeme()).
+void Intersection::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::vector<Alive::Step> steps;
   alive_.steps(*s, places_.pending(at), steps);
   const Spot from = places_.spot(at);
@@ -315,13 +320,13 @@ void Product::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
 }
 
-void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+void Intersection::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   put_rule(s, at, exits(facts_->head(walk.asked(s)), at), captures, walk);
 }
 
 // A reader of captured text, once for all texts that it may be told. If only some of a few texts lead on,
 // these take the place of the captured terminal.
-void Product::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
@@ -346,7 +351,7 @@ void Product::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   }
 }
 
-Facts::Head Product::head(const Triple& t, const Reading& reading) {
+Facts::Head Intersection::head(const Triple& t, const Reading& reading) {
   if (t.told == Triple::kNothing) return facts_->head(t.rule);
   return facts_->reader(t.rule, t.told == Triple::kOneLabel ? Reading::of_label(t.label) : reading);
 }
@@ -359,17 +364,17 @@ Facts::Head Product::head(const Triple& t, const Reading& reading) {
 //     told kFresh    ":" VALUE MEMBERS-fresh, for a key that differs from all others
 //
 // All three have the same kinds of symbols. So facts about MEMBERS-fresh serve for all keys, and a key that
-// was read brings no new facts, while the symbols of the product are made from MEMBERS-a. `of_text` gets the
-// alternatives behind the told text; those behind a fresh text are returned, symbol for symbol. Null: the
+// was read brings no new facts, while the symbols of the intersection are made from MEMBERS-a. `of_text` gets
+// the alternatives behind the told text; those behind a fresh text are returned, symbol for symbol. Null: the
 // kinds differ, or the reader is not told any text; then facts are asked of the told text itself.
-const Alternatives* Product::alike(const Triple& t, const Reading& reading, Alternatives& of_text) {
+const Alternatives* Intersection::alike(const Triple& t, const Reading& reading, Alternatives& of_text) {
   if (t.told != Triple::kAnyText || reading.kind != Reading::kText || lexed_) return nullptr;
   base_.expand(t.rule, reading, of_text);
   const Alternatives& others = facts_->alternatives(facts_->reader(t.rule, Reading::fresh()));
   return same_kinds(of_text, others) ? &others : nullptr;
 }
 
-void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
+void Intersection::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
   if (lexed_) return expand(rule, reading, out);  // a text alone does not tell what may not follow it
   if (rule.v >= triples_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
@@ -390,7 +395,7 @@ void Product::expand_shortest(RuleId rule, const Reading& reading, Alternatives&
 }
 
 // The exit that the shortest text leads to; kEnd: there is none.
-Product::At Product::nearest(const Triple& t, Facts::Head h) {
+Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   At best = kEnd;
   for (At e : facts_->ask(h, t.from).exits)
     if (done(e, t.to) && (best == kEnd || facts_->length(h, t.from, e) < facts_->length(h, t.from, best)))
@@ -400,7 +405,7 @@ Product::At Product::nearest(const Triple& t, Facts::Head h) {
 
 // A bound of the texts of a rule. Behind an unknown text the base reads what may follow every text. Each
 // label leads to other alternatives, so the longest of them counts.
-bool Product::bound(RuleId rule, Bound& out) {
+bool Intersection::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= triples_.size()) return false;
   const Triple t = triples_[rule.v];
   if (t.told == Triple::kLabels) {
@@ -419,7 +424,7 @@ bool Product::bound(RuleId rule, Bound& out) {
   return shown != nullptr;
 }
 
-void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
+void Intersection::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   if (rule.v >= triples_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
   const Triple t = triples_[rule.v];

@@ -9,11 +9,12 @@
 // derivative of the regex to another. A terminal becomes the intersection with "leads from here to there". A
 // terminal all of whose texts lead to one derivative stays as it is, and so do its masks. An alternative is
 // given only where a fact says that a text leads through it. Source: the intersection of a context-free
-// language with a regular one (Bar-Hillel, Perles, Shamir 1961). product.cc has an example.
+// language with a regular one (Bar-Hillel, Perles, Shamir 1961). intersection.cc has an example.
 #pragma once
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -25,10 +26,12 @@
 
 namespace structgen {
 
-class Product : public Productions, protected FactBase {
+class Intersection : public Productions, protected FactBase {
  public:
-  // `lexed`: whether the rules are made of lexemes. The arguments must outlive this object.
-  Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole);
+  // `lexed`: whether the rules are made of lexemes. The arguments must outlive this object; `owner` keeps
+  // them.
+  Intersection(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole,
+               std::shared_ptr<const void> owner);
   RuleId rule() const { return RuleId{0}; }
   // Whether there is any text.
   Verdict possible();
@@ -49,7 +52,7 @@ class Product : public Productions, protected FactBase {
   bool unproven() const override { return true; }
   bool tries_texts() const override { return tried() || base_.tries_texts(); }
   std::size_t byte_size() const override {
-    return sizeof(Product) + FactBase::byte_size() + triples_.size() * 64 + triple_index_.byte_size();
+    return sizeof(Intersection) + FactBase::byte_size() + triples_.size() * 64 + triple_index_.byte_size();
   }
 
  private:
@@ -57,7 +60,7 @@ class Product : public Productions, protected FactBase {
   using Spot = Path::Spot;
   // This number stands for any place at which the text may end.
   static constexpr At kEnd{0xFFFFFFFFu};
-  // A rule of the product: the texts of `rule`, a rule of the base, that lead from one place to another.
+  // A rule of the intersection: the texts of `rule`, a rule of the base, that lead from one place to another.
   struct Triple {
     RuleId rule;
     At from, to;
@@ -73,8 +76,8 @@ class Product : public Productions, protected FactBase {
       kFewTexts,
       kAnyText,
     } told = kNothing;
-    uint32_t label = 0;
-    uint32_t labels = 0;
+    // Of kOneLabel, and of kLabels.
+    uint32_t label = 0, labels = 0;
     friend bool operator==(const Triple&, const Triple&) = default;
   };
   // The spots to which the texts of a regex lead, and whether every text of it leads to one.
@@ -84,8 +87,11 @@ class Product : public Productions, protected FactBase {
   };
   // One alternative of the base, as it is read from the left.
   struct Walk {
+    // The symbols of the base.
     const Symbol *begin, *end;
+    // The place where the alternative has to end.
     At to;
+    // The symbols of the intersection so far.
     std::vector<Symbol> made;
     Alternatives& out;
     // The symbols of which facts are asked in place of those from begin to end, as many. Null: facts are
@@ -133,18 +139,23 @@ class Product : public Productions, protected FactBase {
   void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk);
 
   Productions& base_;
+  const std::shared_ptr<const void> owner_;
   const RuleId root_;
   const bool lexed_;
+  // True: exits() met an answer that may lack some exits.
   bool unsure_ = false;
+  // Indexed by rule.
   std::vector<Triple> triples_;
   InternTable triple_index_;
   std::vector<std::vector<uint32_t>> label_sets_;
   std::map<std::vector<uint32_t>, uint32_t> label_set_index_;
+  // Keyed by regex and spot.
   std::map<std::pair<uint32_t, Spot>, Reads> reads_;
   // A lexeme of the base, the spots between which it leads, and the bytes that may not follow.
   using Lexeme = std::tuple<uint32_t, Spot, Spot, uint32_t>;
   std::vector<Lexeme> lexemes_;
   std::map<Lexeme, uint32_t> lexeme_index_;
+  // Keyed by lexeme and context.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> parts_;
 };
 

@@ -32,7 +32,7 @@ namespace structgen {
 enum class Verdict : int8_t { kNo = 0, kYes = 1, kUnknown = -1 };
 
 struct Part {
-  enum Kind : uint8_t { kText, kAny, kBytes, kTokens } kind = kText;
+  enum PartKind : uint8_t { kText, kAny, kBytes, kTokens } kind = kText;
   // For kText.
   std::string text;
   // kBytes: the least number of bytes; kTokens: the number of tokens.
@@ -111,7 +111,7 @@ class Path {
   std::size_t byte_size() const { return nodes_.size() * 16 + inside_.size() * 8 + index_.byte_size(); }
 
  private:
-  enum Kind : uint8_t {
+  enum NodeKind : uint8_t {
     kByte,  // one byte
     kOne,   // any one byte
     // The place before a loop, where no byte is read: a text that ends here does not enter the loop.
@@ -124,7 +124,7 @@ class Path {
     kEnd,
   };
   struct Node {
-    Kind kind;
+    NodeKind kind;
     uint8_t byte = 0;
     Spot to = 0;
   };
@@ -132,17 +132,23 @@ class Path {
     Spot slot;
     uint32_t node;  // of the trie
   };
+  // Null where no part counts tokens.
   const Vocabulary* vocabulary_;
+  // Of a path of a regex: the mark kEdge may stand where the regex ends.
   const bool bordered_ = false;
   std::vector<Node> nodes_;
   // Indexed by node: the number of holes' nodes before it.
   std::vector<uint32_t> holes_;
   // Indexed by part.
   std::vector<Spot> begins_;
+  // The spots inside tokens, numbered behind the nodes.
   std::vector<Inside> inside_;
+  // Keyed by slot and node of the trie, or by derivative: the spot.
   FlatMap<uint64_t, uint32_t> index_;
+  // Null for a path of parts.
   RegexArena* regexes_ = nullptr;
-  std::vector<RegexId> states_;  // by spot
+  // Indexed by spot: the derivatives.
+  std::vector<RegexId> states_;
 };
 
 }  // namespace structgen

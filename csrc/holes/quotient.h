@@ -64,7 +64,7 @@ class Quotient : public ExtendedProductions, protected FactBase {
   using At = PlaceId;
   // An own rule: one whose text holds the border.
   struct Crossing {
-    enum Kind : uint8_t {
+    enum CrossingKind : uint8_t {
       kRule,
       kReader,
       // A reader that is told the captured text and `text`, and reads nothing before the border.
@@ -162,14 +162,19 @@ class Quotient : public ExtendedProductions, protected FactBase {
   // Keyed by place: texts of proofs that lead there.
   std::map<At, std::deque<std::string>> shown_;
   std::map<Question, Verdict> decided_;
+  // The questions that resolve() is deciding, the outermost first.
   std::vector<Question> resolving_;
   // Number of questions resolved since a rule was asked for.
   uint32_t resolved_ = 0;
+  // Indexed by own rule, less 1.
   std::vector<Crossing> crossings_;
   InternTable crossing_index_;
+  // The captured parts of the suffix (Crossing::text).
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
+  // Keyed by lexeme and context: the answers of lexeme().
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;
+  // Own lexeme 2n + 1 is number n; 2n is the base's lexeme n.
   std::vector<CutLexeme> cut_lexemes_;
   std::map<CutLexeme, uint32_t> cut_lexeme_index_;
 };

@@ -60,7 +60,7 @@ class RestOfText : public ExtendedProductions {
 
  private:
   struct Own {
-    enum Kind : uint8_t { kStart, kStack, kReader } kind;
+    enum OwnKind : uint8_t { kStart, kStack, kReader } kind;
     // kStack: the stacks that are read.
     StackId stack = {};
     // kReader: a reader of the base, and the text that was captured before.

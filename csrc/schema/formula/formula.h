@@ -86,7 +86,7 @@ struct Formula {
 // `patternProperties` or `propertyNames`, or a combination. `additionalProperties` is about And(Not names,
 // Not pattern).
 struct Region {
-  enum Kind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
+  enum RegionKind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
   // kLanguage: the keys that satisfy this formula of strings.
   ValueId language;
   std::span<const NameId> names;   // kNames: sorted
