@@ -295,19 +295,17 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   const auto open = [&](StateId s) { return decided_by_text(parser_.state(s)); };
   const auto matters = [&](StateId s) { return completion_.text_matters(parser_.without_limits(s)); };
   const StateId first = masks_.blind(base);
-  TokenSteps<Behind> steps({masks_.blind(from), first, open_to || first != base});
-  const auto take = [&](TokenId t) {
-    const Behind& at = steps.walk(vocabulary().bytes(t), step, [&](const Behind& p) {
-      return p.plain == Parser::dead() || open(p.plain);
-    });
+  const Behind front{masks_.blind(from), first, open_to || first != base};
+  const auto stops = [&](const Behind& at) { return at.plain == Parser::dead() || open(at.plain); };
+  const auto take = [&](TokenId t, const Behind& at) {
     if (at.plain == Parser::dead()) return;
     if (open(at.plain) || (!look(t, at.v, at.plain) && at.blind && (matters(at.plain) || matters(at.v))))
       unsure.push_back(t);
   };
   if (more_than(asked, kWalkedSingly))
-    std::ranges::for_each(in_order(vocabulary().trie(), asked.data()), take);
+    each_behind(vocabulary(), asked.data(), front, step, stops, take);
   else
-    for_each_token(asked, take);
+    for_each_token(asked, [&](TokenId t) { take(t, behind(vocabulary().bytes(t), front, step, stops)); });
   if (open_to) {
     *open_to = std::move(unsure);
     return true;

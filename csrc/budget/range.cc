@@ -125,9 +125,10 @@ std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   }
   if (longest > at.room || longest >= Growth::kFar || (at.missing <= longest && !at.by_bytes(longest)))
     return std::nullopt;
-  const std::size_t most = less(written_.whole.least, at.bytes + longest);
+  const std::size_t least = written_.whole.least, behind = at.bytes + longest;
   const bool enough = at.missing <= longest;
-  holds(enough ? most : 0, enough ? at.last(written_.whole, longest) : most + 1);
+  holds(enough ? less(least, behind) : 0,
+        enough ? at.last(written_.whole, longest) : less(least, behind + 1));
   return enough;
 }
 

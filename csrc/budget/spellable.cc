@@ -499,21 +499,18 @@ bool Spellable::fill(StateId s, uint32_t* row) {
     masks_.uncached(s, scratch, m);
     write_row(m, vocabulary, row);
   }
-  BlindSteps steps(parser_, masks_, s);
+  const BlindWalk step{parser_, masks_};
+  const auto stops = [&](const BlindState& at) { return step.stops(at); };
   // Tokens whose captured text decides.
   std::vector<TokenId> alone;
-  for (TokenId t : in_order(vocabulary.trie(), row)) {
-    charge();
-    const BlindSteps::Behind& at = steps.walk(vocabulary.bytes(t));
-    if (steps.stops(at.state))
-      alone.push_back(t);
-    else if (judge(at.state) == Reach::Answer::kYes)
-      continue;
-    else if (at.blind)
+  // The row changes while it is walked.
+  const std::vector<uint32_t> mask(row, row + vocabulary.words());
+  each_behind(vocabulary, mask.data(), step.first(s), step, stops, [&](TokenId t, const BlindState& at) {
+    if (stops(at) || (judge(at.state) != Reach::Answer::kYes && at.blind))
       alone.push_back(t);
     else if (refused(at.state))
       clear_bit(row, t);
-  }
+  });
   whole = whole && alone.size() <= kMaxStepped;
   for (std::size_t k = 0; k < alone.size(); ++k)
     if (k >= kMaxStepped || refused(read_text(parser_, s, vocabulary.bytes(alone[k]))))

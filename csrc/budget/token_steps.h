@@ -1,8 +1,7 @@
-// Steps along many tokens: what a walk knows behind each byte of a token.
+// Walks over tokens: what is known behind each token of a row.
 //
-// In: what is known in front of the tokens, the tokens one after the other, a function that takes a byte.
-// Out: what is known behind each token. Cost: a step for each byte with which the token before did not begin;
-// so tokens are best taken in the order of the trie.
+// In: what is known in front of the tokens, and a function that takes a byte. Out: what is known behind each
+// token. Cost: a step for each node of the trie above a token of the row.
 //
 // Example: of the tokens `ab` and `ac` the byte `a` is stepped once.
 #pragma once
@@ -10,11 +9,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/work.h"
 #include "mask/fill.h"
 #include "mask/token_trie.h"
 #include "mask/vocabulary.h"
@@ -22,29 +21,41 @@
 
 namespace structgen {
 
-template <class Behind>
-class TokenSteps {
- public:
-  explicit TokenSteps(const Behind& first) : behind_{first} {}
-  // step(behind, byte) is what is known behind one byte more. Where stops(behind) is true, the rest of the
-  // token is not read.
-  template <class Step, class Stops>
-  const Behind& walk(std::string_view token, Step&& step, Stops&& stops) {
-    const auto differ = std::mismatch(token.begin(), token.end(), last_.begin(), last_.end());
-    const auto same = static_cast<std::size_t>(differ.first - token.begin());
-    behind_.erase(behind_.begin() + static_cast<std::ptrdiff_t>(std::min(same + 1, behind_.size())),
-                  behind_.end());
-    last_ = token;
-    while (behind_.size() <= token.size() && (behind_.size() == 1 || !stops(behind_.back())))
-      behind_.push_back(step(behind_.back(), static_cast<uint8_t>(token[behind_.size() - 1])));
-    return behind_.back();
-  }
+// What is known behind one token. step(behind, byte) takes a byte; where stops(behind) is true, the rest of
+// the token is not read.
+template <class Behind, class Step, class Stops>
+Behind behind(std::string_view token, Behind at, Step&& step, Stops&& stops) {
+  for (std::size_t i = 0; i < token.size() && (i == 0 || !stops(at)); ++i)
+    at = step(at, static_cast<uint8_t>(token[i]));
+  return at;
+}
 
- private:
-  std::string_view last_;
-  // In front of last_, and behind each of its bytes.
-  std::vector<Behind> behind_;
-};
+// Calls take(token, behind) for each token of a row, in the order of the trie. Subtrees without tokens of the
+// row are skipped.
+template <class Behind, class Step, class Stops, class Take>
+void each_behind(const Vocabulary& vocabulary, const uint32_t* row, const Behind& first, Step&& step,
+                 Stops&& stops, Take&& take) {
+  const TokenTrie& trie = vocabulary.trie();
+  // Indexed by depth.
+  std::vector<Behind> at(vocabulary.longest() + 2, first);
+  // The number of tokens of the row in front of each place of the order.
+  std::vector<uint32_t> before{0};
+  before.reserve(trie.parts().order.size() + 1);
+  for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
+  for (uint32_t i = 1; i < trie.size();) {
+    charge();
+    const TokenTrie::Node& node = trie.node(i);
+    if (before[trie.node(node.end).rank] == before[node.rank]) {
+      i = node.end;
+      continue;
+    }
+    const Behind& here = at[node.depth] = step(at[node.depth - 1], static_cast<uint8_t>(node.byte));
+    const bool stopped = stops(here);
+    for (TokenId t : stopped ? trie.subtree_tokens(i) : trie.tokens(i))
+      if (has_bit(row, t)) take(t, here);
+    i = stopped ? node.end : i + 1;
+  }
+}
 
 // The state behind a text; dead() where it cannot be read.
 inline StateId read_text(Parser& parser, StateId s, std::string_view text) {
@@ -61,41 +72,26 @@ inline bool more_than(std::span<const uint32_t> row, std::size_t n) {
   return found > n;
 }
 
-// The tokens of a row in the order of the trie.
-inline std::vector<TokenId> in_order(const TokenTrie& trie, const uint32_t* row) {
-  std::vector<TokenId> out;
-  std::ranges::copy_if(trie.parts().order, std::back_inserter(out),
-                       [&](TokenId t) { return has_bit(row, t); });
-  return out;
-}
-
 // Whether the captured text of a state decides everything that follows.
 inline bool decided_by_text(const State& s) { return s.poisoned && s.n == 1 && !s.accepting; }
 
-// TokenSteps from a state over its blind states (MaskBuilder::blind), which lack the captured text.
-class BlindSteps {
- public:
-  // `blind`: the state lacks some captured text.
-  struct Behind {
-    StateId state;
-    bool blind;
-  };
-  BlindSteps(Parser& parser, MaskBuilder& masks, StateId from)
-      : parser_(parser), masks_(masks), steps_({masks.blind(from), masks.blind(from) != from}) {}
-  const Behind& walk(std::string_view token) {
-    const auto step = [&](const Behind& at, uint8_t b) {
-      const StateId next = parser_.step(at.state, b), to = masks_.blind(next);
-      return Behind{to, at.blind || to != next};
-    };
-    return steps_.walk(token, step, [&](const Behind& at) { return stops(at.state); });
+// A blind state (MaskBuilder::blind); `blind`: it lacks some captured text.
+struct BlindState {
+  StateId state;
+  bool blind;
+};
+// The step and the end of a walk over blind states.
+struct BlindWalk {
+  Parser& parser;
+  MaskBuilder& masks;
+  BlindState first(StateId s) const { return {masks.blind(s), masks.blind(s) != s}; }
+  BlindState operator()(const BlindState& at, uint8_t b) const {
+    const StateId next = parser.step(at.state, b), to = masks.blind(next);
+    return {to, at.blind || to != next};
   }
-  // Whether no token is read beyond the state.
-  bool stops(StateId s) const { return s == Parser::dead() || decided_by_text(parser_.state(s)); }
-
- private:
-  Parser& parser_;
-  MaskBuilder& masks_;
-  TokenSteps<Behind> steps_;
+  bool stops(const BlindState& at) const {
+    return at.state == Parser::dead() || decided_by_text(parser.state(at.state));
+  }
 };
 
 }  // namespace structgen

@@ -42,10 +42,11 @@ void Budget::Trial::ask(const uint32_t* row, const uint32_t* sure) {
 }
 
 void Budget::Trial::judge_asked(StateId from) {
-  BlindSteps steps(of.all_.parser, of.all_.masks, of.here());
+  const BlindWalk step{of.all_.parser, of.all_.masks};
   const auto one = [&](TokenId t) {
-    const auto [behind, blind] = steps.walk(of.vocabulary().bytes(t));
-    if (!judge_poison(behind, {&t, 1})) judge({&t, 1}, behind, blind);
+    const auto [s, blind] = behind(of.vocabulary().bytes(t), step.first(of.here()), step,
+                                   [&](const BlindState& at) { return step.stops(at); });
+    if (!judge_poison(s, {&t, 1})) judge({&t, 1}, s, blind);
   };
   if (aim == kList)
     std::ranges::for_each(list, one);
