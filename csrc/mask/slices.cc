@@ -51,9 +51,8 @@ namespace structgen {
 
 namespace {
 
-// `difference` visits at most so many trie nodes: few in the first try, which serves regexes that
-// exclude only names; many in the second try, the last before the whole trie is walked.
-constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
+// difference() gives up after so many trie nodes. Regexes that only exclude names take fewer.
+constexpr uint32_t kDifferenceBudget = 1'500;
 // The same limit where a regex is compared with one that was walked before.
 constexpr uint32_t kBesideBudget = 4'000;
 // So many regexes that were walked last are remembered for comparison.
@@ -87,9 +86,8 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   }
   auto mask = std::make_unique<TerminalMask>();
   const uint64_t before = regexes_.effort().omitted();
-  const bool described = run_terminal(regex, *mask) || difference(regex, kDifferenceBudget[0], *mask) ||
-                         contained(regex, *mask) || shorter(regex, *mask) || counted(regex, *mask) ||
-                         difference(regex, kDifferenceBudget[1], *mask);
+  const bool described = run_terminal(regex, *mask) || difference(regex, *mask) ||
+                         contained(regex, *mask) || shorter(regex, *mask) || counted(regex, *mask);
   if (!described) whole(regex, *mask);
   mask->partial = regexes_.effort().omitted() != before;
   mask->exit_set = walks_->nodes(mask->exits);
@@ -120,7 +118,7 @@ void Slices::trim(std::size_t limit) {
 // For regex = base & not(a few literals). It walks both regexes and goes down only where they differ. `base`
 // is a run, or any terminal whose mask is known or worth knowing: of an object's keys, each further key
 // that is written is taken from the same base.
-bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
+bool Slices::difference(RegexId regex, TerminalMask& out) {
   check_depth();
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   if (kept.empty()) return false;
@@ -143,7 +141,7 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
     }
   }
   Changes changes;
-  if (!compare(regex, base, {budget, kSparseLimit}, changes)) return false;
+  if (!compare(regex, base, {kDifferenceBudget, kSparseLimit}, changes)) return false;
   change(from, changes, out);
   return true;
 }

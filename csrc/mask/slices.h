@@ -120,7 +120,7 @@ class Slices {
   std::string path(uint32_t node) const;
   const TerminalMask* leave(RegexId regex);
   bool run_terminal(RegexId regex, TerminalMask& out);
-  bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
+  bool difference(RegexId regex, TerminalMask& out);
   void less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out);
   template <class F>
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
