@@ -19,7 +19,7 @@
 
 namespace structgen {
 
-// A list whose elements never move. A zeroed T must be a default T.
+// A list whose elements never move. New elements are zeroed memory, so a zeroed T must equal T{}.
 template <class T, uint32_t kFirstLog2 = 4>
 class StableVector {
   static_assert(std::is_trivially_destructible_v<T>);
@@ -47,8 +47,8 @@ class StableVector {
     const uint32_t k = static_cast<uint32_t>(std::bit_width(n)) - 1 - kFirstLog2;
     T* chunk = chunks_[k].load(std::memory_order_relaxed);
     if (!chunk) {
-      // The system zeroes the pages when they are first used. Constructing a large chunk at once was a
-      // spike of tens of milliseconds.
+      // calloc gets pages that the system zeroes on first use. Constructing the elements of a large chunk at
+      // once took tens of milliseconds.
       chunk = static_cast<T*>(std::calloc(kFirst << k, sizeof(T)));
       if (!chunk) throw std::bad_alloc();
       chunks_[k].store(chunk, std::memory_order_release);
@@ -68,10 +68,10 @@ class StableVector {
   uint32_t size_ = 0;
 };
 
-// Hands out spans of trivially copyable values, which are freed all at once.
+// Hands out arrays of trivially copyable values, and frees all of them at once.
 class BumpPool {
  public:
-  // n values, uninitialised, aligned to 16 bytes.
+  // Returns n uninitialised values, aligned to 16 bytes.
   template <class T>
   T* allocate(std::size_t n) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 16);
@@ -93,7 +93,7 @@ class BumpPool {
   std::size_t byte_size() const { return used_; }
 
  private:
-  // A larger span than a block gets a block of its own size.
+  // An array that is larger than a block gets a block of its own size.
   void grow(std::size_t bytes) {
     std::size_t size = std::max<std::size_t>(bytes, next_size_);
     if (next_size_ < (1u << 20)) next_size_ *= 2;

@@ -22,7 +22,7 @@ class Column {
     own_ = std::move(values);
     all_ = own_;
   }
-  // `values` must outlive the column.
+  // Makes the column show `values`, which must outlive it.
   void view(std::span<const T> values) {
     own_.clear();
     all_ = values;

@@ -19,18 +19,17 @@ namespace structgen {
 
 namespace {
 
-// The part of the stack that is kept for functions that do not call check_depth(), and for signal
-// handlers.
+// So many bytes of a stack are kept for functions that do not call check_depth(), and for signal handlers.
 constexpr std::size_t kReserve = 48u << 10;
 
-// The addresses of a thread's stack.
+// The lowest and the highest address of a thread's stack.
 struct Bounds {
   uintptr_t low = 0, high = 0;
 };
 
 uintptr_t here() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
-// The bounds of a stack about which the system tells nothing: less than any thread has.
+// Returns bounds for a stack whose size the system does not tell: fewer bytes than any thread has.
 Bounds guess() { return {here() - (64u << 10), here()}; }
 
 Bounds own_stack() {
@@ -55,8 +54,8 @@ Bounds own_stack() {
 #endif
 }
 
-// The lowest address of this thread's stack, asked for once per thread. A coroutine may have put
-// another stack in its place since; then nothing is known.
+// Returns the lowest address of this thread's stack; the system is asked once for each thread. A coroutine
+// may have switched to another stack since then, of which only a guess is known.
 uintptr_t lowest() {
   thread_local constinit Bounds known{};
   if (known.high == 0) known = own_stack();
@@ -84,8 +83,8 @@ Work::Work() : before_(stack_floor) {
 
 namespace {
 
-// Work for another thread, for which the caller waits. Whatever interrupts the caller's call interrupts
-// the work.
+// Work that another thread does while the caller waits. An interrupt of the caller's call interrupts the
+// work.
 class Errand {
  public:
   explicit Errand(const std::function<void()>& work) : work_(work) {}
@@ -101,7 +100,7 @@ class Errand {
     done_ = true;
     over_.notify_one();
   }
-  // Waits for the work, not for the end of the thread.
+  // Waits until the work is done; the thread may end later.
   void wait() {
     std::unique_lock hold(lock_);
     while (!done_) {
@@ -177,7 +176,7 @@ void elsewhere(const std::function<void()>& work) {
 
 void stack_is_low() {
   if (!room::working()) {
-    // Nobody asked for a stack: the thread has what it has.
+    // No stack_floor was set for this thread, so the end of its stack decides.
     const uintptr_t low = lowest() + kReserve;
     if (here() >= low) return;
   }

@@ -35,20 +35,21 @@ constexpr std::size_t kStack = 6u << 20;
 constexpr std::size_t kStack = 6u << 20;
 #endif
 
-// The address that the stack of the work under way must not reach. Before any work it is not known yet.
+// The stack of the current work must not grow down to this address. UINTPTR_MAX before the thread's first
+// work.
 extern constinit thread_local uintptr_t stack_floor;
 
-// Throws, unless the address was only not known yet.
+// Throws kSchemaTooComplex, unless stack_floor was never set for this thread and its stack still has room.
 void stack_is_low();
 
-// Throws kSchemaTooComplex if the stack of this piece of work is used up.
+// Throws kSchemaTooComplex if the stack of the current work is used up.
 inline void check_depth() {
   if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < stack_floor) [[unlikely]]
     stack_is_low();
 }
 
-// One level of a recursion that counts its levels, for the time of a scope. At the level `most` it throws an
-// Error of this kind.
+// Counts one level of a recursion while the object lives. The constructor throws an Error of kind `kind` if
+// `depth` has reached `most`.
 class Deeper {
  public:
   Deeper(uint32_t& depth, uint32_t most, ErrorKind kind, const char* what) : depth_(depth) {
@@ -64,11 +65,11 @@ class Deeper {
 };
 
 namespace room {
-// True if this thread is in a piece of work already.
+// Returns true if this thread has a stack_floor already.
 bool working();
-// True if this thread's stack has kStack bytes left.
+// Returns true if this thread's stack has kStack bytes left.
 bool enough();
-// Gives the caller its kStack bytes, or what there is.
+// While an object lives, the thread may use kStack bytes of its stack, or as many as are left.
 class Work {
  public:
   Work();
@@ -79,13 +80,13 @@ class Work {
  private:
   const uintptr_t before_;
 };
-// Runs `work` on a thread with enough stack, and passes its exceptions on. If no thread can be started,
-// it runs on this one.
+// Runs `work` on a thread with enough stack, and throws what it throws. If no thread can be started, `work`
+// runs on this one.
 void elsewhere(const std::function<void()>& work);
 }  // namespace room
 
-// Runs f() with kStack bytes of stack. The caller must hold no lock and be in no ForkSection, because f
-// may run on another thread.
+// Returns f(), run with kStack bytes of stack. The caller must hold no lock and be in no ForkSection, because
+// f may run on another thread.
 template <class F>
 auto with_stack(F&& f) -> std::invoke_result_t<F&> {
   using Result = std::invoke_result_t<F&>;

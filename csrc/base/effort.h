@@ -37,19 +37,20 @@
 
 namespace structgen {
 
-// The modes of one world, and its count of omissions.
+// How one world treats questions that take too much work, and how much it has omitted.
 class Effort {
  public:
   explicit Effort(bool omits) : omits_(omits) {}
-  // True if a part of the language that takes too much work to decide may be omitted; otherwise that is
-  // an error.
+  // Returns true if a part of the language that takes too much work to decide is omitted; otherwise such a
+  // part is an error.
   bool omits() const { return omits_; }
   bool again() const { return again_; }
   bool trusts() const { return trusts_; }
-  // The work that one of several questions may take, so that a hard one leaves some to the others.
+  // Returns the work that one of several questions may take, so that a hard one leaves work to the others.
   int64_t share() const { return again_ ? most_of_work() : share_of_work(); }
   void omit() { ++omitted_; }
-  // How often so far. A caller compares two counts to learn whether its own question omitted something.
+  // Returns how many parts were omitted so far. Two counts tell a caller whether its own question omitted
+  // something.
   uint64_t omitted() const { return omitted_; }
 
  private:
@@ -60,7 +61,7 @@ class Effort {
   uint64_t omitted_ = 0;
 };
 
-// While it lives, undecided questions are asked again.
+// While an object lives, undecided questions of the world are asked again.
 class LookAgain {
  public:
   explicit LookAgain(Effort& e) : effort_(e), before_(std::exchange(e.again_, true)) {}
@@ -73,7 +74,7 @@ class LookAgain {
   const bool before_;
 };
 
-// While it lives, steps lead through regexes whose emptiness is undecided.
+// While an object lives, steps lead through regexes whose emptiness is undecided.
 class Trust {
  public:
   explicit Trust(Effort& e) : effort_(e), before_(std::exchange(e.trusts_, true)) {}
@@ -86,7 +87,7 @@ class Trust {
   const bool before_;
 };
 
-// Tells whether something was omitted since it was made.
+// any() tells whether something was omitted since the object was made.
 class Omissions {
  public:
   explicit Omissions(const uint64_t& count) : count_(count), before_(count) {}

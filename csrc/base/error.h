@@ -14,36 +14,36 @@
 
 namespace structgen {
 
-// The kinds of errors. They are kept apart where a caller can react in different ways.
+// The kinds of errors. Two errors have different kinds if a caller can react to them in different ways.
 enum class ErrorKind : uint8_t {
-  // A text that is no pattern, schema or grammar.
+  // A text is no pattern, schema or grammar.
   kGrammar,
-  // A rule stands where a grammar takes terminals alone: below `&`, `~`, a shortest match.
+  // A grammar has a rule where only terminals may stand: below `&`, `~` or a shortest match.
   kTerminalsOnly,
-  // A keyword, or a combination, that is not enforced.
+  // A schema has a keyword, or a combination of keywords, that is not enforced.
   kUnsupportedSchema,
-  // A formula or regex is beyond its limits.
+  // A formula or a regex exceeds its limits.
   kSchemaTooComplex,
-  // No value satisfies the schema.
+  // No value satisfies a schema.
   kUnsatisfiableSchema,
-  // A vocabulary that cannot be used.
+  // A vocabulary cannot be used.
   kVocabulary,
-  // A limit of work, memory or states at run time.
+  // A limit of work, memory or states was met while masks were made.
   kBudgetExceeded,
-  // Proved: nothing fits between a prefix and a suffix.
+  // No text fits between a prefix and a suffix, and that is proved.
   kUnsatisfiableInfill,
-  // Proved: no text fits the tokens that are left.
+  // No text fits into the tokens that are left, and that is proved.
   kUnsatisfiableBudget,
-  // An argument outside of its range.
+  // An argument is outside of its range.
   kValue,
 };
 
-// An error with its place. The place is added by whoever knows it on the way out.
+// An error and its place. A function that knows the place adds it while the error passes.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
-  // `offset` is a byte offset into the text at fault; -1: none.
+  // Sets the place of the error: a byte offset into the text at fault, or -1 for none.
   Error&& at(int64_t offset) && {
     offset_ = offset;
     return std::move(*this);
@@ -56,8 +56,8 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
-  // The schema that was at work (Lowering::location), told by the innermost call that knows it. Whoever
-  // has the text of the schemas turns it into a place (schema/write/diagnosis.h).
+  // Notes the schema that was being processed (Lowering::location), unless a function further in has noted
+  // one. The owner of the schemas' texts turns its id into a place (schema/write/diagnosis.h).
   void in_schema(LocationId location) {
     if (!schema_ && pointer_.empty()) schema_ = location;
   }
@@ -67,12 +67,12 @@ class Error : public std::exception {
     keyword_ = std::move(keyword);
     schema_.reset();
   }
-  // Marks an error that nobody on the way may handle: memory is used up, or a test asked for it.
+  // Marks an error that no function on the way may handle: memory is used up, or a test asked for the error.
   Error&& for_the_caller() && {
     for_the_caller_ = true;
     return std::move(*this);
   }
-  // True if the question took too much work, so that the error says nothing about its answer.
+  // Returns true if the question took too much work; such an error tells nothing about the answer.
   bool is_limit() const {
     if (for_the_caller_) return false;
     return kind_ == ErrorKind::kBudgetExceeded || kind_ == ErrorKind::kSchemaTooComplex;

@@ -24,7 +24,7 @@ class FlatMap {
   std::size_t size() const { return count_; }
   std::size_t byte_size() const { return capacity_ * sizeof(Slot); }
 
-  // Null if there is no such key.
+  // Returns the value of the key, or null.
   Value* find(Key key) {
     if (count_ == 0) return nullptr;
     for (std::size_t i = home(key);; i = next(i)) {
@@ -34,7 +34,7 @@ class FlatMap {
   }
   const Value* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
 
-  // The entry, and whether it is new; an existing one keeps its value.
+  // Returns the value of the key, and true if the entry is new. An existing entry keeps its value.
   std::pair<Value&, bool> emplace(Key key, Value value) {
     if (2 * (count_ + 1) > capacity_) grow();
     std::size_t i = home(key);
@@ -45,8 +45,8 @@ class FlatMap {
     return {slots_[i].value, true};
   }
   Value& operator[](Key key) { return emplace(key, Value{}).first; }
-  // The value of a key, which make() computes once. make() may add other entries, and nothing is kept if it
-  // throws.
+  // Returns the value of a key; make() computes it for a new key. make() may add other entries. If it throws,
+  // no entry is added.
   template <class Make>
   Value remember(Key key, Make&& make) {
     if (const Value* known = find(key)) return *known;
@@ -54,7 +54,8 @@ class FlatMap {
     return emplace(key, made).first;
   }
 
-  // Closes the gap: each following entry whose home lies before the gap moves into it.
+  // Removes a key. Each later entry of the probe sequence moves into the gap if its home slot lies before the
+  // gap.
   void erase(Key key) {
     Value* const at = find(key);
     if (!at) return;
@@ -63,7 +64,7 @@ class FlatMap {
     for (std::size_t i = next(hole); slots_[i].used; i = next(i)) {
       const std::size_t wanted = home(slots_[i].key);
       if (((i - wanted) & (capacity_ - 1)) < ((i - hole) & (capacity_ - 1)))
-        // Its home lies behind the gap, so it stays.
+        // The home slot of this entry lies behind the gap, so the entry stays.
         continue;
       slots_[hole] = slots_[i];
       hole = i;
@@ -84,7 +85,7 @@ class FlatMap {
   };
   std::size_t home(Key key) const { return static_cast<std::size_t>(mix(0, key)) & (capacity_ - 1); }
   std::size_t next(std::size_t i) const { return (i + 1) & (capacity_ - 1); }
-  // The table is at most half full, so probe sequences stay short.
+  // At most half of the slots are taken, so probe sequences stay short.
   void grow() {
     const std::size_t before = capacity_, after = before == 0 ? 8 : before * 2;
     std::unique_ptr<Slot[]> old = std::make_unique<Slot[]>(after);

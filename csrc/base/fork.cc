@@ -14,27 +14,26 @@ namespace structgen {
 
 namespace {
 
-// `inside`: the threads in sections. Both are sequentially consistent: a thread that enters and a
-// thread that forks each write one of the two and then read the other, and at least one of them must
-// see the other's write.
+// `inside` counts the threads in sections. A thread that enters writes `inside` and then reads `forking`; a
+// thread that forks does the reverse. Both are sequentially consistent, so at least one thread sees the write
+// of the other.
 std::atomic<uint32_t> inside{0};
 std::atomic<uint32_t> forking{0};
 std::atomic<uint64_t> forks{0};
 std::atomic<uint64_t> torn{0};
 std::atomic<int64_t> patience{kForkPatience.count()};
-// Held by the thread that forks; the child's copy belongs to that thread, which is the child's only
-// one.
+// The thread that forks holds this lock. In the child the lock belongs to that thread, the only one there.
 std::mutex one_fork;
 thread_local uint32_t depth = 0;
 
 void exit_gate() { inside.fetch_sub(1); }
 
 #ifndef _WIN32
-// Whether every thread has left its section for the fork under way.
+// True if every other thread had left its section when the fork began.
 bool all_left;
 
-// If the thread that forks is itself in a section, only the other threads are waited for. An atomic cannot be
-// waited for with a time limit, so this looks again and again, less and less often.
+// Waits until all other threads have left their sections, or until `patience` is over; the thread that forks
+// may be in a section itself. An atomic has no wait with a time limit, so the loop sleeps, longer each time.
 void prepare() {
   using Clock = std::chrono::steady_clock;
   one_fork.lock();
@@ -55,8 +54,7 @@ void open_gate() {
 
 void in_parent() { open_gate(); }
 
-// The child has one thread. Another one that was about to wait at the gate had counted itself for a
-// moment.
+// Only one thread exists in the child, so `inside` is counted anew.
 void in_child() {
   inside.store(depth ? 1 : 0);  // a thread that was about to wait at the gate had counted itself for a moment
   forks.fetch_add(1);
@@ -69,8 +67,8 @@ const int registered = pthread_atfork(prepare, in_parent, in_child);
 
 }  // namespace
 
-// Enters, or waits at the gate while a fork is under way. The count is taken back before it waits, so
-// that the fork does not wait for this thread.
+// Enters a section, or waits while a fork is under way. A thread that waits is not counted, so that the fork
+// does not wait for it.
 void ForkSection::enter() {
   if (depth++ > 0) return;
   for (;;) {

@@ -21,8 +21,8 @@
 
 namespace structgen {
 
-// While it lives, other threads do not fork this process. Sections may nest. No code in a section may
-// wait for a thread that has yet to enter one.
+// While an object lives, a fork by another thread waits. Sections may nest. Code in a section must not wait
+// for a thread that has yet to enter one.
 class ForkSection {
  public:
   ForkSection() { enter(); }
@@ -33,19 +33,19 @@ class ForkSection {
   static void leave();
 };
 
-// The number of forks between this process and the first one that loaded the library.
+// Returns the number of forks between this process and the process that loaded the library.
 uint64_t fork_count();
-// A fork is torn if it did not wait until all threads had left the library. The number of the last torn fork;
-// 0: there is none.
+// A fork is torn if some thread was inside the library when it happened. Returns the number of the last torn
+// fork, or 0.
 uint64_t torn_fork();
 
 constexpr std::chrono::milliseconds kForkPatience{30'000};
-// Sets the patience of forks to come, in milliseconds; negative: kForkPatience again.
+// Sets for how many milliseconds later forks wait for other threads; a negative number restores
+// kForkPatience.
 void set_fork_patience(int64_t milliseconds);
 
-// The lock of the core. While it is held or waited for, the thread is in a ForkSection. Waiting ends
-// with Interrupted if the call under way is to end (base/interrupt.h), and with an Error if the lock is
-// lost.
+// The lock of the core. A thread that holds it or waits for it is in a ForkSection. A wait ends with
+// Interrupted if the current call is to end (base/interrupt.h), and with an Error if the lock is lost.
 class Mutex {
  public:
   void lock() {
@@ -66,7 +66,8 @@ class Mutex {
     mutex_.unlock();
     ForkSection::leave();
   }
-  // True if a thread of a parent process held it when that process forked.
+  // Returns true if a thread of a parent process held the lock at a torn fork, so that no one will release
+  // it.
   bool lost() const {
     const uint64_t holder = holder_.load(std::memory_order_relaxed);
     return holder != 0 && holder <= torn_fork();
@@ -75,13 +76,12 @@ class Mutex {
  private:
   void wait();
   std::timed_mutex mutex_;
-  // The process whose thread holds it, as fork_count() + 1; 0: nobody.
+  // fork_count() + 1 of the process whose thread holds the lock; 0 if none does.
   std::atomic<uint64_t> holder_{0};
 };
 
-// One object per process, made when it is first asked for. A child gets one of its own, whose threads
-// run in the child. It is never freed, because its threads outlive every other object. T needs a
-// default constructor.
+// One object for each process, made on first use. A child gets an object of its own, whose threads run in the
+// child. No object is freed, because its threads outlive every other object. T needs a default constructor.
 template <class T>
 class PerProcess {
  public:

@@ -15,43 +15,43 @@
 
 namespace structgen {
 
-// Not a std::exception, so that no code on the way takes it for an error of its own.
+// Thrown to end a call. It is no std::exception, so that no handler on the way takes it for an error of its
+// own.
 struct Interrupted {};
 
-// One call that can be ended.
+// One call that its caller may end.
 class Interrupt {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kEvery{20};
 
-  // While it lives, the thread works for a call that ends as soon as `wanted()` is true; null: it does
-  // not end. Inside the scope of another call it is part of that call.
+  // While the object lives, this thread works for a call that ends as soon as `wanted()` is true. A null
+  // `wanted` never ends the call. Inside of another call the object changes nothing.
   explicit Interrupt(bool (*wanted)());
   ~Interrupt() { here = before_; }
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   bool asked() const { return asked_.load(std::memory_order_relaxed); }
 
-  // The call for which this thread works; null: none that can be ended.
+  // Returns the call for which this thread works, or null if that call cannot be ended.
   static Interrupt* current() { return here.call; }
-  // Throws Interrupted if the call is to end. The thread that answers must not wait for a lock of the
-  // core.
+  // Throws Interrupted if the call is to end. The thread that answers the question, the one that began the
+  // call, must not wait for a lock of the core.
   static void check();
-  // For a thread that waits: it should wait kEvery at most and then ask(). False: it need not wake up
-  // for that.
+  // Returns true if this thread, when it waits, must wake up every kEvery to call ask().
   static bool watches() { return here.own; }
   static void ask() {
     if (here.own) here.call->look();
   }
   static bool is_asked() { return here.call && here.call->asked(); }
 
-  // While it lives, this thread helps with a call that another thread began.
+  // While an object lives, this thread works for a call that another thread began.
   class Help;
 
  private:
   struct Here {
     Interrupt* call;
-    // This thread began it.
+    // True if this thread began the call, so that it asks `wanted()`.
     bool own;
   };
   void look();

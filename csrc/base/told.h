@@ -23,10 +23,10 @@
 
 namespace structgen {
 
-// The work that is charged for an exception which passes through the frames of a search: 20 microseconds.
+// An exception that leaves the frames of a search is charged as so much work: 20 microseconds.
 constexpr int64_t kLimitWork = 200;
 
-// An answer or a limit, never both.
+// Holds an answer, or the error of the limit that was met.
 template <class T>
 class Told {
  public:
@@ -37,9 +37,9 @@ class Told {
   T& operator*() { return *value_; }
   T* operator->() { return &*value_; }
   T value_or(T otherwise) && { return value_ ? std::move(*value_) : std::move(otherwise); }
-  // Null: there is an answer.
+  // Returns the error, or null if there is an answer.
   const std::exception_ptr& limit() const { return limit_; }
-  // The answer; throws the limit if there is none.
+  // Returns the answer; throws the error if there is none.
   T value() && {
     if (limit_) std::rethrow_exception(limit_);
     return std::move(*value_);
@@ -50,8 +50,8 @@ class Told {
   std::exception_ptr limit_;
 };
 
-// f(), or the limit that it met. If f returns nothing, the answer is true. `passes(error)`: other
-// errors that count as a limit.
+// Returns f(), or the limit that it met. If f returns nothing, the answer is `true`. Errors for which
+// `passes(error)` is true count as limits, too.
 template <class F, class Passes>
 auto told(F&& f, Passes&& passes) {
   using R = std::invoke_result_t<F>;
@@ -74,17 +74,17 @@ auto told(F&& f) {
   return told(std::forward<F>(f), [](const Error&) { return false; });
 }
 
-// For questions that one of several answers decides: a limit waits until the other answers are there.
+// For a question that one of several answers may decide: a limit is thrown only if no later answer decides.
 class FirstLimit {
  public:
-  // f(), or `unsure` if it is too much to tell.
+  // Returns f(), or `unsure` if f() met a limit.
   template <class T, class F>
   T otherwise(T unsure, F&& f) {
     Told<T> answer = told([&]() -> T { return f(); });
     if (!answer && !first_) first_ = answer.limit();
     return std::move(answer).value_or(std::move(unsure));
   }
-  // Throws the first limit that was met, if any. To be called when no answer has decided.
+  // Throws the first limit that was met, if any. The caller calls it if no answer decided.
   void rethrow() const {
     if (first_) std::rethrow_exception(first_);
   }

@@ -27,16 +27,16 @@ class Undo {
   bool kept_ = false;
 };
 
-// The value of a key, which make() computes once. make() may add other entries, and nothing is kept if it
-// throws.
+// Returns the value of a key; make() computes it for a new key. make() may add other entries. If it throws,
+// no entry is added.
 template <class Map, class Make>
 const typename Map::mapped_type& remember(Map& map, const typename Map::key_type& key, Make&& make) {
   if (const auto it = map.find(key); it != map.end()) return it->second;
   return map.emplace(key, make()).first->second;
 }
 
-// The number of a value in a list, by its key in an index of the list. Both get a new entry, or
-// neither.
+// Returns the index of a value in `list`, by its key in `index`. A new value is added to both or, if that
+// throws, to neither.
 template <class Index, class List, class Value>
 auto numbered(Index& index, List& list, const typename Index::key_type& key, Value&& value) {
   if (const auto it = index.find(key); it != index.end()) return it->second;

@@ -9,14 +9,14 @@ namespace structgen {
 void (*work_interrupt)() = nullptr;
 
 namespace {
-// 1234567 as "1,234,567".
+// Writes 1234567 as "1,234,567".
 std::string grouped(int64_t n) {
   std::string digits = std::to_string(n);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
   return digits;
 }
 
-// The error of a limit. It says which task took too much, the limit, and the setting that raises it.
+// Throws the error of a limit, which names the task, the limit, and the setting that raises it.
 [[noreturn]] void refuse(Task task, int64_t limit, int64_t set) {
   std::string most = " takes more than " + grouped(limit) + " units of work";
   if (set > 0) most += ", " + grouped(limit / set) + " times the limit of " + grouped(set);
@@ -25,7 +25,7 @@ std::string grouped(int64_t n) {
       throw Error(ErrorKind::kSchemaTooComplex,
                   "compiling this" + most + "; simplify it, or raise Limits(compile=...)");
     case Task::kMask:
-      // Masks of subsets may take a multiple.
+      // A mask may take a multiple of the limit that the user set.
       throw Error(ErrorKind::kBudgetExceeded, "this mask" + most + "; raise Limits(mask=...)" +
                                                   (set > 0 ? "" : ", or compile with on_limit='subset'"));
     case Task::kAccept:
@@ -57,7 +57,7 @@ void out_of_memory(std::size_t limit) {
 }
 
 void Meter::settle() {
-  // Due at the next charge.
+  // If the planned failure is overdue, it happens at the next charge.
   if (fail_ > 0) fail_ = std::max<int64_t>(1, fail_ - (given_ - slice_));
   given_ = slice_;
 }
@@ -67,8 +67,8 @@ void Meter::fail_after(int64_t units) {
   refill(left());
 }
 
-// Called when a slice is used up. It looks for a planned failure, at the limit and for interrupts, and
-// calls the caller's own function.
+// Runs when a slice is used up: throws a planned failure or the error of the limit, and calls work_interrupt
+// and the function of the scope.
 void Meter::checkpoint() {
   const int64_t all = left();
   if (fail_ > 0) {
@@ -77,13 +77,13 @@ void Meter::checkpoint() {
     if (due) {
       fail_ = 0;
       refill(all);
-      // A test may want this one to fail in its place.
+      // work_interrupt may throw; then its error takes the place of this one.
       if (work_interrupt) work_interrupt();
       throw Error(ErrorKind::kBudgetExceeded, "a failure that a test asked for").for_the_caller();
     }
   }
   if (all < 0) {
-    // The counter stops there: units beyond the limit are not counted.
+    // Units beyond the limit are not counted.
     slice_ = std::max<int64_t>(all, -1);
     after_ = 0;
     given_ = slice_;
@@ -94,7 +94,7 @@ void Meter::checkpoint() {
   if (look_) look_(of_);
 }
 
-// The tighter limit names the task, so that the error is about the limit that was met.
+// The error names the task with the tighter limit, because that limit is met first.
 WorkScope::WorkScope(Task task, Allowance limit, void (*look)(void*), void* of) {
   meter.settle();
   outer_ = meter;

@@ -16,7 +16,7 @@
 
 namespace structgen {
 
-// What the work is for; it decides the text of the error.
+// What the work is for, which decides the text of the error.
 enum class Task : uint8_t {
   kNone,
   kCompile,
@@ -29,8 +29,8 @@ enum class Task : uint8_t {
   kHoles
 };
 
-// The work that a call may take, in units. If the call may take a multiple of a limit that a user set, `set`
-// is that limit; else 0.
+// The work that a call may take, in units. If `units` is a multiple of a limit that the user set, `set` is
+// that limit; otherwise it is 0.
 struct Allowance {
   int64_t units;
   int64_t set = 0;
@@ -38,26 +38,26 @@ struct Allowance {
   Allowance(int64_t all, int64_t of) : units(all), set(of) {}
 };
 
-// The counter of one thread.
+// Counts the work of one thread.
 class Meter {
  public:
   static constexpr int64_t kEndless = int64_t{1} << 60;
-  // The units between two checkpoints, about a millisecond.
+  // The units between two checkpoints; they take about a millisecond.
   static constexpr int64_t kSlice = 10'000;
 
   void charge(int64_t units) {
     if ((slice_ -= units) < 0) [[unlikely]]
       checkpoint();
   }
-  // Counts work without looking at the limit, where nothing may be thrown; the next charge looks.
+  // Counts work and throws nothing; the next charge() checks the limit.
   void spend(int64_t units) { slice_ -= units; }
   int64_t left() const { return slice_ + after_; }
   bool exhausted() const { return left() < 0; }
   Task task() const { return task_; }
-  // Outside of every scope: everything that was charged so far.
+  // Returns all units charged so far, if the thread is in no scope.
   int64_t done() const { return kEndless + kSlice - left(); }
-  // Throws once, after so many more units; 0: not at all. Tests use it to find out what a failed call
-  // leaves behind.
+  // Makes charge() throw once, after so many more units; 0: never. Tests see by it what a failed call leaves
+  // behind.
   void fail_after(int64_t units);
   bool fails_later() const { return fail_ > 0; }
 
@@ -69,13 +69,13 @@ class Meter {
     after_ = left - slice_;
     given_ = slice_;
   }
-  // Takes the units charged since the last refill off `fail_`.
+  // Subtracts the units that were charged since the last refill from the countdown `fail_`.
   void settle();
 
   // The units left until the next checkpoint.
   int64_t slice_ = kSlice;
   int64_t after_ = kEndless;
-  // The units with which the slice began.
+  // The value of slice_ at the last refill.
   int64_t given_ = kSlice;
   int64_t limit_ = kEndless;
   int64_t set_ = 0;
@@ -89,8 +89,8 @@ inline constinit thread_local Meter meter;
 
 inline void charge(int64_t units = 1) { meter.charge(units); }
 
-// Limits a call, within what the calls around it may still take. `look(of)` is called at every
-// checkpoint and may throw.
+// Limits the work of a call while it lives, within the limits around it. Every checkpoint calls `look(of)`,
+// which may throw.
 class WorkScope {
  public:
   WorkScope(Task task, Allowance limit, void (*look)(void*) = nullptr, void* of = nullptr);
@@ -98,7 +98,7 @@ class WorkScope {
   WorkScope(const WorkScope&) = delete;
   WorkScope& operator=(const WorkScope&) = delete;
   int64_t used() const { return mine_ - meter.left(); }
-  // Adds work for something that has to be finished.
+  // Adds units for something that has to be finished.
   void grant(int64_t units);
 
  private:
@@ -106,20 +106,19 @@ class WorkScope {
   int64_t mine_;
 };
 
-// The work that one of several decisions may take: half of the rest, so that a hard decision leaves
-// some work to the others. (Decisions are nested: with an eighth, the inner ones had nothing left.)
+// Returns the work that one of several decisions may take: half of what is left, so that a hard one leaves
+// work to the others. (Decisions nest: with an eighth the inner ones had nothing left.)
 inline int64_t share_of_work() {
   constexpr int64_t kLeast = 2'000, kMost = 4'000'000;
   return std::clamp(meter.left() / 2, kLeast, kMost);
 }
-// The same for a decision that has to be made: nearly all of it.
+// Returns the work for a decision that has to be made: nearly all that is left.
 inline int64_t most_of_work() { return meter.left() / 16 * 15; }
 
-// Throws the error of a call that needs more than `limit` bytes. No setting turns it into a part of an
-// answer.
+// Throws the error of a call that needs more than `limit` bytes. No function on the way handles it.
 [[noreturn]] void out_of_memory(std::size_t limit);
 
-// Called at every checkpoint of every thread; a caller that wants to be interrupted throws in it.
+// Runs at every checkpoint of every thread; it may throw to end the call.
 extern void (*work_interrupt)();
 
 }  // namespace structgen

@@ -29,21 +29,21 @@ using namespace structgen;
 
 namespace {
 
-// Adds a node after a check of what it names.
+// Adds a node; throws if a node, rule or lexeme that it names does not exist.
 uint32_t add(BoundGrammar& self, GrammarNode node) {
   if (const char* why = fault(self.source, node, self.source.nodes.size()))
     throw Error(ErrorKind::kValue, why);
   return self.source.add(std::move(node));
 }
 
-// Nodes of this grammar that something other than a node refers to.
+// Throws if one of the nodes in `kids` does not exist.
 template <class Kids>
 void check(const BoundGrammar& self, const Kids& kids) {
   for (uint32_t k : kids)
     if (k >= self.source.nodes.size()) throw Error(ErrorKind::kValue, "node out of range");
 }
 
-// Methods into which free-threaded Python lets one thread at a time.
+// Binds methods that only one thread at a time may run in free-threaded Python.
 struct Locked {
   nb::class_<BoundGrammar>& bound;
   template <class... Parts>
@@ -90,7 +90,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "pattern",
           [](BoundGrammar& self, std::string_view text, bool ascii) {
-            // Parsed for the error alone; lowering parses the text again.
+            // The pattern is parsed here for its error alone; lowering parses it again.
             released([&] { parse_pattern(text, Flavor::kPython, ascii); });
             return add(self, {.op = NodeOp::kPattern, .text = (ascii ? "(?a)" : "") + std::string(text)});
           },
@@ -247,7 +247,7 @@ void bind_grammar(nb::module_& m) {
               throw Error(ErrorKind::kValue, "not a schema, or not a mark a kind");
             JsonPart& p = self.schemas[self.source.nodes[part].a];
             ElementMarks<uint32_t> marks{before, middle, close, item, item_close, {}, {}, blank, between};
-            // One mark per kind, in the order of `Written`.
+            // `after` and `ends` have one entry for each kind of value, in the order of `Written`.
             std::ranges::copy(after, marks.after.begin());
             std::ranges::copy(ends, marks.ends.begin());
             marks.for_each([&](uint32_t mark) { check(self, std::array{mark}); });

@@ -19,16 +19,16 @@ namespace structgen {
 
 namespace {
 
-// The thread that runs Python code for the main thread; 0: none. Guarded by the GIL.
+// The thread that runs Python code for the main thread; 0 if there is none. The GIL guards it.
 struct Helper {
   unsigned long thread;
-  // came() sent it KeyboardInterrupt. Interrupt::is_asked() becomes true only after came() has released
-  // the GIL, and by then the thread may have raised the exception already.
+  // True if came() has sent KeyboardInterrupt to the thread. Interrupt::is_asked() becomes true later, after
+  // came() has released the GIL; by then the thread may have raised the exception.
   bool interrupted;
 };
 Helper python_helper{0, false};
 
-// Takes the GIL, because the question belongs to Python.
+// The GIL is taken, because only Python knows whether a signal came.
 bool came() {
   const nb::gil_scoped_acquire held;
   if (PyOS_InterruptOccurred() == 0) return false;
@@ -41,7 +41,8 @@ bool came() {
 
 bool in_main_thread() {
   struct Known {
-    // As fork_count() + 1: the thread that forks is the main thread of its child.
+    // `main` holds for the process whose fork_count() + 1 this is. A child must ask again: the thread that
+    // forked is its main thread.
     uint64_t process;
     bool main;
   };
@@ -59,7 +60,7 @@ bool in_main_thread() {
 bool (*signal_question())() { return in_main_thread() ? came : nullptr; }
 
 void handle_interrupt() {
-  // This thread works for another one, which will run the handler.
+  // This thread works for another thread, which will run the handler.
   if (Interrupt::current()) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw nb::python_error();

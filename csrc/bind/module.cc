@@ -48,7 +48,7 @@ void bind_logits(nb::module_& m);
 
 namespace {
 
-// The name under which structgen/errors.py knows a kind.
+// Returns the name of a kind as structgen/errors.py knows it.
 const char* kind_name(ErrorKind k) {
   switch (k) {
     case ErrorKind::kGrammar: return "grammar";
@@ -65,20 +65,20 @@ const char* kind_name(ErrorKind k) {
   return "value";
 }
 
-// A text for people. JSON may contain half a surrogate pair, which Python's decoder would refuse.
+// Returns a text for people. JSON may contain half of a surrogate pair, which Python's decoder would refuse.
 nb::str shown(const std::string& text) {
   return nb::steal<nb::str>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
-// Python makes the object, because its classes live in Python.
+// Returns the exception for an error. Python makes it, because its class is written in Python.
 nb::object python_error(const Error& e) {
   return nb::module_::import_("structgen.errors")
       .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()), shown(e.keyword()),
                          e.offset());
 }
 
-// Called by nanobind for every exception that leaves a binding; others than Error are left to nanobind.
+// nanobind calls this for every exception that leaves a binding; all but Error are passed on to nanobind.
 void translate(const std::exception_ptr& p, void*) {
   try {
     std::rethrow_exception(p);
@@ -86,7 +86,7 @@ void translate(const std::exception_ptr& p, void*) {
     try {
       const nb::object error = python_error(e);
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-      // Ctrl-C came while Python made the error.
+      // A KeyboardInterrupt, raised while Python made the exception, takes its place.
     } catch (nb::python_error& other) {
       other.restore();
     }
@@ -102,7 +102,7 @@ std::vector<TokenId> to_tokens(nb::handle h) {
 std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId> eos,
                                             std::vector<TokenId> special) {
   std::vector<std::string_view> views;
-  // A copy, because other threads may change the list.
+  // A tuple holds the tokens, because other threads may change the list.
   const nb::tuple held(tokens);
   views.reserve(held.size());
   for (nb::handle t : held) {
@@ -132,9 +132,9 @@ void save(const Vocabulary& vocabulary, const std::string& path, const nb::bytes
   released([&] { save_vocabulary(vocabulary, words, path); });
 }
 
-// True if a reference in the schema seems to name a schema of the specification. Only then are the
-// texts of those handed over, which are 31 kB. A look at the text suffices: a wrong "yes" costs time
-// alone.
+// Returns true if a reference in the schema seems to name a schema of the specification. Only then are the
+// texts of those schemas, 31 kB, handed over. A search in the text suffices, because a wrong "yes" costs only
+// time.
 bool names_metaschema(std::string_view schema) {
   constexpr std::string_view kHost = "json-schema.org/";
   for (std::size_t at = 0; (at = schema.find(kHost, at)) != std::string_view::npos; at += kHost.size()) {
@@ -150,7 +150,7 @@ bool names_metaschema(std::string_view schema) {
     blanks();
     if (!strip(":")) continue;
     blanks();
-    // Any of $ref, $dynamicRef, $recursiveRef.
+    // The end of "$ref", "$dynamicRef" or "$recursiveRef".
     if (before.ends_with("ef\"")) return true;
   }
   return false;
@@ -159,8 +159,8 @@ bool names_metaschema(std::string_view schema) {
 using Documents = std::vector<std::pair<std::string, std::string>>;
 
 // Recipe, option 3: an argument, in the order of JsonStyle.core().
-// `registry`: the documents that references may name. None: `metaschemas` gives the specification's own
-// where they are named.
+// `registry` holds the documents that references may name. If it is None, `metaschemas` gives those of the
+// specification, if the schema names one.
 std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
                                      const std::optional<Documents>& given, const nb::callable& metaschemas,
                                      const std::string& whitespace, bool any_order,
@@ -175,7 +175,7 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
   return released([&] { return c.json_schema(schema, registry, o, subset); });
 }
 
-// The same with every option at its default, which most calls use: it converts no options. Null: a
+// Compiles with every option at its default, as most calls do: no options are converted. Returns null if a
 // reference needs documents.
 std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema, bool subset) {
   if (names_metaschema(schema)) return nullptr;
@@ -187,7 +187,7 @@ std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; 
 
 using BoundMatcher = Sole<Matcher>;
 
-// A method of Matcher that takes no lock, for use by one thread at a time.
+// Binds a method of Matcher that takes no lock; one thread at a time may use it.
 template <class R, class... Args>
 auto sole(R (Matcher::*method)(Args...)) {
   return [method](BoundMatcher& self, Args... args) {
@@ -202,7 +202,7 @@ auto sole(R (Matcher::*method)(Args...) const) {
     return (self.*method)(args...);
   };
 }
-// A method of Matcher that works, without the GIL; `shown` makes Python's value of what it returns.
+// Binds a method of Matcher that works without the GIL. `shown` turns its result into a value of Python.
 template <class R, class... Args, class Shown = std::identity>
 auto working(R (Matcher::*method)(Args...), Shown shown = {}) {
   return [method, shown](BoundMatcher& self, Args... args) {
@@ -210,7 +210,7 @@ auto working(R (Matcher::*method)(Args...), Shown shown = {}) {
     return shown(released([&] { return (self.*method)(args...); }));
   };
 }
-// f() without the GIL, under the lock of a grammar's world.
+// Returns f(), run without the GIL under the lock of a grammar's world.
 template <class F>
 auto in_world(Grammar& g, F&& f) {
   return released([&] {
@@ -218,15 +218,15 @@ auto in_world(Grammar& g, F&& f) {
     return f();
   });
 }
-// f(), which reads `given`. If all steps are known, it runs with the GIL held.
+// Returns f(), which reads `given`. If all steps of `given` are known, the GIL stays held.
 template <class Given, class F>
 auto reading(const BoundMatcher& m, const Given& given, F&& f) {
-  // So many steps take about 50 us.
+  // At most so many known steps are read with the GIL held, which takes about 50 us.
   constexpr std::size_t kMost = 4096;
   return given.size() <= kMost && m.known(given) ? f() : released(f);
 }
 
-// Methods that read tokens, and methods that read bytes.
+// Bind a method that reads tokens, and one that reads bytes.
 template <class R>
 auto reading_tokens(R (Matcher::*method)(std::span<const TokenId>)) {
   return [method](BoundMatcher& self, nb::handle t) {
@@ -244,8 +244,8 @@ auto reading_bytes(R (Matcher::*method)(std::string_view)) {
   };
 }
 
-// Calls f(row) with the row of a mask. If f throws or says no, the row is left empty: a caller that goes on
-// must not sample from half a mask.
+// Calls f(row) with the row of a mask. If f throws or returns false, the row is cleared: a caller that goes
+// on must not sample from half a mask.
 template <class F>
 bool fill(BoundMatcher& m, nb::handle mask, int64_t row, F&& f) {
   const Use use(m);
@@ -258,7 +258,7 @@ bool fill(BoundMatcher& m, nb::handle mask, int64_t row, F&& f) {
   return true;
 }
 
-// Returns mask_exact().
+// Fills the row, and returns mask_exact().
 bool fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   fill(m, mask, row, [&](uint32_t* p) {
     if (!m.fill_row_fast(p)) released([&] { m.fill_row(p); });
@@ -267,7 +267,7 @@ bool fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   return m.mask_exact();
 }
 
-// The mask if it is known; else False, and it has to be made. Never waits and never works.
+// Fills the row and returns True if the mask is known; returns False otherwise. Never waits or works.
 bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
   const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
@@ -280,7 +280,7 @@ bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budg
   });
 }
 
-// A fork reads, so that a call which begins again finds the matcher as it was.
+// A fork of the matcher reads the tokens, so that a call which begins again finds the matcher unchanged.
 std::pair<std::size_t, nb::bytes> replay(BoundMatcher& m, nb::handle ids, std::size_t most) {
   const Use use(m);
   const std::size_t count = nb::len(ids);
@@ -295,7 +295,7 @@ std::pair<std::size_t, nb::bytes> replay(BoundMatcher& m, nb::handle ids, std::s
   return {read.of.size(), nb::bytes(read.rows.data(), read.rows.size() * sizeof(uint32_t))};
 }
 
-// The exception that Python would have raised.
+// Returns the exception of Python that this failure is translated to.
 nb::object raised(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -308,7 +308,8 @@ nb::object raised(const std::exception_ptr& failure) {
   }
 }
 
-// The row of each matcher: `given`, or 0, 1, 2 ... No row may stand twice. Nothing is written yet.
+// Returns the index of each matcher's row: those of `given`, or 0, 1, 2 and so on. Throws if an index occurs
+// twice. Writes nothing.
 std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given, Rows& rows,
                                std::size_t count) {
   std::vector<int64_t> out;
@@ -330,10 +331,10 @@ std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given,
   return out;
 }
 
-// The errors by matcher; an empty list if there are none.
+// Returns an empty list if every row was filled; otherwise the error of each matcher, or None.
 nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
                        const std::optional<std::vector<int64_t>>& given) {
-  // A copy, because other threads may change the list.
+  // A tuple holds the matchers, because other threads may change the list.
   const nb::tuple held(matchers);
   nb::list errors;
   if (held.size() == 0) {
@@ -363,7 +364,7 @@ nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
 
 }  // namespace
 
-// The names of options in Python; structgen/json_options.py checks them first.
+// Turns a name of an option into its value; structgen/json_options.py has checked the name.
 NumberSpelling number_spelling(std::string_view name) {
   if (name == "any") return NumberSpelling::kAny;
   if (name == "plain") return NumberSpelling::kPlain;
@@ -546,8 +547,8 @@ void bind_compiler(nb::module_& m) {
           "grammar"_a, "compile_work"_a, "mask_work"_a,
           "Other limits of a compiler and of a grammar of it; while nobody else has either.")
       .def_prop_ro("byte_size", [](Compiler& c) { return released([&] { return c.byte_size(); }); })
-      // By reference: a shared_ptr as argument would keep the Python object alive, and free it under
-      // the GIL. No lock of the core is held while `forget` runs.
+      // The argument is a reference, because a shared_ptr would keep the Python object alive and free it
+      // under the GIL. No lock of the core is held while `forget` runs.
       .def(
           "keep",
           [](Compiler& c, Grammar& g, const nb::typed<nb::callable, void(Grammar)>& forget) {
@@ -674,8 +675,8 @@ void bind_matcher(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   work_interrupt = Interrupt::check;
-  // Objects that threads hold when a process ends (a server's, a user's) are no leaks, and a page of
-  // warnings would be the last thing that the user reads.
+  // Objects that threads hold at the end of a process (a server's, a user's) are no leaks. A page of warnings
+  // would be the last thing that the user reads.
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
   nb::register_exception_translator(translate);

@@ -25,7 +25,7 @@ using namespace structgen;
 
 namespace {
 
-// One language in an arena of its own, so that a test does not depend on the languages of other tests.
+// A language in an arena of its own, so that tests do not influence each other.
 struct Language {
   explicit Language(const Spelling& spelling = kUtf8) : arena(spelling) {}
   RegexArena arena;

@@ -14,13 +14,14 @@
 
 namespace structgen {
 
-// The question that a call in this thread asks to find out whether to end; null if the thread gets no
-// signals. The thread holds the GIL.
+// Returns the question that a call in this thread asks to learn whether to end; null if the thread gets no
+// signals. The caller holds the GIL.
 bool (*signal_question())();
-// Runs Python's handler of SIGINT, with no lock held. Throws the exception that the handler raises.
+// Runs Python's handler of SIGINT. Throws what the handler raises. The caller holds no lock.
 void handle_interrupt();
 
-// One attempt at a call. A signal that it took over without ending is given back to Python.
+// One attempt at an interruptible call. A signal that arrived without ending the call is handed back to
+// Python.
 class Attempt {
  public:
   explicit Attempt(bool may_end) : call_(may_end ? signal_question() : nullptr) {}
@@ -36,8 +37,8 @@ class Attempt {
   bool ended_ = false;
 };
 
-// f(), which may end with Interrupted if Ctrl-C was pressed. Then the handler runs; if it returns, f
-// begins again. After kMost times f runs to its end.
+// Returns f(), which ends with Interrupted when Ctrl-C is pressed. Python's handler then runs; if it returns,
+// f begins again. After kMost interrupts f runs to its end.
 template <class F>
 auto interruptible(F&& f) {
   constexpr int kMost = 16;
@@ -54,11 +55,10 @@ auto interruptible(F&& f) {
   }
 }
 
-// Calls f, which is Python code, with megabytes of stack. If this thread has little left, f runs on a
-// thread of its own.
+// Calls f, which is Python code, with megabytes of stack: on a thread of its own if this one has little left.
 nanobind::object with_python_stack(const nanobind::callable& f);
 
-// The form of nearly every binding: f() without the GIL, with enough stack, interruptible.
+// Returns f(), run without the GIL, with enough stack, and interruptible. Nearly every binding calls it.
 template <class F>
 auto released(F&& f) {
   return interruptible([&] {

@@ -24,27 +24,28 @@ structgen_status status_of(ErrorKind kind) {
     case ErrorKind::kBudgetExceeded: return STRUCTGEN_ERROR_BUDGET_EXCEEDED;
     case ErrorKind::kUnsatisfiableBudget: return STRUCTGEN_ERROR_UNSATISFIABLE_BUDGET;
     case ErrorKind::kValue: return STRUCTGEN_ERROR_VALUE;
-    // The C interface has no infill.
+    // The C interface offers no infill, so this error cannot occur.
     case ErrorKind::kUnsatisfiableInfill: break;
   }
   return STRUCTGEN_ERROR_INTERNAL;
 }
 
-// The only error for which there may be no memory, so it is made in advance and never freed.
+// The error of missing memory. It is made in advance, because no memory may be left to make it, and is never
+// freed.
 structgen_error& no_memory() {
   static structgen_error* const error =
       new (std::nothrow) structgen_error{STRUCTGEN_ERROR_MEMORY, "out of memory", {}, {}, -1};
   return *error;
 }
 
-// A C array as a vector; NULL is only allowed with n = 0.
+// Copies a C array into a vector. `at` may be NULL only if n is 0.
 template <class T>
 std::vector<T> list(const T* at, std::size_t n, const char* what) {
   if (!at && n) bad_argument(what);
   return n ? std::vector<T>(at, at + n) : std::vector<T>();
 }
 
-// The text behind `b`; an error names the byte at which it is not UTF-8.
+// Returns the text behind `b`. The error for text that is not UTF-8 names the offset of the byte.
 std::string_view utf8(const structgen_bytes& b, const char* what) {
   const std::string_view text = bytes(b);
   if (valid_utf8(text)) return text;
@@ -57,13 +58,13 @@ std::string_view utf8(const structgen_bytes& b, const char* what) {
       .at(static_cast<int64_t>(i));
 }
 
-// A limit of the C interface: 0 is the standard value, a negative number means no limit.
+// Reads a limit of the C interface: 0 means the standard value, a negative number means no limit.
 int64_t limit(int64_t given, int64_t standard) {
   if (given < 0) return Meter::kEndless;
   return given == 0 ? standard : std::min(given, Meter::kEndless);
 }
 
-// A layout by its name; any other text is a pattern for whitespace.
+// Returns a layout by its name; any other text is a pattern for whitespace.
 JsonLayout layout(const char* whitespace) {
   const std::string_view name = whitespace ? whitespace : "one-blank";
   return layout_of(utf8({name.data(), name.size()}, "whitespace"));
@@ -78,7 +79,7 @@ NumberSpelling numbers(int32_t number) {
   }
 }
 
-// A compile: *out becomes the grammar that compile(compiler) returns.
+// Sets *out to the grammar that compile(compiler) returns.
 template <class F>
 structgen_status compiled(structgen_compiler* compiler, structgen_grammar** out, structgen_error** error,
                           F&& compile) {
@@ -91,7 +92,8 @@ structgen_status compiled(structgen_compiler* compiler, structgen_grammar** out,
   });
 }
 
-// All compiles of JSON: the schema and its documents are checked to be UTF-8 before anything is parsed.
+// Compiles a JSON Schema. The schema and its documents must be UTF-8, which is checked before anything is
+// parsed.
 structgen_status json(structgen_compiler* compiler, structgen_bytes schema,
                       const structgen_json_options* options, structgen_grammar** out,
                       structgen_error** error) {
@@ -149,7 +151,7 @@ const char* structgen_error_pointer(const structgen_error* e) { return e ? e->po
 const char* structgen_error_keyword(const structgen_error* e) { return e ? e->keyword.c_str() : ""; }
 int64_t structgen_error_offset(const structgen_error* e) { return e ? e->offset : -1; }
 structgen_status structgen_error_status(const structgen_error* e) { return e ? e->status : STRUCTGEN_OK; }
-// The error about memory is shared and must not be freed.
+// The error of missing memory is shared by all callers, so it is not freed.
 void structgen_error_free(structgen_error* e) {
   if (e && e->status != STRUCTGEN_ERROR_MEMORY) delete e;
 }
@@ -204,7 +206,7 @@ structgen_status structgen_compiler_new(const structgen_vocabulary* vocabulary,
     const structgen_limits asked = options_of(limits);
     const int64_t memory = asked.memory == 0 ? int64_t{256} << 20 : asked.memory;
     if (memory < 0) bad_argument("limits: memory is negative");
-    // The values that structgen/limits.py has for servers.
+    // The standard values are those of structgen/limits.py for servers.
     const WorkLimits work{limit(asked.compile, 10'000'000), limit(asked.mask, 200'000)};
     *out = new structgen_compiler{
         std::make_shared<Compiler>(v.vocabulary, true, static_cast<std::size_t>(memory), work),
@@ -259,7 +261,7 @@ structgen_status structgen_compile_serialized(structgen_compiler* compiler, stru
   });
 }
 
-// Fills the first row, so that the first request finds its mask ready.
+// Makes the first mask now, so that the first request finds it.
 structgen_status structgen_grammar_prepare(const structgen_grammar* grammar, structgen_error** error) {
   return guarded(error, [&] {
     Matcher matcher(given(grammar, "the grammar is NULL").grammar);

@@ -22,7 +22,7 @@
 #include "engine/sole.h"
 #include "include/structgen.h"
 
-// The types behind the opaque pointers of the C interface. Each is freed by its own function.
+// The types behind the opaque pointers of the C interface; each has its own function that frees it.
 struct structgen_error {
   structgen_status status;
   std::string message, pointer, keyword;
@@ -33,14 +33,14 @@ struct structgen_vocabulary {
   std::shared_ptr<const structgen::Vocabulary> vocabulary;
 };
 
-// `subset`: parts of a grammar that take too much work to decide are omitted (Limits(on_limit="subset")
-// in Python).
+// `subset`: parts of a grammar that take too much work to decide are left out (Limits(on_limit="subset") in
+// Python).
 struct structgen_compiler {
   std::shared_ptr<structgen::Compiler> compiler;
   bool subset;
 };
 
-// The report is copied here, because C callers keep pointers into it.
+// The report is copied here, because callers keep pointers into it.
 struct structgen_grammar {
   std::shared_ptr<structgen::Grammar> grammar;
   std::vector<structgen::ReportEntry> report;
@@ -54,14 +54,15 @@ namespace structgen::capi {
 
 [[noreturn]] inline void bad_argument(const char* what) { throw Error(ErrorKind::kValue, what); }
 
-// The object behind a handle; throws kValue with `what` if it is NULL.
+// Returns the object behind a handle; throws kValue with the text `what` for NULL.
 template <class Handle>
 Handle& given(Handle* handle, const char* what) {
   if (!handle) bad_argument(what);
   return *handle;
 }
 
-// Holds the matcher for one call of one thread; throws kValue if it is NULL or another thread holds it.
+// Holds a matcher for one call. The constructor throws kValue if the handle is NULL or another thread holds
+// the matcher.
 class Held {
  public:
   explicit Held(structgen_matcher* matcher)
@@ -74,12 +75,12 @@ class Held {
   const Use use_;
 };
 
-// Turns the exception under way into a status, and into an error object if the caller wants one and
-// there is memory for it.
+// Turns the current exception into a status. Also makes an error object, if the caller asks for one and there
+// is memory.
 structgen_status caught(structgen_error** error) noexcept;
 
-// Runs f() with the stack that the engine needs. f returns nothing, or whether the grammar accepts its
-// argument (if not, the status is STRUCTGEN_REFUSED).
+// Runs f() with the stack that the engine needs, and returns the status. f returns nothing, or whether the
+// grammar accepts its argument; a "no" is STRUCTGEN_REFUSED.
 template <class F>
 structgen_status guarded(structgen_error** error, F&& f) noexcept {
   if (error) *error = nullptr;
@@ -95,8 +96,8 @@ structgen_status guarded(structgen_error** error, F&& f) noexcept {
   }
 }
 
-// The fields of a struct of options that the caller's version has; newer fields are zero. So a program
-// that was built with an older header keeps working.
+// Copies the options that the caller's version of the struct has; newer fields are zero. A program that was
+// built with an older header thus keeps working.
 template <class Options>
 Options options_of(const Options* from) {
   Options out{};
@@ -107,7 +108,7 @@ Options options_of(const Options* from) {
   return out;
 }
 
-// The bytes that a caller hands over; NULL is only allowed with size 0.
+// Returns the bytes that a caller hands over; NULL is allowed only with size 0.
 inline std::string_view bytes(const structgen_bytes& b) {
   if (!b.data && b.size) bad_argument("bytes at NULL");
   return {static_cast<const char*>(b.data), b.size};

@@ -21,12 +21,12 @@ namespace structgen {
 
 namespace {
 
-// A fixed set of threads that run one job at a time together with the caller. They are detached,
-// because joining them at the end of the process would race with code that still uses them.
+// Threads that run one job at a time together with the caller. They are detached: joining them at the end of
+// the process would race with code that still uses them.
 class Workers {
  public:
-  // The caller takes part in the job, then waits for the others; every Interrupt::kEvery it looks for
-  // Ctrl-C.
+  // Runs the job on this thread and on others, and waits for the others. It looks for Ctrl-C every
+  // Interrupt::kEvery.
   void run(unsigned threads, const std::function<void()>& job) {
     std::lock_guard one_job(job_lock_);
     {
@@ -35,7 +35,7 @@ class Workers {
         try {
           std::thread(&Workers::loop, this, size_).detach();
         } catch (const std::system_error&) {
-          // No more threads can be started: those that exist do the job.
+          // No more threads can be started, so the existing ones do the job.
           break;
         }
         ++size_;
@@ -83,16 +83,15 @@ class Workers {
   uint64_t round_ = 0;
 };
 
-// One set of workers a process. While the caller waits for them it holds no ForkSection, because the
-// workers enter some.
+// The threads of this process. A caller that waits for them must be in no ForkSection, because they enter
+// some.
 constinit PerProcess<Workers> workers;
 
-constexpr std::size_t kKnownAlone =
-    // In the time that it takes to wake another thread, this thread copies 128 known masks.
-    128;
+// The calling thread copies fewer known masks than this alone, because waking another one takes as long.
+constexpr std::size_t kKnownAlone = 128;
 
-// Calls f(0) .. f(count - 1); each thread takes the next chunk when it has finished one. f throws
-// nothing.
+// Calls f(0) to f(count - 1) on several threads, in chunks: a thread that has finished its chunk takes the
+// next one. f must not throw.
 void each(std::size_t count, std::size_t chunk, unsigned threads, const std::function<void(std::size_t)>& f) {
   std::atomic<std::size_t> next{0};
   Interrupt* const call = Interrupt::current();
@@ -107,7 +106,7 @@ void each(std::size_t count, std::size_t chunk, unsigned threads, const std::fun
   });
 }
 
-// The rows of one call. An error of one row stays with that row.
+// The rows of one call, and the error of each row that failed.
 class Batch {
  public:
   Batch(std::span<Sole<Matcher>* const> matchers, std::span<uint32_t* const> rows)
@@ -116,12 +115,12 @@ class Batch {
     for (std::size_t i = 0; i < matchers.size(); ++i) guarded(i, [&] { uses_.emplace_back(*matchers[i]); });
   }
 
-  // Copies the row if its mask is known; takes no lock.
+  // Copies the mask of row i if it is known; takes no lock.
   void copy(std::size_t i) noexcept {
     if (failures_[i]) return;
     guarded(i, [&] { known_[i] = matchers_[i]->fill_row_fast(rows_[i]); });
   }
-  // Fills any other row. It runs with kStack bytes of stack (base/depth.h), whatever the thread has.
+  // Makes the mask of row i. with_stack() gives it kStack bytes of stack (base/depth.h).
   void compute(std::size_t i) noexcept {
     if (Interrupt::is_asked()) return;
     guarded(i, [&] { with_stack([&] { matchers_[i]->fill_row(rows_[i]); }); });
@@ -158,8 +157,8 @@ class Batch {
 
 }  // namespace
 
-// First the masks that are known, without a lock. Then the new ones: each world's rows by one thread,
-// since a world has one lock and several threads would only wait for each other.
+// Copies the known masks first, without a lock, then makes the others. One thread makes all rows of a world,
+// because a world has one lock for which several threads would only wait.
 std::vector<std::exception_ptr> fill_rows(std::span<Sole<Matcher>* const> matchers,
                                           std::span<uint32_t* const> rows, unsigned threads) {
   Batch batch(matchers, rows);

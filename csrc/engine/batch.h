@@ -15,10 +15,10 @@
 
 namespace structgen {
 
-// threads <= 1: in the calling thread. Every row is either filled, or its failure stands at its index
-// in the list and its words are zero, so that nothing is allowed where nothing is known. That another thread
-// holds a matcher is a failure of its row. The list is empty if no row failed. The error of a row is never
-// thrown; an interrupt is, and so is a lack of memory for the list; then the words of all rows are zero.
+// Fills a row for each matcher; with threads <= 1 only the calling thread works. If a row fails, its words
+// become zero, so that no token is allowed, and its error stands at its index in the result, which is empty
+// if no row failed. A matcher that another thread holds is such a failure. No error of a row is thrown. An
+// interrupt, or a lack of memory for the result, is thrown; all words are then zero.
 std::vector<std::exception_ptr> fill_rows(std::span<Sole<Matcher>* const> matchers,
                                           std::span<uint32_t* const> rows, unsigned threads);
 

@@ -13,12 +13,12 @@
 namespace structgen {
 
 namespace {
-// kMostSlots: the most slots of one canvas. kReadPrefixByte: the units of work for a byte of the prefix.
+// A canvas has at most kMostSlots slots. A byte of the prefix costs kReadPrefixByte units of work.
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 
-// The clouds that the grammar keeps, or new clouds if these have grown too large. If another thread used the
-// clouds while the process forked, the child does not free them (grammar.cc does the same with productions).
+// Returns the clouds that the grammar keeps, or new ones if those have grown too large. If another thread
+// used the clouds at a fork, the child never frees them (grammar.cc treats productions alike).
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
   if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
@@ -69,7 +69,7 @@ GrammarCanvas::GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots
   canvas_ = std::make_unique<Canvas>(clouds, grammar_->vocabulary(), s, slots, open, pad);
 }
 
-// A copy shares the clouds and has counters of its own.
+// A copy of a canvas shares its clouds, and counts its questions anew.
 GrammarCanvas::GrammarCanvas(const GrammarCanvas& o)
     : grammar_(o.grammar_), canvas_(std::make_unique<Canvas>(*o.canvas_)), asked_(0), unknown_(0) {}
 
@@ -91,8 +91,8 @@ void GrammarCanvas::checked_token(TokenId t) const {
                                        std::to_string(grammar_->vocabulary().size()) + " ids");
 }
 
-// Calls f() within the limits. If f() exceeds them, the verdict is "not known". A no about a partial grammar
-// is "not known" as well, because the whole grammar may allow more.
+// Returns f(). The verdict is "not known" if f() exceeds a limit, and also for a "no" about a partial
+// grammar, because the whole grammar may allow more.
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
   std::lock_guard hold(grammar_->world().lock);
@@ -114,7 +114,7 @@ Verdict GrammarCanvas::allows(int64_t slot, TokenId t) {
   return out;
 }
 
-// With `force` the token is set whatever the verdict is, because the model may have written it already.
+// With `force` the token is set whatever the verdict, because the model may have written it already.
 Verdict GrammarCanvas::set(int64_t slot, TokenId t, bool force) {
   const std::size_t i = checked(slot);
   checked_token(t);
@@ -138,7 +138,7 @@ bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
-  // If a limit stops the call, the tokens already in the row are right and others may be missing.
+  // If a limit ends the call, the tokens in the row are right, and others may be missing.
   return structgen::told([&] { return canvas_->fill_row(i, row); }).value_or(false) && !grammar_->partial();
 }
 

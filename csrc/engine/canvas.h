@@ -21,28 +21,28 @@ namespace structgen {
 
 class GrammarCanvas {
  public:
-  // Throws kValue for too many slots or for a padding token that is text, kGrammar where the grammar
-  // limits tokens, and kUnsatisfiableInfill (pointer "prefix") where the prefix does not begin a text.
+  // Throws kValue for too many slots or a padding token that is text, kGrammar if the grammar limits tokens,
+  // and kUnsatisfiableInfill (pointer "prefix") if no text begins with the prefix.
   GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots, std::string_view prefix, bool open,
                 TokenId pad);
   GrammarCanvas(const GrammarCanvas& o);
   ~GrammarCanvas();
   std::size_t size() const { return canvas_->size(); }
   const std::vector<TokenId>& slots() const { return canvas_->slots(); }
-  // Whether some filling of the open slots gives a text of the grammar.
+  // Tells whether some filling of the open slots is a text of the grammar.
   Verdict possible();
-  // Whether slot `slot` may hold t while the other slots stay as they are.
+  // Tells whether the slot may hold t while all other slots stay as they are.
   Verdict allows(int64_t slot, TokenId t);
-  // Sets a slot if the verdict is yes; with `force` in any case. Returns the verdict.
+  // Sets a slot if the verdict is yes, or in any case with `force`. Returns the verdict.
   Verdict set(int64_t slot, TokenId t, bool force);
   void clear(int64_t slot);
-  // Writes the tokens that the slot may hold; false if tokens may be missing.
+  // Writes the tokens that the slot may hold. Returns false if tokens may be missing.
   bool fill_row(int64_t slot, uint32_t* row);
-  // One filling of all open slots, after a yes.
+  // Writes tokens for all open slots if the verdict is yes. Returns the verdict.
   Verdict complete(std::vector<TokenId>& out);
-  // The number of tokens that allows() and set() were asked about.
+  // Returns how many tokens allows() and set() were asked about.
   uint64_t asked() const { return asked_; }
-  // The number of those whose verdict was "not known".
+  // Returns for how many tokens the verdict of allows() or set() was "not known".
   uint64_t unknown() const { return unknown_; }
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
 

@@ -20,32 +20,31 @@
 
 namespace structgen {
 
-constexpr char kSpecialMark =
-    // The first byte of the paths of special tokens, which are no text.
-    static_cast<char>(0xFF);
+// The path of every special token begins with this byte, which no text contains.
+constexpr char kSpecialMark = static_cast<char>(0xFF);
 
 struct Capture {
   std::string name;
-  // Offsets in bytes.
+  // The span in bytes of the text; `end` is the offset behind the last byte.
   std::size_t begin, end;
-  // Indices of steps; last_token is the one behind the part.
+  // The span in steps of the text; `last_token` is the index of the step behind the part.
   std::size_t first_token, last_token;
   std::string text;
 };
 
-// The text that a sequence has read. It is complete, or it may go on.
+// Finds the captures of the text that a sequence has read, whether the text is complete or may go on.
 class Captures {
  public:
-  // `ends`: the offset in `text` at which each step ended. `tokens`: the tokens of the steps, -1 for
-  // bytes. Neither is copied.
+  // `ends` holds the offset in `text` at which each step ended, and `tokens` the token of each step, -1 for
+  // bytes. Both must outlive the object.
   Captures(const Grammar& grammar, std::string_view text, std::span<const std::size_t> ends,
            std::span<const TokenId> tokens, bool complete)
       : grammar_(grammar), text_(text), ends_(ends), tokens_(tokens), complete_(complete) {}
 
-  // The number of bytes that are parsed; for a middle, with the text around it.
+  // Returns the number of bytes that are parsed. For a middle the text around the hole is included.
   std::size_t length() const;
-  // Whether spans() reads the grammar's own states. If so, the caller holds the world's lock and passes
-  // an epoch that was made ready.
+  // Returns true if spans() reads the grammar's own states. The caller then holds the world's lock, and
+  // passes an epoch that was made ready.
   bool needs_epoch() const { return !grammar_.around() && !grammar_.groups(); }
   std::vector<Span> spans(Epoch* epoch) const;
   std::vector<Capture> of(std::span<const Span> spans) const;

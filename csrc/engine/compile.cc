@@ -1,3 +1,32 @@
+// How a text becomes a grammar, and how long grammars and worlds are kept; compile.h has the interface.
+//
+// The problem. A compile works in a world: the lock, the regexes and the masks that its grammars share
+// (mask/world.h). Two threads that compile at once need two worlds, and what one world knows the other has to
+// find out again. Worlds grow with every grammar, so they have to be replaced without harm to grammars that
+// are in use.
+//
+// The idea. enter() picks a world: the first that no thread is in, a new one while there are fewer than
+// kWorlds, or else the next in turn. Worlds that spell strings without needless escapes, and worlds that
+// omit what is too much to tell, hold other languages and are kept apart (current_). Example, a schema:
+//
+//     SchemaSet          reads the JSON and every `$ref`, without a world
+//     enter()            a world and its lock
+//     JsonProductions    decides whether some value exists, and names the rule of the root
+//     Grammar            makes the first parse state; all others are made when a matcher asks
+//
+// A grammar with schemas in it takes the same steps for each schema; lower() and analyse() (grammar/) turn
+// its own rules into productions, and ComposedProductions numbers the rules of all parts together.
+//
+// Keeping. A world beyond its share of the memory takes no more grammars, and is freed with its last one.
+// keep() drops the grammars that were used longest ago, until the bytes of all worlds fit; reap() frees them
+// on another thread (reaper.h), because that takes tens of milliseconds.
+//
+// Invariants.
+// - No thread waits for a world while it holds the compiler's lock.
+// - A grammar holds its world, so a world lives as long as some grammar of it.
+// - A world whose lock was lost in a fork takes no more grammars (base/fork.h).
+//
+// Rejected. One world with a lock for reading and one for writing: nearly every call makes regexes or states.
 #include "engine/compile.h"
 
 #include <algorithm>
@@ -50,20 +79,20 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std
     : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
 
 namespace {
-// The most worlds of one kind. More worlds than compiles at one time are of no use, because each world learns
-// anew what the others know.
-
+// There are at most so many worlds of one kind. More worlds than parallel compiles are of no use, because
+// each world learns anew what the others know.
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
 
-// Picks a world: the first one that is free, a new one if there is room, else the next one in turn, for
-// which it waits. The compiler's lock is not held while it waits.
+// Enters a world: the first that is free, a new one if fewer than kWorlds exist, or else the next in turn,
+// for which the thread waits. While it waits the compiler's lock is free.
 Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
   std::unique_lock hold(lock_);
   auto& [open, turn] = current_[2 * subset + plain_strings];
   const auto another = [&] { return World::make(vocabulary_, policy_.bytes, cache_, plain_strings, subset); };
   for (std::shared_ptr<World>& w : open) {
-    // A world that is too large takes no more grammars: a new world does. It is freed with its last grammar.
+    // A world that is too large takes no more grammars, and is freed with its last one; a new world replaces
+    // it.
     std::size_t worlds = 0;
     for (const Worlds& all : current_) worlds += all.open.size();
     if (w->lock.lost()) w = another();
@@ -80,7 +109,8 @@ Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
     w = open.emplace_back(another());
   } else {
     w = open[turn++ % open.size()];
-    // This thread may have to wait for the world, and other threads may find another world free.
+    // The compiler's lock is released, because this thread may wait for the world while other threads find
+    // one that is free.
     hold.unlock();
   }
   std::unique_lock inside(w->lock);
@@ -92,7 +122,7 @@ std::size_t Compiler::byte_size() {
   return total();
 }
 
-// The sum of total() over all worlds. The caller holds the compiler's lock.
+// Returns the sum of total() over all worlds. The caller holds the compiler's lock.
 std::size_t Compiler::total() const {
   std::size_t sum = 0;
   for (const Worlds& worlds : current_)
@@ -102,8 +132,8 @@ std::size_t Compiler::total() const {
   return sum;
 }
 
-// The bytes that go with a grammar: its own, and its world's if it is the last grammar kept there and
-// the world is closed. The caller holds the compiler's lock.
+// Returns how many bytes are freed when the grammar is dropped: its own, and those of its world if the world
+// takes no more grammars and keeps no other. The caller holds the compiler's lock.
 std::size_t Compiler::retire(Grammar& grammar) {
   std::size_t bytes = grammar.published();
   World& world = grammar.world();
@@ -124,8 +154,8 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
     return retire(*gone.back());
   };
   while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
-  // Nothing more is dropped while earlier grammars are still being freed, which takes tens of
-  // milliseconds: until then total() counts their bytes.
+  // While earlier grammars are still being freed, which takes tens of milliseconds, no further one is
+  // dropped: until then total() counts their bytes.
   std::size_t bytes = Reaper::get().pending() == 0 ? total() : 0;
   if (bytes <= policy_.bytes) return gone;
   while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());
@@ -133,7 +163,7 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
 }
 
 bool Compiler::found(Grammar& grammar) {
-  // The grammar is freed after the lock is let go.
+  // `last` is declared before the lock is taken, so the grammar is freed after the lock is released.
   std::shared_ptr<Grammar> last;
   std::lock_guard hold(lock_);
   if (!grammar.is_full() && !grammar.world().lock.lost()) {
@@ -151,8 +181,7 @@ void Compiler::reap(Grammars gone) {
 
 std::size_t Compiler::retiring() const { return Reaper::get().pending(); }
 
-// The order of the next calls: the schema set is parsed before a world is entered, because parsing
-// needs no world.
+// Parses the schema set before it enters a world, because parsing needs no world.
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                                const JsonOptions& options, bool subset) {
   const ForkSection whole;
@@ -169,7 +198,7 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   return grammar;
 }
 
-// A partial grammar may have nothing left; that is an error.
+// Throws if a partial grammar has no text left.
 void Compiler::check_start(Grammar& grammar) {
   if (!grammar.omits()) return;
   Parser& parser = grammar.epoch()->parser;
@@ -177,7 +206,7 @@ void Compiler::check_start(Grammar& grammar) {
     too_complex("everything in this schema is too large to decide exactly; nothing is left to allow");
 }
 
-// A grammar of one regex: one rule with one terminal.
+// Makes a grammar of one regex: one rule with one terminal.
 std::shared_ptr<Grammar> Compiler::terminal(std::shared_ptr<World> world, RegexId r) {
   if (world->regexes.is_empty(r)) throw Error(ErrorKind::kGrammar, "no text matches");
   std::vector<Alternatives> rules(1);
@@ -196,8 +225,8 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) 
   return grammar;
 }
 
-// The layouts of all schemas. Marks of JSON inside a markup are nodes of the grammar; here each becomes a
-// regex, all in one pass: a pass costs as much as the grammar has nodes.
+// Returns the layouts of all schemas. For JSON inside a markup, the marks around values are nodes of the
+// grammar; one pass over the grammar turns all of them into regexes.
 static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource& source,
                                        const std::vector<JsonPart>& parts) {
   std::vector<uint32_t> nodes;
@@ -220,7 +249,7 @@ static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource&
   return out;
 }
 
-// The conditions of all schemas that have one, by the schema's place.
+// Returns the conditions of those schemas that have one, by the index of the schema.
 static std::map<std::size_t, RegexId> conditions(RegexArena& regexes, const GrammarSource& source,
                                                  const std::vector<JsonPart>& parts) {
   std::vector<uint32_t> nodes;
@@ -235,8 +264,8 @@ static std::map<std::size_t, RegexId> conditions(RegexArena& regexes, const Gram
   return out;
 }
 
-// The steps: check the named tokens, parse the schemas, lower the rules to a context-free grammar, join
-// rules and schemas into one numbering, and check that limits on tokens can be kept.
+// Compiles a grammar: checks the named tokens, parses the schemas, lowers the rules to a context-free
+// grammar, numbers the rules of all parts together, and checks that limits on tokens can be kept.
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
                                            const std::vector<JsonPart>& schemas, bool subset) {
   const ForkSection whole;
@@ -249,13 +278,13 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
       if (vocabulary_->bytes(t).empty())
         throw Error(ErrorKind::kGrammar,
                     "token " + std::to_string(t) + " is neither text nor a special token");
-      // Tokens named by id are read as their bytes; a special token is read as its path in the trie.
+      // A token that is named by its id is read as its bytes, a special token as its path in the trie.
       n.units.emplace_back(vocabulary_->bytes(t));
     }
   std::vector<std::unique_ptr<SchemaSet>> sets;
   for (const JsonPart& p : schemas)
     sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
-  // All parts share one world, so strings are plain only if every schema asks for it. Lexemes inside a
+  // All parts share one world, so strings are plain only if every schema asks for that. Lexemes inside of a
   // string take either spelling.
   const bool strings = !schemas.empty() || std::ranges::any_of(source.lexemes, &Lexeme::inside);
   const bool plain =
@@ -305,7 +334,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   Epoch& epoch = *grammar->epoch();
   for (const CfgLimit& limit : limits) {
     std::vector<Symbol> fresh;
-    // The limited rule is read from its own beginning, in the context in which it stands.
+    // The limited rule is checked from its own beginning, in the context of its place.
     if (lexed) fresh.push_back(Symbol::after(limit.context));
     fresh.push_back(Symbol::rule(RuleId{limit.rule}));
     epoch.budgets.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);

@@ -22,10 +22,10 @@
 
 namespace structgen {
 
-// The work that one call may take, in units (base/work.h).
+// How much work one call may take, in units (base/work.h). `compile` is the limit of a compile.
 struct WorkLimits {
   int64_t compile = Meter::kEndless;
-  // For a mask and every other call of a matcher.
+  // The limit of a mask, and of every other call of a matcher.
   int64_t mask = Meter::kEndless;
 };
 
@@ -35,67 +35,67 @@ struct JsonOptions {
   JsonLayout layout;
   PropertyOrder order = PropertyOrder::kSchema;
   NumberSpelling numbers = NumberSpelling::kAny;
-  // Strings are written without escapes that JSON does not need (strings/json_literals.h). Such grammars have
-  // worlds of their own.
+  // True if strings are written only with escapes that JSON needs (strings/json_literals.h). Such grammars
+  // have worlds of their own.
   bool plain_strings = false;
 };
 
-// The layout with a name of `whitespace`; any other text is a pattern.
+// Returns the layout that `whitespace` names; any other text is a pattern.
 JsonLayout layout_of(std::string_view whitespace);
-// The draft with a number: 4, 6, 7, 2019 or 2020; throws kValue for another one.
+// Returns the draft with the number 4, 6, 7, 2019 or 2020; throws kValue for another number.
 Draft draft_of(int64_t number);
 
-// One JSON Schema inside a grammar, with its options.
+// A JSON Schema that is part of a grammar, and its options.
 struct JsonPart {
   std::string schema;
   SchemaSet::Documents registry;
   JsonOptions options;
-  // For JSON inside a markup of elements: nodes of the grammar for the texts around values; `text`
-  // holds the other texts.
+  // For JSON inside a markup of elements: `marks` are the nodes of the grammar for the texts around values,
+  // and `text` says how keys and strings are written.
   std::optional<ElementMarks<uint32_t>> marks;
   ElementText text;
-  // A regular node of the grammar that the whole text of the value has to match.
+  // A regular node of the grammar; the whole text of the value must match it.
   std::optional<uint32_t> condition;
 };
 
-// Compiles grammars over one vocabulary, and keeps the worlds in which they live.
+// Compiles grammars over one vocabulary, and keeps the worlds that hold their states.
 class Compiler {
  public:
   Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
            WorkLimits limits = {});
-  // `subset`: a text or value is left out, here and in masks, where it takes too much work to decide
+  // With `subset`, a text or value is left out, here and in masks, if it takes too much work to decide
   // whether it can be completed. Without `subset` such a case is an error.
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                        const JsonOptions& options, bool subset = false);
   std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset = false);
-  // `start`: a rule of the source. schemas[i] is its part i.
+  // Compiles the source from its rule `start`; schemas[i] is its part i.
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
                                    bool subset = false);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
-  // The limits of all calls from here on. Called while nobody else has the compiler.
+  // Sets the limits of all later calls. No other thread may use the compiler meanwhile.
   void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  // Bytes of every world that a grammar still needs, with its grammars, as last published. It takes no
-  // world's lock.
+  // Returns the bytes of all worlds that grammars still need, and of these grammars, as last published. Takes
+  // no world's lock.
   std::size_t byte_size();
 
-  // Grammars that are kept by their text, or by any other key that the caller looks them up by
-  // (mask/cache_policy.h). The caller tells which grammar it made or found, and is told which ones go.
+  // Grammars are kept by their text, or by another key of the caller (mask/cache_policy.h). The caller
+  // reports each grammar that it made or found (keep(), found()), and learns which grammars are dropped.
   using Grammars = std::vector<std::shared_ptr<Grammar>>;
-  // Keeps a grammar as the newest. Returns those that go now: the caller lets go of them, then calls
+  // Keeps a grammar as the newest, and returns those that are dropped. The caller forgets them and calls
   // reap().
   Grammars keep(std::shared_ptr<Grammar> grammar);
-  // Notes that a grammar was found again, as the newest. False: it is no longer kept and must be made
-  // anew, because its world is full, or was lost in a forked child.
+  // Makes a kept grammar the newest, because the caller found it again. Returns false if it must be made
+  // anew: it is no longer kept, its world is full, or its world was lost in a forked child.
   bool found(Grammar& grammar);
-  // Frees the grammars on another thread, unless somebody else still holds them.
+  // Frees the grammars on another thread, unless someone still holds them.
   void reap(Grammars gone);
-  // The number of grammars and epochs of all compilers that wait to be freed.
+  // Returns how many grammars and epochs of all compilers wait to be freed.
   std::size_t retiring() const;
 
  private:
-  // A world that no other thread is in, with its lock held: a compile of one thread need not wait for a
-  // mask of another.
+  // A world and its lock, which this thread holds. Each thread that compiles can enter another world, so none
+  // waits for a mask that another thread makes.
   struct Entered {
     std::shared_ptr<World> world;
     std::unique_lock<Mutex> hold;
@@ -113,12 +113,13 @@ class Compiler {
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;
-    // The index of the next world to wait for where all are busy.
+    // If all worlds are busy, a compile waits for the world with this index; the next one waits for the next
+    // world.
     std::size_t turn = 0;
   };
-  // One for each pair of a spelling of strings and "exact" or "subset".
+  // The worlds for each pair of a spelling of strings (any, plain) and a mode ("exact", "subset").
   Worlds current_[4];
-  // The worlds that were full. They stay as long as some grammar needs them.
+  // The worlds that are full; each stays as long as a grammar needs it.
   std::vector<std::weak_ptr<World>> worlds_;
   Recent recent_;
 };

@@ -30,10 +30,8 @@ class ComposedProductions : public Productions {
     rules_->set_part(i - 1, Symbol::rule(number(root, i)));
   }
   RuleId root() const { return number(rules_->root(), 0); }
-  RuleId rule(uint32_t of_rules) const {
-    return number(RuleId{of_rules}, 0);
-    // The number that a rule of `rules` has in the common numbering.
-  }
+  // Returns the number that a rule of the grammar has in the common numbering.
+  RuleId rule(uint32_t of_rules) const { return number(RuleId{of_rules}, 0); }
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override {
     const uint32_t i = rule.v % stride_;
@@ -122,7 +120,7 @@ class ComposedProductions : public Productions {
     return i == 0 ? 0 : parts_[i - 1]->needed_behind(RuleId{rule.v / stride_});
   }
   void set_edged() { edged_ = true; }
-  // A schema limits nothing.
+  // Only rules of the grammar limit tokens; schemas limit none.
   bool limits(RuleId r) const override { return r.v % stride_ == 0 && rules_->limits(r); }
   bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }
 

@@ -10,21 +10,21 @@ namespace structgen {
 
 namespace {
 constexpr uint64_t kSeed = 0xCBF29CE484222325ull;
-// FNV-1a, which goes on byte by byte.
+// Adds a byte to an FNV-1a hash.
 uint64_t hashed(uint64_t h, char byte) { return (h ^ static_cast<uint8_t>(byte)) * 0x100000001B3ull; }
 uint64_t hashed(uint64_t h, std::string_view bytes) {
   for (char b : bytes) h = hashed(h, b);
   return h;
 }
-// As the items keep it.
+// Folds a hash to the 32 bits that an Item holds.
 uint32_t short_hash(uint64_t h) { return static_cast<uint32_t>(h ^ (h >> 32)); }
-// The canonical text; most values are their own.
+// Returns the canonical text of a value; most values are canonical as they are.
 std::string canonical(std::string_view json) {
   const bool same = json[0] == '"' ? json.find('\\') == json.npos : json[0] >= 'a' && json[0] <= 'z';
   return same ? std::string(json) : Captured::canonical(json);
 }
 
-// The mode behind a byte.
+// Returns the mode behind a byte that was read in `mode`.
 Distinct::Mode next(Distinct::Mode mode, char byte) {
   if (mode == Distinct::kEscape) return Distinct::kString;
   if (mode == Distinct::kString)
@@ -45,8 +45,8 @@ Distinct::Mode next(Distinct::Mode mode, char byte) {
   }
 }
 
-// What a byte adds to the weight of an item. All spellings of a value have one weight: a string weighs its
-// UTF-16 code units and its quotes, and a container its opening bracket, its commas and its colons.
+// Returns what a byte adds to the weight of an item. All spellings of a value have one weight: a string
+// weighs its UTF-16 code units and quotes, a container its opening brackets, commas and colons.
 uint32_t weight(Distinct::Mode mode, char byte) {
   if (mode == Distinct::kEscape) return byte == 'u' ? -4u : 0;  // four digits follow
   if (mode == Distinct::kString)
@@ -54,7 +54,7 @@ uint32_t weight(Distinct::Mode mode, char byte) {
   return byte == '"' || byte == '[' || byte == '{' || byte == ',' || byte == ':';
 }
 
-// Items of this weight are compared only with items of their own weight.
+// An item of at least this weight is compared only with items of its own weight.
 constexpr uint32_t kHeavy = 32;
 }  // namespace
 
@@ -85,8 +85,8 @@ bool Distinct::fresh(std::string_view json) {
 
 bool Distinct::compares() const { return inner() != kNone && arrays_[inner()].items > 0; }
 
-// Puts the items into the table that are not in it yet. An item of a token that is only tried never gets
-// there.
+// Puts all items into the table that are not in it yet. An item that was only tried has been taken back by
+// then.
 void Distinct::place() {
   const auto put = [&](uint32_t item) {
     std::size_t i = slot(items_[item].array, items_[item].hash);
@@ -103,7 +103,7 @@ void Distinct::place() {
   }
 }
 
-// Whether the last byte is the quote of a key. The innermost container is an object.
+// Returns true if the last byte is the opening quote of a key. The innermost container must be an object.
 bool Distinct::at_key() const {
   if (text_.back() != '"') return false;
   const std::size_t before = text_.find_last_not_of(" \t\n\r", text_.size() - 2);
@@ -116,7 +116,8 @@ void Distinct::begin() {
   arrays_[inner()].weight = weight_ - weight(kBetween, text_.back());
 }
 
-// An item may end in front of `at`, with the weight that the text has there.
+// Ends the item that is being read, in front of offset `at`; `weight` is that of the text up to there.
+// Returns false if the item repeats an earlier one.
 bool Distinct::end(std::size_t at, uint32_t weight) {
   const uint32_t of = inner();
   if (of == kNone) return true;
@@ -142,7 +143,7 @@ bool Distinct::end(std::size_t at, uint32_t weight) {
   return true;
 }
 
-// What may throw comes before what cut() does not take back.
+// All that may throw comes before the changes that cut() cannot take back.
 bool Distinct::read(char byte, Kind kind, uint32_t more) {
   text_ += byte;
   const Mode before = std::exchange(mode_, next(mode_, byte));
@@ -193,7 +194,7 @@ void Distinct::cut(std::size_t size, Mode mode) {
   }
   text_.resize(size);
   for (;;) {
-    // An item or key that began behind the cut has not begun.
+    // An item that begins behind the cut is no longer being read.
     if (inner() != kNone && arrays_[inner()].begin >= size) arrays_[inner()].begin = kNone;
     const uint32_t opened = open_.empty() ? 0 : open_.back().at;
     if (!closed_.empty() && closed_.back().at > std::max<std::size_t>(size, opened)) {

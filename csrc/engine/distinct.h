@@ -51,15 +51,16 @@ namespace structgen {
 
 class Distinct {
  public:
-  // Where a byte stands.
+  // What the byte that was read last belongs to.
   enum Mode : uint8_t { kBetween, kString, kEscape, kWord };
-  // The kind of a container. kDistinct: the items of the array differ, or the keys of the object.
+  // Whether the items of an array, or the keys of an object, must differ (kDistinct) or not (kPlain).
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // Reads a byte; `kind`: the container that a bracket opens; `more`: the bytes that suffice for one more
-  // item or member in it. False: an item ended that repeats another one. The byte is read in either case.
+  // Reads a byte. If it is an opening bracket, `kind` is the kind of its container, and `more` is the number
+  // of bytes that suffice for one more item there. Returns false if the byte ends an item that repeats
+  // another; the byte counts as read.
   bool read(char byte, Kind kind = kPlain, uint32_t more = 0);
-  // Takes back all bytes but the first `size`, behind which the mode was `mode`.
+  // Takes back all bytes but the first `size`. `mode` is the mode that the text had behind them.
   void cut(std::size_t size, Mode mode);
   Mode mode() const { return mode_; }
   std::size_t byte_size() const {
@@ -68,77 +69,80 @@ class Distinct {
            closed_.capacity() * sizeof(Closed) + alike_.size() * 4 * sizeof(uint64_t);
   }
   const std::string& text() const { return text_; }
-  // The text of the number or word that is an item and may go on; empty: none is being read.
+  // Returns the text of the number or word that is being read as an item; empty if there is none.
   std::string_view word() const;
-  // Whether the value is none of the items of the innermost array. The array asks for items that differ.
+  // Returns true if the value equals no item of the innermost array, whose items must differ.
   bool fresh(std::string_view json);
-  // Whether the innermost array has items that the next one must differ from.
+  // Returns true if the innermost array compares items and has some already.
   bool compares() const;
-  // Whether any array around the place asks for items that differ.
+  // Returns true if some array around the place compares its items.
   bool open() const { return distinct_ > 0; }
-  // How many arrays around the place do, how many items the text has, and the most bytes that one more item
-  // of a container around the place needs.
+  // depth() returns how many arrays around the place compare their items, and items() how many items the text
+  // has. more() returns the most bytes that one more item of a container around the place needs.
   std::size_t depth() const { return distinct_; }
   std::size_t items() const { return items_.size(); }
-  // The most items of one array.
+  // Returns the number of items of the largest array.
   std::size_t most() const {
     uint32_t out = 0;
     for (const Array& a : arrays_) out = std::max<uint32_t>(out, a.items);
     return out;
   }
   std::size_t more() const { return open_.empty() ? 0 : open_.back().more; }
-  // Where a token begins that may end an item.
+  // Returns what ItemEnds needs to tell which tokens may end an item here.
   ItemEnds::Place stands() const {
     const bool compared = inner() != kNone;
     return {mode_ == kString || mode_ == kEscape, mode_ == kWord, open(), compared && !in_object(),
             distinct_ > compared};
   }
-  // Whether the string that is being read is an item that is compared. Yes behind a backslash, too: there the
-  // first byte of a token belongs to the escape, so ItemEnds does not tell where the string ends.
+  // Returns true if the string that is being read is an item that is compared. Also returns true after a
+  // backslash: the first byte of a token then belongs to the escape, so ItemEnds cannot tell where the string
+  // ends.
   bool in_item_string() const {
     return mode_ == kEscape || (mode_ == kString && compares() && arrays_[inner()].begin != kNone);
   }
-  // Whether this string may be a member if these bytes and a quote follow. It says yes more often than it
-  // must.
+  // Returns true if the string that is being read may be a member once these bytes and a quote follow. It may
+  // return true for a new string, never false for a member.
   bool may_repeat(std::string_view bytes);
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // An array whose items differ, or an object, whose items here are its keys.
+  // An array whose items are compared, or an object whose keys are compared. Below, "item" means such a key,
+  // too.
   struct Array {
-    // Where the item begins that is being read; kNone: no item is being read.
+    // The offset of the item that is being read, or kNone.
     uint32_t begin;
-    // The weight of the text in front of that item.
+    // The weight of the text in front of the item that is being read.
     uint32_t weight;
-    // The number of its items.
+    // The number of items that have ended.
     uint32_t items : 31;
     uint32_t object : 1;
   };
   struct Item {
     uint32_t array, begin;
-    // The size of the text with the byte that ended the item.
+    // The size of the text up to the byte that ended the item, with that byte.
     uint32_t at;
-    // The weight of the text in front of the item, and of the item.
+    // The weight of the text in front of the item, and the weight of the item.
     uint32_t before, weight;
     uint32_t hash;
   };
   struct Container {
-    // The size of the text with its bracket.
+    // The size of the text up to the opening bracket, with that bracket.
     uint32_t at;
-    // An index of arrays_; kNone: its items are not compared.
+    // The index in arrays_; kNone if the items are not compared.
     uint32_t array;
-    // The most bytes of one more item, of this container or one around it.
+    // The most bytes that one more item of this container or of one around it needs.
     uint32_t more;
   };
   struct Closed {
-    // The size of the text with the closing bracket.
+    // The size of the text up to the closing bracket, with that bracket.
     uint32_t at;
     Container container;
   };
   void begin();
   bool end(std::size_t at, uint32_t weight);
   bool at_key() const;
-  // Whether the innermost container is an object whose keys are compared. Words are no keys.
+  // Returns true if the innermost container is an object whose keys are compared. A word there is a value,
+  // never a key.
   bool in_object() const { return inner() != kNone && arrays_[inner()].object; }
   uint32_t inner() const { return open_.empty() ? kNone : open_.back().array; }
   std::string_view json(const Item& item) const;
@@ -153,22 +157,23 @@ class Distinct {
   std::vector<Container> open_;
   std::vector<Closed> closed_;
   std::deque<Item> items_;
-  // Indices of items_ plus 1; 0 is free.
+  // The hash table: index + 1 of an item in items_; 0 marks a free slot.
   std::vector<uint32_t> slots_;
-  // The number of items in slots_.
+  // How many items of items_ are in slots_.
   uint32_t placed_ = 0;
-  // The number of heavy items of an array that have one weight.
+  // How many items of weight kHeavy or more an array has of each weight, by array and weight.
   std::unordered_map<uint64_t, uint32_t> alike_;
   uint32_t weight_ = 0;
   // The number of open containers whose items are compared.
   uint32_t distinct_ = 0;
-  // Of a string that is begun: where it begins, how far it was hashed, and the hash of that part.
+  // For the string that is being read: its offset, the offset up to which it is hashed, and the hash of that
+  // part.
   uint32_t hashed_from_ = kNone, hashed_ = 0;
   uint64_t hash_ = 0;
-  // Whether the hashed part has an escape.
+  // True if the hashed part has an escape.
   bool escaped_ = false;
-  // The size behind the last cut(). Many tokens end an item there, whose answer is kept: where it ends, and
-  // whether it is fresh.
+  // The size after the last cut(). Many tokens of a row end an item at the same place, so one answer is kept:
+  // the offset of that end, and whether the item is fresh.
   std::size_t cut_ = 0, judged_ = kNone;
   bool judged_fresh_ = false;
 };

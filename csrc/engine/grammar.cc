@@ -7,7 +7,8 @@ Grammar::Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> prod
                  std::vector<std::string> warnings, std::vector<std::string> captures, bool limited)
     : world_(std::move(world)),
       productions_(productions.get(),
-                   // Productions that a thread may have half changed whom a fork left behind stay forever.
+                   // If a thread was changing the productions when the process forked, they may be half
+                   // changed in the child, which keeps them forever.
                    [w = world_.get(), held = productions](Productions*) {
                      if (w->lock.lost()) new std::shared_ptr<Productions>(held);
                    }),
@@ -51,8 +52,8 @@ void Grammar::publish() {
   world_->publish();
 }
 
-// Notes that the grammar is partial if the productions say so, or if anything was omitted since
-// `before`.
+// Marks the grammar as partial if the productions say so, or if the world omitted something since its count
+// was `before`.
 void Grammar::note_omissions(uint64_t before) {
   if (partial()) return;
   if (productions_->inexact()) return note_partial();
@@ -67,7 +68,7 @@ int64_t Grammar::reading_work(std::size_t bytes) const {
   return std::min(Meter::kEndless, mask_work_ + kByte * static_cast<int64_t>(bytes));
 }
 
-// ending_work(): 50 times the limit of a mask; about a second at least where the world omits.
+// Returns 50 times the limit of a mask; at least about a second of work if the world omits.
 Allowance Grammar::ending_work() const {
   constexpr int64_t kTimes = 50, kLeast = 10'000'000;
   const int64_t set = std::min(mask_work_, Meter::kEndless / kTimes);
@@ -96,7 +97,7 @@ std::vector<ReportEntry> Grammar::report() const {
   return out;
 }
 
-// If a thread was inside while the process forked, the child leaks the epoch.
+// If a thread was in the world at a fork, the child never frees the epoch.
 void Grammar::open(std::size_t least) {
   std::shared_ptr<Epoch> next(new Epoch(*world_, *productions_, limited_), [](Epoch* e) {
     if (!e->world.lock.lost()) delete e;
@@ -105,8 +106,8 @@ void Grammar::open(std::size_t least) {
   if (next->fast && lenient_rule_ != start_rule_ && productions_->asks_distinct())
     lenient_start_ = next->parser.start(lenient_rule_);
   epoch_ = std::move(next);
-  // Live states alone may exceed the share: a very long text is kept for rollback. The limit then
-  // doubles (Sequence::migrate), or each call would open a new epoch.
+  // A very long text keeps all its states for rollback, which may take more than the limit of an epoch.
+  // Sequence::migrate then asks for more (`least`), since otherwise each call would open a new epoch.
   epoch_->limit = std::max(world_->policy.epoch(), least);
 }
 

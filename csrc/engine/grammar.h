@@ -27,7 +27,8 @@
 
 namespace structgen {
 
-// Bytes in the account of a world, as they were last set. Those of a copy are counted, too.
+// The bytes that one object adds to the account of its world, as it last reported them. A copy adds its bytes
+// again.
 class Counted {
  public:
   Counted() = default;
@@ -45,7 +46,7 @@ class Counted {
   std::size_t bytes() const { return bytes_; }
   void set(World& world, std::size_t bytes) {
     world_ = &world;
-    // The unsigned difference wraps where the size shrank, and the sum is right again.
+    // If the object shrank, the unsigned difference wraps around, and so does the sum, which is right again.
     world.grammars.fetch_add(bytes - std::exchange(bytes_, bytes), std::memory_order_relaxed);
   }
 
@@ -69,13 +70,14 @@ struct Epoch {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
            lengths.byte_size() + growth.byte_size() + budgets.byte_size() + numbers.byte_size();
   }
-  // Needs the world's lock. Adds the bytes allocated since the last call to the world's account.
+  // Adds the bytes that were allocated since the last call to the world's account. The caller holds the
+  // world's lock.
   std::size_t publish() {
     published.set(world, byte_size());
     return published.bytes();
   }
   World& world;
-  // Tells the states of two epochs apart; no other epoch of the process has it.
+  // A number that no other epoch of the process has, so that states of two epochs can be told apart.
   const uint64_t serial = next_serial();
   Counted published;
   Parser parser;
@@ -83,13 +85,14 @@ struct Epoch {
   Completion completion;
   Lengths lengths;
   Growth growth;
-  // The mask of a state is the row of its matcher: masks are cached, no limits on tokens, every byte is
-  // a token.
+  // True if the mask of a state is the row of its matcher: masks are cached, tokens are not limited, and
+  // every byte is a token.
   const bool fast;
   Budgets budgets;
-  // The size in bytes at which the next epoch starts.
+  // A larger epoch is replaced by a new one.
   std::size_t limit = 0;
-  // Needs the lock. The number of a state behind so many bytes, where the bytes of a text are counted.
+  // Returns a number for a state behind so many bytes, if the grammar counts bytes. The caller holds the
+  // world's lock.
   uint32_t number(StateId s, std::size_t bytes) {
     return numbers.emplace(uint64_t{s.v} << 32 | bytes, static_cast<uint32_t>(numbers.size())).first;
   }
@@ -104,119 +107,120 @@ struct Epoch {
 
 class Grammar : public std::enable_shared_from_this<Grammar> {
  public:
-  // `report_of`: the schemas in the grammar. `mask_work`: units of work that one call of a matcher may
-  // take. The world's lock must be held.
+  // `report_of` are the schemas of the grammar; `mask_work` is the work that one call of a matcher may take.
+  // The caller holds the world's lock.
   Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> productions, RuleId start,
           std::vector<const SchemaSet*> report_of, int64_t mask_work, std::vector<std::string> warnings = {},
           std::vector<std::string> captures = {}, bool limited = false);
-  // Those texts of a grammar whose bytes are in a range. The productions are shared, states and masks are
-  // its own. The world's lock must be held.
+  // The texts of another grammar whose number of bytes is in a range. The productions are shared; states and
+  // masks are not. The caller holds the world's lock.
   Grammar(std::shared_ptr<Grammar> of, const ByteRange& bytes);
   ~Grammar();
 
   World& world() const { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
-  // To be called before another thread has the grammar.
+  // Sets the limit of a mask. No other thread may have the grammar yet.
   void set_mask_work(int64_t units) { mask_work_ = units; }
-  // Whether something may be omitted from the grammar (base/effort.h), and whether something was. The
-  // second never becomes false again.
+  // omits() tells whether something may be left out of the grammar (base/effort.h), partial() whether
+  // something was. partial() never becomes false again.
   bool omits() const { return world_->regexes.effort().omits(); }
   bool partial() const { return partial_.load(std::memory_order_relaxed); }
   void note_partial() { partial_.store(true, std::memory_order_relaxed); }
-  // Needs the world's lock. `before`: the world's omissions before the work for this grammar began.
+  // Marks the grammar as partial if the world omitted something since its count was `before`. The caller
+  // holds the world's lock.
   void note_omissions(uint64_t before);
 
-  // The work of a call that reads a token which a row has allowed. Where the world omits, making the
-  // row may have taken more than mask_work(), so reading may take as much.
+  // Returns the work of a call that reads a token which a row has allowed. Where the world omits, the row may
+  // have taken more than mask_work(), so reading may take as much.
   Allowance allowed_work() const { return omits() ? ending_work() : Allowance(mask_work_); }
-  // The work of reading a text: mask_work() and 200 units for each byte.
+  // Returns the work of reading a text: mask_work(), and 200 units for each byte.
   int64_t reading_work(std::size_t bytes) const;
-  // The work of a call without which a begun text would stop. The first completion of a grammar may
-  // take much more than a mask; the facts that it learns stay. So this limit is a multiple of
-  // mask_work(), and where the world omits it is never small.
+  // Returns the work of a call that a begun text needs to go on. It is a multiple of mask_work(), and never
+  // small where the world omits: the first completion of a grammar may take much more work than a mask, but
+  // what it learns stays.
   Allowance ending_work() const;
-  // The work of a completion that the user asks for (shortest_completion). A mask has to be quick, and a
-  // completion may take about a second, which is ten million units. A limit of masks of ten million or more
-  // holds for completions too. A smaller one is taken five times: at least a million units, and no more
-  // than the smaller of ten million and ending_work().
+  // Returns the work of a completion that the user asks for (shortest_completion). A completion may take
+  // about a second, ten million units, while a mask has to be quick. So a limit of masks of ten million units
+  // or more holds for completions, too. Otherwise a completion gets five times that limit, at least a million
+  // units, and at most ten million or ending_work(), whichever is smaller.
   Allowance completion_work() const;
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // The names of captures; "" is a gap in the numbering.
+  // The names of captures by number; "" fills a gap in the numbering.
   const std::vector<std::string>& captures() const { return captures_; }
-  // For a regex whose named groups are its captures; called before anyone else has the grammar.
+  // Sets the regex whose named groups are the captures. No other thread may have the grammar yet.
   void set_groups(Pattern pattern) {
     captures_ = pattern.names;
     groups_ = std::make_unique<const Pattern>(std::move(pattern));
   }
   const Pattern* groups() const { return groups_.get(); }
-  // For a grammar whose texts are middles of texts of another grammar (holes); called before anyone
-  // else has it.
+  // The grammar of the whole texts, and the texts before and behind the middle; only a grammar of middles
+  // (holes) has them. They are set while no other thread has the grammar.
   struct Around {
     std::shared_ptr<Grammar> grammar;
     std::string prefix, suffix;
   };
   void set_around(Around around) { around_ = std::make_unique<const Around>(std::move(around)); }
   const Around* around() const { return around_.get(); }
-  // The bytes that a whole text may have (engine/rows.cc counts them), and the grammar without that
-  // range; null: any number of bytes.
+  // bytes() is the range of bytes that a whole text may have (engine/rows.cc counts them). of_any_length() is
+  // the grammar without that range, or null if there is none.
   const ByteRange& bytes() const { return bytes_; }
   const std::shared_ptr<Grammar>& of_any_length() const { return of_any_length_; }
-  // True if some rule limits tokens.
+  // Returns true if some rule limits tokens.
   bool limited() const { return limited_; }
   StateId start() const { return start_; }
-  // The start of the lenient language (engine/lenient.h); dead(): each text begins in the states. Needs the
-  // lock.
+  // Returns the start state of the lenient language (engine/lenient.h), or dead() if there is none. The
+  // caller holds the world's lock.
   StateId lenient_start() const { return lenient_start_; }
-  // The rule of the lenient language; start_rule(): there is none.
+  // Returns the start rule of the lenient language, or start_rule() if there is none.
   RuleId lenient_rule() const { return lenient_rule_; }
-  // Whether some object has so many keys that they are better kept beside the states. Needs the lock.
+  // Returns true if some object has so many keys that they are better kept beside the states. The caller
+  // holds the world's lock.
   bool crowded() const {
     constexpr std::size_t kKeys = 256;
     return productions_->most_keys() >= kKeys;
   }
   RuleId start_rule() const { return start_rule_; }
-  // Needs the world's lock.
+  // The caller holds the world's lock.
   Productions& productions() const { return *productions_; }
 
-  // These need the world's lock:
-  // The clouds of the grammar's canvases (engine/canvas.h); null: no canvas was made yet.
+  // The caller of the following holds the world's lock. clouds() are the clouds of the grammar's canvases
+  // (engine/canvas.h); null before the first canvas.
   std::shared_ptr<Clouds>& clouds() { return clouds_; }
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
-  // Opens a new epoch.
+  // Replaces the epoch by a new one, in which states and masks are made anew.
   void rotate();
   void rotate_if_full();
   std::size_t byte_size() const { return epoch_->byte_size() + own_byte_size(); }
-  // Needs no lock. The grammar is no longer kept for its text. Returns how many grammars of its world
-  // still are.
+  // Notes that the grammar is no longer kept for its text. Returns how many grammars of its world still are.
+  // Takes no lock.
   std::size_t retire();
-  // byte_size() as it was last published. Needs no lock.
+  // Returns byte_size() as last published. Takes no lock.
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
-  // Needs no lock. Whether the grammar or its world is so large that a new grammar should be made.
+  // Returns true if the grammar or its world is so large that a new grammar should replace it. Takes no lock.
   bool is_full() const {
     const std::size_t own = published_all_.load(std::memory_order_relaxed);
     const std::size_t now = world_->published.load(std::memory_order_relaxed) + own;
-    // A grammar that was this large from the first would be as large again, so making it anew is of no
-    // use.
+    // The grammar was nearly as large when it was made, so a new one would be, too.
     return now > std::max(world_->policy.renewed(), 2 * fresh_);
   }
   uint32_t states() const { return epoch_->parser.size(); }
-  // Needs the world's lock. Publishes the grammar's size, and throws out_of_memory() if it is too much,
-  // together with the epoch that a matcher is in and `more` bytes of the running call.
+  // Publishes the grammar's size. Throws out_of_memory() if that, the matcher's `epoch` and `more` bytes of
+  // the running call are too much together. The caller holds the world's lock.
   void look_at_size(const Epoch& epoch, std::size_t more = 0);
 
  private:
-  // The bytes of its productions and clouds.
+  // Returns the bytes of the productions and clouds.
   std::size_t own_byte_size() const {
     return (of_any_length_ ? 0 : productions_->byte_size()) + (clouds_ ? clouds_->byte_size() : 0);
   }
   void open(std::size_t least);
-  // Adds the bytes allocated since the last call to the world's account.
+  // Adds the bytes that were allocated since the last call to the world's account.
   void publish();
   std::shared_ptr<World> world_;
-  // Null for a grammar without a range of bytes.
+  // The grammar without the range of bytes; null if this grammar has no such range.
   const std::shared_ptr<Grammar> of_any_length_;
   const ByteRange bytes_;
   std::shared_ptr<Productions> productions_;
@@ -226,14 +230,14 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<std::string> captures_;
   const bool limited_;
   int64_t mask_work_;
-  // Null for a grammar without named groups of a regex.
+  // The regex whose named groups are captures; null for every other grammar.
   std::unique_ptr<const Pattern> groups_;
-  // Null for a grammar that is no middle of another one.
+  // The text around a middle; null for a grammar that is no middle of another one.
   std::unique_ptr<const Around> around_;
   // The bytes of the productions and clouds.
   Counted published_;
   std::atomic<std::size_t> published_all_{0};
-  // Bytes of the world and the grammar when it was made.
+  // The bytes of the world and the grammar when the grammar was made.
   std::size_t fresh_ = 0;
   std::atomic<bool> retired_{false};
   std::atomic<bool> partial_{false};
@@ -242,9 +246,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   StateId start_, lenient_start_ = Parser::dead();
 };
 
-// The scope of a call whose work is done under the world's lock: units of work, and a look at the
-// memory at every checkpoint. At its end the grammar is told whether something was omitted. `epoch`:
-// the matcher's; null: the grammar's.
+// Limits the work of a call under the world's lock, and checks the memory at every checkpoint. The destructor
+// marks the grammar as partial if something was omitted. `epoch` is the epoch of the matcher, or null for the
+// grammar's.
 class GrammarWork {
  public:
   GrammarWork(Grammar& g, const std::shared_ptr<Epoch>* epoch, Task task, Allowance limit)

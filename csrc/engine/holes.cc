@@ -47,7 +47,7 @@ namespace {
 
 // A byte of fixed text costs so many units of work.
 constexpr int64_t kReadByte = 200;
-// The largest number of tokens of all holes together.
+// All holes together have at most so many tokens; a larger number is refused.
 constexpr uint64_t kMostTokens = 1u << 16;
 
 int64_t work_of(const Grammar& g, std::size_t bytes) {
@@ -64,8 +64,8 @@ void refuse_limits(const Grammar& g) {
         "a grammar that asks for ordinary tokens, whatever their text, cannot have holes in its texts");
 }
 
-// Looks at the memory of an object that belongs to a call and to no grammar yet: size_of(of) bytes
-// beside the grammar's.
+// Counts the memory of an object that belongs to no grammar yet: while a Sized lives, every checkpoint checks
+// the bytes of the object and of the grammar together.
 template <class T>
 class Sized {
  public:
@@ -83,8 +83,8 @@ class Sized {
   const WorkScope scope_;
 };
 
-// What the productions of the middles are made of. The constructor builds up to four layers, each made from
-// the one before; the last one has the productions (top()):
+// The productions of the middles of a prefix and a suffix, and all that they are made of. The constructor
+// builds up to four layers, each made from the one before; top() is the last one:
 //
 //     rest_       the grammar after the prefix
 //     quotient_   rest_ divided by the suffix
@@ -97,7 +97,7 @@ class Middles {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start(), outside = s;
-    // Where the outermost compared item begins that is still open where the prefix ends.
+    // The offset of the outermost compared item in which the prefix ends.
     std::size_t begin = 0;
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);
@@ -120,8 +120,8 @@ class Middles {
     const Verdict possible = quotient_->possible();
     if (possible == Verdict::kNo) refuse(suffix, false);
     if (begin < prefix.size()) {
-      // The texts that such an item may have depend on the suffix. So the item is read from its
-      // beginning by the productions of the texts that end with the suffix.
+      // Which texts the item may have depends on the suffix. So the item is read from its beginning by
+      // productions of the texts that end with the suffix.
       const std::size_t fits = quotient_->fits();
       quotient_.reset();
       rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));
@@ -167,9 +167,8 @@ class Middles {
         .at(static_cast<int64_t>(at))
         .in("suffix");
   }
-  // The state without the items that read a compared text which is more than a key, if none of those
-  // reads the next byte; dead() if one does. A number may go on until the next byte ends it. next = -1
-  // stands for any byte.
+  // Returns the state without the items that read a compared text other than a key, or dead() if one of them
+  // reads the byte `next`. A number goes on until the next byte ends it. next = -1 stands for any byte.
   StateId outside_items(Parser& parser, StateId s, int next) const {
     if (!parser.state(s).capturing) return s;
     std::vector<Item> left;
@@ -181,14 +180,14 @@ class Middles {
     }
     return left.size() == parser.state(s).n ? s : parser.of_items(std::move(left), parser.state(s).accepting);
   }
-  // Whether a parse item reads inside a text that is compared with others (an item of uniqueItems), and
-  // not just a member's name.
+  // Returns true if a parse item reads inside of a text that is compared with others (an item of
+  // uniqueItems). A member's name alone does not count.
   bool inside_item(Parser& parser, const Item& i) const {
     CaptureId outer = i.capture;
     if (outer.v <= 1) return false;
     parser.captures().innermost(outer);
-    // Above a label's reader the text read is the name of a member; the captured text is then that of
-    // the item around it.
+    // Above the reader of a label the text is a member's name; a captured text belongs to the item around the
+    // object.
     if (outer.v > 1 || parser.regexes().node(i.regex).labelled) return true;
     for (const StackEntry& e : parser.stacks().entries(i.stack))
       if (e.top.kind() != Symbol::kReader || grammar_->productions().compares(e.top.rule_id())) return true;
@@ -198,7 +197,7 @@ class Middles {
   Parser parser_;
   std::optional<RestOfText> rest_;
   std::optional<Quotient> quotient_;
-  // For a prefix that ends inside a compared item; see the class.
+  // Set only if the prefix ends inside a compared item.
   std::optional<Parser> inside_;
   struct Begun : RestOfText {
     using RestOfText::RestOfText;
@@ -207,8 +206,8 @@ class Middles {
   std::optional<Begun> begun_;
 };
 
-// One attempt at can_complete(): the facts decide whether some path leads through all parts, and the
-// grammar's own parser reads a text that shows it.
+// Makes one attempt at can_complete(). It looks for a path through all parts (holes/facts.h), and then has
+// the grammar's own parser read a text of that path.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   FactBase fact_base(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false,
                      0, &g.epoch()->parser);
@@ -227,11 +226,11 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   return {any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo, {}};
 }
 
-// A condition, or a part of it: texts of a regex with a range of bytes.
+// A condition or a part of one: the texts of a regex whose number of bytes is in a range.
 struct Wanted {
   std::optional<RegexId> regex;
   ByteRange bytes;
-  // The regex and the range as one regex.
+  // Returns the regex and the range as one regex.
   RegexId whole(RegexArena& r) const {
     if (bytes.least > bytes.most) return RegexArena::empty();
     const RegexId all =
@@ -248,7 +247,8 @@ ByteRange both(const ByteRange& a, const ByteRange& b) {
   return {std::max(a.least, b.least), std::min(a.most, b.most)};
 }
 
-// Ranges stay apart from regexes as long as all of them must hold.
+// Evaluates the steps of a condition. A range of bytes stays a range while it is only combined by "and";
+// otherwise it becomes a regex.
 Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
   std::vector<Wanted> stack;
   const auto pop = [&] {
@@ -300,7 +300,7 @@ Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
   throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition").in("condition");
 }
 
-// The texts of a grammar that a regex matches.
+// Returns the grammar of those texts that the regex matches.
 std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, RegexId whole) {
   const auto some =
       std::make_shared<Intersection>(grammar->world().regexes, grammar->productions(), grammar->start_rule(),
@@ -320,12 +320,13 @@ std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, Re
   return out;
 }
 
-// The texts of a grammar with a range of bytes, which its rows count. Null: that takes an intersection
-// (budget/range.cc).
+// Returns the grammar with a range of bytes, which its rows count. Returns null if the range needs an
+// intersection (budget/range.cc).
 std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRange bytes) {
   if (!grammar->vocabulary().complete() || grammar->omits() || grammar->partial()) return nullptr;
   Epoch& epoch = *grammar->epoch();
-  // A shortest text is proved where a state may have no text, and a stretch of lengths is not.
+  // Where a state may lead to no text, a shortest text is proved to exist, but texts of other lengths are
+  // not.
   if (epoch.parser.unproven() && bytes.least > 0) return nullptr;
   const StateId start = grammar->start();
   const auto shortest = [&] {
@@ -335,7 +336,7 @@ std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRan
   Told<std::size_t> least = told(shortest);
   if (!least) return nullptr;
   if (*least > bytes.most || bytes.least > bytes.most) refuse_condition();
-  // Every text has so many bytes.
+  // Every text has at least so many bytes, so the lower end of the range restricts nothing.
   if (bytes.least <= *least) bytes.least = 0;
   if (bytes.least == 0 && bytes.most == ByteRange::kAny) return grammar;
   auto out = std::make_shared<Grammar>(grammar, bytes);
@@ -395,9 +396,9 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
     return told([&] { return attempt(*grammar, of); }).value_or(Filling{});
   };
   if (tokens > 0) {
-    // n tokens are n bytes or more; where every byte is a token, any n bytes are n tokens. So two
-    // questions about bytes, which are cheaper, may answer: up to n times the longest token (a no holds
-    // for tokens as well), and n bytes exactly (a yes holds).
+    // n tokens have at least n bytes; where every byte is a token, any n bytes are n tokens. So two cheaper
+    // questions about bytes may answer: one with n times the longest token (a "no" holds for tokens as well),
+    // and one with n bytes (a "yes" holds).
     const auto in_bytes = [&](uint64_t least, uint64_t most) {
       std::vector<Part> out = parts;
       for (Part& p : out)
@@ -417,7 +418,7 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
 }
 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
-  // A middle of a middle is a middle of the outer grammar, so its prefix and suffix are joined.
+  // A middle of a middle is a middle of the outer grammar: the prefixes are joined, and so are the suffixes.
   if (const Grammar::Around* around = grammar->around()) {
     prefix = around->prefix + prefix;
     suffix += around->suffix;

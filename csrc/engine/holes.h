@@ -20,47 +20,46 @@ namespace structgen {
 
 struct Filling {
   Verdict verdict = Verdict::kUnknown;
-  // The whole text, where the answer is yes.
+  // A whole text, if the answer is yes.
   std::string text;
 };
 
-// A yes is a promise: the grammar's parser has read the text. A no is a proof. Throws kGrammar where
-// the grammar limits tokens, kValue where the parts are too long.
+// Tells whether a text consists of these parts. A yes comes with a text that the grammar's parser has read; a
+// no is proved. Throws kGrammar if the grammar limits tokens, kValue if the parts are too long.
 Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> parts);
 
-// The grammar of all texts between `prefix` and `suffix`. Throws kUnsatisfiableInfill with the byte at
-// which they do not fit (its pointer is "prefix" or "suffix"), and kGrammar where the grammar limits
-// tokens.
+// Returns the grammar of all texts between `prefix` and `suffix`. Throws kUnsatisfiableInfill with the offset
+// at which they do not fit (pointer "prefix" or "suffix"), and kGrammar if the grammar limits tokens.
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix);
 
-// The same texts without a range of bytes that is counted beside the states: for questions whose text is not
-// read from left to right. An intersection (holes/intersection.h) where there is such a range; throws its
-// errors.
+// Returns a grammar of the same texts that counts no bytes beside its states, for questions that do not read
+// a text from left to right. A range of bytes becomes a part of the rules by an intersection
+// (holes/intersection.h), whose errors it throws.
 std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar);
 
-// A condition on whole texts, in postfix order: "contains foo or bar, and has at most 80 bytes" is
+// A step of a condition on whole texts, in postfix order: "contains foo or bar, and has at most 80 bytes" is
 // kContains {foo, bar}, kBytes 0..80, kAnd.
 struct ConditionStep {
   enum StepKind : uint8_t {
     // The whole text matches a pattern.
     kRegex,
-    // One of the texts stands in it.
+    // The text contains one of the given texts.
     kContains,
-    // It has lo to hi bytes.
+    // The text has `lo` to `hi` bytes.
     kBytes,
-    // Both of the last two conditions hold; kOr: one of them does.
+    // kAnd: both of the last two conditions hold. kOr: at least one of them holds.
     kAnd,
     kOr,
-    // The last condition does not hold.
+    // The last condition is negated.
     kNot,
   } kind = kRegex;
   std::vector<std::string> texts;
   uint64_t lo = 0, hi = 0;
 };
 
-// The grammar of those texts that meet the condition. Throws kUnsatisfiableInfill with the pointer
-// "condition" where there are none, kGrammar where the grammar limits tokens, the errors of parsing a
-// pattern, and errors of limits.
+// Returns the grammar of those texts that meet the condition. Throws kUnsatisfiableInfill (pointer
+// "condition") if there are none, kGrammar if the grammar limits tokens, and errors of patterns and of
+// limits.
 std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
                                      const std::vector<ConditionStep>& condition);
 

@@ -12,12 +12,12 @@
 namespace structgen {
 
 namespace {
-// Larger exponents are taken for kHugeExponent (numbers/decimal.h), which has so many digits.
+// An exponent with this many digits or more is read as kHugeExponent (numbers/decimal.h), which has so many.
 constexpr std::size_t kHugeDigits = 19;
 }  // namespace
 
 void Lenient::push(StateId s, bool text) {
-  // Behind a call that threw there may be more text.
+  // After a call that threw, distinct_ may hold more text, so a step without text keeps the last size.
   Place to = places.back();
   if (text) to = {s, static_cast<uint32_t>(distinct_.text().size() % kMostText), distinct_.mode()};
   places.push_back(to);
@@ -37,8 +37,8 @@ void Lenient::cut(std::size_t places_left) {
   cut();
 }
 
-// Where one reading of a `{` asks for keys that differ, the keys are compared in every reading: no reading
-// lets a key repeat.
+// If one reading of a `{` asks for keys that differ, keys are compared in all readings: no reading lets a key
+// repeat.
 Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked) {
   const uint32_t key = 2 * s.v + (bracket == '{');
   if (const auto known = opens_.find(key); known != opens_.end()) return known->second;
@@ -65,8 +65,8 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
   return opens_.emplace(key, opened).first->second;
 }
 
-// Whether the number that ends in s can only get zeros, so that it keeps its value. `nonzero`: it has a digit
-// that counts; `exponent`: its exponent has begun. Needs the lock.
+// Returns true if the number that ends in s can only go on with zeros, so that its value is fixed. `nonzero`:
+// a digit other than 0 was read; `exponent`: the exponent has begun. The caller holds the world's lock.
 bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) {
   constexpr std::size_t kMost = 64;
   const uint32_t key = 4 * s.v + 2 * nonzero + exponent;
@@ -90,8 +90,9 @@ bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) 
   return out;
 }
 
-// Whether some digits behind the exponent make the number no member; the exponent has so many digits. All
-// exponents of kHugeDigits digits are one value. The search ends with the members.
+// Returns true if some further digits of the exponent, which has `digits` digits, make the number differ from
+// all members. Exponents of kHugeDigits digits count as one value. There are at most as many failures as
+// members, so the loop ends.
 bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   std::size_t powers = 1;
   for (std::size_t i = digits; i + 1 < kHugeDigits && powers <= distinct_.items(); ++i) powers *= 10;
@@ -106,8 +107,9 @@ bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   return false;
 }
 
-// Whether the item that is being read can still become new. Every item can but for two kinds (lasting.cc): a
-// word, and a number that can only get zeros. Those are compared with the members.
+// Tells whether the item that is being read can still differ from all earlier items of its array. Every item
+// can except two kinds (lasting.cc): a word, and a number that can only go on with zeros. Those are compared
+// with the earlier items.
 Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   const std::string_view word = distinct_.word();
   if (word.empty() || !distinct_.compares()) return Fate::kLives;
@@ -129,7 +131,7 @@ Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   return judged(std::string(word) + (whole ? "" : "0"));
 }
 
-// What becomes of a text that goes on with these bytes. It leaves them read in distinct_.
+// Tells what becomes of the text if these bytes follow. The bytes stay in distinct_.
 Lenient::Fate Lenient::fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked,
                             StateId& at) {
   Parser& parser = epoch.parser;
@@ -168,7 +170,7 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   if (listed && !ends) ends = &grammar.world().item_ends.at(place);
   if (quotes && !quotes_) quotes_ = &grammar.world().item_ends.quotes();
   Fate found = Fate::kLives;
-  // False: it cannot be told now.
+  // Returns false if the token cannot be judged now.
   const auto judge = [&](TokenId t) {
     StateId at = places.back().state;
     found = fate(grammar, epoch, v.bytes(t), locked, at);
@@ -199,17 +201,18 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   return Fate::kLives;
 }
 
-// kItem bytes and two for each bit of n suffice for an item to avoid n members. An item that must still be
-// written has two bytes at least.
+// An item avoids n members with kItem bytes and two more for each bit of n. An item that must still be
+// written has at least two bytes.
 std::size_t Lenient::spare(std::size_t bound) const {
   constexpr std::size_t kItem = 16;
   const std::size_t bits = static_cast<std::size_t>(std::bit_width(distinct_.items() + bound));
   return bound * bits / 4 + (distinct_.depth() + 1) * (kItem + 2 * bits + distinct_.more());
 }
 
-// A search that goes deep first. Each byte is that of the lenient completion, or, where that one ends a
-// member or leads on to nothing, another one: those with the smaller bounds come first, and the order of
-// equal ones differs from place to place, so that the members have no part in common with it.
+// A depth-first search for an ending. At each place the next byte of the lenient completion is tried first.
+// If that byte ends an item that repeats one, or leads to nothing, other bytes are tried: those with the
+// smallest bound first, and equal ones in an order that differs from place to place, so that the text does
+// not follow earlier items.
 std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   constexpr std::size_t kMostReads = 20'000;
   Parser& parser = epoch.parser;
@@ -222,11 +225,11 @@ std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   struct Node {
     StateId state;
     Distinct::Mode mode;
-    // The completion of an earlier node, and how much of it leads here.
+    // The completion of an earlier node, and the number of its bytes that were read up to this node.
     const std::string* way;
     std::size_t gone;
     enum : uint8_t { kNothing, kWay, kOthers } tried = kNothing;
-    // The other bytes that are left, the next one at the end.
+    // The other bytes that are still to be tried, the next one last.
     std::vector<Choice> others = {};
   };
   const auto others = [&](const Node& node, std::size_t at) {

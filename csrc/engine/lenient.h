@@ -32,61 +32,65 @@ namespace structgen {
 
 class Lenient {
  public:
-  // The place behind a step: its state, the size of the text, and the mode of its last byte.
+  // The place behind a step: its state, the size of the text, and the mode of the last byte.
   struct Place {
     StateId state;
     uint32_t size : 30 = 0;
     Distinct::Mode mode : 2 = Distinct::kBetween;
   };
-  // kLock: the answer needs the world's lock. kStates: only the states of the grammar can tell.
+  // What becomes of a text. kLives: it can go on. kDies: it cannot. kLock: only a caller with the world's
+  // lock can tell. kStates: only the states of the grammar can tell.
   enum class Fate : uint8_t { kLives, kDies, kLock, kStates };
 
-  // [0] is the start. Empty: the text is not lenient. A list of pieces: a list in one piece doubles, and what
-  // it outgrew stays in the process.
+  // places[0] is the start and places[i] the place behind step i; empty if the text is not lenient. A deque,
+  // because a vector doubles, and the process keeps the memory that it outgrew.
   std::deque<Place> places;
 
   bool on() const { return !places.empty(); }
-  // The bytes of the step to places[i].
+  // Returns the bytes of the step to places[i].
   std::string_view step(std::size_t i) const {
     return std::string_view(distinct_.text()).substr(places[i - 1].size, places[i].size - places[i - 1].size);
   }
-  // Whether so many bytes more are too long to be told.
+  // Returns true if the text with so many more bytes is longer than can be counted.
   bool full(std::size_t bytes) const { return distinct_.text().size() + bytes >= kMostText; }
-  // What becomes of the text if it goes on with these bytes, and the state behind them.
+  // Tells what becomes of the text if these bytes follow, and sets `at` to the state behind them.
   Fate read(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
-  // Reports the bytes of the text to its world each time they have grown by 64 kB. Throws out_of_memory()
-  // where the world is too large.
+  // Reports the size of the text to the world whenever it has grown by 64 kB. Throws out_of_memory() if the
+  // world is too large.
   void count(World& world);
-  // Takes the step that read() told of; without text, a step to s. A call that throws changes nothing.
+  // Takes the step that read() has judged; with `text` false, a step to s without bytes. A call that throws
+  // changes nothing.
   void push(StateId s, bool text);
   // Takes steps back until `places_left` places are left.
   void cut(std::size_t places_left);
-  // Takes out of the row of the last state the tokens that repeat an item, or leave nothing but items that
-  // do.
+  // Removes from the row of the last state the tokens that repeat an item, or behind which only items that
+  // repeat one are left.
   Fate keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked);
-  // Whether some array or object has so many items or keys that their states take long to make.
+  // Returns true if some array or object has so many items or keys that their states take long to make.
   bool crowded() const { return distinct_.most() >= kCrowd; }
-  // So many bytes, added to a bound for the lenient state, are a bound for the text.
+  // Returns how many bytes to add to a bound for the lenient state, so that the sum is a bound for the text.
   std::size_t spare(std::size_t bound) const;
-  // A text that ends this one. No value: none was found. Needs the lock.
+  // Returns a text that completes this one, or no value if the search found none. The caller holds the
+  // world's lock.
   std::optional<std::string> ending(Grammar& grammar, Epoch& epoch);
-  // The states have other numbers.
+  // Drops all answers about states, after the states got other numbers.
   void forget() {
     opens_ = {};
     one_value_ = {};
   }
 
  private:
-  // What a bracket opens. kMixed: readings differ.
+  // What a bracket opens: an array or object whose items or keys must differ (kDistinct), need not (kAny), or
+  // must in some readings of the text only (kMixed).
   enum Kind : uint8_t { kUnknown, kAny, kDistinct, kMixed };
   struct Opens {
     Kind kind = kUnknown;
-    // The bytes that suffice for an item behind the bracket.
+    // So many bytes suffice for one more item behind the bracket.
     uint32_t more = 0;
   };
   Opens opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked);
   Fate fate(Parser& parser, StateId s, bool locked);
-  // Reads the bytes behind the state `at`, and moves it.
+  // Reads the bytes behind the state `at`, and moves `at` behind them.
   Fate fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
   bool one_value(Parser& parser, StateId s, bool nonzero, bool exponent);
   bool powers_left(std::string_view word, std::size_t digits);
@@ -94,12 +98,12 @@ class Lenient {
 
   static constexpr std::size_t kMostText = 1u << 30, kCrowd = 256;
   Counted counted_;
-  // Behind a call it is what `places` says, or longer; cut() makes it that.
+  // After a call this holds the text of `places` or a longer one; cut() shortens it to that text.
   Distinct distinct_;
-  // The answers of opens() and one_value() in this epoch.
+  // The answers of opens() and one_value() for the states of this epoch.
   std::unordered_map<uint32_t, Opens> opens_;
   std::unordered_map<uint32_t, bool> one_value_;
-  // What ItemEnds says of this world's vocabulary; null: not asked for yet.
+  // The results of ItemEnds for this world's vocabulary, by place; null before the first question.
   std::array<const ItemEnds::Bits*, ItemEnds::kPlaces> ends_ = {};
   const std::vector<ItemEnds::Quote>* quotes_ = nullptr;
 };

@@ -36,7 +36,8 @@
 namespace structgen {
 
 namespace {
-// Rules within rules of a search for a user: objects of 5,000 required keys, as far as the stack suffices.
+// A completion for a user may nest so many rules: those of an object of 5,000 required keys, if the stack
+// suffices.
 constexpr uint32_t kDeepRecursion = 15'000;
 }  // namespace
 
@@ -52,8 +53,8 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
 
 // ---- reading ----
 
-// The text's tokens are not known, so each byte may be the border of two tokens. In a world that omits, a
-// text that takes too much work is read again with more work, because a text that was begun must not stop.
+// Reads bytes whose tokens are not known, so that tokens may meet at every byte. In a world that omits, a
+// text that takes too much work is read again with more, because a begun text must not stop.
 StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   const auto locked = [&](Allowance limit) {
     const LockedWork work(sequence_, Task::kAccept, limit);
@@ -90,8 +91,8 @@ bool Matcher::known(std::string_view bytes) const {
   return !rows_->mortal() && !epoch().parser.edged() && sequence_.walks(s, bytes);
 }
 
-// Calls push(), which takes a step, and keeps the step's text. Memory for both is reserved first, so that
-// an error changes nothing.
+// Takes a step by push(), and keeps the text of the step. Memory for both is reserved first, so that an error
+// changes nothing.
 template <class F>
 bool Matcher::take(std::string_view text, const F& push) {
   const bool keeps = !grammar_->captures().empty();
@@ -118,7 +119,7 @@ bool Matcher::accept_token(TokenId t) {
   const Vocabulary& v = grammar_->vocabulary();
   if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
   if (is_terminated() || ends(t)) {
-    // Padding ids carry no text, and they are accepted behind the end.
+    // After the end, padding ids are accepted, which carry no text.
 
     if (is_terminated() ? !goes_on_after_end_ && !ends(t) && !v.is_special(t) && !v.bytes(t).empty()
                         : !is_accepting())
@@ -129,8 +130,8 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
-  // A token that was rolled back leads to the state to which it led before, even if the work that is left
-  // now would not suffice to find this state.
+  // A token that was rolled back leads to its old state, even if the work that is left now would not suffice
+  // to find that state.
   if (take(bytes, [&] { return sequence_.redo(t); })) return true;
   const StateId s = rows_->read(sequence_, t);
   if (s == Parser::dead()) return false;
@@ -140,7 +141,7 @@ bool Matcher::accept_token(TokenId t) {
 }
 
 namespace {
-// Takes back everything accepted since its construction, unless keep() was called.
+// Takes back, in its destructor, all that was accepted while it lived, unless keep() was called.
 class Attempt {
  public:
   explicit Attempt(Matcher& m) : matcher_(m), before_(m.history()) {}
@@ -168,7 +169,8 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
-  // Bytes cannot stand for a special token.
+  // Bytes that look like the path of a special token are refused, because only the token itself stands for
+  // it.
   if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch().parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = sequence_.lenient() ? sequence_.read(bytes) : walk_text(current(), bytes);
@@ -178,14 +180,14 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   return true;
 }
 
-// A draft is cut in front of the first token that the mask within the budget forbids. If fits() cannot
-// tell, the mask is made.
+// Accepts a token of a draft unless the mask within the budget forbids it. If fits() cannot tell, the mask is
+// made.
 bool Matcher::accept_in_time(TokenId t) {
   if (!has_budget() || is_terminated() || loose_within(sequence_, left())) return accept_token(t);
   const std::size_t most = left();
   if (most == 0 || !accept_token(t)) return false;
   if (is_terminated()) return true;
-  // To ask the states of a lenient text would take a reading of all of it.
+  // For a lenient text fits() would read the whole text again, so the mask is made.
   const std::optional<bool> fit =
       sequence_.lenient() ? std::nullopt : told([&] { return fits(most - 1); }).value_or(std::nullopt);
   if (fit == true) return true;
@@ -210,7 +212,7 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
   sequence_.settle();
   StateId s = current();
   std::size_t n = 0;
-  // The state behind each byte, kept where not every state can be completed.
+  // The state behind each byte, if some states may have no completion.
   std::vector<StateId> on;
   for (; n < bytes.size() && bytes[n] != kSpecialMark; ++n) {
     if (static_cast<uint8_t>(bytes[n]) == kEdge) break;
@@ -257,7 +259,7 @@ bool Matcher::is_accepting() const {
 
 // ---- masks ----
 
-// After the end only end tokens follow.
+// Allows the end tokens, which alone may follow the end.
 void Matcher::ended_row(uint32_t* row) const {
   const Vocabulary& v = grammar_->vocabulary();
   std::memset(row, 0, v.words() * 4ull);
@@ -283,7 +285,7 @@ void Matcher::fill_row(uint32_t* row) {
     ended_row(row);
   } else if (request_tokens_ != Request::kAny) {
     if (fill_row_within(row, left())) return;
-    // A part of the grammar that was omitted may hold a shorter text, so nothing is proved.
+    // An omitted part of the grammar may hold a shorter text, so a partial grammar proves nothing.
     const bool partial = grammar_->partial();
     throw Error(partial ? ErrorKind::kBudgetExceeded : ErrorKind::kUnsatisfiableBudget,
                 "the text cannot be completed within the " + std::to_string(left()) +
@@ -316,7 +318,7 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   sequence_.leave();
   Replay out;
   out.of.reserve(tokens.size());
-  // If the state alone decides the mask, a state that comes again has its row here, and no mask is made.
+  // The row of each state that this text has met. It is used again if the state alone decides the mask.
   std::unordered_map<uint32_t, int32_t> rows_of_states;
   std::shared_ptr<Epoch> since = sequence_.epoch();
   std::unordered_multimap<std::size_t, int32_t> rows_by_hash;
@@ -353,10 +355,10 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
       const bool known = fill_row_fast(row.data());
       if (!known) fill_row(row.data());
       at = place();
-      // A row that is made here may have moved the sequence to another epoch.
+      // Making a row may have moved the sequence to another epoch, whose states have other numbers.
       if (known && by_state()) rows_of_states.emplace(current().v, at);
     }
-    // A token that the mask lacks is refused, even if the parser reads it.
+    // A token that is not in the mask ends the replay, even if the parser reads it.
     if (t < 0 || static_cast<std::size_t>(t) / 32 >= words ||
         !(out.rows[static_cast<std::size_t>(at) * words + static_cast<std::size_t>(t) / 32] >> (t % 32) &
           1) ||
@@ -367,7 +369,8 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   return out;
 }
 
-// The bytes of text that may follow s, `bytes` bytes behind the text. Needs the lock.
+// Returns the bytes that may follow state s, which stands `bytes` bytes behind the text. The caller holds the
+// world's lock.
 ByteSet Matcher::live_at(StateId s, std::size_t bytes) {
   ByteSet live = epoch().parser.live(s);
   live.remove(static_cast<uint8_t>(kSpecialMark));
@@ -428,7 +431,7 @@ std::vector<std::pair<std::string, uint64_t>> Matcher::successors() {
 
 std::string Matcher::forced_bytes(std::size_t limit) {
   std::string out;
-  // Where an edge may be, the bytes that have to come depend on how the text is cut into tokens.
+  // In a grammar with edges the forced bytes depend on how the text is cut into tokens.
   if (is_terminated() || epoch().parser.edged()) return out;
   sequence_.settle();
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
@@ -497,8 +500,8 @@ std::string Matcher::shortest_completion() {
   if (!epoch().budgets.limits) {
     Told<std::string> text = told([&] { return epoch().completion.of(current()); });
     if (text || meter.exhausted()) return std::move(text).value();
-    // The caller asked for a completion and nothing else, so a deeper search is worth its time. Its results
-    // are not kept, because a mask under a budget must not depend on earlier questions.
+    // The caller asked only for a completion, so a deeper search is worth its time. Its results are dropped,
+    // because masks under a budget must not depend on earlier questions.
     Completion deeper(epoch().parser, epoch().budgets.productions, kDeepRecursion);
     Told<std::string> found = told([&] { return deeper.of(current()); });
     return found ? std::move(found).value() : std::move(text).value();

@@ -9,7 +9,7 @@ namespace structgen {
 
 namespace {
 
-// Whether some token that begins with the node's text is longer, by bytes that may come next.
+// Returns true if some token begins with the text of the node and goes on with bytes that may come next.
 bool longer(const TokenTrie& trie, Parser& parser, uint32_t node, StateId s) {
   check_depth();
   if (trie.leaf(node) || s == Parser::dead()) return false;

@@ -34,7 +34,8 @@ void Reaper::take(std::vector<Object> objects) {
   more_.notify_one();
 }
 
-// The thread's loop. Each object is freed in a ForkSection, so that a fork waits for one object at most.
+// The loop of the thread that frees objects. Each is freed in a ForkSection of its own, so a fork waits for
+// one object at most.
 void Reaper::run() {
   for (;;) {
     {

@@ -20,16 +20,16 @@ namespace structgen {
 
 class Reaper {
  public:
-  // A reference to an object. The object is freed with its last reference.
+  // A reference to an object of any type; the object is freed with its last reference.
   using Object = std::shared_ptr<const void>;
-  // The reaper of this process.
+  // Returns the reaper of this process.
   static Reaper& get();
   Reaper() = default;
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
-  // If no thread can be started or memory is short, the objects are freed here.
+  // Frees the objects on the reaper's thread, or on this one if no thread can be started or memory is short.
   void take(std::vector<Object> objects);
-  // The number of objects not freed yet.
+  // Returns the number of objects that are not freed yet.
   std::size_t pending() const { return pending_.load(std::memory_order_relaxed); }
 
  private:

@@ -19,8 +19,8 @@
 
 namespace structgen {
 
-// The tokens that end this request's text, in place of the vocabulary's. They are no text, even if they
-// have bytes: a host's stop token may be an ordinary word.
+// The tokens that end the text of a request, in place of the vocabulary's end tokens. They count as no text,
+// even if they have bytes: a host's stop token may be an ordinary word.
 class Ends {
  public:
   Ends(const Vocabulary& vocabulary, std::vector<TokenId> ids)
@@ -34,8 +34,8 @@ class Ends {
                                            std::to_string(vocabulary_.size()) + " ids");
   }
   bool has(TokenId t) const { return std::binary_search(ids_.begin(), ids_.end(), t); }
-  // `row` allows the vocabulary's end tokens if and only if the text may end here. Afterwards it allows
-  // these tokens instead. Throws kBudgetExceeded if that leaves nothing.
+  // Replaces, in a row, the end tokens of the vocabulary by these tokens: the row allows them if it allowed
+  // the vocabulary's, which says that the text may end. Throws kBudgetExceeded if no token is left.
   void relabel(uint32_t* row) const {
     const auto bit = [](TokenId t) { return 1u << (t & 31); };
     const TokenId any = vocabulary_.eos().front();
@@ -58,9 +58,9 @@ class Ends {
 
 struct Request {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
-  // The end tokens of the request. Empty: those of the vocabulary.
+  // The end tokens of the request; empty for those of the vocabulary.
   std::vector<TokenId> ends;
-  // The limit of the whole text, the end token included.
+  // The whole text has at most so many tokens, the end token included.
   std::size_t tokens = kAny;
   // True if any token is accepted after the end.
   bool goes_on_after_end = false;

@@ -27,31 +27,31 @@ namespace structgen {
 
 struct Row {
   uint32_t* words;
-  // False: tokens may be missing, because it took too much work to judge some of them.
+  // False if tokens may be missing from the row, because some took too much work to judge.
   bool exact = true;
 };
 
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // Writes the row if it is known. Takes no lock.
+  // Writes the row and returns true if it is known. Takes no lock.
   virtual bool known(const Sequence& s, Row& row) const = 0;
-  // Throws kBudgetExceeded where no row is found within the limits.
+  // Writes the row. Throws kBudgetExceeded if no row is found within the limits.
   virtual void fill(Sequence& s, Row& row) const = 0;
-  // Allows only tokens after which `budget` tokens complete the text, the next token and the end token
-  // included. False: it is proved that there is no such token. Throws kBudgetExceeded where no such token is
+  // Writes only tokens after which `budget` tokens complete the text, the next token and the end token
+  // included. Returns false if it is proved that there is no such token; throws kBudgetExceeded if none is
   // found and nothing is proved.
   virtual bool within(Sequence& s, Row& row, std::size_t budget) const = 0;
-  // The state behind a token with bytes; dead where the token is not allowed.
+  // Returns the state behind a token with bytes; dead() if the token is not allowed.
   virtual StateId read(Sequence& s, TokenId t) const = 0;
-  // Whether the text can be completed from the state `to`, which stands `bytes` behind the sequence. Only
-  // some sources have states without a completion (mortal()).
+  // Returns true if the text can be completed from the state `to`, which stands `bytes` bytes behind the
+  // sequence. Only sources with mortal() have states without a completion.
   virtual bool completable(Sequence& /*s*/, StateId /*to*/, std::size_t /*bytes*/) const { return true; }
   virtual bool mortal() const { return false; }
 };
 
 const RowSource& row_source(const Grammar& grammar);
-// Whether the budget is known to suffice after every token of the row. Takes no lock.
+// Returns true if it is known that after every token of the row the budget suffices. Takes no lock.
 bool loose_within(Sequence& s, std::size_t budget);
 
 }  // namespace structgen

@@ -50,14 +50,14 @@
 namespace structgen {
 
 namespace {
-// Whether Limits::unlimited() is asked about the states of a grammar that limits tokens.
+// Returns true if Limits::unlimited() applies to the states of this grammar, which limits tokens.
 bool asks_limits(const Sequence& s) {
   const Epoch& epoch = *s.epoch();
   return !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() && !s.grammar().omits() &&
          !s.grammar().partial() && !epoch.parser.edged();
 }
 
-// The state that Limits::unlimited() found; dead() if it found none or was not asked. Takes no lock.
+// Returns the state that Limits::unlimited() found; dead() if it found none or was not asked. Takes no lock.
 StateId known_unlimited(const Sequence& s) {
   const Parser& parser = s.epoch()->parser;
   const StateId found{parser.state(s.current()).unmarked.load(std::memory_order_acquire)};
@@ -80,7 +80,7 @@ Budget budget_of(const Sequence& s) {
   return {s.epoch()->budgets, s.grammar().partial(), s.states(), s.tokens(), s.written()};
 }
 
-// Makes a row by f(Budget); needs the lock.
+// Makes a row by f(Budget). The caller holds the world's lock.
 template <class F>
 bool by_budget(const Sequence& s, Row& row, const F& f) {
   Budget now = budget_of(s);
@@ -89,24 +89,24 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
   return found;
 }
 
-// Keeps only the first token of the plan in the row: an end that an earlier row of this text found
-// (budget/budget.h). False: there is no plan within the budget. The plan is known, so no scope of work is
-// needed.
+// Leaves only the first token of the plan in the row. The plan is the ending that an earlier row of this text
+// found (budget/budget.h). Returns false if there is none within the budget. No work is limited, because the
+// plan is known.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
   return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });
 }
 
 // Leaves the tokens behind which a bound in bytes shows a completion. If such bounds allowed every token up
-// to this state, they allow some token here.
+// to here, they allow some token here.
 bool keep_bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
                   Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
   return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
 }
 
-// Takes out the tokens behind which `budget` tokens do not complete the text. False: no token is left, which
-// is proved. `whole`: the row is the whole mask of the state, so that answers about masks can be used.
+// Removes the tokens behind which `budget` tokens do not complete the text. Returns false if it is proved
+// that no token is left. `whole`: the row is the whole mask of the state, so answers about masks apply.
 bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool whole) {
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
@@ -116,8 +116,8 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool who
   });
 }
 
-// The work of a call that tries several answers in turn. The first try may take the limit of a mask; the
-// others share half as much again.
+// Divides the work of a call that tries several answers in turn. The first try may take the limit of a mask;
+// all others together may take half as much again.
 class Shares {
  public:
   explicit Shares(const Sequence& s) : all_(s.grammar().mask_work()), left_(meter.left()) {}
@@ -135,7 +135,7 @@ std::vector<uint32_t> copy_of(const Sequence& s, const Row& row) {
   return {row.words, row.words + s.vocabulary().words()};
 }
 
-// The source for an exact grammar.
+// Makes the rows of an exact grammar.
 class PlainRow : public RowSource {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -150,7 +150,7 @@ class PlainRow : public RowSource {
     if (!known(s, row)) make(s, row, s.grammar().mask_work(), false);
   }
 
-  // A token that is not judged within the work is refused. If no token is left, cheaper answers are tried
+  // Removes the tokens that are not shown to fit within the work. If none is left, cheaper answers are tried
   // in turn.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     Told<bool> made = told([&] { mask(s, row); });
@@ -166,8 +166,8 @@ class PlainRow : public RowSource {
   StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
 
  protected:
-  // Writes the mask. With `measured`, each mask that is made from here on has a bound of the tokens that
-  // its tokens need (State::loose).
+  // Writes the mask. With `measured`, each new mask gets a bound of the tokens that its tokens need
+  // (State::loose).
   void make(Sequence& s, Row& row, Allowance limit, bool measured) const {
     const LockedWork work(s, Task::kMask, limit);
     s.refresh();
@@ -184,8 +184,8 @@ class PlainRow : public RowSource {
     work.note();
     judge(s, row);
   }
-  // Takes the tokens out of a new mask behind which no text is left. Throws if no token is left. The work
-  // counts for the mask.
+  // Removes the tokens of a new mask behind which no text is left. Throws if no token is left. The work
+  // counts as that of the mask.
   virtual void judge(const Sequence& s, Row& row) const {
     if (!unproven(s)) return;
     if (by_text(s)) keep_read(s, row);
@@ -194,10 +194,10 @@ class PlainRow : public RowSource {
           ErrorKind::kBudgetExceeded,
           "no text is left that ends from here: the condition leaves too few keys or items that differ");
   }
-  // Whether each token that may end an item has to be read with the captured text (keep_read). A mask is made
-  // for all captured texts at once. What is omitted for one of them, or excluded by a condition, shows only
-  // when that text is read: behind the item 1 of an array whose items differ, the mask has `1`, and the
-  // parser refuses it.
+  // Returns true if each token that may end an item must be read with the captured text (keep_read). A mask
+  // is made for all captured texts at once. What is omitted for one of them, or excluded by a condition,
+  // shows only when that text is read: behind the item 1 of an array whose items differ, the mask has `1`,
+  // and the parser refuses it.
   static bool by_text(const Sequence& s) {
     return (s.grammar().partial() || s.epoch()->parser.tries_texts()) &&
            s.epoch()->parser.state(s.current()).capturing;
@@ -207,8 +207,8 @@ class PlainRow : public RowSource {
     return std::all_of(row.words, row.words + s.vocabulary().words(),
                        [](uint32_t word) { return word == 0; });
   }
-  // Takes out the tokens that lead nowhere behind a captured text. If a token takes too much work to judge,
-  // a row that may be a part of the mask loses the token; any other row ends with an error.
+  // Removes the tokens that lead nowhere behind the captured text. A token that takes too much work to judge
+  // is removed from a row that may be a part of the mask; for any other row it is an error.
   static void keep_read(const Sequence& s, Row& row) {
     const Vocabulary& v = s.vocabulary();
     const auto reads = [&](TokenId t) {
@@ -231,7 +231,7 @@ class PlainRow : public RowSource {
   void mask(Sequence& s, Row& row) const { mask(s, row, s.grammar().mask_work()); }
 };
 
-// The source for an exact grammar of JSON whose items and keys may be compared beside the states.
+// Makes the rows of an exact grammar of JSON. Items and keys may be compared beside the states.
 class DistinctRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -246,8 +246,8 @@ class DistinctRow final : public PlainRow {
     if (!known(s, row) && !beside(s, row, false)) PlainRow::fill(s, row);
   }
 
-  // Far from the end no token is refused for the budget. Near it the states of the grammar answer. To read a
-  // long text again would take too long, so it ends by one text that is known.
+  // Far from the end the budget refuses no token, and near it the states of the grammar judge. A crowded text
+  // would take too long to be read again by these states, so only the tokens of one known ending are left.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     if (!s.lenient() && !s.crowds(!loose_within(s, budget))) return PlainRow::within(s, row, budget);
     if (!(loose_within(s, budget) && known(s, row)) && !beside(s, row, true))
@@ -263,8 +263,8 @@ class DistinctRow final : public PlainRow {
   }
 
  private:
-  // Makes the row of a lenient text. False: the states of the grammar have to make it, and the text is
-  // lenient no more.
+  // Makes the row of a lenient text. Returns false if only the states of the grammar can make it; the text
+  // then stops to be lenient.
   static bool beside(Sequence& s, Row& row, bool measured) {
     if (!s.lenient() && !s.crowds()) return false;
     {
@@ -281,7 +281,8 @@ class DistinctRow final : public PlainRow {
     return false;
   }
 
-  // Leaves the tokens that write a beginning of the text's ending. False: the ending takes more tokens.
+  // Leaves the tokens with which the ending of the text begins. Returns false if the ending takes too many
+  // tokens.
   static bool ends(Sequence& s, Row& row, std::size_t budget) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     const std::optional<std::string> ending = s.ending();
@@ -296,8 +297,8 @@ class DistinctRow final : public PlainRow {
   }
 };
 
-// The source for texts with a range of bytes, over a vocabulary that has every byte and a world that omits
-// nothing (budget/range.cc).
+// Makes the rows of texts with a range of bytes. The vocabulary has every byte, and the world omits nothing
+// (budget/range.cc).
 class RangedRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -347,20 +348,20 @@ class RangedRow final : public PlainRow {
 
  private:
   static constexpr std::size_t kAll = ByteRange::kAny;
-  // A number of bytes such that behind every token of at most these bytes some text of the range is left;
-  // kAll: behind every token of the mask. Takes no lock.
+  // Returns n so that behind every token of at most n bytes some text of the range is left; kAll if that
+  // holds for every token of the mask. Takes no lock.
   static std::size_t sure_bytes(const Sequence& s) {
     const ByteCount now = s.written();
     if (now.bytes < now.whole.least) return 0;
     if (now.whole.most == ByteRange::kAny) return kAll;
-    // Two more than a bound of the bytes that complete the text behind the worst token.
+    // `loose` is two more than a bound of the bytes that complete the text behind the worst token.
     const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
     const std::size_t room = now.whole.most - now.bytes;
     if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || room + 2 <= loose) return 0;
     return room + 2 - loose >= s.vocabulary().longest() ? kAll : room + 2 - loose;
   }
-  // Takes out the tokens behind which no text of the range is left. A token that is not judged within the
-  // work of a mask is refused. If no token is left, the plan's token is looked for with more work.
+  // Removes the tokens behind which no text of the range is left, and those that are not judged within the
+  // work of a mask. If no token is left, more work goes into the first token of the plan.
   static void keep_in_range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
@@ -371,7 +372,7 @@ class RangedRow final : public PlainRow {
   }
 };
 
-// The source in a world that omits. If a mask takes too much work, the row is a part of the mask.
+// Makes the rows in a world that omits. If a mask takes too much work, the row is a part of the mask.
 class PartRow : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -407,12 +408,13 @@ class PartRow : public PlainRow {
       return true;
     }
     std::copy(plain.begin(), plain.end(), row.words);
-    // One way out is known now, so the rest of the row gets another share of work.
+    // find_way_out() has found one completion, so the rest of the row gets another share of work.
     if (told([&] { find_way_out(s); })) {
       if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
       if (keep_promise(s, row, budget)) return true;
     }
-    // To read a completion can take more work than to find it.
+    // Reading a completion may take more work than finding it. So the state is replaced by one that reads
+    // only the completion.
     const auto by_one_text = [&](StateId) {
       const auto part = [&] {
         mask(s, row);
@@ -432,8 +434,8 @@ class PartRow : public PlainRow {
     const StateId to = read_on(s, t);
     if (to != Parser::dead() || !s.grammar().partial()) return to;
     if (vouches(s, t)) return read_with<Trust>(s, t);
-    // The token may come from a matcher whose caches knew more, as after a preemption. So undecided
-    // questions are asked again.
+    // The token may come from a matcher that knew more, as after a preemption, so undecided questions are
+    // asked again.
     return told([&] { return read_with<LookAgain>(s, t); }).value_or(Parser::dead());
   }
 
@@ -445,16 +447,16 @@ class PartRow : public PlainRow {
                   "this mask takes more work than its limit; raise Limits(mask=...)");
   }
 
-  // Takes out the tokens that are not in `words`: a plan that was made earlier in the text may take a token
-  // that this mask lacks. Returns whether any token is left.
+  // Removes the tokens that are not in `words`, and returns true if some token is left. A plan from an
+  // earlier row may have set a token that this mask lacks.
   static bool intersect(Row& row, std::span<const uint32_t> words) {
     uint32_t any = 0;
     for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
     return any != 0;
   }
 
-  // Finds some tokens of a mask that took too much work. It looks along one way to read on after another,
-  // each with a share of the work that is left. Where no way has a token, it looks once more, with more work.
+  // Finds some tokens of a mask that took too much work. It tries one way to read on after another, each with
+  // a share of the work that is left. If no way has a token, it tries once more with more work.
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
     row.exact = false;
     const auto part = [&](StateId at) {
@@ -469,8 +471,8 @@ class PartRow : public PlainRow {
     s.epoch()->masks.some(s.current(), row.words);
   }
 
-  // Reads a token. If the step of all ways together takes too much work, one way is taken; if that fails,
-  // the step gets more work, because a text that was begun does not stop.
+  // Reads a token. If the step of all ways together takes too much work, one way is taken. If that fails, the
+  // step gets more work, because a begun text must not stop.
   virtual StateId read_on(Sequence& s, TokenId t) const {
     const std::string_view bytes = s.vocabulary().bytes(t);
     if (Told<StateId> to = told([&] { return s.walk(s.current(), bytes); })) return *to;
@@ -493,15 +495,15 @@ class PartRow : public PlainRow {
   }
 
  private:
-  // Looks for a shortest completion, with the work of another mask.
+  // Looks for a shortest completion, with the work of one more mask.
   static void find_way_out(Sequence& s) {
     const LockedWork ending(s, Task::kBudget, s.grammar().mask_work());
     s.refresh();
     budget_of(s).needed(s.current());
   }
 
-  // The state before a shortest completion, which reads no other text. None: the completion may not fit the
-  // captured text.
+  // Returns the state that reads a shortest completion and no other text. Returns none if the completion may
+  // not fit the captured text.
   static std::vector<StateId> one_text(Sequence& s) {
     const LockedWork ending(s, Task::kCompletion, s.grammar().completion_work());
     s.refresh();
@@ -521,20 +523,20 @@ class PartRow : public PlainRow {
     s.epoch()->masks.some(at, row.words);
   }
 
-  // Whether a row is empty from which something was omitted. Such a row is no answer: some() then looks for
-  // a token.
+  // Returns true if the row is empty after something was omitted. Such a row is no answer, so some() looks
+  // for a token.
   static bool starved(const Sequence& s, const Row& row) { return s.grammar().partial() && empty(s, row); }
 
-  // Whether the mask has a token that the parser does not read. Such a mask was put together from parts of
-  // a regex that were known to have a text, and the regex behind the token is undecided.
+  // Returns true if the mask has a token that the parser does not read. The mask was joined from parts of a
+  // regex that are known to have a text, while the regex behind the token is undecided.
   static bool vouches(const Sequence& s, TokenId t) {
     if (by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
     return m && allows(*m, s.vocabulary(), t);
   }
 
-  // Reads a token that no step reads. The steps may have omitted its way, so they are taken again with this
-  // effort (base/effort.h).
+  // Reads a token that step() refuses. The steps may have omitted its way, so they are taken again with this
+  // Effort (base/effort.h).
   template <class Effort>
   static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
@@ -545,8 +547,8 @@ class PartRow : public PlainRow {
   }
 };
 
-// The source for a vocabulary that lacks some bytes. Rows within a budget are made from its masks, as with
-// other vocabularies.
+// Makes the rows over a vocabulary that lacks some bytes. Rows within a budget are made from its masks, as
+// for other vocabularies.
 class SpelledRow final : public PartRow {
  public:
   bool known(const Sequence&, Row&) const override { return false; }
@@ -560,7 +562,7 @@ class SpelledRow final : public PartRow {
     Told<bool> filled = told([&] { spelled(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // Answers that were found before the limit are kept, so the second call goes on from there.
+    // Answers that were found before the limit stay, so the second call goes on from there.
     spelled(s.grammar().ending_work());
   }
 
@@ -588,7 +590,7 @@ class SpelledRow final : public PartRow {
   }
 };
 
-// The source for a grammar with limits on tokens.
+// Makes the rows of a grammar that limits tokens.
 class LimitedRow final : public RowSource {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -612,7 +614,7 @@ class LimitedRow final : public RowSource {
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // A second attempt, with more work: answers that were found before the limit are kept.
+    // A second attempt, with more work; answers that the first one found stay.
     limited(s.grammar().ending_work());
   }
 
@@ -651,8 +653,7 @@ class LimitedRow final : public RowSource {
     return source;
   }
 
-  // Whether the world omits and no limit is left to count. Then PartRow makes the row: a part of the mask,
-  // never empty, perhaps with tokens that only it can read.
+  // Returns true if the world omits and no limit counts tokens any more. PartRow then makes the row.
   static bool counts_nothing(Sequence& s) {
     if (!s.grammar().omits()) return false;
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
@@ -660,8 +661,8 @@ class LimitedRow final : public RowSource {
     return !s.epoch()->parser.may_limit(s.current());
   }
 
-  // The state whose mask is the row if no limit refuses a token: inside thoughts that have many tokens
-  // left, and in the answer behind them. dead(): a limit may refuse a token.
+  // Returns the state whose mask is the row, if no limit refuses a token: inside thoughts with many tokens
+  // left, and in the answer behind them. Returns dead() if a limit may refuse one.
   static StateId unlimited(const Sequence& s) {
     return asks_limits(s) ? s.epoch()->budgets.limits->unlimited(s.current()) : Parser::dead();
   }

@@ -16,7 +16,8 @@
 namespace structgen {
 
 namespace {
-// A call frees a smaller epoch by itself, in less than a millisecond. A larger one goes to the reaper.
+// An epoch of fewer bytes is freed by the call itself, in less than a millisecond. A larger one goes to the
+// reaper.
 constexpr std::size_t kFreedHere = 256 << 10;
 }  // namespace
 
@@ -27,14 +28,14 @@ Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
   if (grammar_->lenient_start() != Parser::dead()) lenient_.places.push_back({grammar_->lenient_start()});
 }
 
-// Moves all states into the grammar's current epoch. The way out that was promised from the last state
-// moves with them. If an error stops the move, nothing is moved.
+// Moves all states, and the ending that was promised from the last one, into the grammar's current epoch. If
+// an error occurs, nothing is moved.
 void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
-  // The new epoch takes over the way out that the old epoch found for the last state. This way shows that
-  // the text can be completed.
+  // The ending that the old epoch found for the last state shows that the text can be completed, so the new
+  // epoch takes it over.
   if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
   if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
@@ -58,7 +59,7 @@ void Sequence::migrate() {
   states_.swap(states);
   lenient_.places.swap(places);
   undone_.swap(undone);
-  // If the promise cannot be moved, no state is moved.
+  // If the ending cannot be moved, the states stay in the old epoch.
   Undo back([&] {
     epoch_ = before;
     states_.swap(states);
@@ -71,8 +72,8 @@ void Sequence::migrate() {
   back.keep();
   lenient_.forget();
   if (before->published.bytes() <= kFreedHere) return;
-  // The epoch goes before its world. A list in braces would hold a copy, and this thread might free the
-  // epoch.
+  // The epoch must be freed before its world. The vector is not built from a list in braces: the list would
+  // hold a second reference, and this thread might free the epoch.
   std::vector<Reaper::Object> gone;
   gone.push_back(std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
       grammar_->shared_world(), std::move(before)));
@@ -87,8 +88,8 @@ void Sequence::refresh() {
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
-  // Each level of a limited rule makes its own states, so a deep text can use up the memory. The message
-  // names the depth.
+  // Each level of a limited rule has states of its own, so a deep text can use up the memory. The error names
+  // the depth.
   if (epoch_->budgets.limits && epoch_->published.bytes() > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
@@ -113,7 +114,7 @@ void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
 
 void Sequence::pop(std::size_t n, std::size_t ends) {
   if (grammar_->omits()) {
-    // A rollback never fails, because it undoes calls that failed.
+    // A rollback must not fail, because it undoes calls that failed.
     try {
       for (std::size_t i = ends; i < n; ++i) {
         const std::size_t at = size() - 1 - i;
@@ -144,7 +145,7 @@ StateId Sequence::walk(StateId s, std::string_view bytes) {
       s = known;
       continue;
     }
-    // Each new step takes the lock and a limit of work for itself.
+    // Each new step takes the lock and gets a limit of work for itself.
     const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
     s = epoch_->parser.advance(s, bytes, read);
   }
@@ -167,7 +168,7 @@ StateId Sequence::steps(StateId s, std::string_view bytes) {
 // ---- lenient texts ----
 
 void Sequence::settle() {
-  // The number of steps between two looks at whether old states can be dropped.
+  // After so many steps settle() looks again whether old states can be dropped.
   constexpr std::size_t kRefresh = 256;
   while (lenient() && states_.size() < lenient_.places.size()) {
     const std::size_t at = states_.size();
@@ -188,7 +189,7 @@ void Sequence::leave() {
   look_at_ = kNever;
 }
 
-// Items of a text are compared by their bytes, so a step whose bytes are not kept ends the attempt.
+// Items are compared by their bytes, so crowds() gives up at a step whose bytes are not kept.
 bool Sequence::crowds(bool now) {
   if (lenient() || look_at_ == kNever || (size() < look_at_ && !now) || !epoch_->fast) return false;
   look_at_ = size() + kCrowd;
@@ -230,12 +231,12 @@ StateId Sequence::read(std::string_view bytes) {
   return walk(current(), bytes);
 }
 
-// At most kWays ways: one for each of the first items of the state.
+// Returns at most kWays ways: one for each of the first items of the state.
 std::vector<StateId> Sequence::ways() {
   constexpr std::size_t kWays = 8;
   std::vector<std::pair<uint32_t, StateId>> found;
   const bool soon = budgeted_ && epoch_->fast;
-  // Runs f() within the work of a mask; 0 where that was too much.
+  // Returns f() within the work of a mask, or 0 if that was too little.
   const auto bounded = [&](auto&& f) {
     using T = decltype(f());
     if (!soon) return T{0};

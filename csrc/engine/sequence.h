@@ -35,29 +35,28 @@ class Sequence {
   const std::shared_ptr<Epoch>& epoch() const { return epoch_; }
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
   StateId current() const { return states_.back(); }
-  // True while items are compared beside the states (engine/lenient.h). Then current() and states() may lag
-  // behind the text, and top() has the state.
+  // lenient() is true while items are compared beside the states (engine/lenient.h). current() and states()
+  // may then lag behind the text; top() is the state behind it.
   bool lenient() const { return lenient_.on(); }
   StateId top() const { return lenient() ? lenient_.places.back().state : current(); }
-  // Makes the text lenient if its objects have so many keys that the states of each key cost more than a
-  // reading of the whole text. True: it is lenient now. Takes the lock. It looks once in kCrowd steps, or
-  // `now`.
+  // Makes the text lenient if its objects have so many keys that their states cost more than reading the
+  // whole text again. Returns true if the text is lenient now. Looks once in kCrowd steps, or if `now` is
+  // set. Takes the lock.
   bool crowds(bool now = false);
-  // Whether so many items stand beside the states of a lenient text that these are not read again. A fact of
-  // the text.
+  // Returns true if a lenient text has so many items that the states do not read it again.
   bool crowded() const { return lenient_.crowded(); }
-  // settle() brings states() up to the end of the text; it takes the lock. leave() does the same, and from
-  // then on the text is read by the states alone.
+  // settle() brings states() up to the end of a lenient text. leave() does so as well, and from then on the
+  // states alone read the text. Both take the lock.
   void settle();
   void leave();
-  // The lenient state behind the bytes; dead where they are not read. Takes the lock where a step is new.
+  // Returns the lenient state behind the bytes; dead() if they are not read. Takes the lock for a new step.
   StateId read(std::string_view bytes);
-  // Takes the tokens out of the row of top() that Lenient::keep() refuses. With any other fate than kLives
-  // the row is not finished.
+  // Removes from the row of top() the tokens that Lenient::keep() refuses. The row is finished only if the
+  // result is kLives.
   Lenient::Fate keep_distinct(uint32_t* row, bool locked) const {
     return lenient_.keep(*grammar_, *epoch_, row, locked);
   }
-  // See Lenient; 0 and no value where the text is not lenient.
+  // spare() and ending() of the lenient text; 0 and no value for any other text.
   std::size_t spare(std::size_t bound) const { return lenient() ? lenient_.spare(bound) : 0; }
   std::optional<std::string> ending() {
     return lenient() ? lenient_.ending(*grammar_, *epoch_) : std::nullopt;
@@ -65,82 +64,81 @@ class Sequence {
   std::size_t size() const { return tokens_.size(); }
   // The state at the start, then the state behind each step.
   std::span<const StateId> states() const { return states_; }
-  // The token of each step; -1: bytes.
+  // The token of each step; -1 for bytes.
   std::span<const TokenId> tokens() const { return tokens_; }
 
-  // The bytes of the text; 0 where the grammar allows any number of them.
+  // Returns the number of bytes of the text; 0 if the grammar allows any number.
   std::size_t bytes() const { return bytes_.empty() ? 0 : bytes_.back(); }
-  // The bytes of the text, with the range in which the whole text must end.
+  // Returns the number of bytes of the text, and the range that the whole text must meet.
   ByteCount written() const { return {grammar_->bytes(), bytes()}; }
 
-  // Takes a step of so many bytes. Memory is allocated first, so that push() changes everything or
-  // nothing.
+  // Takes a step of so many bytes. Memory is allocated first, so a call that throws changes nothing.
   void push(StateId s, TokenId t, std::size_t bytes);
-  // Takes the last n steps back. The last `ends` of these steps read no text.
+  // Takes the last n steps back; the last `ends` of them have no text.
   void pop(std::size_t n, std::size_t ends);
-  // Takes the step again that was taken back last, to the state to which it led before. In a partial
-  // language a new step could lead elsewhere, because its state depends on the work that is left. False:
+  // Takes again the step that was taken back last, to the state to which it led before. In a partial language
+  // a new step could lead elsewhere, because its state depends on the work that is left. Returns false if
   // that step had another token.
   bool redo(TokenId t);
   void forget_undone() { undone_.clear(); }
 
-  // The state behind the bytes; dead if the bytes are not read. Each new step takes the lock by itself.
+  // Returns the state behind the bytes; dead() if they are not read. Each new step takes the lock by itself.
   StateId walk(StateId s, std::string_view bytes);
-  // Walks by known steps alone, without the lock. False: a step is new.
+  // Moves s over the bytes by known steps, without the lock. Returns false if a step is new.
   bool walks(StateId& s, std::string_view bytes) const;
-  // Walks with the lock held; the caller's scope is charged.
+  // Returns the state behind the bytes. The caller holds the lock, and its scope is charged.
   StateId steps(StateId s, std::string_view bytes);
 
-  // Needs the lock. Moves into the grammar's current epoch. Throws the errors of look_at_size().
+  // Moves into the grammar's current epoch. Throws the errors of look_at_size(). The caller holds the lock.
   void refresh();
 
-  // Several ways to read on from here, one state each; needs the lock. An ambiguous grammar can have so
-  // many ways that a step of all ways together exceeds the limit of work. Under a budget the ways with the
-  // smallest bounds of their ends come first, because the chosen way must end in time.
+  // Returns several ways to read on from here, one state each. In an ambiguous grammar a step of all ways
+  // together may exceed the limit of work. Under a budget the ways with the smallest bounds come first,
+  // because the chosen way must end in time. The caller holds the lock.
   std::vector<StateId> ways();
-  // Takes the first way for which f(state) is true, and drops the other ways. From then on the grammar is
+  // Moves to the first way for which f(state) is true, and drops all others. From then on the grammar is
   // partial.
   bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
-  // Undoes take_way(): the sequence stands on all ways again. After a rollback other tokens of the mask may
-  // take other ways.
+  // Undoes take_way(): the last state reads all ways again. After a rollback another token of the mask may
+  // need another way.
   void take_all_ways(StateId all) { states_.back() = all; }
   void note_budget() { budgeted_ = true; }
 
  private:
   void migrate();
-  // What becomes of a lenient text that goes on with these bytes: it lives in the state `at`, it dies, or
-  // only the states of the grammar can tell. Takes the lock where a step is new.
+  // Tells what becomes of a lenient text if these bytes follow, and sets `at` to the state behind them. Takes
+  // the lock for a new step.
   Lenient::Fate fate(std::string_view bytes, StateId& at);
 
   std::shared_ptr<Grammar> grammar_;
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> states_;
   std::vector<TokenId> tokens_;
-  // `mutable`: a question about what may follow reads bytes and takes them back.
+  // `mutable`, because a question about what may follow reads bytes and takes them back.
   mutable Lenient lenient_;
-  // The bytes of the text after each step; kept only where the grammar has a range of them.
+  // The number of bytes of the text after each step; empty if the grammar has no range of bytes.
   std::vector<std::size_t> bytes_;
   struct Undone {
     TokenId token;
     StateId before, after;
   };
-  // The steps that were taken back. redo() takes the last one first.
+  // The steps that were taken back; redo() takes the last one first.
   std::vector<Undone> undone_;
-  // True while a caller holds numbers of states. The states then stay in their epoch.
+  // True while a caller holds numbers of states, so that the states stay in their epoch.
   bool stays_ = false;
   // True if a budget was asked for; see ways().
   bool budgeted_ = false;
-  // The size at which crowds() looks next.
+  // The number of steps at which crowds() looks next.
   std::size_t look_at_ = kCrowd;
   static constexpr std::size_t kCrowd = 1024, kNever = ~std::size_t{0};
 };
 
-// The world's lock, and the scope of the work that is done under it.
+// Holds the world's lock, and limits the work that is done under it.
 class LockedWork {
  public:
   LockedWork(const Sequence& of, Task task, Allowance limit)
       : hold_(of.grammar().world().lock), work_(of.grammar(), &of.epoch(), task, limit) {}
-  // Tells the grammar now whether something was omitted. Without this call the destructor tells it.
+  // Marks the grammar as partial now if something was omitted; otherwise the destructor does so.
   void note() const { work_.note(); }
 
  private:

@@ -13,7 +13,7 @@
 
 namespace structgen {
 
-// A T with the mark that it is in use. A copy is not in use.
+// An object of type T, and whether a thread is using it. A copy is in no use.
 template <class T>
 class Sole : public T {
  public:
@@ -24,7 +24,7 @@ class Sole : public T {
   std::atomic<bool> used{false};
 };
 
-// Holds an object for one call; throws kValue if another thread holds it. `name`: what it is called in
+// Holds an object for one call. The constructor throws kValue if another thread holds it; `name` stands in
 // the error.
 class Use {
  public:

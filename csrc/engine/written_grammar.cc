@@ -46,7 +46,7 @@ struct Hash {
   }
 };
 
-// A hash of the texts of the tokens that a grammar names by id; 0: it names none.
+// Returns a hash of the texts of all tokens that a grammar names by id; 0 if it names none.
 uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   Hash hash;
   bool any = false;
@@ -60,7 +60,8 @@ uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   return any ? std::max<uint64_t>(hash.value, 1) : 0;
 }
 
-// A `Form` is a Writer or a Reader; each field is passed to it by reference.
+// Writes the fields of a grammar. A function with a `Form` takes a Writer or a Reader, and passes each field
+// to it by reference.
 class Writer {
  public:
   static constexpr bool kReads = false;
@@ -116,7 +117,7 @@ class Reader {
   template <class T, class Each>
   void list(std::vector<T>& items, Each&& each) {
     const uint64_t n = number();
-    // An item has at least one byte.
+    // Every element takes at least one byte, so a list with more elements than bytes is broken.
     if (n > in_.size()) broken("it ends too early");
     items.clear();
     for (uint64_t i = 0; i < n; ++i) each(items.emplace_back());
@@ -127,7 +128,7 @@ class Reader {
   std::string_view in_;
 };
 
-// An enumeration; `last` is its largest value.
+// Writes or reads an enumeration whose largest value is `last`.
 template <class Form, class Enum>
 void choice(Form& form, Enum& value, Enum last) {
   uint32_t n = static_cast<uint32_t>(value);
@@ -155,7 +156,7 @@ void node(Form& form, GrammarNode& n) {
     form.field(r.hi);
   });
   TokenId last = 0;
-  // Ids are mostly in ascending order, so the differences are short numbers.
+  // Ids mostly ascend, so differences of neighbours are short numbers.
   form.list(n.ids, [&](TokenId& t) {
     int64_t step = static_cast<int64_t>(t) - last;
     form.field(step);
@@ -170,7 +171,7 @@ void node(Form& form, GrammarNode& n) {
   form.field(n.place);
 }
 
-// A reference to an element of a list.
+// Throws unless `number` is the index of an element of a list with `count` elements.
 void below(uint64_t number, std::size_t count) {
   if (number >= count) broken("a reference lies outside its list");
 }
@@ -224,7 +225,7 @@ void schema(Form& form, JsonPart& p) {
   flag(form, p.text.bare);
 }
 
-// The whole payload.
+// Writes or reads the whole grammar.
 template <class Form>
 void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
   form.field(tokens);
@@ -254,7 +255,7 @@ void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
   form.field(g.start);
 }
 
-// Checks every reference of the whole grammar.
+// Throws if a reference of the grammar leads nowhere.
 void check(WrittenGrammar& g) {
   GrammarSource& s = g.source;
   s.parts = static_cast<uint32_t>(g.schemas.size());

@@ -43,18 +43,18 @@ namespace structgen {
 
 namespace {
 
-// A counted rule with this maximum has none.
+// kUnlimited as the maximum of a counted rule means that there is none.
 constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
-// The most nodes of one rule's network.
+// If a network would have more nodes than this, the rule is tried with less merged in, or stays as it is.
 constexpr uint32_t kMaxNodes = 1'000;
-// The most states of one rule's deterministic automaton.
+// If an automaton would have more states than this, the rule is tried with less merged in, or stays as it is.
 constexpr uint32_t kMaxStates = 400;
-// Rules are merged into merged rules down to this depth.
+// A network merges rules into merged rules down to this depth; one that is deeper counts as too large.
 constexpr uint32_t kMaxNesting = 200;
-// A rule of at most so many symbols is merged in everywhere.
+// A rule of at most so many symbols, its callees included, is merged in wherever it is called.
 constexpr uint32_t kSmall = 16;
 
-// The calls between rules, before any rule is changed.
+// Which rule calls which in the grammar as it was before any rule was rewritten.
 class Calls {
  public:
   explicit Calls(const Cfg& cfg, RegexArena& regexes) : cfg_(cfg), regexes_(regexes) {
@@ -69,17 +69,17 @@ class Calls {
         left_[r] = members[cfg.rules[r].group] == 1 && direct(r) ? kDirect : kHidden;
   }
   bool recursive(uint32_t r) const { return recursive_[r]; }
-  // True if two rules call each other, directly or not.
+  // Returns true if each of the two rules calls the other, directly or through other rules.
   bool together(uint32_t a, uint32_t b) const { return component_[a] == component_[b]; }
   bool small(uint32_t r) const { return size_[r] <= kSmall; }
   bool left_recursive(uint32_t r) const { return left_[r] == kDirect; }
-  // Left-recursive in a form that is not merged.
+  // Returns true for a left-recursive rule in a form that is not merged, such as one through other rules.
   bool fixed(uint32_t r) const { return left_[r] == kHidden; }
 
  private:
   enum Left : uint8_t { kPlain, kDirect, kHidden };
 
-  // True if the rule is left-recursive by its own first symbols only: r -> r a | b.
+  // Returns true if the rule is left-recursive by its own first symbols only: r -> r a | b.
   bool direct(uint32_t r) const {
     for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
       for (std::size_t i = 0; i < sequence.size(); ++i) {
@@ -94,7 +94,7 @@ class Calls {
     return !cfg_.rules[r].counted;
   }
 
-  // The strongly connected components of the calls.
+  // Finds the strongly connected components of the calls.
   void connect() {
     const uint32_t n = static_cast<uint32_t>(cfg_.rules.size());
     std::vector<std::vector<uint32_t>> calls(n);
@@ -115,8 +115,8 @@ class Calls {
     });
   }
 
-  // Counts the symbols of each rule with everything that it calls. A recursive rule counts as large.
-  // Components come with callees first, so the callees' counts are known.
+  // Counts the symbols of each rule and of all that it calls. A recursive rule counts as large. Components
+  // come with callees first, so the counts of callees are known.
   void sizes() {
     size_.assign(cfg_.rules.size(), kSmall + 1);
     for (uint32_t r : finished_) {
@@ -136,24 +136,24 @@ class Calls {
   std::vector<Left> left_;
 };
 
-// An edge of a network or an automaton.
+// An edge of a network or an automaton: a symbol, and the node or state behind it.
 struct Edge {
   CfgSymbol symbol;
   uint32_t to;
 };
 
-// One rule with the rules that are merged into it. A node stands for a set of texts that may still be
-// read: node(rule, to) is the texts of the rule followed by those of `to`. So a call whose `to` was met
-// before is an edge to an existing node.
+// One rule with the rules that are merged into it, as a nondeterministic automaton. rule(r, to) is the node
+// for the texts of rule r followed by those of the node `to`. A call whose r and `to` were met before is an
+// edge to the existing node.
 class Network {
  public:
-  // `recursive`: whether rules of the root's own recursion are merged in.
+  // `recursive`: rules that call the root and are called by it are merged in, too.
   Network(const Cfg& cfg, const Calls& calls, uint32_t root, bool recursive)
       : cfg_(cfg), calls_(calls), root_(root), recursive_(recursive) {
     end_ = node();
     start_ = rule(root, end_, true, true);
   }
-  // False if the network has become too large; then it is incomplete and of no use.
+  // Returns false if the network became too large; it is then incomplete and must not be used.
   bool fits() const { return nodes_.size() <= kMaxNodes && !deep_; }
   uint32_t start() const { return start_; }
   uint32_t end() const { return end_; }
@@ -171,8 +171,8 @@ class Network {
     return static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  // The node of rule `r` with the continuation `to`. `first`: nothing of the rule around it was read
-  // before. `last`: nothing of it follows.
+  // Returns the node of rule `r` followed by the node `to`. `first`: nothing of the calling rule is read
+  // before the call. `last`: nothing of it follows.
   uint32_t rule(uint32_t r, uint32_t to, bool first, bool last) {
     check_depth();
     const auto [it, fresh] = made_.try_emplace((static_cast<uint64_t>(r) << 32) | to, 0);
@@ -184,7 +184,7 @@ class Network {
     }
     path_.push_back(r);
     uint32_t exit = to;
-    // r -> r a | b is read as b, then any number of a.
+    // The left recursion r -> r a | b is read as b, then any number of a.
     const bool left = calls_.left_recursive(r);
     if (left) {
       exit = node();
@@ -210,7 +210,7 @@ class Network {
     }
   }
 
-  // Adds one symbol between two nodes. `own`: `from` has no edges except those of this symbol.
+  // Adds one symbol between two nodes. `own` says that `from` has no other edges.
   void place(CfgSymbol s, uint32_t from, uint32_t to, bool first, bool last, bool own) {
     check_depth();
     if (s.kind != CfgSymbol::kRule) {
@@ -218,8 +218,8 @@ class Network {
       return;
     }
     const CfgRule& r = cfg_.rules[s.id];
-    // An unbounded repetition becomes a loop of the automaton. Where other edges leave `from`, the loop
-    // gets a node of its own: they must not be repeated.
+    // An unbounded repetition becomes a loop. If `from` has other edges, the loop gets a node of its own, so
+    // that those edges are not repeated.
     if (r.counted && r.max == kUnlimited && r.min <= 1 && r.group == 0) {
       const CfgSequence& body = r.alternatives[0];
       uint32_t at = from;
@@ -243,8 +243,8 @@ class Network {
     }
   }
 
-  // True if the rule is merged in at this place; `bare`: nothing of the caller stands before it, or
-  // nothing behind.
+  // Returns true if the rule is merged in at this place. `bare`: the call is the first or the last symbol of
+  // the calling rule.
   bool taken_in(uint32_t r, uint32_t to, bool bare) const {
     if (made_.count((static_cast<uint64_t>(r) << 32) | to)) return true;
     if (cfg_.rules[r].counted || calls_.fixed(r)) return false;
@@ -259,25 +259,25 @@ class Network {
   const uint32_t root_;
   const bool recursive_;
   std::vector<Node> nodes_;
-  // (rule, to) -> the node where the rule begins.
+  // made_[(rule, to)] is the node where the rule begins.
   std::unordered_map<uint64_t, uint32_t> made_;
   std::vector<uint32_t> path_;
   uint32_t start_ = 0, end_ = 0;
   bool deep_ = false;
 };
 
-// A deterministic automaton over symbols.
+// A deterministic automaton that reads symbols; state 0 is the start.
 struct Automaton {
   struct State {
-    // Sorted by symbol.
+    // The edges, sorted by symbol.
     std::vector<Edge> edges;
     bool accepting = false;
   };
-  // State 0 is the start.
+  // All states; the start is states[0].
   std::vector<State> states;
 };
 
-// The subset construction. Returns false if there are more than kMaxStates states.
+// Makes the network deterministic by the subset construction. Returns false beyond kMaxStates states.
 bool determinise(const Network& network, Automaton& out) {
   std::map<std::vector<uint32_t>, uint32_t> numbers;
   std::vector<std::vector<uint32_t>> sets;
@@ -286,7 +286,7 @@ bool determinise(const Network& network, Automaton& out) {
       for (uint32_t e : network.empty(n)) go(e);
     });
     std::vector<uint32_t> closed;
-    // Nodes without edges of their own do not distinguish sets.
+    // A set keeps the nodes with edges over symbols, and the end. Other nodes do not distinguish sets.
     for (uint32_t n = 0; n < met.size(); ++n)
       if (met[n] && (!network.edges(n).empty() || n == network.end())) closed.push_back(n);
     const auto [it, fresh] = numbers.try_emplace(std::move(closed), static_cast<uint32_t>(sets.size()));
@@ -314,7 +314,8 @@ bool determinise(const Network& network, Automaton& out) {
   return true;
 }
 
-// Merges states from which the same sequences lead to the end: classes are split until nothing changes.
+// Merges states from which the same sequences of symbols lead to the end: splits classes of states until no
+// class changes.
 void minimise(Automaton& a) {
   std::vector<uint32_t> of(a.states.size());
   for (std::size_t s = 0; s < of.size(); ++s) of[s] = a.states[s].accepting;
@@ -335,7 +336,7 @@ void minimise(Automaton& a) {
     if (numbers.size() == classes) break;
     classes = numbers.size();
   }
-  // The start is met first, so it is class 0.
+  // The start is the first state that is numbered, so its class has number 0.
   Automaton out;
   for (std::size_t s = 0; s < of.size(); ++s)
     if (of[s] == out.states.size()) {
@@ -345,8 +346,8 @@ void minimise(Automaton& a) {
   a = std::move(out);
 }
 
-// The automaton of a rule: with its recursion merged in, or else without. False: it is too large both
-// ways.
+// Makes the automaton of a rule, with its recursion merged in or, if that is too large, without. Returns
+// false if both are too large.
 bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out) {
   for (const bool recursive : {true, false}) {
     if (!recursive && !calls.recursive(root)) break;
@@ -359,8 +360,8 @@ bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out
 
 }  // namespace
 
-// From the start on, each rule that is still called is made an automaton. Its states but the first
-// become new rules.
+// Replaces each rule that the start needs by its automaton. The start state keeps the number of the rule;
+// every other state becomes a new rule.
 void to_automata(Cfg& cfg, RegexArena& regexes) {
   for (const CfgRule& r : cfg.rules)
     for (const CfgSequence& sequence : r.alternatives)

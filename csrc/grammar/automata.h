@@ -17,8 +17,8 @@
 
 namespace structgen {
 
-// Rewrites the rules of `cfg`, which has been through Contexts and group (cfg.cc). A grammar with notes
-// (captures) is left as it is.
+// Replaces the rules of `cfg` by automata, after analyse() in cfg.cc has computed contexts and groups. A
+// grammar with notes (captures) or limits stays as it is.
 void to_automata(Cfg& cfg, RegexArena& regexes);
 
 }  // namespace structgen

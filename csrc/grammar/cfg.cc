@@ -56,19 +56,20 @@ bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
 
 namespace {
 
-// Counted repetitions inside of left recursion are written out as at most so many rules.
+// A counted repetition inside of left recursion is written out as at most so many rules; one that needs more
+// is refused.
 constexpr uint32_t kMaxUnrolled = 2'000;
 
-// Least fixpoint over alternatives. `holds(symbol)` decides about symbols that are no rule. A rule gets
-// the flag as soon as every symbol of one of its alternatives has it. Linear: each alternative counts
-// the symbols for which it still waits.
+// Sets `flag` of every rule that has an alternative whose symbols all have the property: the least fixpoint.
+// holds(symbol) tells the property of symbols that are no rules. The time is linear, because each alternative
+// counts the rules for which it still waits.
 template <class Holds>
 void fixpoint(Cfg& cfg, bool CfgRule::* flag, Holds&& holds) {
   struct Waiting {
     uint32_t rule, count;
   };
   std::vector<Waiting> alternatives;
-  // Per rule: the alternatives that need it.
+  // waits[r] lists the alternatives in which rule r occurs.
   std::vector<std::vector<uint32_t>> waits(cfg.rules.size());
   std::vector<uint32_t> todo;
   const auto set = [&](uint32_t r) {
@@ -105,7 +106,7 @@ void fixpoint(Cfg& cfg, bool CfgRule::* flag, Holds&& holds) {
   }
 }
 
-// Calls f for every rule with which `rule` may start.
+// Calls f for every rule with which a text of `rule` may begin.
 template <class F>
 void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
   for (const CfgSequence& sequence : cfg.rules[rule].alternatives)
@@ -115,7 +116,7 @@ void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
     }
 }
 
-// Finds groups of rules that are left-recursive through each other: cycles of "may start with".
+// Numbers the groups of rules that are left-recursive through each other: cycles of "may begin with".
 void group(Cfg& cfg, RegexArena& regexes) {
   const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
   std::vector<std::vector<uint32_t>> calls(n);
@@ -131,11 +132,10 @@ void group(Cfg& cfg, RegexArena& regexes) {
   });
 }
 
-// Terminals and lexemes that match the empty text become `nothing | the rest of it`. Then a context
-// stands behind something that was read and nowhere else: a text that is empty changes no context, and
-// the parser can handle rules that read nothing in a loop. Each place gets a rule of its own, because
-// what may follow differs. A gap stands behind something that was read, too, so it moves into the
-// second alternative.
+// Rewrites terminals and lexemes that match the empty text as `nothing | the rest of it`. Contexts then stand
+// only behind text that was read, because empty text changes no context, and the parser can follow rules that
+// read nothing in a loop. Each place gets a rule of its own, because what may follow differs. A gap stands
+// behind text that was read, so it moves into the second alternative.
 void split_empty(Cfg& cfg, RegexArena& regexes) {
   const auto is_note = [](CfgSymbol s, bool gap) {
     if (s.kind != CfgSymbol::kNote) return false;
@@ -176,7 +176,7 @@ void split_empty(Cfg& cfg, RegexArena& regexes) {
     }
 }
 
-// Grammars without lexemes need no contexts.
+// Returns true if the grammar has lexemes; others need no contexts.
 bool has_lexemes(const Cfg& cfg) {
   if (std::any_of(cfg.gaps.begin(), cfg.gaps.end(), [](const auto& gap) { return !gap.empty(); }))
     return true;
@@ -187,10 +187,10 @@ bool has_lexemes(const Cfg& cfg) {
   return false;
 }
 
-// Puts a context behind every place where something was read: the set of lexemes that may begin there.
-// These are the lexemes with which the rest of the alternative may begin and, if that rest can be
-// empty, those that may follow the rule (the follow sets of SLR, DeRemer 1971). A gap becomes a rule of
-// its own for every context, because ignored text does not change the context.
+// Puts a context behind every place where something was read: the set of lexemes that may begin there. These
+// are the first lexemes of the rest of the alternative and, if that rest may be empty, the lexemes that may
+// follow the rule (the follow sets of SLR, DeRemer 1971). A gap becomes one rule for each context, because
+// ignored text does not change the context.
 class Contexts {
  public:
   Contexts(Cfg& cfg, RegexArena& regexes)
@@ -222,7 +222,7 @@ class Contexts {
   }
 
  private:
-  // A set of lexemes, as bits.
+  // A set of lexemes as bits: lexeme l is bit l % 64 of word l / 64.
   using Set = std::vector<uint64_t>;
 
   static uint32_t count_lexemes(const Cfg& cfg) {
@@ -237,7 +237,7 @@ class Contexts {
     return out;
   }
 
-  // Whether a grew.
+  // Adds `b` to `a`, and returns true if `a` grew.
   static bool unite(Set& a, const Set& b) {
     bool grew = false;
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -248,7 +248,7 @@ class Contexts {
     return grew;
   }
 
-  // The lexemes with which s may begin.
+  // Adds the lexemes with which s may begin.
   void add_first(CfgSymbol s, Set& out) const {
     const auto put = [&](uint32_t l) { out[l / 64] |= 1ull << (l % 64); };
     if (s.kind == CfgSymbol::kRule) unite(out, first_[s.id]);
@@ -257,7 +257,7 @@ class Contexts {
       for (uint32_t l : cfg_.gaps[s.id]) put(l);
   }
 
-  // Calls step(rule, alternative) for every alternative, again and again, until no call changes a set.
+  // Calls step(rule, alternative) for every alternative, and repeats that until no call changes a set.
   template <class Step>
   void until_stable(Step&& step) {
     for (bool changed = true; changed;) {
@@ -270,7 +270,7 @@ class Contexts {
     }
   }
 
-  // First sets: the lexemes with which a rule may begin.
+  // Adds to first_[r] the lexemes with which the alternative may begin. Returns true if the set grew.
   bool begin(uint32_t r, const CfgSequence& sequence) {
     Set now(first_[r].size());
     for (CfgSymbol s : sequence) {
@@ -280,12 +280,12 @@ class Contexts {
     return unite(first_[r], now);
   }
 
-  // Calls f(symbol, set) from the end of an alternative to its beginning, with the lexemes that may
+  // Goes from the end of an alternative to its beginning, and calls f(symbol, set) with the lexemes that may
   // begin behind the symbol.
   template <class F>
   void walk_back(uint32_t r, const CfgSequence& sequence, F&& f) {
     Set now = follow_[r];
-    // The body of a counted rule may be followed by itself.
+    // Behind the body of a counted rule the body may come again.
     if (cfg_.rules[r].counted && cfg_.rules[r].max > 1) unite(now, first_[r]);
     for (std::size_t i = sequence.size(); i-- > 0;) {
       f(sequence[i], now);
@@ -294,7 +294,7 @@ class Contexts {
     }
   }
 
-  // The alternative with its contexts.
+  // Returns the alternative with contexts (kAfter) in it, and with rules in place of gaps.
   CfgSequence placed(uint32_t r, const CfgSequence& sequence) {
     CfgSequence reversed;
     walk_back(r, sequence, [&](CfgSymbol s, const Set& now) {
@@ -312,7 +312,7 @@ class Contexts {
     return reversed;
   }
 
-  // The number of the context that is this set.
+  // Returns the number of the context whose lexemes are this set.
   uint32_t number(const Set& set) {
     const auto [it, fresh] = numbers_.try_emplace(set, static_cast<uint32_t>(cfg_.contexts.size()));
     if (fresh) {
@@ -342,17 +342,16 @@ class Contexts {
 
   Cfg& cfg_;
   RegexArena& regexes_;
-  // The rules that the grammar had before.
+  // The number of rules before this class added some.
   const uint32_t rules_;
   const uint32_t lexemes_;
   std::vector<Set> first_, follow_;
   std::map<Set, uint32_t> numbers_;
-  // By gap and context.
+  // The rule that was made for a gap in a context.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules_;
 };
 
-// Removes rules that were only reached through a useless alternative. Lexemes that may follow in them
-// make no context.
+// Removes rules that only useless alternatives reach, so that their lexemes belong to no context.
 void drop_unreached(Cfg& cfg) {
   const std::vector<bool> kept = reached(cfg.rules.size(), {cfg.start}, [&](uint32_t r, auto&& go) {
     for (const CfgSequence& sequence : cfg.rules[r].alternatives)
@@ -368,8 +367,8 @@ void drop_unreached(Cfg& cfg) {
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !kept[limit.rule]; });
 }
 
-// Writes counted rules out that are left-recursive: the transformation of left recursion needs
-// alternatives. x{1,2} becomes r -> x r1, r1 -> nothing | x r2, r2 -> nothing.
+// Writes left-recursive counted rules out, because the transformation of left recursion needs alternatives.
+// x{1,2} becomes r -> x r1, r1 -> nothing | x r2, r2 -> nothing.
 bool unroll(Cfg& cfg) {
   uint32_t made = 0;
   bool changed = false;
@@ -424,7 +423,7 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
       });
     };
     if (rule.counted) {
-      // Only zero repetitions are left.
+      // A body that matches no text can only be repeated zero times.
       if (!rule.alternatives.empty() && useless(rule.alternatives[0])) {
         rule.counted = false;
         rule.alternatives.assign(rule.min == 0 ? 1 : 0, {});
@@ -440,7 +439,8 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   group(cfg, regexes);
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !cfg.rules[limit.rule].productive; });
-  // The mark of a limit would be pushed after the text that it is to count was read.
+  // In left recursion the mark of a limit would be pushed after the text whose tokens it counts, so it is
+  // refused.
   for (const CfgLimit& limit : cfg.limits)
     if (cfg.rules[limit.rule].group != 0)
       throw Error(ErrorKind::kGrammar,

@@ -14,13 +14,13 @@
 
 namespace structgen {
 
-// A symbol of an alternative. kPart is a grammar of another kind, kNote marks a named part, kGap stands
-// for the texts between lexemes (blanks), kAfter gives a context, kLimit ends a rule with a limit of
-// tokens.
+// A symbol of an alternative. kPart: a grammar of another kind. kNote: where a named part begins or ends.
+// kGap: the texts between lexemes (blanks). kAfter: the context of the lexemes that follow. kLimit: the end
+// of a rule whose tokens are limited.
 struct CfgSymbol {
   enum Kind : uint8_t { kTerminal, kRule, kLexeme, kPart, kNote, kGap, kAfter, kLimit } kind = kTerminal;
-  // A RegexId (kTerminal); the number of a rule, lexeme, part, note, gap or context; or a number of
-  // tokens (kLimit).
+  // A RegexId (kTerminal); the number of a rule, lexeme, part, note, gap or context; a number of tokens
+  // (kLimit).
   uint32_t id = 0;
   friend bool operator==(const CfgSymbol&, const CfgSymbol&) = default;
   friend auto operator<=>(const CfgSymbol&, const CfgSymbol&) = default;
@@ -28,43 +28,43 @@ struct CfgSymbol {
 
 using CfgSequence = std::vector<CfgSymbol>;
 
-// A rule: its alternatives, or the body that it repeats.
+// A rule: a list of alternatives or, if `counted`, one body that is repeated.
 struct CfgRule {
   std::string name;
   std::vector<CfgSequence> alternatives;
-  // True: lowering made it of a part of another rule, which alone uses it.
+  // True if lowering made this rule from a part of another rule, and only that rule uses it.
   bool part = false;
-  // True: its one alternative is the body of a repetition {min,max}.
+  // True if the only alternative is a body that is repeated `min` to `max` times.
   bool counted = false;
   uint32_t min = 0, max = 0;
-  // Set by analyse().
+  // analyse() sets `productive` (some text matches) and `nullable` (the empty text matches).
   bool productive = false;
   bool nullable = false;
-  // The number of its group of left-recursive rules; 0: it is not left-recursive.
+  // The number of the group of left-recursive rules to which this rule belongs; 0 if it belongs to none.
   uint32_t group = 0;
 };
 
-// A rule that ends in a limit: at most `tokens` tokens begin in each of its texts.
+// A limit: at most `tokens` tokens begin in each text of the rule.
 struct CfgLimit {
   uint32_t rule = 0;
   uint32_t tokens = 0;
   std::string name;
-  // The byte of the grammar's text at which the limit stands.
+  // The offset of the limit in the grammar's text.
   int64_t place = -1;
-  // The context in which its texts may begin, in a grammar with lexemes.
+  // The context in which texts of the rule may begin, if the grammar has lexemes.
   uint32_t context = 0;
 };
 
-// A grammar. Rules are numbered by their index.
+// A grammar. The number of a rule is its index in `rules`.
 struct Cfg {
   std::vector<CfgRule> rules;
   uint32_t start = 0;
   uint32_t groups = 0;
-  // Per lexeme: true if it also matches the empty text.
+  // optional[l] is true if lexeme l also matches the empty text.
   std::vector<bool> optional;
-  // Per gap: its lexemes.
+  // gaps[g] lists the lexemes of gap g.
   std::vector<std::vector<uint32_t>> gaps;
-  // Per context: the lexemes that may begin there, sorted.
+  // contexts[c] lists the lexemes that may begin in context c, sorted.
   std::vector<std::vector<uint32_t>> contexts;
   std::vector<CfgLimit> limits;
   std::vector<std::string> warnings;
@@ -72,17 +72,16 @@ struct Cfg {
 
 class RegexArena;
 
-// The warning about a rule that matches no text.
+// Returns the warning about a rule that matches no text.
 inline std::string useless(const std::string& rule) {
   return "rule '" + rule + "' matches no text, so nothing that needs it is used";
 }
 
-// True if the symbol may be read as nothing; of a rule, as far as that is known.
+// Returns true if the symbol may read nothing. For a rule the answer is final after analyse().
 bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s);
 
-// Removes rules and alternatives that no text reaches, computes contexts, makes rules automata
-// (grammar/automata.h), and fills in the fields that hold its results. Throws kGrammar if no text
-// matches.
+// Removes rules and alternatives that no text reaches, computes contexts, replaces rules by automata
+// (grammar/automata.h), and fills in the fields that hold its results. Throws kGrammar if no text matches.
 void analyse(Cfg& cfg, RegexArena& regexes);
 
 }  // namespace structgen

@@ -13,12 +13,12 @@ namespace structgen {
 
 namespace {
 
-// A lexeme and its rivals have at most so many states together.
+// The automaton of a lexeme beside its rivals has at most so many states; more throw.
 constexpr uint32_t kMaxPairs = 20'000;
-// One lexeme has at most so many different sets of bytes that may not follow it.
+// A lexeme has at most so many different sets of bytes that may not follow; more throw.
 constexpr std::size_t kMaxForbidden = 16;
 
-// The texts of a lexeme after which exactly one set of bytes may not follow, as an automaton.
+// The texts of a lexeme after which one given set of bytes may not follow, as a lazy language.
 class SplitLanguage : public LazyLanguage {
  public:
   struct State {
@@ -49,19 +49,19 @@ Lexemes::Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all)
       if (regexes_.nullable(*r)) *r = regexes_.minus(*r, RegexArena::epsilon());
 }
 
-// True if some text is in both; remembered.
+// Returns true if some text is in both, and stores the answer.
 bool Lexemes::overlap(RegexId a, RegexId b) {
   if ((regexes_.live(a) & regexes_.live(b)).none()) return false;
   return remember(overlaps_, key(a, b), [&] { return !regexes_.is_empty(regexes_.both(a, b)); });
 }
 
-// True if every text of the literal is a text of the pattern.
+// Returns true if every text of the literal is a text of the pattern, and stores the answer.
 bool Lexemes::inside(RegexId literal, RegexId pattern) {
   return remember(insides_, key(literal, pattern),
                   [&] { return regexes_.is_empty(regexes_.minus(literal, pattern)); });
 }
 
-// The bytes by which a text of the rivals gets longer.
+// Returns the bytes with which a text of the rivals may become longer.
 ByteSet Lexemes::longer(RegexId rivals) {
   ByteSet out;
   if (rivals == RegexArena::empty()) return out;
@@ -77,8 +77,8 @@ ByteSet Lexemes::longer(RegexId rivals) {
   return out;
 }
 
-// Splits the texts of a lexeme by the set of bytes that may not follow: one part for each set. It walks
-// the pairs of states of the lexeme and of its rivals. If there is one set only, which is common, the
+// Splits the texts of a lexeme by the bytes that may not follow: one part for each set of such bytes. It
+// walks over pairs of a state of the lexeme and a state of its rivals. Mostly there is one set, and the
 // lexeme stays whole.
 const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   const auto known = splits_.find(key(regex, rivals));
@@ -88,7 +88,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   };
   std::vector<Pair> pairs{{regex, rivals}};
   std::vector<SplitLanguage::State> states(1);
-  // Indexed by pair: an index of `endings`; -1: no text ends here.
+  // ending[p] is an index of `endings` for pair p; -1 if no text ends there.
   std::vector<int> ending;
   std::vector<ByteSet> endings;
   std::unordered_map<uint64_t, uint32_t> index{{key(regex, rivals), 0}};
@@ -135,7 +135,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
     for (uint32_t i = 0; i < states.size(); ++i)
       for (const auto& [bytes, to] : states[i].next) back[to].push_back(i);
     for (std::size_t e = 0; e < endings.size(); ++e) {
-      // The states from which this ending can be reached; the others are left out.
+      // The states from which a text with this ending can be read; the part consists of these.
       std::vector<uint32_t> ends;
       for (uint32_t i = 0; i < states.size(); ++i)
         if (ending[i] == static_cast<int>(e)) ends.push_back(i);
@@ -157,15 +157,14 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   return splits_.emplace(key(regex, rivals), std::move(parts)).first->second;
 }
 
-// The regex without "is none of these words": words do not make a lexeme end earlier.
+// Returns the regex without its exclusions of single words, which end no lexeme earlier.
 RegexId Lexemes::reach(RegexId r) {
   const std::vector<RegexId> kept = regexes_.without_words(r);
   return kept.empty() ? r : regexes_.both(std::span<const RegexId>(kept));
 }
 
-// The rivals of a lexeme, and the texts that they take from it. `taken`: texts that are a literal, such
-// as `if` for a name. `cut`: beginnings at which a lexeme of higher priority, or a lazy one, has
-// already ended.
+// Computes the parts of a lexeme beside its rivals. `taken`: its texts that are read as a literal, such as
+// `if` for a name. `cut`: beginnings at which a lexeme of higher priority, or a lazy one, has ended already.
 void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vector<LexemePart>& out) {
   const LexemeLanguage& me = all_[t];
   const RegexId reach = this->reach(me.regex);
@@ -173,7 +172,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   for (uint32_t u : together) {
     const LexemeLanguage& other = all_[u];
     if (u == t || me.alone || other.priority < me.priority) continue;
-    // A lazy lexeme ends where it matches, and what its rivals would read ends there too.
+    // A lazy lexeme ends where it matches, so text that its rivals could read on ends there too.
     if (other.lazy) {
       if ((regexes_.live(me.regex) & regexes_.live(other.whole)).none()) continue;
       const bool both = me.lazy && other.priority == me.priority;
@@ -183,7 +182,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
     }
     if (me.lazy && other.priority == me.priority) continue;
     if (other.regex == me.regex) {
-      // Every text of this lexeme is read as the other one.
+      // The other lexeme wins all texts of this one, which so has no parts.
       if (other.priority > me.priority || (other.literal && !me.literal)) return;
       continue;
     }
@@ -192,8 +191,8 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
       cut.push_back(other.regex);
     else if (other.literal && !me.literal && overlap(me.regex, other.regex))
       taken.push_back(other.regex);
-    // A literal whose language is part of this lexeme's (a keyword inside NAME) is no rival: wherever
-    // the literal can read one more character, this lexeme can, too.
+    // A literal inside this lexeme's language (a keyword inside NAME) is no rival: wherever the literal can
+    // read one more character, this lexeme can, too.
     if (!(other.literal && !me.literal && inside(other.regex, me.regex))) rivals.push_back(other.regex);
   }
   RegexId regex = me.regex;
@@ -204,7 +203,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   if (regexes_.is_empty(regex)) return;
   if (me.lazy) return out.push_back({regex, RegexArena::empty()});
   if (regex != reach && cut.empty() && rivals.size() == 1) {
-    // Only words were taken out. The bytes that may follow are those of the lexeme with these words.
+    // Only words were taken out, so the bytes that may follow are those of the lexeme with these words.
     const std::vector<LexemePart>& plain = split(reach, reach);
     if (plain.size() == 1) return out.push_back({regex, plain[0].follow});
   }
@@ -223,7 +222,7 @@ std::span<const LexemePart> Lexemes::parts(uint32_t lexeme, std::span<const uint
   return parts_.emplace(at, std::move(out)).first->second;
 }
 
-// The bytes of a set that a JSON string holds as they are.
+// Returns the bytes of `follow` that a JSON string holds without an escape.
 RegexId Lexemes::spelled(RegexId follow) const {
   if (follow == RegexArena::empty()) return follow;
   ByteSet plain = regexes_.byte_set(regexes_.node(follow).a);
@@ -234,7 +233,7 @@ RegexId Lexemes::spelled(RegexId follow) const {
 
 bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
   if (gaps.size() != 1) return false;
-  // Bytes that are an ignored text by themselves, such as a blank.
+  // The bytes that are an ignored text by themselves, such as a blank.
   ByteSet blanks;
   for (uint32_t l : gaps[0])
     for (int b = 0; b < 128; ++b)
@@ -249,17 +248,17 @@ bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
     if (l.literal) words.push_back(l.regex);
   const RegexId word = regexes_.alt(std::span<const RegexId>(words));
   for (uint32_t t = 0; t < all_.size(); ++t) {
-    // A lazy lexeme may take all texts of another one.
+    // A lazy lexeme may win all texts of another one.
     if (all_[t].lazy && all_.size() > 1) return false;
     const bool blank = std::find(gaps[0].begin(), gaps[0].end(), t) != gaps[0].end();
     if (all_[t].priority != all_[0].priority) return false;
     if (!blank && (regexes_.live(all_[t].regex) & blanks).any()) return false;
-    // A terminal all of whose texts are also literals may not be readable at all.
+    // If all texts of a pattern are also literals, no text may be left that is read as the pattern.
     if (!all_[t].literal && inside(all_[t].regex, word)) return false;
     for (const LexemePart& p : split(all_[t].regex, any)) {
       if (p.follow == RegexArena::empty()) continue;
       const ByteSet& after = regexes_.byte_set(regexes_.node(p.follow).a);
-      // Behind an ignored text either another one may come, or anything that is no blank.
+      // Behind an ignored text may come another ignored text, or any byte that is no blank.
       const bool only_blanks = blank && (after & ~blanks).none();
       if (!only_blanks && (blanks & ~after).none()) return false;
     }

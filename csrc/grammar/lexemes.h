@@ -24,29 +24,31 @@
 
 namespace structgen {
 
-// The texts of a lexeme, and its rank among other lexemes.
+// The texts of a lexeme, and its rank among the lexemes of a grammar.
 struct LexemeLanguage {
   RegexId regex;
   int32_t priority = 0;
   bool literal = false;
   bool alone = false;
-  // It ends as soon as it matches.
+  // True if the lexeme ends as soon as it matches.
   bool lazy = false;
-  // The language that the others see of it. A lazy lexeme may be the first part of longer texts.
+  // The language with which other lexemes compete. For a lazy lexeme it may hold longer texts than `regex`.
   RegexId whole;
-  // parts() are spelled as the inside of a JSON string. Lexemes compete as their texts do. What may not
-  // follow is told of characters that a string holds as they are: of an escape one byte tells nothing.
+  // True if the texts stand inside a JSON string and are spelled so. Lexemes compete as if they stood
+  // outside. `follow` of a part holds only bytes that a string holds without an escape, because the first
+  // byte of an escape does not tell the character.
   bool inside = false;
 };
 
-// All lexemes of a grammar.
+// All lexemes of a grammar. parts() tells how each is read beside others.
 class Lexemes {
  public:
-  // The empty text of a lexeme is dropped: rules say where it may be left out.
+  // Drops the empty text of every lexeme, because rules say where a lexeme may be left out.
   Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all);
-  // The ways to read a lexeme beside the lexemes `together`; `context` is the number of that set.
+  // Returns the ways to read a lexeme where the lexemes `together` may begin; `context` is the number of that
+  // set.
   std::span<const LexemePart> parts(uint32_t lexeme, std::span<const uint32_t> together, uint32_t context);
-  // True if some byte of a gap may follow every lexeme, whatever its rivals are. Then no end of a
+  // Returns true if behind every lexeme, whatever its rivals, some byte of a gap may follow. Then no end of a
   // lexeme is a dead end.
   bool always_separable(const std::vector<std::vector<uint32_t>>& gaps);
 
@@ -62,9 +64,9 @@ class Lexemes {
   RegexArena& regexes_;
   std::vector<LexemeLanguage> all_;
   std::map<uint64_t, bool> overlaps_, insides_;
-  // Keyed by (regex, rivals).
+  // The results of split(), by regex and rivals.
   std::map<uint64_t, std::vector<LexemePart>> splits_;
-  // Keyed by (lexeme, context).
+  // The results of parts(), by lexeme and context.
   std::map<uint64_t, std::vector<LexemePart>> parts_;
 };
 

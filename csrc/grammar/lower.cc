@@ -40,12 +40,13 @@ namespace structgen {
 
 namespace {
 
-// The greatest depth of nested expressions, and of rules that are merged into merged rules.
+// Expressions nest at most so deep, and so do rules that are merged into merged rules; a deeper grammar is
+// refused.
 constexpr uint32_t kMaxDepth = 1'000;
-// A terminal that is written out has at most so many nodes.
+// A terminal into which rules are merged has at most so many nodes; a larger expression stays a rule.
 constexpr uint64_t kMaxInlined = 20'000;
 
-// Lowers one source.
+// Lowers one GrammarSource to a Cfg.
 class Lowering {
  public:
   Lowering(RegexArena& regexes, const GrammarSource& source)
@@ -55,7 +56,7 @@ class Lowering {
         rules_(source.rules.size()),
         rule_numbers_(source.rules.size(), kNone) {}
 
-  // Lexemes first, then the rules that are reached from the start, from a list.
+  // Lowers all lexemes, then all rules that the start reaches.
   Lowered run(uint32_t start) {
     for (const Lexeme& l : source_.lexemes) {
       const std::optional<RegexId> r = regular(l.node);
@@ -98,7 +99,7 @@ class Lowering {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // Facts about a node or a rule: whether it is regular, its regex, and the regex's size.
+  // What is known of a node or a rule: whether it is regular, its regex, and the regex's size.
   struct Regular {
     enum { kNew, kOpen, kNo, kYes } state = kNew;
     RegexId regex;
@@ -109,15 +110,15 @@ class Lowering {
 
   // ---- regular parts ----
 
-  // Every UTF-8 text that is not in r: the complement of a terminal must not contain broken UTF-8.
+  // Returns every valid UTF-8 text that is not in r: a complement must not hold broken UTF-8.
   RegexId utf8_not(RegexId r) { return regexes_.minus(any_text(regexes_, kUtf8), r); }
 
-  // The regex of a node, or nothing if it is not regular; computed once.
+  // Returns the regex of a node, or no value if the node is not regular. Each node is computed once.
   std::optional<RegexId> regular(uint32_t node) {
     check_depth();
     Regular& known = regular_[node];
     if (known.state == Regular::kYes) return known.regex;
-    // The expression contains itself through rules.
+    // kOpen: the node is being computed, so the expression contains itself through rules.
     if (known.state == Regular::kNo || known.state == Regular::kOpen) return {};
     const Deeper level = deeper();
     known.state = Regular::kOpen;
@@ -130,7 +131,7 @@ class Lowering {
     return r;
   }
 
-  // The regex of a node by structure. `size` is the number of nodes when it is written out.
+  // Computes the regex of a node from its kids. `size` becomes the number of its nodes, written out.
   std::optional<RegexId> compute(const GrammarNode& n, uint64_t& size) {
     switch (n.op) {
       case NodeOp::kEmpty: return RegexArena::epsilon();
@@ -165,7 +166,7 @@ class Lowering {
     std::vector<RegexId> kids;
     bool all = true;
     for (uint32_t k : n.kids) {
-      // All kids are looked at even if one is not regular, because each will be asked for on its own.
+      // The loop goes on after a kid that is not regular, because each kid is asked for later on its own.
       const std::optional<RegexId> r = regular(k);
       if (!r)
         all = false;
@@ -181,7 +182,7 @@ class Lowering {
       case NodeOp::kRepeat: return regexes_.repeat(kids[0], n.a, n.b);
       case NodeOp::kNot: return utf8_not(kids[0]);
       case NodeOp::kShortest: {
-        // The texts of r without those that go on behind a text of r.
+        // The texts of r from which no proper beginning is in r.
         const RegexId more = regexes_.cat(regexes_.bytes(ByteSet::all()), RegexArena::anything());
         return regexes_.minus(kids[0], regexes_.cat(kids[0], more));
       }
@@ -190,7 +191,7 @@ class Lowering {
     }
   }
 
-  // The regex of a rule, or nothing. A rule that names itself may still be a loop.
+  // Returns the regex of a rule, or no value. A rule that names itself on one side is a loop.
   std::optional<RegexId> regular_rule(uint32_t rule, uint64_t& size) {
     if (!source_.rules[rule].defined)
       throw Error(ErrorKind::kGrammar, "rule '" + source_.rules[rule].name + "' is not defined");
@@ -216,7 +217,7 @@ class Lowering {
     return found.regex;
   }
 
-  // True if the expression names the rule itself, not through another rule.
+  // Returns true if the expression names the rule itself; names behind other rules do not count.
   bool mentions(uint32_t node, uint32_t rule) {
     bool found = false;
     reached(source_.nodes.size(), {node}, [&](uint32_t at, auto&& go) {
@@ -227,8 +228,8 @@ class Lowering {
     return found;
   }
 
-  // rule -> a rule | b is a* b, and rule -> rule a | b is b a*. Nothing if the rule stands in another
-  // place.
+  // Returns a* b for rule -> a rule | b, and b a* for rule -> rule a | b. Returns no value if the rule stands
+  // elsewhere.
   std::optional<RegexId> loop(uint32_t rule, uint64_t& size) {
     check_depth();
     for (const bool right : {true, false}) {
@@ -243,9 +244,9 @@ class Lowering {
     return {};
   }
 
-  // Splits the expression of a rule that calls itself on one side: for `"a" r | "b"` as rule r, `again`
-  // gets `"a"`, and `last` gets `"b"`. `right`: the call stands at the end. `around` is the part beside
-  // the call that was passed so far. False: the rule stands in the middle.
+  // Splits the expression of a rule that calls itself at one side: for r = `"a" r | "b"`, `again` gets `"a"`
+  // and `last` gets `"b"`. `right`: the call is the last symbol. `around` is what was passed beside the call
+  // so far. Returns false if a call stands in the middle.
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();
@@ -287,14 +288,14 @@ class Lowering {
 
   // ---- the rest ----
 
-  // A new rule of the Cfg.
+  // Adds a rule without alternatives to the Cfg and returns its number.
   uint32_t fresh(std::string name) {
     const uint32_t r = static_cast<uint32_t>(out_.cfg.rules.size());
     out_.cfg.rules.emplace_back();
     out_.cfg.rules.back().name = std::move(name);
     return r;
   }
-  // The rule of a node that needs one of its own, such as a choice inside of a sequence.
+  // Returns the rule of a node that cannot be part of a sequence, such as a choice.
   uint32_t helper(uint32_t node) {
     const auto [it, first] = helpers_.try_emplace(node, 0);
     if (first) {
@@ -304,7 +305,8 @@ class Lowering {
     }
     return it->second;
   }
-  // The number of a rule in the Cfg. Its alternatives are written later, from the list todo_.
+  // Returns the number of a rule in the Cfg. Its alternatives are written later, when it leaves the list
+  // todo_.
   uint32_t number(uint32_t rule) {
     if (rule_numbers_[rule] == kNone) {
       if (!source_.rules[rule].defined)
@@ -318,7 +320,7 @@ class Lowering {
     }
     return rule_numbers_[rule];
   }
-  // The rules that the text of some rule of the Cfg uses, for the warnings about unused rules.
+  // Returns which rules of the source are used by a rule of the Cfg; the others get a warning.
   std::vector<bool> used() const {
     std::vector<bool> out(source_.rules.size(), false);
     std::vector<uint32_t> begin;
@@ -342,8 +344,8 @@ class Lowering {
     return out;
   }
 
-  // The alternatives of a node. A choice is flattened, and all of its regular alternatives are one
-  // terminal.
+  // Appends the alternatives of a node. Choices within choices are flattened, and all regular alternatives
+  // become one terminal.
   void alternatives(uint32_t node, std::vector<CfgSequence>& out) {
     check_depth();
     const Deeper level = deeper();
@@ -353,7 +355,7 @@ class Lowering {
     }
     const GrammarNode& n = source_.nodes[node];
     if (n.op == NodeOp::kChoice) {
-      // All regular alternatives are one terminal.
+      // The regexes of the regular alternatives, which become one terminal.
       std::vector<RegexId> plain;
       for (uint32_t k : n.kids)
         if (const std::optional<RegexId> r = regular(k))
@@ -400,9 +402,9 @@ class Lowering {
         return;
       }
       case NodeOp::kSplit:
-        // The second part begins in front of the end of the first one: at a place a part begins if one
-        // can begin, and ends only if nothing else can be read (parse/spans.h). So the second part is
-        // as long as possible.
+        // The note that opens the second part stands in front of the one that closes the first. At each place
+        // a part begins if one can begin, and ends only if nothing else can be read (parse/spans.h), so the
+        // second part is as long as possible.
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.a)});
         symbols(n.kids[0], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.b)});
@@ -410,7 +412,7 @@ class Lowering {
         symbols(n.kids[1], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kClose, n.b)});
         return;
-      // A rule of its own, so that the mark lies below its text and below nothing else.
+      // A limit gets a rule of its own, so that its mark lies directly below the limited text.
       case NodeOp::kLimit: {
         const auto [it, first] = helpers_.try_emplace(node, 0);
         const uint32_t rule = first ? fresh("") : it->second;
@@ -452,8 +454,8 @@ class Lowering {
     }
   }
 
-  // Appends a terminal. A narrow one (few ways to go on) is joined with a narrow one before it; a wide
-  // one stays apart, because other places share its masks.
+  // Appends a terminal. Two neighbours with few next bytes are joined to one. A terminal with many next bytes
+  // stays apart, because other places share its masks.
   void terminal(RegexId r, CfgSequence& out) {
     constexpr int kNarrow = 40;
     if (r == RegexArena::epsilon()) return;
@@ -474,7 +476,7 @@ class Lowering {
   Lowered out_;
   std::vector<Regular> regular_, rules_;
   std::vector<uint32_t> rule_numbers_;
-  // Rules of the Cfg whose alternatives are still to be written.
+  // The rules of the Cfg whose alternatives are still to be written.
   std::vector<std::pair<uint32_t, uint32_t>> todo_;
   std::unordered_map<uint32_t, uint32_t> helpers_;
   uint32_t depth_ = 0;

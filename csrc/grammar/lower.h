@@ -21,16 +21,16 @@ namespace structgen {
 
 class RegexArena;
 
-// The result: a grammar, and the languages of its lexemes.
+// A lowered grammar, and the languages of its lexemes.
 struct Lowered {
   Cfg cfg;
   std::vector<LexemeLanguage> lexemes;
 };
 
-// Lowers from the rule `start`. Throws kGrammar, with the place of the rule where it is about one.
+// Lowers all that the rule `start` reaches. Throws kGrammar; an error about a rule has the place of the rule.
 Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start);
 
-// Lowers some nodes, in one pass. Throws kGrammar if one is not regular.
+// Returns the regexes of some nodes. Throws kGrammar if one of them is not regular.
 std::vector<RegexId> lower_regular(RegexArena& regexes, const GrammarSource& source,
                                    std::span<const uint32_t> nodes);
 

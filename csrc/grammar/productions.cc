@@ -15,7 +15,7 @@ CfgProductions::CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeL
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r) members_[cfg_.rules[r].group].push_back(r);
   restricted_ = !cfg_.contexts.empty() && !lexemes_.always_separable(cfg_.gaps);
   if (cfg_.limits.empty()) return;
-  // The search goes from the limits up to all rules that lead to them.
+  // A rule may limit tokens if a rule that it calls does, so the search goes from callees to callers.
   std::vector<std::vector<uint32_t>> callers(cfg_.rules.size());
   std::vector<uint32_t> todo;
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r)
@@ -49,13 +49,13 @@ Symbol CfgProductions::symbol(CfgSymbol s) const {
     case CfgSymbol::kNote: return Symbol::note(s.id);
     case CfgSymbol::kAfter: return Symbol::after(s.id);
     case CfgSymbol::kLimit: return Symbol::limit(s.id);
-    // analyse() has made rules of them.
+    // analyse() has replaced gaps by rules.
     case CfgSymbol::kGap: break;
   }
   return {};
 }
 
-// The symbol of a rule that is made here. Made rules are numbered behind those of the Cfg.
+// Returns the symbol of a rule that is not in the Cfg. Such rules are numbered behind those of the Cfg.
 Symbol CfgProductions::made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c) {
   const Made m{kind, a, b, c};
   const uint32_t i = made_index_.number(mix(mix(mix(kind, a), b), c), made_, m);
@@ -75,8 +75,8 @@ bool CfgProductions::nullable(CfgSymbol s) const {
   }
 }
 
-// The corners of a group, made when first asked for. A note in front of a rule of the group is turned
-// into one that says "it began where the group was entered".
+// Returns the corners of a group, and makes them on first use. A note in front of a rule of the group becomes
+// one that says "the part began where the group was entered".
 const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   std::unique_ptr<Group>& slot = groups_[number];
   if (slot) return *slot;
@@ -103,7 +103,7 @@ const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   return *slot;
 }
 
-// The texts of a symbol without the empty one.
+// Returns the symbol of all texts of s but the empty one.
 Symbol CfgProductions::some(CfgSymbol s) {
   if (!nullable(s)) return symbol(s);
   if (s.kind == CfgSymbol::kTerminal)
@@ -111,12 +111,12 @@ Symbol CfgProductions::some(CfgSymbol s) {
   return made(Made::kSome, s.id, 0, 0);
 }
 
-// The alternatives of a rule without the empty text: each symbol that may be the first one to read is
-// made to read something.
+// Appends the alternatives for the texts of a rule except the empty one: for each symbol that may be the
+// first to read text, one in which this symbol does.
 void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
   const CfgRule& rule = cfg_.rules[id];
   std::vector<Symbol> sequence;
-  // The left corner always reads something.
+  // Alternatives of a left-recursive rule read text, except for the empty one, which is left out.
   if (rule.group != 0) {
     Alternatives all;
     expand(RuleId{id * stride_}, {}, all);
@@ -132,7 +132,7 @@ void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
       append(notes(alternative, i), sequence);
       sequence.push_back(first);
       append({alternative.begin() + static_cast<std::ptrdiff_t>(i) + 1, alternative.end()}, sequence);
-      // A body that may be empty need not be repeated: the minimum is met by empty iterations.
+      // A body that may be empty needs no minimum, because empty iterations meet it.
       if (rule.counted && rule.max != 1) {
         bool empty = true;
         for (CfgSymbol s : alternative) empty = empty && nullable(s);
@@ -154,7 +154,8 @@ void CfgProductions::append(const std::vector<CfgSymbol>& from, std::vector<Symb
   for (CfgSymbol s : from) to.push_back(symbol(s));
 }
 
-// Three cases: a rule of the Cfg (counted, plain or left-recursive), a tail, and a repetition.
+// Appends the alternatives of a rule of the Cfg (plain, counted or left-recursive) or of a made rule (a tail,
+// a repetition, or texts that are not empty).
 void CfgProductions::expand(RuleId id, const Reading&, Alternatives& out) {
   const uint32_t local = id.v / stride_;
   std::vector<Symbol> sequence;

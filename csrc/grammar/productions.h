@@ -33,7 +33,7 @@ namespace structgen {
 class CfgProductions : public Productions {
  public:
   CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeLanguage> lexemes);
-  // Sets the symbol for part i of the grammar; whoever puts the parts together gives it.
+  // Sets the symbol that stands for part i of the grammar; engine/compose.h joins the parts.
   void set_part(uint32_t i, Symbol symbol);
   RuleId root() const { return RuleId{cfg_.start}; }
   using Productions::limits;
@@ -49,31 +49,33 @@ class CfgProductions : public Productions {
   bool plain(RuleId) const override { return !cfg_.contexts.empty(); }
   bool limits(RuleId rule) const override;
 
-  // The distance of rule numbers in a product of `stride` grammars, of which this is the first.
+  // Sets the distance between rule numbers. Several grammars are numbered together: rule r of this grammar,
+  // the first, has the number r * stride.
   void set_stride(uint32_t stride) { stride_ = stride; }
 
  private:
-  // A rule that is no rule of the Cfg: tail(a, b), a{b,c}, or `a` without the empty text.
+  // A rule that is made here and is not in the Cfg: the tail tail(a, b) of a left-recursive rule, the
+  // repetition a{b,c}, or `a` without the empty text.
   struct Made {
     enum Kind : uint32_t { kTail, kCount, kSome } kind;
     uint32_t a, b, c;
     friend bool operator==(const Made&, const Made&) = default;
   };
-  // An alternative `rule -> first rest`, without the symbols that were left out in front.
+  // An alternative of `rule` that begins with `first`; the symbols before it read nothing and were left out.
   struct Corner {
     uint32_t rule;
     CfgSymbol first;
     std::vector<CfgSymbol> rest;
-    // Notes that stand in front.
+    // The notes among the symbols that were left out.
     std::vector<CfgSymbol> notes;
   };
-  // The corners of one left-recursive group.
+  // The corners of one group of left-recursive rules.
   struct Group {
-    // Corners whose first symbol is no rule of the group.
+    // The corners whose first symbol is no rule of the group.
     std::vector<Corner> starts;
-    // The other corners, by the rule of the group that is their first symbol.
+    // The other corners, by the rule of the group with which they begin.
     std::unordered_map<uint32_t, std::vector<Corner>> ups;
-    // Some of these have notes, so that the entry into the group is noted, too.
+    // True if some of `ups` have notes; then the entry into the group is noted as well.
     bool noted = false;
   };
   Symbol symbol(CfgSymbol s) const;
@@ -82,7 +84,7 @@ class CfgProductions : public Productions {
   const Group& group(uint32_t number);
   Symbol some(CfgSymbol s);
   void expand_some(uint32_t rule, Alternatives& out);
-  // Calls f(i) for every symbol of the sequence that may be the first one to read something.
+  // Calls f(i) for every symbol of the sequence that may be the first one to read text.
   template <class F>
   void for_each_first(const CfgSequence& sequence, F&& f) const {
     for (std::size_t i = 0; i < sequence.size(); ++i) {
@@ -92,7 +94,7 @@ class CfgProductions : public Productions {
     }
   }
   void append(const std::vector<CfgSymbol>& from, std::vector<Symbol>& to) const;
-  // The notes among the first n symbols of a sequence.
+  // Returns the notes among the first n symbols of a sequence.
   static std::vector<CfgSymbol> notes(const CfgSequence& sequence, std::size_t n);
 
   RegexArena& regexes_;
@@ -100,7 +102,7 @@ class CfgProductions : public Productions {
   Lexemes lexemes_;
   std::vector<Symbol> parts_;
   std::vector<std::unique_ptr<Group>> groups_;
-  // Per group: its rules.
+  // members_[g] lists the rules of group g.
   std::vector<std::vector<uint32_t>> members_;
   StableVector<Made> made_;
   InternTable made_index_;

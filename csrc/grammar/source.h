@@ -14,7 +14,7 @@
 
 namespace structgen {
 
-// The operators of expressions. `a`, `b`, `text`, `kids` and so on are fields of GrammarNode.
+// The operators of expressions. `a`, `b`, `text` and `kids` are fields of GrammarNode.
 enum class NodeOp : uint8_t {
   kEmpty,     // the empty text
   kNever,     // no text at all
@@ -27,29 +27,28 @@ enum class NodeOp : uint8_t {
   kRepeat,    // kids[0], a = min, b = max (kUnbounded)
   kBoth,      // texts of all kids (regular)
   kNot,       // every text but those of kids[0] (regular)
-  // The texts of kids[0] no beginning of which is a text of kids[0] (regular).
+  // The texts of kids[0] of which no shorter beginning is a text of kids[0]. kids[0] must be regular.
   kShortest,
   kRule,    // a = rule
   kLexeme,  // a = lexeme
-  // a = the number of a grammar of another kind.
+  // A grammar of another kind, such as a JSON Schema; a = its number.
   kPart,
-  // One of the texts `units`, which are those of the tokens `ids`; filled in when the vocabulary is
+  // One of the texts `units`, the texts of the tokens `ids`; `units` is filled in when the vocabulary is
   // known.
   kTokens,
-  // A run of the texts `units`, at least a of them.
+  // A run of neighbouring texts of `units`, at least a of them.
   kSubstring,
-  // kids[0], remembered under the name a. Without a name: a gap, which belongs to no capture that ends
-  // behind it.
+  // kids[0] as a capture named a. Without a name: a gap, which no capture that ends behind it includes.
   kCapture,
-  // kids[0] named a, then kids[1] named b. b begins as early as it can where both can be read.
+  // kids[0] named a, then kids[1] named b. If the border between both is open, b begins as early as it can.
   kSplit,
-  // kids[0], in whose text at most a tokens begin; text: a name for errors.
+  // kids[0], in whose text at most a tokens begin. `text` is a name for error messages.
   kLimit,
-  // The texts that may stand behind lexemes: any number of the lexemes of gap a.
+  // Any number of the lexemes of gap a, which may stand between other lexemes.
   kGap,
 };
 
-// One node of an expression.
+// One node of an expression; `op` says which fields it uses.
 struct GrammarNode {
   NodeOp op = NodeOp::kEmpty;
   uint32_t a = 0, b = 0;
@@ -58,59 +57,59 @@ struct GrammarNode {
   std::vector<CodepointRange> ranges{};
   std::vector<int32_t> ids{};
   std::vector<std::string> units{};
-  // The byte of the grammar's text at which it stands; -1: not known.
+  // The offset of the expression in the grammar's text; -1 if it is not known.
   int64_t place = -1;
 };
 
 struct GrammarRule {
-  // Empty: made by the front end, and never shown to the user.
+  // The name of the rule; empty if a front end made the rule, which is then never shown to the user.
   std::string name;
   uint32_t node = 0;
   bool defined = false;
 };
 
-// A terminal that takes as much text as it can, as in a lexer.
+// A terminal that reads as much text as it can, as in a lexer.
 struct Lexeme {
   std::string name;
   uint32_t node = 0;
   int32_t priority = 0;
-  // It wins over a pattern that matches the same text.
+  // True if the lexeme wins over a pattern that matches the same text.
   bool literal = false;
-  // Only its own longer texts bound it, not those of other lexemes.
+  // True if only longer texts of this lexeme decide where it ends, and no other lexeme does.
   bool alone = false;
-  // The lexeme ends as soon as it matches, and no other lexeme goes on there. `whole`: if this lexeme
-  // is only the first part of a text, the node of the whole text, which the other lexemes see; -1:
-  // itself.
+  // `lazy`: the lexeme ends as soon as it matches, and no other lexeme goes on there. `whole` is the node of
+  // the language that other lexemes compete with, if this lexeme is the first part of a longer text; -1: the
+  // lexeme itself.
   bool lazy = false;
   int64_t whole = -1;
-  // Its texts are written as the inside of a JSON string holds them (strings/json_inside.h).
+  // True if the texts are spelled as inside of a JSON string (strings/json_inside.h).
   bool inside = false;
 };
 
-// A whole grammar of a front end.
+// A grammar as a front end hands it over.
 struct GrammarSource {
   std::vector<GrammarNode> nodes;
   std::vector<GrammarRule> rules;
   std::vector<Lexeme> lexemes;
   std::vector<std::string> captures;  // names
-  // Per gap: its lexemes.
+  // gaps[g] lists the lexemes of gap g.
   std::vector<std::vector<uint32_t>> gaps;
-  // Warnings of the front end.
+  // What the front end warns the user of.
   std::vector<std::string> warnings;
   uint32_t parts = 0;
-  // Some texts contain kEdge (parse/productions.h).
+  // True if some texts contain kEdge (parse/productions.h).
   bool edged = false;
 
   uint32_t add(GrammarNode node) {
     nodes.push_back(std::move(node));
     return static_cast<uint32_t>(nodes.size() - 1);
   }
-  // The number of a capture's name; one name has one number.
+  // Returns the number of a capture's name; equal names have one number.
   uint32_t capture(const std::string& name);
 };
 
-// What is wrong with a node that stands behind `before` others, as a short fact; null: nothing is. The
-// lexemes, rules, gaps, captures and parts that the node names must be there already.
+// Returns what is wrong with a node that would get the index `before`, as a short fact, or null if nothing
+// is. What the node names must exist already.
 const char* fault(const GrammarSource& source, const GrammarNode& node, std::size_t before);
 
 }  // namespace structgen

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxUnits = 2'000'000;
 
-// The suffix automaton as a lazy language: every state accepts, because every run is a span.
+// The suffix automaton of the units as a lazy language. Every state accepts, because every run of units may
+// be read.
 class SuffixAutomaton : public LazyLanguage {
  public:
   explicit SuffixAutomaton(const std::vector<std::string>& units) {
@@ -29,7 +30,7 @@ class SuffixAutomaton : public LazyLanguage {
   }
 
   RegexId unfold(RegexArena& arena, uint32_t s) override { return arena.optional(first(arena, s)); }
-  // One unit or more.
+  // Returns the texts of one or more units that may be read from state s.
   RegexId first(RegexArena& arena, uint32_t s) {
     std::vector<RegexId> parts;
     for (const auto& [unit, to] : states_[s].next)
@@ -39,14 +40,14 @@ class SuffixAutomaton : public LazyLanguage {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // `link` is the state of the longest suffix that occurs in other places; `length` the units of the
-  // longest run that leads here.
+  // `link` is the state of the longest suffix that also occurs at other places. `length` is the number of
+  // units of the longest run that leads here.
   struct State {
     std::map<uint32_t, uint32_t> next;
     uint32_t link = 0, length = 0;
   };
-  // Adds one unit, in amortised constant time: the standard construction, with a copy of a state where
-  // a longer run no longer occurs wherever the shorter one does.
+  // Adds one unit in amortised constant time. The standard construction copies a state where a longer run
+  // stops occurring wherever the shorter one does.
   uint32_t extend(uint32_t last, uint32_t unit) {
     const uint32_t me = static_cast<uint32_t>(states_.size());
     states_.emplace_back();

@@ -15,7 +15,7 @@ namespace structgen {
 
 class RegexArena;
 
-// The runs of neighbouring units, with at least `least` of them (0 or 1).
+// Returns the runs of neighbouring units, with at least `least` units (0 or 1).
 RegexId substring(RegexArena& regexes, const std::vector<std::string>& units, uint32_t least);
 
 }  // namespace structgen

@@ -11,9 +11,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
-constexpr uint32_t kMaxAskedDepth =
-    // A stack is asked about while it grows, so at this depth the stacks below are known.
-    2'000;
+// stack() assumes deeper stacks to be readable: the lower parts were asked about before the stacks grew.
+constexpr uint32_t kMaxAskedDepth = 2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
 
@@ -24,8 +23,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
-// Returns r itself where nothing is taken away, and epsilon() or empty() where everything is: the
-// parser compares ids, so equal languages should keep one id.
+// Returns r itself if it loses no text, and epsilon() or empty() if it loses every text that reads a byte.
+// The parser compares ids, so equal languages need one id.
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);
@@ -35,9 +34,9 @@ RegexId Alive::restricted(RegexId r, RegexId follow) {
   return regexes_.both(r, regexes_.optional(regexes_.cat(regexes_.bytes(~set), RegexArena::anything())));
 }
 
-// A terminal ends every pending, because at least one byte was read; if it may also read nothing, the
-// pending stays. A lexeme starts a new pending with the bytes that may not follow it. Symbols that are
-// not decided here give poison, which callers treat as "anything".
+// A terminal that reads a byte ends the pending; one that reads nothing keeps it. A lexeme begins a new
+// pending, the bytes that may not follow it. For other symbols that read text the regex is poison(), which
+// callers take as "any text".
 void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   const Value v = pendings_[from];
   switch (s.kind()) {
@@ -70,7 +69,7 @@ void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   }
 }
 
-// Adds to the set; marks from before the last clear() do not count.
+// Adds p unless its mark shows that it was added since the last clear().
 void Alive::Set::add(Pending p) {
   if (marks.size() <= p) marks.resize(p + 1, 0);
   if (marks[p] == mark) return;
@@ -78,7 +77,7 @@ void Alive::Set::add(Pending p) {
   list.push_back(p);
 }
 
-// Adds to `to` all pendings that are possible behind the symbol.
+// Adds to `to` every pending that may stand behind the symbol.
 void Alive::out(Symbol s, Pending from, Set& to) {
   if (s.kind() == Symbol::kRule && productions_.plain(s.rule_id())) {
     for (Pending p : rule(s.rule_id(), from).out) to.add(p);
@@ -89,8 +88,8 @@ void Alive::out(Symbol s, Pending from, Set& to) {
   for (const Step& step : steps_) to.add(step.to);
 }
 
-// The entry of a rule; a new one is put on the list. The rule that is being looked at becomes a user of
-// it.
+// Returns the entry of a rule behind a pending, and puts a new entry on the work list. The rule at_, which
+// asks, becomes a user of the entry.
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
   const uint64_t at = key(r.v, from);
   auto it = rules_.find(at);
@@ -104,8 +103,8 @@ Alive::Rule& Alive::rule(RuleId r, Pending from) {
   return out;
 }
 
-// Least fixpoint: a rule is looked at again when the solution of a rule that it uses has grown. The newest
-// rule comes first, so that most rules are solved before their users are looked at again.
+// Computes the least fixpoint: a rule is visited again when the result of a rule that it uses has grown. The
+// work list is a stack, so most rules are final before their users are visited again.
 void Alive::solve() {
   settle();
   for (uint64_t at : open_) {
@@ -116,7 +115,7 @@ void Alive::solve() {
   open_.clear();
 }
 
-// The work list of solve(). Each visit runs all alternatives of a rule through out().
+// Empties the work list of solve(). A visit passes the symbols of all alternatives of a rule, by out().
 void Alive::settle() {
   Alternatives alternatives;
   while (!todo_.empty()) {
@@ -160,10 +159,10 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
   if (const bool* known = stacks_known_.find(key(s.v, from))) return *known;
   bool found = false;
   for (const StackEntry& e : stacks_.entries(s)) {
-    // A list of its own: the calls below use the sets again.
+    // `after` is a copy, because the calls below overwrite next_.
     std::vector<Pending> after;
     if (e.top.kind() == Symbol::kRule && productions_.plain(e.top.rule_id())) {
-      // An exception leaves rules half done. They are forgotten and asked for anew.
+      // After an exception rules are half solved, so their entries are erased; a later call asks anew.
       Undo forget([&] {
         for (uint64_t at : open_) rules_.erase(at);
         open_.clear();

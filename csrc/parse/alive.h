@@ -25,33 +25,35 @@ namespace structgen {
 
 class RegexArena;
 
-// Answers for one parser. Answers are remembered, so a stack is asked about once.
+// Tells for the stacks of one parser whether they can be read to their end. Each answer is stored.
 class Alive {
  public:
-  // The number of a pending.
+  // A pending (what may not follow the lexeme read last) is known by its number.
   using Pending = uint32_t;
-  // Any byte may follow, and there is no context.
+  // The pending without a restriction and without a context: any byte may follow.
   static constexpr Pending kClear = 0;
   Alive(RegexArena& regexes, Productions& productions, StackArena& stacks);
-  // True if the stack can be read to its end.
+  // Returns true if the stack can be read to its end.
   bool stack(StackId s) { return !productions_.restricted() || stack(s, kClear, 0); }
-  // The texts of r that begin with none of the bytes of `follow` (a kBytes regex, or empty()).
+  // Returns the texts of r whose first byte is not in `follow` (a kBytes regex, or empty()).
   RegexId restricted(RegexId r, RegexId follow);
-  // A pending behind a symbol that is no rule; a text that leads to it is one of `regex`.
+  // What may be read at a symbol that is no rule: a text of `regex`, with the pending `to` behind it.
   struct Step {
     Pending to;
     RegexId regex;
   };
   void steps(Symbol s, Pending from, std::vector<Step>& out);
-  // True for a rule of a grammar with lexemes: only there pendings matter (Productions::plain).
+  // Returns true for a rule of a grammar with lexemes. Pendings matter only in such rules
+  // (Productions::plain).
   bool plain(RuleId r) const { return productions_.plain(r); }
-  // The same context, and any byte may follow.
+  // Returns the pending that keeps the context of p and lets any byte follow.
   Pending without_follow(Pending p) { return pending({RegexId{0}, pendings_[p].context}); }
   RegexId follow(Pending p) const { return pendings_[p].follow; }
   std::size_t byte_size() const { return stacks_known_.byte_size() + rules_.size() * 64; }
 
  private:
-  // A pending: the bytes that may not follow, as a kBytes regex or empty(), and the context of lexemes.
+  // What a pending means: the bytes that may not follow (a kBytes regex, or empty()), and the context of
+  // lexemes.
   struct Value {
     RegexId follow;
     uint32_t context;
@@ -60,19 +62,19 @@ class Alive {
     }
   };
   static constexpr uint64_t kNone = ~0ull;
-  // A rule with a pending before it: the pendings behind it that are known so far.
+  // The entry of a rule behind a pending; `out` holds the pendings behind the rule that are known so far.
   struct Rule {
     std::vector<Pending> out;
-    // Rules that asked for this one before it was done.
+    // The rules to visit again when `out` grows.
     std::vector<uint64_t> users;
     bool done = false;
-    // True: it is on the list of rules to look at.
+    // True while the rule is on the work list.
     bool waiting = true;
   };
-  // A set of pendings that is cleared in constant time: a mark is valid if it equals `mark`.
+  // A set of pendings. clear() takes constant time, because it only raises `mark`.
   struct Set {
     std::vector<Pending> list;
-    // Indexed by pending.
+    // marks[p] equals `mark` if pending p is in the set.
     std::vector<uint32_t> marks;
     uint32_t mark = 1;
     void clear() {
@@ -94,11 +96,11 @@ class Alive {
   std::vector<Value> pendings_;
   std::map<Value, Pending> numbers_;
   std::unordered_map<uint64_t, Rule> rules_;
-  // Rules that were asked for and whose solution is not final.
+  // The rules whose solution is not final.
   std::vector<uint64_t> open_;
-  // Rules to look at.
+  // The work list: rules to visit.
   std::vector<uint64_t> todo_;
-  // The rule that is being looked at.
+  // The rule that is being visited.
   uint64_t at_ = kNone;
   Set now_, next_, found_;
   std::vector<Step> steps_;

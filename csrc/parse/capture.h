@@ -17,19 +17,20 @@
 
 namespace structgen {
 
-// Numbers 0 and 1 are taken: no capture, and a capture with a text that is not known.
+// All captured texts of a parser. Capture 0 means that nothing is captured; capture 1 is unknown().
 class CaptureArena {
  public:
   CaptureArena() {
     nodes_.emplace_back();
     nodes_.emplace_back();
   }
-  // A capture whose text is deliberately not known: a mask walks blindly (mask/fill.h).
+  // Returns the capture whose text is not known; masks use it to stand for any text (mask/fill.h).
   static constexpr CaptureId unknown() { return CaptureId{1}; }
-  // Begins a capture inside of `outer`. Inside of an unknown capture everything stays unknown.
+  // Begins a capture inside of `outer`. Inside of unknown() the new capture is unknown() as well.
   CaptureId start(CaptureId outer) { return outer == unknown() ? outer : add(outer, kStart); }
   CaptureId append(CaptureId c, uint8_t byte) { return c.v <= 1 ? c : add(c, byte); }
-  // The text since the innermost start. `outer` becomes the enclosing capture, with that text appended.
+  // Returns the text since the innermost start. `outer` becomes the enclosing capture with that text
+  // appended.
   std::string finish(CaptureId c, CaptureId& outer) {
     std::string text;
     while (nodes_[c.v].byte != kStart) {
@@ -42,7 +43,7 @@ class CaptureArena {
       for (char b : text) outer = append(outer, static_cast<uint8_t>(b));
     return text;
   }
-  // The same text, but `c` becomes the enclosing capture as it was when the innermost one began.
+  // Returns the text since the innermost start. `c` becomes the enclosing capture as it was at that start.
   std::string innermost(CaptureId& c) const {
     std::string text;
     for (; nodes_[c.v].byte != kStart; c = CaptureId{nodes_[c.v].parent})
@@ -62,7 +63,7 @@ class CaptureArena {
 
  private:
   static constexpr uint32_t kStart = 256;
-  // A byte behind its parent, or kStart.
+  // The last byte (or kStart) of a capture, and the capture before it.
   struct Node {
     uint32_t parent = 0;
     uint32_t byte = 0;

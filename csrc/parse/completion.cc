@@ -73,14 +73,14 @@
 namespace structgen {
 
 namespace {
-// The work of an error in the frames of one rule.
+// An error costs so many units of work for each open rule whose frame it leaves.
 constexpr int64_t kFrameWork = 40;
-// If at most so many names may come, the value of each member is looked at before a member is chosen.
+// Among more names than this, choices() compares the lengths of the names alone, not those of their values.
 constexpr std::size_t kFewChoices = 64;
 }  // namespace
 
-// The literals of a set, with a lower bound of the bytes of each with what its reader reads, ascending. The
-// reader counts only where few literals may come.
+// Returns the literals of a set, sorted by `least`: a lower bound of the bytes of the literal and of what its
+// reader reads. Above kFewChoices literals the bound leaves the reader out.
 std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleId reader) {
   RegexArena& regexes = parser_.regexes();
   const LiteralTable& table = regexes.tables().table(set.table);
@@ -98,9 +98,9 @@ std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleI
   return out;
 }
 
-// The ways of a labelled regex and of the reader of its label. The literal of a set decides what follows, so
-// each literal is tried with its own rest. For {"id": 1, "description": "..."} the choice is of the pair that
-// is short, not of the name. Of several names of one length the first one wins.
+// Returns the shortest texts of a labelled regex, each with the text of the reader of its label. The literal
+// decides what follows, so each is tried with its own rest. For {"id": 1, "description": "..."} the shortest
+// pair wins, not the shortest name; of equally short pairs the first wins.
 Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
@@ -117,7 +117,7 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   }
   const LiteralSet set = regexes.literal_set_of(r);
   if (set.escape != 0) {
-    // Behind a backslash each byte that may come leaves other literals.
+    // After a backslash each next byte leaves a different set of literals.
     regexes.live(r).for_each([&](uint8_t b) {
       for (Way& w : labelled(regexes.step(r, b), reader)) keep(best, w.to, static_cast<char>(b) + w.text, {});
     });
@@ -130,19 +130,19 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   return best;
 }
 
-// Appends a text to a capture that is open and known.
+// Appends a text to a capture, unless nothing is captured or the text is unknown.
 void Completion::capture(CaptureId& c, std::string_view text) {
   if (c.v <= 1) return;
   for (char b : text) c = parser_.captures().append(c, static_cast<uint8_t>(b));
 }
 
-// The ways of one symbol.
+// Returns the shortest texts of one symbol.
 Completion::Ways Completion::symbol(Symbol s, Pending from) {
   if (s.kind() == Symbol::kRule) {
     Ways found = rule(s.rule_id(), Reading{}, from);
     if (parser_.alive().plain(s.rule_id()) || from == Alive::kClear) return found;
-    // A rule of another kind of grammar knows no pendings. Its text is taken if its first byte may
-    // stand here.
+    // A rule without lexemes has no pendings, so a text of such a rule is kept if its first byte may stand
+    // here.
     const RegexId follow = parser_.alive().follow(from);
     std::erase_if(found, [&](const Way& w) {
       return !w.text.empty() && follow != RegexArena::empty() &&
@@ -163,7 +163,7 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
   return out;
 }
 
-// Expands the reader of the innermost capture, which ends here.
+// Ends the innermost capture, and returns the shortest texts of the reader that is told its text.
 Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
   Reading reading;
   reading.kind = Reading::kUnknown;
@@ -176,7 +176,7 @@ Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
   return rule(reader, reading, from);
 }
 
-// The ways of a sequence, symbol by symbol. `c` is the capture that is open where it begins.
+// Returns the shortest texts of a sequence of symbols. `c` is the capture that is open in front of it.
 Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending from, CaptureId c) {
   check_depth();
   Ways now{{from, "", c}};
@@ -213,8 +213,8 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
   return now;
 }
 
-// What f() returns, a search for the rest of a text of which so many bytes are written already. The search
-// has so many bytes less of room, and where it was cut short counts from the beginning of the text again.
+// Returns f(), which searches for what follows `bytes` bytes that are written already. The search gets so
+// many bytes less of room. Where it stopped (now_.cut) is counted from the beginning of those bytes again.
 template <class F>
 Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   const uint32_t room = now_.room, cut = std::exchange(now_.cut, kNone);
@@ -225,13 +225,13 @@ Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   return out;
 }
 
-// Goes down a stack. There is a choice only where stacks join. The symbols behind an open capture
-// depend on its text, so nothing is remembered for them.
+// Returns the shortest texts of a set of stacks, from the top down. There are alternatives only where stacks
+// join. Results behind an open capture are not stored, because the symbols there depend on the captured text.
 Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
   Ways done, now{{from, "", c}};
   while (!now.empty()) {
-    // Each symbol has a search of its own.
+    // The limit of steps applies to each symbol of a stack by itself.
     if (depth_ == 0 && !settling_) steps_ = 0;
     for (const Way& w : now) work_ += 1 + w.text.size() / 256;
     charge(static_cast<int64_t>(4 * now.size()));
@@ -279,7 +279,7 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   return done;
 }
 
-// The ways of an item: the rest of its regex, then its stacks.
+// Returns the shortest texts of an item: the rest of its regex, then its stacks.
 Completion::Ways Completion::item(const Item& i) {
   if (i.regex == RegexArena::poison()) {
     now_.poison = true;
@@ -303,7 +303,8 @@ Completion::Ways Completion::item(const Item& i) {
   return best;
 }
 
-// What is known of a rule so far. The rule that asks is looked at again when more becomes known.
+// Returns the shortest texts of a rule that are known so far. The rule at_, which asks, is visited again when
+// more are known.
 Completion::Ways Completion::settled(const Key& key) {
   const auto [it, fresh] = settled_.try_emplace(key);
   if (fresh) todo_.push_back(key);
@@ -312,7 +313,7 @@ Completion::Ways Completion::settled(const Key& key) {
   return it->second.ways;
 }
 
-// Least fixpoint over the rules that were asked for.
+// Computes the least fixpoint over the rules that were asked for.
 void Completion::settle() {
   Alternatives alts;
   while (!todo_.empty()) {
@@ -345,7 +346,8 @@ void Completion::settle() {
   }
 }
 
-// All ways of a state: by the search, and if that finds nothing, by the fixpoint.
+// Returns the shortest texts that complete a state. If the search finds none, the fixpoint of settle() is
+// computed.
 Completion::Ways Completion::all(StateId s) {
   Ways out;
   for (const Item& i : parser_.items(s)) keep_all(out, item(i));
@@ -356,7 +358,7 @@ Completion::Ways Completion::all(StateId s) {
       settle();
       for (const Item& i : parser_.items(s)) keep_all(out, item(i));
     } while (!todo_.empty());
-    // The facts are not complete.
+    // After an exception the fixpoint is incomplete, so all of it is dropped.
   } catch (...) {
     settled_.clear();
     todo_.clear();
@@ -411,9 +413,9 @@ const std::string& Completion::of(StateId s) {
     return out;
   } catch (...) {
     states_.erase(s.v);
-    // The search may have stopped before it met poison.
+    // A search that failed may have stopped before it met poison, so the state counts as tainted.
     tainted_states_.insert(s.v);
-    // The error passed through the frames of all open rules.
+    // The error has left the frames of all open rules, which took time.
     meter.spend(kFrameWork * depth_);
     throw;
   }

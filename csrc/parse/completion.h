@@ -27,25 +27,25 @@ namespace structgen {
 
 class Completion {
  public:
-  // Among several shortest texts the result is the first in the order of bytes. So the rest of a
-  // completion is the completion of the state behind its beginning, and a completion is the same in
-  // every process, whatever was asked before.
-  // `recursion`: rules within rules; an object of n required keys is 3 n of them.
+  // Finds completions. Among the shortest texts it takes the first in the order of bytes. So the rest of a
+  // completion is the completion of the state behind its beginning, and every process finds the same one,
+  // whatever was asked before. `recursion` limits rules within rules; an object of n required keys has 3 n of
+  // them.
   Completion(Parser& parser, Productions& productions, uint32_t recursion = kRecursion)
       : parser_(parser), productions_(productions), recursion_(recursion) {}
   static constexpr uint32_t kRecursion = 1'500;
-  // A shortest text that completes the state; empty for an accepting state. Throws kBudgetExceeded if
-  // none was found within the limits of the search.
+  // Returns a shortest text that completes the state, which is empty for an accepting state. Throws
+  // kBudgetExceeded if the limits of the search end it.
   const std::string& of(StateId s);
-  // The number of bytes of a shortest text of a rule, or of a regex. kNone: no text was found within the
-  // limits.
+  // Returns the number of bytes of a shortest text of a rule or a regex, or kNone if none was found within
+  // the limits.
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   uint32_t length(RuleId r);
   uint32_t length(RegexId r);
-  // True if the search of of(s) met poison. A search that knows the captured text may find a shorter
+  // Returns true if the search of of(s) met poison. If the captured text were known, there might be a shorter
   // completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
-  // Rules and stack entries that were ever looked at. Callers limit their own work by it.
+  // Returns how many rules and stack entries were visited in all. Callers limit their own work by the figure.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
     return bytes_ + floors_.byte_size() + stacks_.byte_size() + rules_.byte_size() +
@@ -54,27 +54,26 @@ class Completion {
 
  private:
   using Pending = Alive::Pending;
-  // A completion, and the pending that it leaves behind (parse/alive.h). The shortest for each pending
-  // is kept; grammars without lexemes have one pending only. `capture`: the captures that are open
-  // where the text ends.
+  // A shortest text, for one pending that it leaves behind (parse/alive.h); without lexemes there is one
+  // pending only. `capture` is the capture that is open behind the text.
   struct Way {
     Pending to;
     std::string text;
     CaptureId capture;
   };
   using Ways = std::vector<Way>;
-  // A rule behind a pending. A reader also has the label that it is told.
+  // A rule behind a pending: what is asked about.
   struct Key {
-    // The rule, and the label that its reader is told; in stacks_ the set of stacks.
+    // The rule, and the label that its reader is told. In stacks_ it is the number of the set of stacks.
     uint64_t rule;
     Pending from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
-  // The most rules of one search. Beyond them the search takes the first way that it finds. At ten times as
-  // many it fails.
+  // One search visits at most so many rules. Beyond them it takes the first text that it finds, and beyond
+  // ten times as many it throws.
   static constexpr uint64_t kMaxSteps = 2'000;
-  // The most bytes of one text.
+  // A text that is searched for has at most so many bytes; longer ones are dropped.
   static constexpr uint32_t kMaxText = 200'000;
   void begin_search();
   Ways item(const Item& i);
@@ -103,7 +102,7 @@ class Completion {
   uint64_t own_text(std::span<const Symbol> symbols);
   uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
-  // The bytes of a text that is remembered. Texts may be long, and a mask under a budget asks for one for
+  // Returns the bytes that a stored text takes. Texts may be long, and a mask under a budget stores one for
   // each token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
@@ -111,8 +110,8 @@ class Completion {
   static std::size_t size_of(const Ways& ways);
   void keep(Ways& best, Pending to, std::string text, CaptureId c);
   void keep_all(Ways& best, Ways found);
-  // Ways that are kept as long as the epoch. They lie in one pool: as strings in the nodes of a map they were
-  // a million pieces of memory, and an epoch's end was a pause of 100 ms.
+  // The results that are stored until the epoch ends. They lie in one pool: as strings in a map they were a
+  // million allocations, which took 100 ms to free.
   class Kept {
    public:
     struct KeptWay {
@@ -124,12 +123,12 @@ class Completion {
     struct Entry {
       Key key;
       std::span<const KeptWay> ways;
-      // Poison was met in the search.
+      // True if the search met poison.
       bool poison;
     };
-    // Null: nothing is kept for the key.
+    // Returns the result for the key, or null if none is stored.
     const Entry* find(const Key& key) const;
-    // Does nothing where ways are kept for the key.
+    // Stores the result for the key, unless there is one already.
     void add(const Key& key, const Ways& ways, bool poison);
     static Ways ways(const Entry& entry);
     std::size_t byte_size() const { return entries_.byte_size() + index_.byte_size() + pool_.byte_size(); }
@@ -144,36 +143,38 @@ class Completion {
   Productions& productions_;
   const uint32_t recursion_;
   std::unordered_map<uint32_t, std::string> states_, regexes_;
-  // Regexes whose search was too large.
+  // The regexes whose search was too large; shortest() throws for them at once.
   std::unordered_set<uint32_t> unknown_;
-  // Keyed by rule and label.
+  // floor() of rules, by rule and label.
   FlatMap<uint64_t, uint32_t> floors_;
   Kept stacks_, rules_;
-  // Entries of states_ in whose search poison was met; also states without an answer.
+  // The states whose search met poison or failed.
   std::unordered_set<uint32_t> tainted_states_;
-  // Kept only while one state is looked at: the result for a rule without the alternatives that lead
-  // through an open rule. It holds until that rule is closed; then a shorter text may be found.
+  // What a search found for a rule while an outer rule was open. The outer rule hid the alternatives that
+  // lead through it, so the result holds only until that rule is closed; later searches may find shorter
+  // texts.
   struct Partial {
     Ways ways;
-    // The depth of the open rule; kClean: none was met, but the search was cut.
+    // The smallest depth of an open rule that hid an alternative; kClean if no rule did and only `room` ended
+    // the search.
     uint32_t low;
-    // The bytes that the search had, and where it was cut.
+    // The bytes that the search might write, and a lower bound of the bytes of the texts that it gave up.
     uint32_t room, cut;
     bool exact() const { return cut == kNone; }
   };
   std::map<Key, Partial> found_;
-  // By the depth of an open rule, the keys whose answers end with that rule.
+  // until_[d] holds the keys of found_ whose answers are dropped when the open rule of depth d is closed.
   std::vector<std::vector<Key>> until_;
   void forget_from(uint32_t depth);
-  // Rules in progress, with their depths.
+  // The rules in progress, with their depths.
   std::map<Key, uint32_t> open_;
-  // The ways of a rule may need those of another occurrence of itself. So if the search finds nothing,
-  // rules with pendings are looked at again until nothing changes. These answers are final and stay.
+  // The shortest texts of one rule in the fixpoint of settle(), which is computed if the search finds none: a
+  // rule may need texts of itself further inside. Final texts stay.
   struct Settled {
     Ways ways;
-    // Rules that asked for this one.
+    // The rules to visit again when `ways` grows.
     std::vector<Key> users;
-    // True: it is on the list of rules to look at.
+    // True while the rule is on the work list.
     bool waiting = true;
   };
   Ways all(StateId s);
@@ -181,25 +182,25 @@ class Completion {
   void settle();
   std::map<Key, Settled> settled_;
   std::vector<Key> todo_;
-  // The rule that is being looked at.
+  // The rule that settle() is visiting.
   const Key* at_ = nullptr;
   bool settling_ = false;
   bool settled_poison_ = false;
-  // What the search for the rule at hand may write, and what it missed.
+  // How far the search for the current rule may go, and what it left out.
   struct Progress {
-    // The bytes that are left. Behind captured text there may be a new rule for each text, without an end. So
-    // the search cuts readers of captured text that no byte is left for.
+    // The bytes that the search may still write. A captured text may lead to a new rule without an end, so
+    // readers of captured texts are not searched when no byte is left.
     uint32_t room = kNone;
-    // Each text that was missed has so many bytes at least, from the place of the search; kNone: none was
-    // missed.
+    // A lower bound of the bytes of every text that was left out, counted from where the search began; kNone
+    // if none was.
     uint32_t cut = kNone;
-    // The smallest depth of an open rule that was met; kClean: none.
+    // The smallest depth of an open rule that was met; kClean if none was.
     uint32_t low = kClean;
     bool poison = false;
   };
   Progress now_;
   uint32_t depth_ = 0;
-  // True while a text as short as the best one is looked for.
+  // True while tie() looks for a text that is as short as the best one.
   bool ties_ = false;
   uint64_t steps_ = 0;
   uint64_t work_ = 0;

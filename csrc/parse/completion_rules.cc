@@ -25,16 +25,18 @@ namespace structgen {
 
 namespace {
 constexpr const char* kNotFound = "no text was found of what is too much to tell";
-// The first bound of a search, in bytes. It doubles until an answer is proved.
+// A search first looks for texts of so many bytes; the number doubles until an answer is proved to be
+// shortest.
 constexpr uint32_t kFirstRoom = 16;
-// The work of one search for a text that is as short as the best one: half a millisecond.
+// A search for a text as short as the best one takes at most this work: half a millisecond.
 constexpr int64_t kTieWork = 5'000;
-// The work of a byte of a regex's text: a search that finds it makes a node for each at least.
+// A shortest text of a regex costs so many units a byte, because its search makes at least one node for each
+// byte.
 constexpr std::size_t kByteWork = 16;
-// A lower bound looks into rules down to this depth.
+// A lower bound expands rules within rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
 
-// Labels count from 1, so that "no label" has a key of its own.
+// The key holds label + 1, so that 0 means "no label".
 uint64_t rule_key(RuleId r, const Reading& reading) {
   return (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0);
 }
@@ -70,7 +72,7 @@ Completion::Ways Completion::Kept::ways(const Entry& entry) {
   return out;
 }
 
-// Keeps a way if it is better than the one with the same pending: shorter, or earlier in the order of
+// Stores a text if it is shorter than the one for the same pending, or as long and earlier in the order of
 // bytes.
 void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   for (Way& w : best)
@@ -86,8 +88,8 @@ void Completion::keep_all(Ways& best, Ways found) {
   for (Way& w : found) keep(best, w.to, std::move(w.text), {});
 }
 
-// A shortest text of a regex, which is kept. The mark of an edge (kEdge) counts as the empty text. A shortest
-// text of E{m,n} t is m times the text of E, then the text of t, so the counts of a run need no searches.
+// Returns a shortest text of a regex without the mark of an edge (kEdge), and stores it. A shortest text of
+// E{m,n} t is m times that of E, then that of t, so a large m needs no search.
 const std::string& Completion::shortest(RegexId r) {
   static const std::string nothing;
   if (parser_.marks(r)) return nothing;
@@ -112,7 +114,8 @@ const std::string& Completion::shortest(RegexId r) {
       found = parser_.regexes().witness(r, text);
     }
   } catch (const Error& e) {
-    // This limit belongs to one search and not to the call, so another search would meet it again.
+    // The limit of searches would stop the same search again, so the regex is noted. The limit of the call
+    // may be higher next time, so nothing is noted for it.
     if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
     throw;
   }
@@ -123,15 +126,15 @@ const std::string& Completion::shortest(RegexId r) {
   return it->second;
 }
 
-// A lower bound of the bytes of a text of r. An edge in r is no text, hence the 1 in grammars with
-// edges.
+// Returns a lower bound of the bytes of a text of r. In grammars with edges the bound is one lower, because
+// kEdge counts as a byte of the regex and stands in no text.
 uint32_t Completion::floor(RegexId r) {
   const uint32_t least = parser_.regexes().least_length(r);
   return parser_.marked() ? std::min(1u, parser_.marks(r) ? 0u : least) : least;
 }
 
-// A lower bound of the bytes of the symbols. Rules are looked into up to kFloorDepth; captured text
-// counts as empty.
+// Returns a lower bound of the bytes of the symbols. Rules are expanded down to kFloorDepth; readers of
+// captured text count as empty.
 uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
   uint64_t out = 0;
   for (const Symbol s : symbols) {
@@ -147,7 +150,7 @@ uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
   return static_cast<uint32_t>(std::min<uint64_t>(out, kMaxText));
 }
 
-// The same for those symbols alone that are rules. Each rule is expanded once.
+// Returns a lower bound of the bytes of those symbols that are rules; each rule is expanded once.
 uint64_t Completion::floor_of_rules(std::span<const Symbol> symbols) {
   uint64_t out = 0;
   for (const Symbol s : symbols)
@@ -164,12 +167,12 @@ uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
   productions_.expand_shortest(r, reading, alts);
   uint32_t out = alts.ends.empty() ? 0 : kMaxText;
   for (const std::span<const Symbol> symbols : alts.each()) out = std::min(out, floor(symbols, depth));
-  // Deeper calls see fewer rules, so their bounds are lower. Only the bound of depth 0 is kept.
+  // Deeper calls expand fewer rules, so their bounds are lower; only the bound of depth 0 is stored.
   if (depth == 0) floors_.emplace(key, out);
   return out;
 }
 
-// A lower bound of the bytes of the symbols that are no rules.
+// Returns a lower bound of the bytes of those symbols that are no rules.
 uint64_t Completion::own_text(std::span<const Symbol> symbols) {
   uint64_t least = 0;
   for (Symbol s : symbols)
@@ -180,8 +183,8 @@ uint64_t Completion::own_text(std::span<const Symbol> symbols) {
   return least;
 }
 
-// The ways of a rule. The outermost call deepens its limit: it looks for ways of at most kFirstRoom bytes,
-// then of twice as many.
+// Returns the shortest texts of a rule. The outermost call looks for texts of at most kFirstRoom bytes, then
+// of twice as many, and so on.
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
   if (depth_ > 0) return within(r, reading, from);
   for (uint32_t room = kFirstRoom;; room *= 2) {
@@ -201,8 +204,8 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   }
 }
 
-// The ways of a rule that are known without a search. A rule in progress has no ways within itself. No value:
-// a search has to find them.
+// Returns the shortest texts of a rule, if they are known without a search. A rule in progress has no texts
+// within itself.
 std::optional<Completion::Ways> Completion::known(const Key& key) {
   if (const Kept::Entry* kept = rules_.find(key)) {
     now_.poison = now_.poison || kept->poison;
@@ -220,7 +223,7 @@ std::optional<Completion::Ways> Completion::known(const Key& key) {
   return Ways{};
 }
 
-// The ways of a rule within the room at hand: those that are known, else those that a search finds.
+// Returns the shortest texts of a rule that have at most now_.room bytes.
 Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending from) {
   check_depth();
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
@@ -244,7 +247,7 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
   Ways best = search(r, reading, from);
   if (memo) open_.erase(key);
   depth_ = mine;
-  // Every text that was cut off is longer.
+  // Every text that was left out is longer than the best one.
   if (!plain && !best.empty() && best[0].text.size() < now_.cut) now_.cut = kNone;
   if (memo) note(key, outer.room, best);
   now_ = {outer.room, std::min(now_.cut, outer.cut), std::min(now_.low < mine ? now_.low : kClean, outer.low),
@@ -252,8 +255,8 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
   return best;
 }
 
-// The ways of the alternatives of a rule. Short alternatives come first: the end of an object is found before
-// another member is tried.
+// Returns the shortest texts of the alternatives of a rule. Alternatives with little text come first: the end
+// of an object is tried before another member.
 Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending from) {
   const uint32_t room = now_.room;
   const bool one = !parser_.alive().plain(r);
@@ -261,9 +264,9 @@ Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending fr
   productions_.expand_shortest(r, reading, alts);
   Ways best;
   for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
-    // Only a text that is no longer can be better.
+    // Only a text that is at most as long as the best one can replace it.
     if (!best.empty() && one) now_.room = std::min(room, static_cast<uint32_t>(best[0].text.size()) + 1);
-    // Beyond the limit of steps the first way is good enough.
+    // After kMaxSteps the first text found is taken, even if it is not the shortest.
     if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
     if (best.empty() || !one)
       keep_all(best, sequence(symbols, from, {}));
@@ -273,15 +276,15 @@ Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending fr
   return best;
 }
 
-// Looks for a text that is as short as the best one and comes before it in the order of bytes. If that is too
-// much to tell, the best one stays.
+// Looks for a text that is as short as the best one and comes before it in the order of bytes. If that takes
+// too much work, the best one stays.
 void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending from, Ways& best) {
-  // An alternative with one more item in front of the rest is longer, whatever follows.
+  // floor_of_rules() excludes alternatives with longer texts, such as one more item.
   const auto seek = [&] {
     if (least + floor_of_rules(symbols) <= best[0].text.size()) keep_all(best, sequence(symbols, from, {}));
   };
-  // A search within such a search has the same limit, so its errors go on to the outer one. If each of a
-  // thousand open rules caught them, the errors took most of the time.
+  // A tie within a tie shares the limit of the outer one, whose handler catches the error. Handlers in each
+  // of a thousand open rules took most of the time.
   if (std::exchange(ties_, true)) {
     seek();
     return productions_.start_search();
@@ -293,7 +296,7 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
     const WorkScope part(meter.task(), kTieWork);
     seek();
   });
-  // These steps must not count against the limit of the search at hand.
+  // The steps of this search must not count against the limit of the outer search.
   productions_.start_search();
   if (others) return;
   if (meter.exhausted()) std::move(others).value();
@@ -302,8 +305,9 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
   now_ = before;
 }
 
-// Keeps the ways of a rule that is closed: for good if no open rule hid an alternative and no text was cut
-// off. Alternatives that this rule hid are visible now, so answers without them are made again.
+// Stores the result for a rule that is closed: for good if no open rule hid an alternative and no text was
+// left out. Results from which this rule hid alternatives are dropped, so that a later question searches
+// again.
 void Completion::note(const Key& key, uint32_t room, const Ways& best) {
   forget_from(depth_);
   const bool hidden = now_.low < depth_;
@@ -314,8 +318,8 @@ void Completion::note(const Key& key, uint32_t room, const Ways& best) {
   until_[now_.low].push_back(key);
 }
 
-// Forgets the answers of found_ that end with an open rule of this depth or a deeper one. An answer that was
-// replaced may end with another rule.
+// Drops the answers of found_ that hold only while a rule of this depth or a deeper one is open. An answer
+// that was replaced meanwhile has another `low`.
 void Completion::forget_from(uint32_t depth) {
   for (; until_.size() > depth; until_.pop_back())
     for (const Key& key : until_.back())

@@ -11,21 +11,22 @@
 namespace structgen {
 
 namespace {
-// One question looks at no more rules than this, and no deeper.
+// One question visits at most kRules rules, and rules nest at most kLevels deep in it.
 constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
-// A longest text is looked for among so many states.
+// longest() visits at most so many states; beyond them the result is kUnknown.
 constexpr std::size_t kStates = 4'000;
-// Beside a completion, states of at most so many bytes are looked at.
+// At a state with at most so many next bytes, on_the_way() looks behind each of them.
 constexpr int kBeside = 8;
 
-// Two spans in a row.
+// Returns the span of two stretches that stand one behind the other.
 uint32_t together(uint32_t a, uint32_t b) {
   return std::max(a, b) == Lengths::kFar ? Lengths::kFar : std::min(a + b, Lengths::kFar - 1);
 }
 }  // namespace
 
-// The parts stand one behind the other. Either one grows while the other has a shortest text, or both grow.
+// Returns the part that is `a`, then `b`. Either one grows while the other has its shortest text, or both
+// grow.
 Growth::Part Growth::then(const Part& a, const Part& b) {
   Part out{Lengths::sum(a.least, b.least), {}};
   for (const Stretch& s :
@@ -36,7 +37,7 @@ Growth::Part Growth::then(const Part& a, const Part& b) {
   return out;
 }
 
-// Whether the form of the regex shows that it has a text of one byte.
+// Returns true if the structure of the regex shows a text of one byte.
 bool Growth::unit(RegexId r) const {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -106,8 +107,8 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
   return out;
 }
 
-// A rule that is being looked at counts as one that does not grow. This can make an answer smaller, and a
-// smaller answer still holds.
+// A rule inside of itself counts as one that does not grow. The answer may become smaller by that, which is
+// allowed.
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
@@ -122,8 +123,8 @@ Growth::Part Growth::rule(Symbol s) {
   const Undo up([&] { --depth_; });
   Bound b;
   if (productions_.bound(r, b)) {
-    // One symbol of `any` comes, and it is not known which, so the part grows only if each of them grows or a
-    // symbol of `all` does.
+    // It is not known which symbol of `any` will come. So the part grows only if every symbol of `any` grows,
+    // or a symbol of `all` does.
     Part any{0, {0, b.any.empty() ? 0 : kFar}};
     for (const Symbol a : b.any) {
       const Part p = symbol(a);
@@ -165,8 +166,8 @@ Growth::Stretch Growth::by_parts(StateId s) {
   return out;
 }
 
-// The best stretch of a state on or beside a shortest completion, with the bytes to it. Behind `"UP"` in an
-// object of enums, the completion is `}`, and the `,` beside it leads to keys, which grow.
+// Returns the best stretch on or beside a shortest completion of a state, with the bytes to it. After `"UP"`
+// in an object of enums the completion is `}`; the `,` beside it leads to keys, which grow.
 Growth::Stretch Growth::on_the_way(StateId s) {
   const std::string& text = completion_.of(s);
   Stretch out = by_parts(s);
@@ -200,8 +201,8 @@ Growth::Stretch Growth::closer(StateId s) {
   return out;
 }
 
-// Depth first. The states of a finite language have no cycle, so each of them is looked at once; a state that
-// grows, or that comes again on the path, shows that there is no longest text.
+// A depth-first search. The states of a finite language have no cycle, so each is visited once. A state that
+// grows, or that is met again on its own path, shows that there is no longest text.
 uint32_t Growth::longest(StateId s) {
   if (const uint32_t* known = longest_.find(s.v)) return *known;
   struct Open {
@@ -254,7 +255,7 @@ uint32_t Growth::longest(StateId s) {
       open(to);
   }
   if (stop == 0) return *longest_.find(s.v);
-  // kUnknown is kept for the first state alone; kFar holds for every state on the path.
+  // kUnknown is stored for the first state alone; kFar holds for every state on the path.
   for (const Open& o : path) {
     if (stop == kFar)
       longest_[o.state.v] = kFar;

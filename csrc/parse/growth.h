@@ -37,15 +37,15 @@ class Growth {
   struct Stretch {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
-    // Whether this stretch has more lengths than the other, or as many and begins earlier.
+    // Returns true if this stretch has more lengths than the other, or as many and begins earlier.
     bool better(const Stretch& o) const { return span != o.span ? span > o.span : from < o.from; }
   };
   Stretch of(StateId s);
-  // The same, with a look along a shortest completion also where the parts have a bound: the bound of an enum
-  // is its longest text.
+  // Returns of(s), but looks along a shortest completion even if the parts of s have a bound, such as the
+  // longest text of an enum.
   Stretch closer(StateId s);
-  // The bytes of the longest text that completes the state; kFar: there are texts beyond any length;
-  // kUnknown: that takes too much work, or depends on the captured text.
+  // Returns the bytes of the longest text that completes the state. kFar: there is no longest one. kUnknown:
+  // the answer takes too much work, or depends on the captured text.
   uint32_t longest(StateId s);
   static constexpr uint32_t kUnknown = kFar + 1;
   std::size_t byte_size() const {
@@ -54,7 +54,7 @@ class Growth {
   }
 
  private:
-  // A part of a text: a bound of its shortest length, and its stretch.
+  // A part of a text: an upper bound of its shortest length, and its stretch.
   struct Part {
     uint32_t least;
     Stretch some;

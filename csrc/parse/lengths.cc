@@ -49,21 +49,22 @@
 namespace structgen {
 
 namespace {
-// The mark of a rule in progress.
+// Marks a rule whose bound is being computed.
 constexpr uint32_t kOpen = Lengths::kFar + 1;
-// The number of bytes of an escape such as \u0041.
+// An escape such as \u0041 has so many bytes.
 constexpr uint32_t kEscaped = 6;
-// A text that ends within an escape needs at most so many bytes more: two escapes, for a surrogate pair.
+// Behind a token that ends within an escape, at most so many bytes are missing: two escapes, for a surrogate
+// pair.
 constexpr uint32_t kEscapePair = 12;
-// One question looks at no more rules than this. An object has a rule for each property.
+// One question visits at most so many rules, since an object has a rule for each property.
 constexpr uint32_t kSteps = 5'000;
-// Derivatives of one regex that are looked at, and the work of that: half a millisecond.
+// behind_any() visits at most so many derivatives of a regex, with this work: half a millisecond.
 constexpr std::size_t kDerivatives = 256;
 constexpr int64_t kDerivativeWork = 5'000;
-// A search may take so much, whatever is left.
+// A search may take at least this much work, however little the call has left.
 constexpr int64_t kLeastWork = 1'000;
 
-// A product that stops at kFar.
+// Returns a * n, or kFar where the product is larger.
 uint32_t times(uint64_t a, uint64_t n) {
   return n == 0 || a == 0 ? 0 : static_cast<uint32_t>(std::min<uint64_t>(a * n, Lengths::kFar));
 }
@@ -71,7 +72,7 @@ uint32_t times(uint64_t a, uint64_t n) {
 
 // ---- regexes ----
 
-// An upper bound of the bytes of every text of a finite language.
+// Returns an upper bound of the bytes of every text, or kFar.
 uint32_t Lengths::longest(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -92,7 +93,7 @@ uint32_t Lengths::longest(RegexId r) {
   }
 }
 
-// The same bound in characters of one byte: no string of the set has more of them.
+// Returns an upper bound of the characters of every text, each counted as one byte, or kFar.
 uint32_t Lengths::longest_denied(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -109,7 +110,7 @@ uint32_t Lengths::longest_denied(RegexId r) {
   return out + 1;
 }
 
-// The longest spelling of a string that is left, with the closing quote.
+// Returns an upper bound of the bytes of every spelling of a string of the set, with the closing quote.
 uint32_t Lengths::longest_of(const LiteralSet& set) const {
   const LiteralTable& table = parser_.regexes().tables().table(set.table);
   std::size_t most = 0;
@@ -117,11 +118,11 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
   return sum(times(most - std::min<std::size_t>(most, set.depth), kEscaped), kEscapePair);
 }
 
-// Two forms of intersections.
-// - Strings without finitely many: any string of one-byte characters that is longer than every denied
-//   one is left.
-// - Strings of a pattern with at most so many characters: while that is more than the pattern needs,
-//   the number denies nothing.
+// Returns a bound for two forms of intersections, and kFar for all others.
+// - Strings without finitely many: every string of one-byte characters that is longer than all denied ones
+//   is in the language.
+// - A pattern and a maximum of characters: while the maximum is larger than the pattern needs, it rules out
+//   no shortest text.
 uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -144,11 +145,11 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
     else
       return kFar;
   }
-  // Beside a pattern only a length will do. If a run asks for certain characters, the shortest text of
-  // the pattern may not have them.
+  // Beside a pattern the run must be a mere length: the shortest text of the pattern may lack the characters
+  // that another run asks for.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
-  // A character that was begun needs its rest.
+  // The elements before the counter are the rest of a character that was begun.
   uint32_t out = 0;
   RegexArena::Counter repeat = regexes.counter(run);
   for (; !repeat.counted; repeat = regexes.counter(repeat.tail))
@@ -166,14 +167,14 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   return sum(out, times(regex(repeat.element), count));
 }
 
-// True for "so many characters of any kind, then the end of the text".
+// Returns true for a counter of any characters, followed by the end of the text.
 bool Lengths::is_length(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   const RegexArena::Counter c = regexes.counter(r);
   return c.counted && c.element == regexes.any_character() && c.tail == regexes.end();
 }
 
-// True for parts of a character, then a counter of characters, then anything.
+// Returns true for parts of a character, then a counter of characters, then anything.
 bool Lengths::is_run(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   RegexArena::Counter c = regexes.counter(r);
@@ -181,8 +182,8 @@ bool Lengths::is_run(RegexId r) const {
   return c.counted && regexes.is_character(c.element);
 }
 
-// A bound from a search. The search takes a part of the work at hand only, because a bound is there to save
-// work.
+// Returns a bound that a search finds. The search gets a part of the work that is left, because a bound is
+// there to save work.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kMost = 50'000;
@@ -190,9 +191,9 @@ uint32_t Lengths::searched(Id of) {
   return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
 }
 
-// The same as begun(), for a regex with few derivatives: the distance of the farthest of them from the
-// end. Texts without `</think>` have one derivative for each beginning of the mark, and a few within
-// characters of several bytes.
+// Returns begun() of a regex with few derivatives: the greatest distance of a derivative from the end. "Any
+// text without `</think>`" has one derivative for each beginning of the mark, and a few within characters of
+// several bytes.
 uint32_t Lengths::behind_any(RegexId r) {
   RegexArena& regexes = parser_.regexes();
   const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeastWork, kDerivativeWork));
@@ -216,7 +217,7 @@ uint32_t Lengths::behind_any(RegexId r) {
                before[slot].push_back(i);
              }
            }
-           // Breadth first, backwards from the derivatives that may end.
+           // A breadth-first search, backwards from the derivatives that may end.
            std::vector<uint32_t> distance(found.size(), kFar), order;
            for (uint32_t i = 0; i < found.size(); ++i)
              if (regexes.nullable(found[i])) {
@@ -234,8 +235,8 @@ uint32_t Lengths::behind_any(RegexId r) {
       .value_or(kFar);
 }
 
-// The structure of a regex gives a bound. An intersection is told by its form. If both tell nothing, a
-// search is made.
+// Returns a bound by the structure of a regex. For an intersection boolean() is asked. If neither knows a
+// bound, a search looks for one.
 uint32_t Lengths::regex(RegexId r) {
   check_depth();
   if (const uint32_t* known = regexes_.find(r.v)) return *known;
@@ -263,7 +264,7 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
-// In `a{3}`, a token may end behind any a, so at most two more are needed, and the rest of one.
+// In `a{3}` a token may end behind each `a`, so at most two more are needed, and the rest of the one begun.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;
@@ -293,7 +294,7 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
-// The same as begun() for tokens that end with a whole character.
+// Returns a bound for the rest of r behind any token of r that ends with a whole character.
 uint32_t Lengths::left(RegexId r) {
   check_depth();
   if (parser_.regexes().is_character(r)) return 0;
@@ -316,9 +317,9 @@ uint32_t Lengths::left(RegexId r) {
   return out;
 }
 
-// A pattern of string bodies beside a number of characters, which stand at a character if nothing is in
-// front of them. While more characters may come than one token and the rest of the pattern have, the
-// number denies nothing, so the pattern's own bound holds.
+// The regex is an intersection of a pattern of string bodies and a maximum of characters, both between two
+// characters. While the maximum exceeds the length of a token plus the rest of the pattern, it rules out no
+// text, so the pattern's own bound holds.
 uint32_t Lengths::characters(RegexId r) {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -334,7 +335,8 @@ uint32_t Lengths::characters(RegexId r) {
 
 // ---- rules and stacks ----
 
-// Symbols whose cost depends on the text before them, such as lexemes, have no bound.
+// Returns the bound of a symbol; kFar for lexemes and other symbols whose length depends on the text before
+// them.
 uint32_t Lengths::symbol(Symbol s) {
   switch (s.kind()) {
     case Symbol::kTerminal: return regex(s.regex());
@@ -346,14 +348,14 @@ uint32_t Lengths::symbol(Symbol s) {
   }
 }
 
-// The bound of a rule: from the productions if they tell it, else the least of its alternatives.
+// Returns the bound of a rule: that of the productions or, if they know none, the least of its alternatives.
 uint32_t Lengths::rule(RuleId r, bool reader) {
   check_depth();
   if (const uint32_t* known = rules_.find(r.v)) {
     met_open_ += *known == kOpen;
     return std::min(*known, kFar);
   }
-  // The bytes that may follow its lexemes matter, so a sum of parts is no bound.
+  // The bytes that may not follow a lexeme restrict the next part, so a sum of the parts is no bound.
   if (productions_.plain(r)) return kFar;
   if (depth_ == 0) steps_ = 0;
   if (++steps_ > kSteps) {
@@ -387,7 +389,7 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   close.keep();
   if (!bound) met_open_ = 0;
   const uint32_t out = std::move(bound).value_or(kFar);
-  // A bound that was found while a rule was in progress holds. "No bound" may be due to that rule.
+  // A bound that was found while a rule was in progress is stored. kFar is not: it may be due to that rule.
   if (out < kFar || met_open_ == 0 || depth_ == 1)
     rules_[r.v] = out;
   else
@@ -396,7 +398,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   return out;
 }
 
-// The least bound of the rule's alternatives. `hard` becomes true if some of them were not looked at.
+// Returns the least bound of the rule's alternatives. Sets `hard` if an alternative holds a reader or a
+// capture.
 uint32_t Lengths::search(RuleId r, bool& hard) {
   Alternatives alts;
   productions_.expand_shortest(r, Reading{}, alts);

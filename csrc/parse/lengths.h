@@ -24,9 +24,9 @@
 
 namespace structgen {
 
-// What holds of a stack by what holds of its entries: join(entry, value of the rest, value so far). Down the
-// stack while each level has one entry, and up again; recursion is only used where stacks join. `last`: the
-// entries of a stack that may end do not count.
+// Computes a value of a set of stacks from those of its entries, by join(entry, value of the rest, value so
+// far). A loop follows stacks with one entry at each level; only where stacks join does it recurse. `last`: a
+// stack that may end has the value `end`, whatever its entries.
 template <class Value, class Join>
 Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s, Value none, Value end,
             bool last, const Join& join) {
@@ -63,33 +63,33 @@ Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s,
   return out;
 }
 
-// The bounds of one parser.
+// Bounds of the states, rules and regexes of one parser.
 class Lengths {
  public:
-  // No bound is known.
+  // The bound where none is known.
   static constexpr uint32_t kFar = 1u << 30;
-  // A sum that stops there.
+  // Returns a + b, or kFar where the sum is larger.
   static uint32_t sum(uint64_t a, uint64_t b) {
     return static_cast<uint32_t>(std::min<uint64_t>(a + b, kFar));
   }
-  // `reach`: bytes of the longest token.
+  // `reach` is the number of bytes of the longest token.
   Lengths(Parser& parser, Productions& productions, Completion& completion, uint32_t reach)
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
-  // A bound for the state s.
+  // Returns a bound for the state s.
   uint32_t of(StateId s);
-  // regex(): a bound for r. begun(): a bound for the rest of r after any one token of r.
+  // regex() returns a bound for r; begun() returns one for the rest of r behind any one token of r.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
-  // A bound for the rest of r after any token of whole characters that does not end the string. r has
-  // to stand between two characters of a string. kFar: not known, or r stands elsewhere.
+  // Returns a bound for the rest of r behind any token of whole characters that does not end the string.
+  // kFar: none is known, or r does not stand between two characters of a string.
   uint32_t characters(RegexId r);
-  // A bound for a symbol, and for a stack.
+  // Return a bound for a symbol, and for a set of stacks.
   uint32_t symbol(Symbol s);
   uint32_t stack(StackId s);
-  // regex() of an intersection that has a text of each length from there on, if its characters have one
-  // of one byte. kFar: it is another regex.
+  // Returns regex(r) if r is an intersection that has a text of every length from there on, given that its
+  // characters include one of one byte. Returns kFar for every other regex.
   uint32_t endless(RegexId r) { return boolean(r, false, true); }
-  // The index of the entry of the stack with the least bound; the stack must have entries.
+  // Returns the index of the entry with the least bound; the set of stacks must have entries.
   std::size_t nearest(StackId s);
   std::size_t byte_size() const {
     return states_.byte_size() + stacks_.byte_size() + rules_.byte_size() + regexes_.byte_size() +
@@ -115,7 +115,7 @@ class Lengths {
   Completion& completion_;
   const uint32_t reach_;
   FlatMap<uint32_t, uint32_t> states_, stacks_, rules_, regexes_, begun_, left_;
-  // How often a rule was asked for that was in progress or given up.
+  // How often a rule was met that is in progress or was given up.
   uint32_t met_open_ = 0;
   uint32_t depth_ = 0, steps_ = 0;
 };

@@ -4,7 +4,7 @@
 
 namespace structgen {
 
-// A stack is made after the stacks below it, so one pass in the order of numbers knows what it needs.
+// A stack has a higher number than the stacks below it, so one pass over the numbers computes all.
 uint32_t StackLimits::least(StackId s) {
   for (uint32_t at = static_cast<uint32_t>(least_.size()); at <= s.v; ++at) {
     uint32_t least = kUnlimited;
@@ -31,12 +31,12 @@ bool StackLimits::possible(StackId s, const Productions& productions) {
   return possible_[s.v] != 0;
 }
 
-// One level of a change; `memo` has the stacks below.
+// Returns a set of stacks with its top entries changed; `memo` holds the changed stacks below.
 StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   const auto to = [&](StackId rest) {
     return least(rest) == kUnlimited ? rest : StackId{memo.find(rest.v)->second};
   };
-  // Copied, because the arena grows below.
+  // The entries are copied, because the arena grows below and moves them.
   std::vector<StackEntry> entries;
   for (const StackEntry& e : stacks_.entries(s)) entries.push_back({e.top, to(e.rest)});
   std::vector<StackId> parts{stacks_.has_end(s) ? StackArena::end() : StackArena::none()};
@@ -61,7 +61,7 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   return stacks_.unite(parts);
 }
 
-// From the bottom up, without recursion: stacks may be deep.
+// Works from the bottom up by a loop, because stacks may be deep.
 StackId StackLimits::mapped(StackId s, Change change, Memo& memo) {
   if (least(s) == kUnlimited) return s;
   if (const auto it = memo.find(s.v); it != memo.end()) return StackId{it->second};

@@ -21,22 +21,22 @@
 
 namespace structgen {
 
-// Changes stacks of one arena. All results are remembered.
+// Computes the changes of stacks with marks, for one arena. All results are stored.
 class StackLimits {
  public:
   static constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
   explicit StackLimits(StackArena& stacks) : stacks_(stacks) {}
-  // The smallest mark of the stacks, or kUnlimited.
+  // Returns the smallest mark of the stacks, or kUnlimited if they have none.
   uint32_t least(StackId s);
-  // Whether the stacks have a mark, or may get one while their texts are read.
+  // Returns true if the stacks have a mark, or if reading them may push one.
   bool possible(StackId s, const Productions& productions);
-  // Stacks after one more token has begun. Of two stacks that differ only in a mark, the one with the
-  // larger mark allows everything that the other does, so the other is dropped.
+  // Returns the stacks after one more token has begun. Of two stacks that differ only in one mark, the one
+  // with the smaller mark is dropped, because the other allows all that it does.
   StackId begin_token(StackId s) { return mapped(s, kBegin, begun_); }
-  // Stacks without their marks.
+  // Returns the stacks without their marks.
   StackId without(StackId s) { return mapped(s, kWithout, without_); }
-  // The same as begin_token(), but no stack is dropped unless its mark is at 0. take_back() is the
-  // inverse.
+  // Returns the stacks after one more token has begun, where only stacks with a mark at 0 are dropped.
+  // take_back() is its inverse.
   StackId begin_token_exactly(StackId s) { return mapped(s, kExactly, exactly_); }
   StackId take_back(StackId s) { return mapped(s, kBack, back_); }
   std::size_t byte_size() const {
@@ -51,7 +51,7 @@ class StackLimits {
   StackId changed(StackId s, Change change, const Memo& memo);
 
   StackArena& stacks_;
-  // Indexed by stack.
+  // least_[s] is the result of least() for stack s.
   std::vector<uint32_t> least_;
   std::vector<uint8_t> possible_;
   Memo begun_, without_, exactly_, back_;

@@ -19,42 +19,43 @@
 
 namespace structgen {
 
-// The meaning of a note: a named part begins or ends here. In a left-recursive rule, a part that begins
-// with the rule itself is only known after its first part was read. Then the part began where the rule
-// was entered, and an empty part ended there, too (kOpened, kClosed; see grammar/productions.h). A gap
-// is the text between two lexemes: a part that ends behind a gap ends in front of it.
+// What a note says: a named part begins (kOpen) or ends (kClose) here. In a left-recursive rule, a part that
+// begins with the rule itself is known only after its first part was read; then the part began where the rule
+// was entered (kOpened), and an empty part ended there, too (kClosed; see grammar/productions.h). kEnter and
+// kLeave stand around such a rule. kGap and kGapEnd stand around the text between two lexemes: a part that
+// ends behind a gap ends in front of it.
 enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
 inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
 inline uint32_t note_name(uint32_t number) { return number / 8; }
 
-// A byte that stands in a terminal where one token ends and another begins. No text and no token
-// contains it.
+// This byte stands in a terminal where one token must end and another begin. No text and no token contains
+// it.
 constexpr uint8_t kEdge = 0xFE;
 
-// The largest number that a symbol can hold.
+// A symbol holds a number up to this one.
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;
 
-// A symbol of a stack: the next thing to read.
+// A symbol of an alternative or a stack: what is read next.
 struct Symbol {
   enum Kind : uint32_t {
     kTerminal = 0,  // a regex
     kRule = 1,      // a nonterminal
-    // Reads nothing: text is captured from here on.
+    // Reads nothing; from here on text is captured.
     kCapture = 2,
-    // A nonterminal whose alternatives depend on the label or the captured text that was completed
-    // before it.
+    // A nonterminal that is told the label or the captured text before it; its alternatives depend on that.
     kReader = 3,
-    // A terminal whose end depends on the other lexemes that could be read there; see
+    // A terminal of a grammar with a lexer. Which other lexemes could be read decides where it ends; see
     // Productions::lexeme.
     kLexeme = 4,
-    // Reads nothing: the next byte must not be in a set (a kBytes regex).
+    // Reads nothing; the next byte must not be in a set (a kBytes regex).
     kFollow = 5,
-    // Reads nothing: a place that is looked for when captures are asked for; see parse/spans.h.
+    // Reads nothing; marks a place that find_spans() reports (parse/spans.h).
     kNote = 6,
-    // Reads nothing: the lexemes that come next are read in a context.
+    // Reads nothing; says in which context the next lexemes are read.
     kAfter = 7,
-    // Reads nothing: so many tokens may still begin above it; see parse/limits.h.
+    // Reads nothing; in the text that the symbols above it read, so many tokens may still begin
+    // (parse/limits.h).
     kLimit = 8,
   };
   uint32_t v = 0;
@@ -75,7 +76,7 @@ struct Symbol {
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };
 
-// Alternatives that are stored elsewhere; `symbols` and `ends` are those of Alternatives.
+// A view of alternatives that another object stores; alternative i is symbols[ends[i-1] .. ends[i]).
 struct AlternativeList {
   std::span<const Symbol> symbols;
   std::span<const uint32_t> ends;
@@ -83,7 +84,7 @@ struct AlternativeList {
     const uint32_t begin = i == 0 ? 0 : ends[i - 1];
     return symbols.subspan(begin, ends[i] - begin);
   }
-  // All of them, one after the other.
+  // Iterates over the alternatives, each a sequence of symbols.
   auto each() const {
     return std::views::iota(std::size_t{0}, ends.size()) |
            std::views::transform([all = *this](std::size_t i) { return all[i]; });
@@ -94,7 +95,7 @@ struct AlternativeList {
 struct Alternatives {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> ends;
-  // Of a reader that was told kFresh: the numbers of alternatives that hold for some texts only.
+  // For a reader that was told kFresh: the numbers of the alternatives that hold for some fresh texts only.
   std::vector<uint32_t> assumed;
   void add(std::span<const Symbol> sequence) {
     symbols.insert(symbols.end(), sequence.begin(), sequence.end());
@@ -106,7 +107,7 @@ struct Alternatives {
   auto each() const { return list().each(); }
 };
 
-// The alternatives with their costs, by cost; of equal costs in their own order.
+// Returns the alternatives in the order of their costs, with the cost of each; equal costs keep their order.
 template <class Cost>
 auto by_cost(const Alternatives& all, Cost&& cost) {
   using Priced = std::pair<decltype(cost(all[0])), std::span<const Symbol>>;
@@ -116,19 +117,18 @@ auto by_cost(const Alternatives& all, Cost&& cost) {
   return out;
 }
 
-// What a reader is told about the text in front of it.
+// What a reader is told about the text before it.
 struct Reading {
   enum Kind : uint8_t {
     kNone,
-    // A labelled literal was completed.
+    // The reader is told the label of the literal that was read, in `label`.
     kLabel,
-    // The captured text.
+    // The reader is told the captured text, in `text`.
     kText,
-    // A text was captured, but the caller (a mask) does not say which; see RegexKind::kPoison.
+    // A text was captured, but the caller (a mask) keeps it secret; see RegexKind::kPoison.
     kUnknown,
-    // Some text that differs from every other one. The alternatives are those that hold for each such
-    // text; those that hold for some are marked as assumed, because a text in question is told by
-    // itself.
+    // The reader is not told the text, only that it differs from all texts with which it is compared. The
+    // alternatives hold for every such text. One that holds for some of them only is listed in `assumed`.
     kFresh,
   } kind = kNone;
   uint32_t label = 0;
@@ -139,89 +139,93 @@ struct Reading {
   static Reading fresh() { return {kFresh, 0, {}}; }
 };
 
-// One way to read a lexeme: texts, and the bytes that must not follow them.
+// One way to read a lexeme: a regex, and the bytes that must not follow its text.
 struct LexemePart {
   RegexId regex;
-  // A set that is kBytes, or empty(): any byte may follow.
+  // The bytes that must not follow, as a kBytes regex; empty() if any byte may.
   RegexId follow;
 };
 
-// An upper bound: so many bytes, all symbols of `all`, and the longest symbol of `any`.
+// An upper bound of a text: `bytes` bytes, plus all symbols of `all`, plus the longest symbol of `any`.
 struct Bound {
   uint64_t bytes = 0;
   std::vector<Symbol> all, any;
 };
 
-// A grammar, as the parser sees it.
+// A grammar, as the parser sees it: rules whose alternatives are asked for one rule at a time.
 class Productions {
  public:
   virtual ~Productions() = default;
   // Appends the alternatives of a rule to `out`.
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
-  // The bytes of everything that it remembers.
+  // Returns the bytes of all that the object stores.
   virtual std::size_t byte_size() const { return 0; }
-  // A search for a shortest completion begins. All calls until the next search share one limit of steps.
+  // Is called before each search for a shortest completion. All calls until the next search share one limit
+  // of steps.
   virtual void start_search() {}
-  // Alternatives among which there is a shortest one. A provider that knows more leaves out the others.
+  // Appends alternatives that include one with a shortest text. A provider that knows more leaves out others.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
-  // Alternatives with the texts of the rule, in which a rule stands for texts that another rule has, too. A
-  // search through all rules then meets each of them once. False: there are none but those of expand().
+  // Appends alternatives for the texts of the rule in which another rule stands for the texts that both rules
+  // share, so that a search through all rules meets these texts once. Returns false if there are none but
+  // those of expand().
   virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
-  // An upper bound of the rule's shortest text, found without a search; for a reader it must hold
-  // whatever was read. False: not known.
+  // Sets an upper bound of the rule's shortest text, without a search. The bound of a reader must hold
+  // whatever it is told. Returns false if no bound is known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
-  // The ways to read a lexeme in a context; empty if it cannot be read there.
+  // Returns the ways to read a lexeme in a context; none if the lexeme cannot be read there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
-  // True if the bytes that may not follow a lexeme can be all bytes that could follow; see
-  // parse/alive.h.
+  // Returns true if some lexeme may forbid every byte that could follow it, so that stacks may be unreadable
+  // (parse/alive.h).
   virtual bool restricted() const { return false; }
-  // True for a grammar with lexemes and nothing else: no expansion depends on the text before it, and
-  // one live byte shows that the text can go on.
+  // Returns true for a grammar of lexemes alone: no expansion depends on the text before it, and one live
+  // byte shows that the text can go on.
   virtual bool context_free() const { return false; }
-  // True if some terminals contain kEdge: a token must begin there. Such a grammar also limits tokens.
+  // Returns true if terminals contain kEdge, which stands where a token must begin. Such a grammar may also
+  // limit tokens.
   virtual bool edged() const { return false; }
-  // How often something was omitted because it was too much to tell; see base/effort.h.
+  // Returns how often something was omitted because it was too much to tell (base/effort.h).
   virtual uint64_t omitted() const { return 0; }
-  // True if a text may also end where the next terminal takes kEdge, which is then no edge of tokens;
-  // see holes/quotient.h.
+  // Returns true if kEdge stands only where a text may end, and marks no edge of tokens; see
+  // holes/quotient.h.
   virtual bool bordered() const { return false; }
-  // True if a text may have no other continuation than poison, and then none at all. Else every text of
-  // a terminal has a continuation.
+  // Returns true if some text of a terminal may have no continuation: only poison follows, and poison may
+  // turn out to be nothing.
   virtual bool unproven() const { return false; }
-  // True if a reader may refuse some text that it is told, although its answer to an unknown text is not
-  // poison. Else that answer holds for every text, except behind poison.
+  // Returns true if a reader may refuse a text, though its answer to an unknown text is not poison. If false,
+  // its answer to an unknown text holds for every text, except behind poison.
   virtual bool tries_texts() const { return false; }
-  // A lower bound of the bytes that stand behind a text of the rule in every whole text.
+  // Returns a lower bound of the bytes that stand behind a text of the rule in every whole text.
   virtual uint64_t needed_behind(RuleId) const { return 0; }
-  // True if readers compare the texts of the rule with each other (items under uniqueItems).
+  // Returns true if readers compare the rule's texts with each other (items under uniqueItems).
   virtual bool compared(RuleId /*rule*/) const { return false; }
-  // True if the reader compares the text that it is told with others.
+  // Returns true if the reader compares the text that it is told with others.
   virtual bool compares(RuleId /*reader*/) const { return false; }
-  // The texts that a comparing reader answers in a way of their own. To every other text it gives one and the
-  // same answer. False: there are `most` texts or more.
+  // Appends the texts that a comparing reader treats differently from all others. Returns false if there are
+  // `most` such texts or more.
   virtual bool compared_with(RuleId /*reader*/, std::size_t /*most*/, std::vector<std::string>& /*out*/) {
     return true;
   }
-  // True if some reader may ask that a text equals an earlier one. Otherwise no reader refuses a text that
-  // differs from all others.
+  // Returns true if some reader may ask that a text equals an earlier one. If false, no reader refuses a text
+  // that differs from all earlier ones.
   virtual bool asks_alike() const { return false; }
-  // A rule with the texts of `start`, and with texts in which items or keys repeat that must differ: those of
-  // arrays and objects in which some other one is always left (engine/distinct.h). `start` itself where the
-  // language has no such rule.
+  // Returns a rule with the texts of `start` and, beside them, texts in which items or keys repeat though
+  // they must differ: in arrays and objects where some other item or key is always left (engine/distinct.h).
+  // Returns `start` if there is no such rule.
   virtual RuleId lenient(RuleId start) { return start; }
-  // Whether some array asks that its items differ.
+  // Returns true if some array asks that its items differ.
   virtual bool asks_distinct() const { return false; }
-  // The most keys that a rule of an object holds.
+  // Returns the number of keys of the largest object among the rules.
   virtual std::size_t most_keys() const { return 0; }
-  // What a rule reads: no array and no object, one behind its bracket, or one whose items or keys must differ
-  // although the rule does not compare them.
+  // What a rule reads. kNone: no array and no object. kAny: an array or object from behind its bracket.
+  // kDistinct: an array or object whose items or keys must differ, although the rule itself does not compare
+  // them.
   enum class Items : uint8_t { kNone, kAny, kDistinct };
   virtual Items items(RuleId /*rule*/) const { return Items::kNone; }
-  // Finds a rule for some texts of a compared rule: those that equal one of `texts` or are texts of one
-  // of `rules`, or with `others` all other texts. `out` is the rule itself if these are all of its
-  // texts. `any`: whether there are any. False: not known.
+  // narrow() finds a rule for a part of the texts of a compared rule: those that equal one of `texts`, those
+  // of one of `rules`, and with `others` all remaining ones. `out` is the rule itself if these are all of its
+  // texts; `any` says whether there is such a text. Returns false if that is not known.
   struct Choice {
     std::span<const std::string> texts;
     std::span<const RuleId> rules;
@@ -230,15 +234,15 @@ class Productions {
   virtual bool narrow(RuleId /*rule*/, const Choice& /*choice*/, RuleId& /*out*/, bool& /*any*/) {
     return false;
   }
-  // One text for each value of a compared rule. False: there are `most` or more, or it is too much to
-  // tell.
+  // Appends one text for each value of a compared rule. Returns false if there are `most` or more, or if it
+  // is too much to tell.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
-  // True if something was left out because it was too much to tell, and the regex arena does not know
-  // about it.
+  // Returns true if something was omitted, because it was too much to tell, that the regex arena does not
+  // know of.
   virtual bool inexact() const { return false; }
-  // True for a rule of a grammar with lexemes, whose expansions do not depend on the text before it.
+  // Returns true for a rule of a grammar with lexemes, whose expansions do not depend on the text before it.
   virtual bool plain(RuleId) const { return false; }
-  // Whether tokens may be limited in a text of a rule (parse/limits.h).
+  // Returns true if tokens may be limited within a text of the rule (parse/limits.h).
   virtual bool limits(RuleId) const { return true; }
 };
 

@@ -50,21 +50,21 @@ namespace structgen {
 
 namespace {
 
-// The most items at one place.
+// One place has at most so many items; find_spans() throws beyond that.
 constexpr uint32_t kMaxReadings = 5'000;
-// The most nodes between two bytes.
+// Between two bytes lie at most so many nodes; find_spans() throws beyond that.
 constexpr uint32_t kMaxNodes = 200'000;
-// Two stacks are compared down to this depth.
+// Two sets of stacks are intersected down to this depth; find_spans() throws beyond that.
 constexpr uint32_t kMaxStackDepth = 20'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 [[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
 
-// What tells nodes between two bytes apart. With `set`, `stack` is a set of stacks; without, `top` is a
-// symbol above the set of rests `stack`. `capture` is the text that is being captured, `label` that of the
-// literal that was just read. `follow` and `context` are those of the kFollow and kAfter symbols that were
-// passed (see parse/alive.h).
+// What tells nodes at one place apart. If `set`, the node is the set of stacks `stack`; otherwise it is the
+// symbol `top` above the set of rests `stack`. `capture` is the capture that is open, and `label` that of the
+// literal that was just read. `follow` and `context` are set by the kFollow and kAfter symbols that were
+// passed (parse/alive.h).
 struct Key {
   bool set;
   uint32_t top;
@@ -76,45 +76,44 @@ struct Key {
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-// A step between two nodes that reads nothing. kPop: from a set to one of its tops. kExpand: a rule is
-// replaced by an alternative. kNote: a note is passed. kSame: everything else.
+// A step between two nodes of one place. kPop leads from a set to one of its tops, kExpand from a rule to an
+// alternative, kNote over a note. kSame is every other step.
 struct Edge {
   enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
   uint32_t to;
-  // Of kExpand: the symbols of the alternative behind its first one. They lie on the stack that was below the
-  // rule.
+  // For kExpand: the symbols of the alternative behind its first one, which were pushed below it.
   std::span<const Symbol> pushed;
 };
 
-// What reads the next byte: an item, by its index among the items of the place, and the symbol that was
-// pushed below this item.
+// A way to read the next byte: the index of an item of the place, and the symbol that was pushed below this
+// item, if any.
 struct Reads {
   uint32_t item;
   std::optional<Symbol> pushed;
 };
 
-// A node of the graph between two bytes.
+// A node of the graph at one place.
 struct Node {
   Key key;
   std::vector<Edge> out;
   std::vector<Reads> reads;
-  // The stacks of the node that lead to the end of the text.
+  // The stacks of the node from which the rest of the text can be read.
   StackId good = StackArena::none();
 };
 
-// The position between two bytes: before byte i of the text.
+// The place between two bytes: places_[i] stands before byte i of the text.
 struct Place {
   std::vector<Item> items;
-  // For each item the stacks that lead to the end.
+  // good[k]: the stacks of item k from which the rest of the text can be read.
   std::vector<StackId> good;
-  // For each item of the place before: the item that it becomes here, or kNone.
+  // stays[k]: the item that item k of the place before becomes here, or kNone.
   std::vector<uint32_t> stays;
-  // For each item of the place before: the node behind its end, or kNone.
+  // ends[k]: the node behind the end of item k of the place before, or kNone.
   std::vector<uint32_t> ends;
   std::vector<Node> nodes;
 };
 
-// The three passes over one text.
+// Runs the three passes over one text.
 class Search {
  public:
   Search(Parser& parser, Productions& productions, std::string_view text, bool complete,
@@ -171,8 +170,8 @@ class Search {
     }
   }
 
-  // The stacks that read the byte behind a place: fewer if a token begins there (parse/limits.h).
-  // back() is the inverse.
+  // Returns the stacks that read the byte behind a place. Where a token begins, some stacks are dropped
+  // (parse/limits.h). back() is the inverse.
   StackId ahead(std::size_t place, StackId s) {
     return begins_[place] ? parser_.limits().begin_token_exactly(s) : s;
   }
@@ -184,7 +183,7 @@ class Search {
     todo_.clear();
   }
 
-  // The item of a regex and a capture at this place; its stacks are united.
+  // Returns the item with this regex and capture at the current place, and adds `stack` to its stacks.
   uint32_t item(RegexId regex, StackId stack, CaptureId capture) {
     std::vector<Item>& items = places_[at_].items;
     const auto [it, fresh] =
@@ -198,7 +197,7 @@ class Search {
     return it->second;
   }
 
-  // The node of a key at this place; a new one is put on the list of grow().
+  // Returns the node of a key at the current place. A new node is put on the work list of grow().
   uint32_t node(const Key& key) {
     std::vector<Node>& nodes = places_[at_].nodes;
     const auto [it, fresh] = numbers_.try_emplace(key, static_cast<uint32_t>(nodes.size()));
@@ -216,7 +215,7 @@ class Search {
     places_[at_].nodes[from].out.push_back({kind, number, pushed});
   }
 
-  // Follows all edges from new nodes until there are no new ones.
+  // Follows the edges of all new nodes until no node is new.
   void grow() {
     while (!todo_.empty()) {
       const uint32_t n = todo_.back();
@@ -236,12 +235,12 @@ class Search {
     }
   }
 
-  // The edges of a node that is one symbol above its rests; what the symbol means is the same as in
-  // Parser::follow.
+  // Adds the edges of a node that is a symbol above its rests, as Parser::follow does for each kind of
+  // symbol.
   void symbol(uint32_t n, const Key& key) {
     const Symbol top{key.top};
     const StackId rest{key.stack};
-    // The rests alone.
+    // The node behind the symbol: the set of its rests.
     Key below = key;
     below.set = true;
     below.top = 0;
@@ -322,8 +321,7 @@ class Search {
     }
   }
 
-  // Adds an item that reads the next byte. Regexes that read nothing have been passed by an edge
-  // already.
+  // Adds an item that reads the next byte. A regex that reads nothing was passed by an edge already.
   void reads(uint32_t n, RegexId regex, StackId stack, CaptureId capture, std::optional<Symbol> pushed) {
     const RegexNode& r = regexes_.node(regex);
     if (regex == RegexArena::empty() || regex == RegexArena::poison() || r.kind == RegexKind::kEpsilon ||
@@ -335,15 +333,15 @@ class Search {
 
   // ---- backwards: what leads to the end ----
 
-  // From the last place to the first: `good` of the items from the next place, then `good` of the nodes
-  // from the items.
+  // Sets `good` of all items and nodes, from the last place to the first. Items are judged by the next place,
+  // and nodes by the items of their own place.
   void backwards() {
     for (at_ = places_.size(); at_-- > 0;) {
       Place& now = places_[at_];
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          // Another token may begin here.
+          // Another token may begin at the end of the text.
           for (std::size_t k = 0; k < now.items.size(); ++k) {
             StackLimits& limits = parser_.limits();
             now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
@@ -357,7 +355,7 @@ class Search {
           now.good[k] = back(at_, good);
         }
       }
-      // Rules that match the empty text may form circles, so this is repeated until nothing changes.
+      // Rules that match the empty text may form cycles, so the pass is repeated until no node changes.
       for (bool changed = true; changed;) {
         changed = false;
         for (std::size_t n = now.nodes.size(); n-- > 0;) {
@@ -369,7 +367,7 @@ class Search {
     }
   }
 
-  // `good` of a node, from its edges and from the items that it reads.
+  // Computes `good` of a node from its edges and from the items that it reads.
   StackId judged(const Place& now, const Node& n) {
     StackId good = n.good;
     if (n.key.set && complete_ && at_ + 1 == places_.size() && stacks_.has_end(StackId{n.key.stack}))
@@ -390,7 +388,7 @@ class Search {
     return good;
   }
 
-  // The rests of those stacks that begin with these symbols.
+  // Returns the stacks below these symbols, for those stacks that begin with all of them.
   StackId stripped(StackId s, std::span<const Symbol> symbols) const {
     for (Symbol top : symbols) {
       StackId below = StackArena::none();
@@ -401,7 +399,7 @@ class Search {
     return s;
   }
 
-  // The stacks that are in both sets; remembered.
+  // Returns the intersection of two sets of stacks, and stores it.
   StackId common(StackId a, StackId b, uint32_t depth = 0) {
     check_depth();
     if (a == b || a == StackArena::none()) return a;
@@ -424,11 +422,12 @@ class Search {
 
   // ---- forwards again: one derivation's notes ----
 
-  // An item or a node, and which of its stacks are still chosen.
+  // The items or nodes of the derivation that was chosen so far, each with the stacks that are still
+  // possible.
   using Chosen = std::map<uint32_t, StackId>;
 
-  // At each place, all nodes that can be reached without a note are collected; then the best note is
-  // passed, and so on until no note is better than reading the next byte.
+  // At each place this pass collects all nodes that can be reached without a note, passes the best note, and
+  // repeats until no note ranks before reading the next byte.
   void choose() {
     Chosen items;
     for (at_ = 0; at_ < places_.size(); ++at_) {
@@ -452,7 +451,7 @@ class Search {
       std::vector<Chosen> met;
       while (true) {
         met.push_back(here);
-        // Everything that can be reached without a note; notes are collected by rank.
+        // Follows all edges that pass no note. The notes that are met are collected, the best rank first.
         bool end = false;
         std::map<std::pair<int, uint32_t>, Chosen> notes;
         std::vector<uint32_t> todo;
@@ -501,8 +500,8 @@ class Search {
     }
   }
 
-  // The order of notes: below 0 they come before the next byte is read, above 0 only if it cannot be
-  // read.
+  // Returns the rank of a note. A note below 0 is passed before the next byte is read, one above 0 only if no
+  // byte can be read.
   static int rank(uint32_t number) {
     switch (note_kind(number)) {
       case NoteKind::kEnter: return -3;
@@ -517,10 +516,10 @@ class Search {
     return 0;
   }
 
-  // Passes a note: opens a part, or closes the innermost open part of its name.
+  // Passes a note. The note opens a named part, or closes the innermost open part of its name.
   void note(uint32_t number) {
     const uint32_t name = note_name(number);
-    // A gap behind the part does not belong to it.
+    // If a part ends behind a gap, its span ends in front of the gap.
     const auto close = [&](std::size_t end) {
       for (std::size_t i = open_.size(); i-- > 0;)
         if (open_[i].name == name) {
@@ -552,7 +551,7 @@ class Search {
   std::string_view text_;
   const bool complete_;
   std::vector<Place> places_;
-  // Indexed by place: whether a token begins there.
+  // begins_[i] is true if a token begins at place i.
   std::vector<bool> begins_;
   std::size_t at_ = 0;
   std::map<Key, uint32_t> numbers_;
@@ -563,7 +562,7 @@ class Search {
   std::unordered_map<uint64_t, StackId> common_;
   std::vector<Span> open_, spans_;
   std::vector<std::size_t> entered_;
-  // The gap that was read last.
+  // The gap that was passed last.
   Span gap_{0, kNowhere, kNowhere};
 };
 

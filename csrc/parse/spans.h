@@ -21,16 +21,17 @@
 
 namespace structgen {
 
-// A part that was read; `end` is behind its last byte.
+// A named part of the text.
 struct Span {
   uint32_t name;
-  // Offsets in bytes.
+  // The part in bytes of the text; `end` is the offset behind its last byte.
   std::size_t begin, end;
 };
 
-// The parts of a text that `start` reads. If `complete`, the text ends here; else it may go on, and
-// parts that have not ended are left out. Sorted by begin, longer parts first. `tokens`: the offsets at
-// which tokens begin, ascending; they are used if the grammar limits tokens. Throws kBudgetExceeded.
+// Returns the named parts of a text that `start` reads, sorted by begin, longer parts first. With `complete`
+// the text ends here; without it the text may go on, and parts that have not ended are left out. `tokens`
+// holds the ascending offsets at which tokens begin, which a grammar that limits tokens needs. Throws
+// kBudgetExceeded.
 std::vector<Span> find_spans(Parser& parser, Productions& productions, RuleId start, std::string_view text,
                              bool complete, std::span<const std::size_t> tokens = {});
 

@@ -8,8 +8,8 @@
 namespace structgen {
 
 namespace {
-// Below this depth equal tops are kept as two entries. The set is still the same, only less is shared.
-// This bounds the recursion for stacks of any depth.
+// Below this depth unite() keeps equal tops as two entries. The set stays the same and shares less; the
+// recursion is bounded for stacks of any depth.
 constexpr uint32_t kMergeDepth = 200;
 }  // namespace
 
@@ -104,8 +104,8 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
       ++i;
       ++j;
     } else {
-      // Each entry of this top once: a set that is united with a part of itself again and again must
-      // not grow.
+      // Several entries may have this top, each pair of top and rest once: a set does not grow when parts of
+      // itself are united with it.
       const Symbol top = x[i].top;
       const auto first = static_cast<std::ptrdiff_t>(out.size());
       for (; i < x.size() && x[i].top == top; ++i) out.push_back(x[i]);

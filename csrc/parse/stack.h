@@ -18,26 +18,26 @@
 
 namespace structgen {
 
-// The stacks with one symbol at the top, and the set of stacks below it.
+// All stacks with the symbol `top` at the top; `rest` is the set of stacks below it.
 struct StackEntry {
   Symbol top;
   StackId rest;
 };
 
-// All sets of stacks of a parser.
+// Stores all sets of stacks of a parser; equal sets have one number.
 class StackArena {
  public:
   StackArena();
-  // No stack at all: nothing can be read.
+  // Returns the set without any stack: no text can be read.
   static constexpr StackId none() { return StackId{0}; }
-  // The empty stack: the text may end.
+  // Returns the set of the empty stack: the text may end.
   static constexpr StackId end() { return StackId{1}; }
   StackId push(Symbol top, StackId rest);
-  // symbols[0] becomes the top.
+  // Pushes the symbols so that symbols[0] is the top.
   StackId push(std::span<const Symbol> symbols, StackId rest);
   StackId unite(StackId a, StackId b) { return unite(a, b, 0); }
-  // The union of one or more sets, which are overwritten. It goes in pairs: if the sets of n
-  // alternatives were added one by one, each interned, they would take n * n / 2 entries.
+  // Returns the union of one or more sets; `all` is overwritten. Sets are united in pairs: if n sets were
+  // added one by one, the unions on the way would take n * n / 2 entries.
   StackId unite(std::span<StackId> all);
   std::span<const StackEntry> entries(StackId s) const { return {nodes_[s.v].entries, nodes_[s.v].n}; }
   bool has_end(StackId s) const { return nodes_[s.v].end; }
@@ -50,20 +50,19 @@ class StackArena {
         nullptr;  // sorted by top; one for each top, except deep in a union (stack.cc)
     uint32_t n : 31 = 0;
     uint32_t end : 1 = false;
-    // The first set of one entry whose rest is this set; 0: there is none. It stands in no table: most sets
-    // have one symbol pushed on them, right after they were made, and a table of millions of sets is a miss
-    // of the cache a look-up.
+    // The first set that was made by pushing one symbol on this one, or 0. Most sets have one such set, made
+    // right after them; this member saves a look-up in a table of millions, which is a cache miss.
     uint32_t above = 0;
   };
   StackId unite(StackId a, StackId b, uint32_t depth);
   StackId intern(std::span<const StackEntry> entries, bool end);
   uint32_t add(std::span<const StackEntry> entries, bool end);
   StableVector<Node> nodes_;
-  // The sets that no `above` names.
+  // The sets to which no `above` points.
   InternTable index_;
   BumpPool pool_;
-  // The union of two sets, each of which is not none(): a pair of numbers, the smaller one above, and the
-  // set.
+  // The union of two sets that are not none(). `pair` holds the smaller number in its high half, the larger
+  // in its low half.
   struct Union {
     uint64_t pair;
     StackId set;

@@ -58,15 +58,15 @@
 namespace structgen {
 
 namespace {
-// The most nullable and unit rules in a row.
+// At most so many rules in a row may be passed without reading a byte; deeper ones are refused.
 constexpr uint32_t kMaxClosureDepth = 2'000;
-// The most frontiers that are built at once, each because the one before needs it.
+// At most so many frontiers are built within each other, each because the one before needs it.
 constexpr uint32_t kMaxNested = 100;
-// If more pairs of a lexeme and a stack may begin in one state, the stacks of equal lexemes are united.
+// Beyond so many pairs of a lexeme and a stack in one state, the stacks of equal lexemes are united.
 constexpr std::size_t kManyLexemes = 500;
-// The most items of one state.
+// A state has at most so many items; kBudgetExceeded is thrown beyond that.
 constexpr uint32_t kMaxItems = 5'000;
-// The most edges in a row that have no byte of text between them.
+// Edges without a byte of text between them stand at most so many in a row.
 constexpr uint32_t kMaxEdges = 64;
 constexpr const char* kTooDeep = "rules nest too deeply before the first character";
 }  // namespace
@@ -92,14 +92,14 @@ std::size_t Parser::byte_size() const {
 }
 
 void Parser::look_at_size() {
-  // The number of new states and sets of stacks between two looks at the size.
+  // The size is checked again after so many new states and sets of stacks.
   constexpr uint32_t kLook = 512;
   if (states_.size() + stacks_.size() < next_look_) return;
   if (byte_size() > regexes_.most()) out_of_memory(regexes_.most());
   next_look_ = states_.size() + stacks_.size() + kLook;
 }
 
-// The alternatives of a rule, remembered unless something was omitted.
+// Returns the alternatives of a rule, and stores them unless something was omitted.
 AlternativeList Parser::expand(RuleId rule) {
   if (const uint32_t* known = expansion_index_.find(rule.v)) return expansions_[*known];
   Alternatives alts;
@@ -112,7 +112,8 @@ AlternativeList Parser::expand(RuleId rule) {
   return kept;
 }
 
-// In a world that omits, a rule has no alternatives for now if it takes too much work to tell them.
+// Appends the alternatives of a rule. In a world that omits, a rule whose alternatives take too much work to
+// tell gets none for now.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Effort& effort = regexes_.effort();
   if (!effort.omits()) return productions_.expand(rule, reading, out);
@@ -125,9 +126,9 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   out = {};
 }
 
-// make() gives no state if everything that may follow was omitted. The text was promised a completion, so
-// this answer is not remembered: make() is called again with most of the work that is left, and questions
-// that were given up are asked again.
+// Returns the state that make() makes; make() has no value if everything that may follow was omitted. A
+// completion was promised for this text, so make() is then called again with most of the work that is left,
+// and undecided questions are asked anew.
 template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
@@ -147,7 +148,8 @@ void Parser::forget_starved() {
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
   const Item item{regex, stack, capture};
-  // Without a capture every loop ends at a stack that was visited before.
+  // A loop may come back to this item only if it captures text; every other loop ends at a stack that was
+  // visited before.
   if (capture.v != 0 && std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
@@ -163,7 +165,7 @@ void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier&
   close(stack, capture, reading, out);
 }
 
-// Follows each alternative: its first symbol is the new top, the others are pushed.
+// Follows each alternative: its first symbol becomes the top, and the others are pushed below.
 void Parser::follow_alternatives(AlternativeList alts, StackId rest, CaptureId capture, Frontier& out) {
   charge(static_cast<int64_t>(alts.symbols.size()));
   for (const std::span<const Symbol> symbols : alts.each())
@@ -173,7 +175,7 @@ void Parser::follow_alternatives(AlternativeList alts, StackId rest, CaptureId c
       follow(symbols[0], stacks_.push(symbols.subspan(1), rest), capture, Reading{}, out);
 }
 
-// Adds the items of the symbol `top` above `rest`. `reading` is the message to a reader.
+// Adds the items of the symbol `top` above `rest`. `reading` is what a reader at the top is told.
 void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out) {
   check_depth();
   switch (top.kind()) {
@@ -187,8 +189,8 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
     case Symbol::kNote:
     case Symbol::kLimit: close(rest, capture, Reading{}, out); return;
     case Symbol::kRule: {
-      // The rule was above the same rest before: on another way, or in a loop of rules that match the
-      // empty text.
+      // The rule stood above these rests before, on another way or in a cycle of rules that match the empty
+      // text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
       follow_alternatives(expand(top.rule_id()), rest, capture, out);
@@ -222,8 +224,8 @@ bool Parser::first_visit(StackId s) {
   return true;
 }
 
-// Adds the items of a stack whose top may be read. Without a capture, the stack's frontier is merged in. If
-// the stack is base_, whose frontier is being built, reached_ notes it and build_frontier() does the rest.
+// Adds the items of a stack whose top may be read. Without a capture the stack's stored frontier is merged
+// in. If the stack is base_, whose frontier build_frontier() is building, only reached_ is set.
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
   if (capture.v == 0 && reading.kind == Reading::kNone) {
     if (base_ == StackArena::none()) return merge(frontier(stack), out);
@@ -246,19 +248,19 @@ void Parser::merge(const KnownFrontier& from, Frontier& out) {
   out.accepting = out.accepting || from.accepting;
 }
 
-// The items of a frontier without the texts that begin with the bytes of `follow`.
+// Adds the items of a frontier, without texts whose first byte is in `follow`.
 void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out) {
   for (const Item& i : from.items) {
     const RegexId r = restricted(i.regex, follow);
-    // The items behind a text that reads nothing are in the list already.
+    // An item that reads nothing is left out, since the frontier holds the items behind it already.
     if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
   }
   out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
   out.accepting = out.accepting || from.accepting;
 }
 
-// Turns lexemes that may begin here into items. How far a lexeme reaches depends on the context in
-// front of it.
+// Adds the items of a frontier, and turns its lexemes into items: the context before a lexeme decides how far
+// the lexeme reaches.
 void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out) {
   out.items.insert(out.items.end(), from.items.begin(), from.items.end());
   out.accepting = out.accepting || from.accepting;
@@ -270,9 +272,9 @@ void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Front
     }
 }
 
-// The items of a set of stacks: for each entry the items of its top and, if the top may read nothing, the
-// items of the stacks below. Frontiers are kept, so a stack that grows by one symbol costs one symbol.
-// Returns false if the frontier of `missing` has to be built first.
+// Collects the items of a set of stacks: for each entry those of its top and, if the top may read nothing,
+// those of the stacks below. Frontiers are stored, so one more symbol on a stack costs one symbol. Returns
+// false if the frontier of `missing` must be built first.
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   out.accepting = stacks_.has_end(stack);
   for (const StackEntry& e : stacks_.entries(stack)) {
@@ -316,9 +318,9 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
 const Parser::KnownFrontier& Parser::frontier(StackId stack) {
   check_depth();
   if (const KnownFrontier* known = known_frontier(stack)) return *known;
-  // Stacks may be deep, so the frontiers below are built first, from a list and without recursion. The
-  // bytes that may not follow a lexeme can ask for a frontier while another frontier is built, so the
-  // members that describe the frontier at hand are saved and restored.
+  // Stacks may be deep, so a loop builds the frontiers below first. The test of what may follow a lexeme can
+  // ask for a frontier while another is being built, so the members that describe the current one are saved
+  // and restored.
   const StackId base = base_;
   const bool reached = reached_;
   const uint32_t visit = visit_, depth = depth_;
@@ -378,7 +380,7 @@ void Parser::normalise(std::vector<Item>& items) {
     group.clear();
     for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture;
          ++j) {
-      // A labelled regex ends in a label, and poison has no end, so neither can be part of a union.
+      // A labelled regex ends in its label, and poison has no end, so neither can be united with others.
       if (regexes_.node(items[j].regex).labelled || items[j].regex == RegexArena::poison())
         merged.push_back(items[j]);
       else
@@ -405,9 +407,9 @@ void Parser::normalise(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
-// A long list gets one set of stacks for each lexeme, because an ambiguous grammar adds entries at every
-// place of the text. In a short list each entry keeps its own stack, so that a stack that cannot be read to
-// its end is left out by itself.
+// In a long list each lexeme gets one set of stacks, because an ambiguous grammar adds entries at every place
+// of the text. In a short list each entry keeps its own stack, so that one that cannot be read to its end is
+// left out by itself.
 void Parser::normalise(std::vector<Pending>& lexemes) {
   sort_unique(lexemes);
   if (lexemes.size() < kManyLexemes) return;
@@ -422,7 +424,7 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.resize(n);
 }
 
-// True if the text may end here because its end is the end of a token.
+// Returns true if the text may end here, where a token ends as well.
 bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   check_depth();
   if (depth == kMaxEdges) return false;
@@ -447,7 +449,7 @@ StateId Parser::at_edge(StateId s) {
   return out;
 }
 
-// The state of items in normal form.
+// Returns the state of items in normal form.
 StateId Parser::intern(std::span<const Item> items, bool accepting) {
   if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
@@ -524,7 +526,7 @@ StateId Parser::continuation(StackId stack, CaptureId capture) {
   return make(Item{RegexArena::epsilon(), stack, capture});
 }
 
-// No value if all that may follow was omitted.
+// Returns the state behind `stack`; no value if everything that may follow was omitted.
 std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
   const Omissions omissions(omitted_);
   if (capture.v == 0) {
@@ -545,7 +547,7 @@ StateId Parser::start(RuleId rule) {
   return continuation(stacks_.push(Symbol::rule(rule), StackArena::end()), CaptureId{0});
 }
 
-// An empty frontier whose memory was used before. A walk makes thousands of frontiers.
+// Returns an empty frontier that reuses memory, since a walk makes thousands of frontiers.
 Parser::Frontier Parser::borrow() {
   if (spare_.empty()) return {};
   Frontier out = std::move(spare_.back());
@@ -560,8 +562,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   return fed([&] { return stepped(s, byte); });
 }
 
-// One derivative per item; where a regex may end, the frontier of its stacks is merged in. No value if
-// all that may follow was omitted.
+// Returns the successor: one derivative for each item, and the frontier of its stacks where a regex may end.
+// Returns no value if everything that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(6 + 4 * static_cast<int64_t>(from.size()));
@@ -586,7 +588,8 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      // An item whose stack was omitted reads blanks and then nothing, so it does not count.
+      // An item above an omitted stack could read blanks at most, and nothing after them, so it is not
+      // counted.
       std::ranges::all_of(
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
@@ -596,8 +599,8 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   return out;
 }
 
-// The state behind a text within which no item ends. No state and no derivative is made on the way. No value:
-// some item is of another form, or nothing may follow.
+// Returns the state behind a text within which no item ends, and makes no state or derivative on the way.
+// Returns no value if an item is of another form, or if nothing may follow.
 std::optional<StateId> Parser::past(StateId s, std::string_view text) {
   if (marked_ || regexes_.effort().omits()) return std::nullopt;
   std::vector<Item> to;
@@ -632,8 +635,8 @@ StateId Parser::advance(StateId s, std::string_view text, std::size_t& read) {
   return step(s, static_cast<uint8_t>(text[0]));
 }
 
-// Makes the table of successors with the first step of a state. In a walk, every second state stands behind
-// the last byte of a token and is never stepped.
+// Makes the table of successors when a state is first stepped. Every second state of a walk stands behind the
+// last byte of a token and is never stepped.
 std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();
@@ -710,7 +713,7 @@ bool Parser::may_limit(StateId s) {
   return false;
 }
 
-// `begin`: the state after a token has begun. Otherwise the state without its marks.
+// With `begin`, returns the state after a token has begun; otherwise the state without its marks.
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;
   const uint64_t key = (static_cast<uint64_t>(s.v) << 1) | begin;
@@ -727,7 +730,7 @@ StateId Parser::limited(StateId s, bool begin) {
 
 StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {
   if (s.v <= 1) return s;
-  // Post-order with a list: stacks may be deep.
+  // The list visits the stacks below first, without recursion, since stacks may be deep.
   std::vector<uint32_t> todo{s.v};
   while (!todo.empty()) {
     const StackId at{todo.back()};

@@ -32,8 +32,7 @@
 
 namespace structgen {
 
-// One way to read on: the rest of a terminal, the stacks behind it, and the text that is being
-// captured.
+// One way to read on: the rest of a terminal, the stacks behind it, and the capture that is open.
 struct Item {
   RegexId regex;
   StackId stack;
@@ -46,56 +45,57 @@ struct Item {
   }
 };
 
-// The state behind several bytes, which was made without the states between (Parser::leap).
+// A successor by several bytes that was made without the states between (Parser::leap).
 struct Jump {
   const Jump* next;
   std::string_view text;
   StateId to;
 };
 
-// A state. Its items never change. Other threads may read the fields that are computed later, so those
-// are atomic.
+// A state. Its items never change. Fields that are computed later are atomic, because other threads may read
+// them.
 struct State {
   const Item* items = nullptr;
   uint32_t n = 0;
   bool accepting = false;
-  // True if some item captures text. Then a transition is kept for each byte, because each byte makes another
-  // text.
+  // True if some item captures text. Then each byte has a transition of its own, because each makes another
+  // captured text.
   bool capturing = false;
-  // True if some item is RegexArena::poison().
+  // True if the regex of some item is RegexArena::poison().
   bool poisoned = false;
   bool live_known = false;
-  // Of a grammar that limits tokens, where no mark can run out behind the next token: the state after that
-  // token has begun, and the same state without its marks (Limits::unlimited). `unmarked` is unknown() where
-  // a mark can run out, and 0 until unlimited() was asked.
+  // In a grammar that limits tokens, if no mark can run out behind any next token (Limits::unlimited): the
+  // state after the next token has begun, and this state without its marks. `unmarked` is unknown() if a mark
+  // can run out, and 0 until unlimited() is asked.
   std::atomic<uint32_t> begun{0}, unmarked{0};
   const ClassMap* classes = nullptr;
-  // Per class: the successor, or unknown(). Made with the first step.
+  // The successor for each class of bytes, or unknown(); the table is made with the first step.
   std::atomic<std::atomic<uint32_t>*> next{nullptr};
-  // At most Parser::kMostJumps.
+  // The list of jumps, at most Parser::kMostJumps.
   std::atomic<const Jump*> jumps{nullptr};
-  // The bytes that may follow. Valid if live_known is set.
+  // The bytes that may follow; set once live_known is true.
   ByteSet live;
-  // Owned by the MaskBuilder of the epoch (mask/fill.h).
+  // The mask of the state, which the MaskBuilder of the epoch owns (mask/fill.h).
   std::atomic<const void*> mask{nullptr};
-  // The number of tokens left from which on a budget refuses no token of the mask; 0: not known
+  // With so many tokens left or more, a budget refuses no token of the mask; 0 until it is computed
   // (budget/rows.cc).
   std::atomic<uint32_t> loose{0};
 };
 
-// Makes and steps the states of one grammar. Everything but peek() and state() needs the owner's lock.
+// Makes and steps the states of one grammar. The caller holds the owner's lock, except for peek() and
+// state().
 class Parser {
  public:
-  // The state that reads nothing. unknown() is no state: it says that a step was not computed yet.
+  // dead() is the state that reads nothing. unknown() is no state: it means that a step was not computed yet.
   static constexpr StateId dead() { return StateId{0}; }
   static constexpr StateId unknown() { return StateId{0xFFFFFFFFu}; }
-  // A state that has more successors by several bytes makes them byte by byte.
+  // A state remembers at most so many successors by several bytes; further ones are made byte by byte.
   static constexpr std::size_t kMostJumps = 64;
 
   Parser(RegexArena& regexes, Productions& productions);
-  // The state before a text of the rule.
+  // Returns the state before a text of the rule.
   StateId start(RuleId rule);
-  // The state before exactly these symbols.
+  // Returns the state before exactly these symbols.
   StateId before(std::span<const Symbol> symbols) {
     return continuation(stacks_.push(symbols, StackArena::end()), CaptureId{0});
   }
@@ -103,14 +103,15 @@ class Parser {
   State& state(StateId s) { return states_[s.v]; }
   std::span<const Item> items(StateId s) const { return {states_[s.v].items, states_[s.v].n}; }
 
-  // The successor if it is known, else unknown(). Takes no lock.
+  // Returns the successor if it was computed, and unknown() otherwise. Takes no lock.
   StateId peek(StateId s, uint8_t byte) const {
     const State& st = states_[s.v];
     const std::atomic<uint32_t>* const next = st.next.load(std::memory_order_acquire);
     if (!next) return unknown();
     return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
-  // The same for a text that is not empty: a successor by its first bytes, the number of which is `read`.
+  // Returns a computed successor by the first bytes of a text that is not empty: by several bytes if a jump
+  // fits, by one otherwise; unknown() if none was computed. Sets `read` to the number of bytes.
   StateId peek(StateId s, std::string_view text, std::size_t& read) const {
     for (const Jump* j = states_[s.v].jumps.load(std::memory_order_acquire); j; j = j->next)
       if (text.starts_with(j->text)) {
@@ -120,53 +121,55 @@ class Parser {
     read = 1;
     return peek(s, static_cast<uint8_t>(text[0]));
   }
-  // The successor by one byte; dead() if the byte may not follow.
+  // Returns the successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
-  // A successor by the first bytes of a text that is not empty. Within literals, such as the keys of an
-  // object, it goes past several bytes.
+  // Returns the successor by the first byte of a text that is not empty, or by several bytes within literals
+  // such as the keys of an object. Sets `read` to their number.
   StateId advance(StateId s, std::string_view text, std::size_t& read);
-  // The same, and if step() leads nowhere it is taken again, because its way may have been omitted.
-  // LookAgain asks undecided questions again; Trust is for a byte that a mask allows.
+  // Returns step(s, byte), or takes the step again under the given Effort if it leads nowhere, because its
+  // way may have been omitted. LookAgain asks undecided questions again; Trust is for a byte that a mask
+  // allows.
   template <class Effort>
   StateId step_with(StateId s, uint8_t byte);
-  // The bytes that may follow.
+  // Returns the bytes that may follow.
   const ByteSet& live(StateId s);
 
-  // The state of these items, and of the items behind their nullable terminals.
+  // Returns the state of these items, and of the items behind those that may read nothing.
   StateId make(std::span<const Item> items, bool accepting);
-  // The state of one item. It is remembered if the item captures no text, or an unknown one.
+  // Returns the state of one item. The result is stored if the item's capture is 0 or unknown().
   StateId make(const Item& item);
-  // The state of exactly these items, which come from a state: no item is added behind nullable terminals.
+  // Returns the state of exactly these items, which come from a state: none is added behind items that may
+  // read nothing.
   StateId of_items(std::vector<Item> items, bool accepting);
-  // One way to read on: one item of s, above one stack of its set. `choose(stack)` names the entry to
-  // follow at each level. The result allows a part of what s allows; it is used where s has too many
-  // ways. dead() if this way cannot be completed.
+  // Returns a state that reads only a part of what s reads, for an s with too many ways to go on: one item of
+  // s, above one stack of its set. choose(stack) picks the entry at each level. Returns dead() if this part
+  // has no completion.
   StateId one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose);
-  // The state behind a terminal that has just ended above `stack`.
+  // Returns the state behind a terminal that has just ended above `stack`.
   StateId continuation(StackId stack, CaptureId capture);
-  // The items of that state where no text is captured. Makes no state.
+  // Returns the items of continuation(stack) if no text is captured. Makes no state.
   std::span<const Item> begins(StackId stack) {
     const KnownFrontier& known = frontier(stack);
     omitted_ += known.starved;
     return known.items;
   }
 
-  // Limits on tokens (parse/limits.h). begin_token() gives the state after a token has begun; it is accepting
-  // if s is. without_limits() takes the marks out of s. least_limit() tells the smallest mark.
+  // Limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun; it is
+  // accepting if s is. without_limits() returns s without its marks. least_limit() returns the smallest mark.
   StateId begin_token(StateId s) { return limited(at_edge(s), true); }
-  // s with the items behind edges (kEdge) beside its own, for a place where a token may begin.
+  // Returns s with the items behind edges (kEdge) added, for a place where a token may begin.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
-  // True for the regex that stands where a text may end and reads no byte of it
+  // Returns true for the regex that stands where a text may end and that reads no byte of it
   // (Productions::bordered).
   bool marks(RegexId r) { return marked_ && !edged_ && r == regexes_.byte(kEdge); }
-  // kEdge is read at edges, or where a text may end.
+  // Returns true if terminals contain kEdge, at edges of tokens or where a text may end.
   bool marked() const { return marked_; }
-  // How often the alternatives of a rule were omitted (base/effort.h).
+  // Returns how often the alternatives of a rule were omitted (base/effort.h).
   uint64_t omitted() const { return omitted_; }
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
-  // Whether a mark counts here, or behind some text that may follow.
+  // Returns true if a mark counts tokens here, or in some text that may follow.
   bool may_limit(StateId s);
   bool may_limit(StackId s) { return limits_.possible(s, productions_); }
   StackLimits& limits() { return limits_; }
@@ -177,20 +180,20 @@ class Parser {
   uint32_t size() const { return states_.size(); }
   std::size_t byte_size() const;
 
-  // The texts of r that begin with none of the bytes of `follow`.
+  // Returns the texts of r whose first byte is not in `follow`.
   RegexId restricted(RegexId r, RegexId follow) { return alive_.restricted(r, follow); }
   Alive& alive() { return alive_; }
   bool context_free() const { return productions_.context_free(); }
   bool unproven() const { return productions_.unproven(); }
   bool tries_texts() const { return productions_.tries_texts(); }
 
-  // Copies a state of another parser with the same regexes and rule ids into this one. A `memo` belongs
-  // to one source, because stack ids of two sources mean different stacks.
+  // Copies a state of another parser, with the same regexes and rule ids, into this one. A `memo` serves one
+  // source only, because each parser numbers its stacks.
   using ImportMemo = FlatMap<uint32_t, uint32_t>;
   StateId import(Parser& from, StateId s, ImportMemo& memo);
 
  private:
-  // A lexeme that may begin here. How far it reaches is known when a context is given.
+  // A lexeme that may begin here, and the stacks behind it. A context tells how far the lexeme reaches.
   struct Pending {
     uint32_t lexeme;
     StackId stack;
@@ -199,15 +202,16 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  // The items of a stack whose top may be read; nullable terminals have been followed. While it is made.
+  // What may be read at the top of a set of stacks, while it is collected. Terminals that may read nothing
+  // have been followed.
   struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
-  // A frontier as it is kept. Its lists lie in pool_, as those of expansions_ do: an epoch has a hundred
-  // thousand of them, and as vectors they made the end of an epoch a pause of 100 ms.
+  // A finished frontier. Its lists lie in pool_, as those of expansions_ do: an epoch has a hundred thousand
+  // of them, and as vectors they took 100 ms to free at the epoch's end.
   struct KnownFrontier {
     std::span<const Item> items;
     std::span<const Pending> lexemes;
@@ -228,7 +232,7 @@ class Parser {
   template <class F>
   StateId fed(F&& make);
   void forget_starved();
-  // No value: all that may follow was omitted.
+  // Returns no value if everything that may follow was omitted.
   std::optional<StateId> continued(StackId stack, CaptureId capture);
   std::optional<StateId> stepped(StateId s, uint8_t byte);
   void merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out);
@@ -243,7 +247,7 @@ class Parser {
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
   StateId intern(std::span<const Item> items, bool accepting);
-  // Throws if the arena has more bytes than it may (RegexArena::most()).
+  // Throws if the arena takes more bytes than RegexArena::most().
   void look_at_size();
   std::atomic<uint32_t>* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
@@ -254,7 +258,7 @@ class Parser {
   RegexArena& regexes_;
   Productions& productions_;
   const bool edged_;
-  // A text may end with kEdge.
+  // True if terminals contain kEdge, at edges of tokens or where a text may end.
   const bool marked_;
   StackArena stacks_;
   Alive alive_;
@@ -270,12 +274,12 @@ class Parser {
   FlatMap<uint32_t, uint32_t> frontier_index_;
   std::vector<Frontier> spare_;
   FlatMap<uint64_t, uint32_t> capture_steps_;
-  // Keyed by regex and stack; of items with an unknown text, and of those that capture none.
+  // States of one item, by regex and stack: [0] without a capture, [1] with an unknown one.
   FlatMap<uint64_t, StateId> singles_[2];
   // The results of limited(), by state and `begin`.
   FlatMap<uint64_t, uint32_t> limited_;
   FlatMap<uint32_t, uint32_t> edges_;
-  // While a frontier is built: the stack below the symbol at hand, whether that stack was reached, and
+  // The frontier that is being built: the stack below the current symbol, whether that stack was reached, and
   // which stacks were visited.
   StackId base_ = StackArena::none();
   bool reached_ = false;

@@ -11,11 +11,11 @@ namespace structgen {
 
 namespace {
 
-// The most endings of one look-behind.
+// One look-behind is split into at most this many endings; a pattern with more is refused.
 constexpr std::size_t kMaxEndings = 64;
 constexpr uint32_t kMaxDepth = 2'000;
 
-// Saturates at kNoLimit.
+// Returns a + b, or kNoLimit (no maximum) where the sum is larger.
 uint32_t plus(uint32_t a, uint32_t b) { return a > kNoLimit - b ? kNoLimit : a + b; }
 
 // Rewrites one pattern, from the inside out. New nodes are appended; old ones are never changed,
@@ -24,7 +24,8 @@ class Outside {
  public:
   explicit Outside(Pattern& p) : p_(p) {}
 
-  // The node with every look-behind in it rewritten; the node itself if nothing changed.
+  // Returns a copy of the node with every look-behind in it rewritten, or `node` itself if it has none to
+  // rewrite.
   uint32_t rewrite(uint32_t node) {
     check_depth();
     const PatternNode n = p_.nodes[node];
@@ -53,15 +54,17 @@ class Outside {
   }
 
  private:
-  // A look-behind of `body`, and the assertions that must hold where it ends.
+  // One alternative of a look-behind that was split: `body` is the text to read, and the assertions `outside`
+  // must hold at its end. `(?<=a$)` has body `a` and outside `$`.
   struct Ending {
     uint32_t body;
     std::vector<uint32_t> outside;
   };
   Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the pattern nests too deeply"); }
 
-  // A look-behind as one alternative for each ending: `(?<=a$|b)` is `(?<=a)$|(?<=b)`. A negated one
-  // becomes a negated look-ahead of these, which is also decided at this place.
+  // Rewrites a look-behind to one alternative for each ending: `(?<=a$|b)` becomes `(?<=a)$|(?<=b)`. A
+  // negated look-behind becomes a negated look-ahead of these alternatives, which is decided at the same
+  // place.
   uint32_t behind(uint32_t node, const PatternNode& n) {
     const uint32_t body = rewrite(n.a);
     const std::vector<Ending> endings = split(body, 0, 0);
@@ -77,7 +80,7 @@ class Outside {
     return n.negated ? p_.add_look(PatternKind::kLookahead, found, true) : found;
   }
 
-  // How many characters, counted from its beginning, a node may look at.
+  // Returns how many characters from its beginning a node may look at, those of its look-aheads included.
   uint32_t reach(uint32_t node) {
     check_depth();
     const Deeper level = deeper();
@@ -104,9 +107,9 @@ class Outside {
     }
   }
 
-  // Splits a node into endings. `least` and `most`: how many characters stand between the node and the
-  // end of the look-behind. An assertion that reaches no further than `least` characters stays inside;
-  // with most = 0 it stands at the end, so it can be moved out.
+  // Splits a node into endings. Between the node and the end of the look-behind stand `least` to `most`
+  // characters. An assertion that reaches at most `least` characters ahead stays inside. With most = 0 the
+  // assertion stands at the end, so it can be moved out.
   std::vector<Ending> split(uint32_t node, uint32_t least, uint32_t most) {
     check_depth();
     const PatternNode n = p_.nodes[node];
@@ -123,8 +126,8 @@ class Outside {
       }
       case PatternKind::kCat: {
         const std::vector<uint32_t> kids(p_.kids_of(n).begin(), p_.kids_of(n).end());
-        // From right to left, so that `least` and `most` are known. Each ending of a kid goes with each
-        // ending behind it.
+        // The loop runs from right to left, because `least` and `most` of a kid depend on the kids behind it.
+        // Each ending of a kid is combined with each ending of those.
         std::vector<Ending> out{{p_.add_empty(), {}}};
         for (std::size_t i = kids.size(); i-- > 0;) {
           std::vector<Ending> next;
@@ -148,8 +151,8 @@ class Outside {
           out.push_back({p_.add_empty(), {}});
           return checked(node, std::move(out));
         }
-        // An assertion in a loop must not look outside, because its distance to the end is different
-        // each time.
+        // An assertion in a loop must not look behind the end of the look-behind, because its distance to
+        // that end differs from iteration to iteration.
         split(n.a, least, kNoLimit);
         return {{node, {}}};
       default: break;
@@ -159,7 +162,8 @@ class Outside {
     return {{p_.add_empty(), {node}}};
   }
 
-  // The node itself, if none of its endings has anything to move out.
+  // Returns `endings`; but if none of these has an assertion to move out, the node stays whole as the only
+  // ending.
   std::vector<Ending> checked(uint32_t node, std::vector<Ending> endings) {
     if (endings.size() > kMaxEndings) unsupported();
     if (std::ranges::all_of(endings, [](const Ending& e) { return e.outside.empty(); })) return {{node, {}}};

@@ -16,7 +16,8 @@
 
 namespace structgen {
 
-// Rewrites the pattern in place.
+// Rewrites, in place, every look-behind whose assertions look at characters behind its end: `(?<=a$)` becomes
+// `(?<=a)$`.
 void look_ahead_outside(Pattern& pattern);
 
 }  // namespace structgen

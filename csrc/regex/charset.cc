@@ -26,7 +26,7 @@ void normalize(std::vector<CodepointRange>& ranges) {
   ranges.resize(out);
 }
 
-// Cuts the surrogates out of ranges that are in normal form.
+// Removes the surrogates from sorted ranges that neither overlap nor touch.
 void drop_surrogates(std::vector<CodepointRange>& ranges) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     CodepointRange r = ranges[i];

@@ -12,15 +12,15 @@
 namespace structgen {
 
 struct CodepointRange {
-  // Both ends are included.
+  // `lo` is the first code point of the range and `hi` the last.
   uint32_t lo, hi;
   friend bool operator==(const CodepointRange&, const CodepointRange&) = default;
 };
 
 constexpr uint32_t kMaxCodepoint = 0x10FFFF;
 
-// A set. Invariant: the ranges are sorted, not empty, at least one code point apart, and without
-// surrogates, which no UTF-8 text can contain.
+// A set of code points. Its ranges are sorted, not empty and not adjacent. They hold no surrogates, since no
+// UTF-8 text contains one.
 class CodepointSet {
  public:
   CodepointSet() = default;
@@ -33,11 +33,11 @@ class CodepointSet {
   bool empty() const { return ranges_.empty(); }
   bool contains(uint32_t c) const;
   uint64_t size() const;
-  // Sets `c` if the set has exactly one member; else returns false.
+  // Returns true and sets `c` if the set has exactly one member; returns false otherwise.
   bool single(uint32_t& c) const;
 
   CodepointSet complement() const;
-  // The members in [lo, hi], moved down by `offset`, as sorted ranges.
+  // Returns the members from `lo` to `hi`, each lowered by `offset`, as sorted ranges.
   std::vector<CodepointRange> slice(uint32_t lo, uint32_t hi, uint32_t offset) const;
   friend CodepointSet operator|(const CodepointSet& a, const CodepointSet& b);
   friend CodepointSet operator&(const CodepointSet& a, const CodepointSet& b);

@@ -9,20 +9,21 @@
 namespace structgen {
 
 namespace {
-// The most texts of one alternation. A derivative looks at each of them.
+// At most so many texts are written as one alternation of literals, because a derivative visits each literal.
 constexpr std::size_t kFewTexts = 64;
-// The greatest depth of the tree, which is recursive. Texts that begin with each other make it deep.
+// A tree that has branched more often than this writes the remaining texts as one alternation, because tree()
+// is recursive.
 constexpr uint32_t kMostBranches = 200;
 
-// The regex of sorted, distinct texts from byte `depth` on. `branches`: how often the tree has branched
-// above.
+// Returns the regex of sorted, distinct texts from byte `depth` on. Above this node the tree has branched
+// `branches` times.
 RegexId tree(RegexArena& r, std::span<const std::string> texts, std::size_t depth, uint32_t branches) {
   std::vector<RegexId> parts;
   if (texts.size() <= kFewTexts || branches > kMostBranches) {
     for (const std::string& t : texts) parts.push_back(r.literal(std::string_view(t).substr(depth)));
     return r.alt(std::span<const RegexId>(parts));
   }
-  // The common beginning of sorted texts is that of the first and the last.
+  // The texts are sorted, so all of them begin with what the first and the last have in common.
   std::size_t same = depth;
   while (same < texts.front().size() && texts.front()[same] == texts.back()[same]) ++same;
   std::size_t begin = 0;

@@ -13,7 +13,8 @@
 
 namespace structgen {
 
-// Order and duplicates of `texts` do not matter. The empty list gives empty().
+// Returns the regex of exactly these texts, in any order and with duplicates. For an empty list it is
+// empty().
 RegexId one_of(RegexArena& regexes, std::vector<std::string> texts);
 
 }  // namespace structgen

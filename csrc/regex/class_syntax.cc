@@ -1,4 +1,21 @@
-// The parser of escapes and classes; see class_syntax.h. A case about which ECMA and Python differ says so.
+// How escapes and bracket classes are read; class_syntax.h has the interface.
+//
+// The problem. ECMA and Python agree on most escapes and differ on the others without an error: [] is empty
+// in ECMA and not closed in Python, \p{L} is a property in ECMA and refused by Python. ECMA without the flag
+// u also reads an escape that it does not know, such as \h, as the letter.
+//
+// The idea. read_escape() looks at the first character and tries one kind of escape after the other: sets
+// (\d), letters with a meaning (\n, \x41, \u0041, \cJ), properties (\p{L}), digits (\101). A letter that is
+// left is an error that names the form to write instead; punctuation that is left stands for itself. A class
+// collects characters and sets: `[a-z\d]` adds the range a-z to `ranges` and the digits to `sets`, and the
+// result is the union of both.
+//
+// The flag i. Characters that are written out get all characters that differ only in case, at the end of a
+// class or where the pattern uses them. read_escape() decides about sets, because Python's \w, \d and \s stay
+// as they are.
+//
+// Invariants. Every error carries the offset at which the escape or the class begins. A case about which the
+// two dialects differ says so.
 #include "regex/class_syntax.h"
 
 #include <optional>
@@ -15,8 +32,8 @@ namespace structgen {
 uint32_t PatternCursor::next_char() {
   uint32_t length;
   const uint32_t c = decode_utf8(text, at, length);
-  // A lone surrogate in a schema's text arrives as three bytes. It is read as a character and matches
-  // nothing.
+  // A schema can write half of a surrogate pair (`\ud83d`), which arrives as three bytes. The half is read as
+  // one character, and that character matches nothing.
   if (length == 0 && c >= 0xD800 && c <= 0xDFFF && text[at] == '\xED') length = 3;
   if (length == 0) fail("the pattern is not valid UTF-8");
   at += length;
@@ -36,7 +53,7 @@ int hex_value(char c) {
   return -1;
 }
 
-// Reads exactly `digits` hex digits; if they are not there, reads nothing.
+// Reads exactly `digits` hex digits. Reads nothing and returns no value if fewer stand there.
 std::optional<uint32_t> hex_digits(PatternCursor& in, std::size_t digits) {
   if (in.at + digits > in.text.size()) return std::nullopt;
   uint32_t value = 0;
@@ -49,7 +66,7 @@ std::optional<uint32_t> hex_digits(PatternCursor& in, std::size_t digits) {
   return value;
 }
 
-// Reads \xHH and the like; an error names how many digits are missing.
+// Reads the hex digits of \xHH or \UHHHHHHHH; its error names how many digits are missing.
 uint32_t fixed_hex(PatternCursor& in, std::size_t start, std::size_t digits) {
   if (const auto value = hex_digits(in, digits)) {
     if (*value > kMaxCodepoint) in.fail("the escape is above U+10FFFF", start);
@@ -58,8 +75,8 @@ uint32_t fixed_hex(PatternCursor& in, std::size_t start, std::size_t digits) {
   in.fail("the escape needs " + std::to_string(digits) + " hex digits", start);
 }
 
-// Reads \u after its 'u'. In ECMA \u{1F600} is one character, and so are two escapes that make a
-// surrogate pair.
+// Reads what follows the 'u' of \u. In ECMA \u{1F600} is one character, and so is a surrogate pair in two
+// escapes.
 uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   if (in.flavor == Flavor::kEcma && in.eat("{")) {
     uint32_t value = 0;
@@ -80,12 +97,12 @@ uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   const auto low = hex_digits(in, 4);
   if (low && *low >= 0xDC00 && *low <= 0xDFFF) return 0x10000 + ((high - 0xD800) << 10) + (*low - 0xDC00);
   in.at = back;
-  // A lone surrogate is no scalar value, so it matches nothing.
+  // The code point is half of a surrogate pair, which no text contains, so the pattern matches nothing here.
   return high;
 }
 
-// Reads \p after its letter. POSIX names and bare scripts are refused, because engines differ in their
-// meaning; the error names the form to write instead.
+// Reads what follows the letter of \p or \P. POSIX names and bare script names are refused, because engines
+// differ in their meaning; the error names the form to write instead.
 CodepointSet property(PatternCursor& in, std::size_t start) {
   std::string_view body;
   if (in.eat("{")) {
@@ -94,7 +111,7 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
     body = in.text.substr(in.at, end - in.at);
     in.at = end + 1;
   } else if (!in.done()) {
-    // \pL, in the form of Perl and Rust.
+    // Perl and Rust write a property of one letter without braces: \pL.
     body = in.text.substr(in.at++, 1);
   }
   bool negated = !body.empty() && body[0] == '^';
@@ -112,7 +129,7 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
                   " or a Unicode property",
               start);
   if (value.empty() &&
-      // Perl and PCRE take a bare script name, and read it differently in different versions.
+      // Perl and PCRE take a script name without `Script=`, and different versions read it differently.
       unicode_property("Script", body))
     in.fail("'" + std::string(body) + "' is a script; write \\p{Script=" + std::string(body) + "}", start);
   in.fail("unknown Unicode property '" + std::string(body) +
@@ -120,7 +137,8 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
           start);
 }
 
-// The set of \d, \w, \s or a complement of them; nothing for another letter.
+// Returns the set of the escape \d, \w or \s, or the complement that \D, \W or \S names; no value for other
+// letters.
 std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
   check_depth();
   const bool unicode = in.flavor == Flavor::kPython && !in.flags.ascii;
@@ -139,7 +157,7 @@ std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
   }
 }
 
-// Reads an octal escape: Python's \0, \012 and \123; in ECMA \0 alone. False: the digit is a
+// Reads an octal escape: \0, \012 and \123 in Python, \0 alone in ECMA. Returns false if the digits are a
 // back-reference.
 bool octal(PatternCursor& in, std::size_t start, char first, bool in_brackets, uint32_t& c) {
   const auto digit = [&](std::size_t i) {
@@ -159,7 +177,8 @@ bool octal(PatternCursor& in, std::size_t start, char first, bool in_brackets, u
   return true;
 }
 
-// \cX is the control character X mod 32; Python has no such escape.
+// Reads \cX, the control character X mod 32 (\cJ is a line feed). Python has no such escape and gets an
+// error.
 uint32_t control_escape(PatternCursor& in, std::size_t start) {
   const char c = in.peek();
   const char lower = static_cast<char>(c | 0x20);
@@ -231,7 +250,7 @@ EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets)
     in.fail("back-references are not regular and cannot be enforced; write the repeated part out", start);
   }
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) unknown_escape(in, start, c);
-  // An identity escape: \- \_ \@ \/ stand for the character itself.
+  // A backslash before punctuation changes nothing: \- \_ \@ \/ are the characters - _ @ /.
   return character(code);
 }
 
@@ -250,8 +269,8 @@ CodepointSet dot_class(const PatternCursor& in) {
 
 CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
   const bool negated = in.eat("^");
-  // Characters that are written out, and classes such as \d. Only the former get the cases of the flag
-  // i here.
+  // `ranges` holds characters that are written out, `sets` holds those of escapes such as \d. Under the flag
+  // i the cases of `ranges` are added here; read_escape() has added those of `sets`.
   std::vector<CodepointRange> ranges, sets;
   const auto item = [&]() -> EscapeResult {
     const std::size_t at = in.at;
@@ -265,7 +284,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
       ranges.push_back({e.c, e.c});
     }
   };
-  // In Python a ']' in the first place is a member; in ECMA `[]` is the empty class.
+  // In Python a ']' right behind '[' is a member; in ECMA `[]` is the class without members.
   for (bool first = true;; first = false) {
     if (in.done()) in.fail("the class is not closed; add ']' or escape '['", start);
     if (in.peek() == ']' && !(first && in.flavor == Flavor::kPython)) break;
@@ -278,7 +297,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
     }
     ++in.at;
     const EscapeResult hi = item();
-    // In [\w-.] the hyphen stands for itself, because \w is no end of a range.
+    // In [\w-.] the hyphen is a member, because the set \w cannot begin a range.
     if (lo.is_set || hi.is_set) {
       if (in.flavor == Flavor::kPython) in.fail("a class is no end of a range; escape the hyphen", at);
       take(lo);

@@ -13,21 +13,21 @@
 
 namespace structgen {
 
-// The flags in force at a place of the pattern.
+// The flags that apply at one place of the pattern.
 struct PatternFlags {
   bool ignore_case = false;  // i
   bool dot_all = false;      // s
   bool multi_line = false;   // m
-  // x, of Python only.
+  // The flag x: blanks and comments in the pattern are skipped. Only Python has it.
   bool verbose = false;
-  // \d, \w, \s and \b know ASCII alone: by Python's flag a, or because the caller asks for it.
+  // \d, \w, \s and \b know ASCII characters alone, because Python's flag a or the caller asks for that.
   bool ascii = false;
-  // The flag i knows ASCII letters alone: by Python's flag a.
+  // The flag i equates ASCII letters alone, because Python's flag a is set.
   bool ascii_case = false;
 };
 
-// The place of the parser in the pattern. All text is read through it; errors carry its offset in
-// bytes.
+// The parser's position in the pattern. The parser reads all text through this object; errors name the
+// position in bytes.
 struct PatternCursor {
   std::string_view text;
   std::size_t at = 0;
@@ -42,29 +42,30 @@ struct PatternCursor {
     return true;
   }
   char peek() const { return done() ? '\0' : text[at]; }
-  // Decodes one code point and moves behind it.
+  // Decodes the code point at the position, and moves the position behind it.
   uint32_t next_char();
   [[noreturn]] void fail(std::string fact, std::size_t offset) const;
   [[noreturn]] void fail(std::string fact) const { fail(std::move(fact), at); }
 };
 
-// An escape, inside or outside of brackets: one character (\n, \x41) or a set (\d, \p{L}).
+// What an escape means, inside or outside of brackets: one character (\n, \x41) or a set (\d, \p{L}).
 struct EscapeResult {
   bool is_set = false;
   uint32_t c = 0;
   CodepointSet set;
 };
-// Reads an escape whose backslash, at offset `start`, has been read. The flag i is applied to sets,
-// except for Python's \w, \d, \s and their complements, which ignore it.
+// Reads an escape whose backslash stood at offset `start`. Under the flag i a set gets the other cases of its
+// letters, but Python's \w, \d, \s and their complements stay as they are.
 EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets);
 
-// Reads a class whose '[' has been read; the flag i is applied.
+// Reads a class whose '[' stood at offset `start`. Under the flag i the class gets the other cases of its
+// letters.
 CodepointSet read_brackets(PatternCursor& in, std::size_t start);
 
-// The set, with all characters that the flag i makes equal to a member, if the flag is set.
+// Returns `set`; under the flag i with all characters that differ from a member only in case.
 CodepointSet with_cases(const PatternCursor& in, CodepointSet set);
 
-// The characters of `.`: everything but line breaks, or everything with the flag s.
+// Returns the characters that `.` matches: all but line breaks, or all characters under the flag s.
 CodepointSet dot_class(const PatternCursor& in);
 
 }  // namespace structgen

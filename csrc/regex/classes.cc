@@ -6,9 +6,9 @@ namespace structgen {
 
 namespace {
 constexpr int kSingleBytes = 4;
-// The rank of a byte in searches for a witness: the closing quote of a JSON string first, then letters
-// and digits, then the rest. Escapes and multi-byte characters come last, because they multiply the
-// states.
+// Returns the rank of a byte in searches for a shortest text; low ranks are tried first. The closing quote of
+// a JSON string comes first, then letters and digits, then other bytes. Escapes and multi-byte characters
+// come last, because each opens many more states.
 uint8_t search_rank(int b) {
   if (b == '"') return 0;
   if ((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z')) return 1;
@@ -18,7 +18,7 @@ uint8_t search_rank(int b) {
 
 const uint8_t* ClassMap::search_order() const {
   if (!ordered_) {
-    // The rank of a class is that of its best byte.
+    // The rank of a class is the lowest rank of its bytes.
     uint8_t best[256];
     std::fill(std::begin(best), std::end(best), uint8_t{9});
     for (int b = 0; b < 256; ++b) best[of[b]] = std::min(best[of[b]], search_rank(b));
@@ -34,11 +34,11 @@ ClassMaps::ClassMaps() {
   one_ = intern(raw);
 }
 
-// Numbers the classes by first appearance. Runs of equal raw numbers, which are common, are looked up
-// once.
+// Renumbers the classes in the order in which the bytes from 0 on meet them, and returns the only copy of the
+// partition. Runs of equal raw numbers are common, so each run is looked up once.
 const ClassMap* ClassMaps::intern(const uint16_t (&raw)[256]) {
   ClassMap map;
-  // The raw numbers so far, in the order of their appearance.
+  // key[c] is the raw number of class c.
   uint16_t key[256];
   uint16_t last_raw = raw[0], last_class = 0;
   key[0] = raw[0];
@@ -81,7 +81,7 @@ const ClassMap* ClassMaps::of_byte(uint8_t b) {
   return by_byte_[b];
 }
 
-// Of few bytes, as a product of partitions that are known: to number 256 bytes takes longer.
+// For a few bytes it is faster to refine existing partitions than to number all 256 bytes.
 const ClassMap* ClassMaps::each(const ByteSet& set) {
   if (set.count() <= kSingleBytes) {
     const ClassMap* out = one_;
@@ -100,7 +100,7 @@ const ClassMap* ClassMaps::product(const ClassMap* a, const ClassMap* b) {
   const uint64_t key = (static_cast<uint64_t>(a->id) << 32) | b->id;
   if (const ClassMap* const* known = products_.find(key)) return *known;
   uint16_t raw[256];
-  // a->of * 256 + b->of fits 16 bits.
+  // A partition has at most 256 classes, so a->of * 256 + b->of fits into 16 bits.
   for (int i = 0; i < 256; ++i) raw[i] = static_cast<uint16_t>(a->of[i] * 256 + b->of[i]);
   const ClassMap* out = intern(raw);
   products_.emplace(key, out);

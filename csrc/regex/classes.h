@@ -16,16 +16,16 @@
 
 namespace structgen {
 
-// A partition with `n` classes.
+// A partition of the 256 bytes into `n` classes.
 struct ClassMap {
-  // The class of each byte, numbered by first appearance.
+  // The class of each byte. Classes are numbered in the order in which the bytes from 0 on meet them.
   uint8_t of[256] = {};
   // The smallest byte of each class.
   uint8_t rep[256] = {};
   uint16_t n = 0;
   uint32_t id = 0;
-  // One byte of each class, in the order in which a search for a witness should try them. Computed on
-  // first use.
+  // Returns one byte of each class, in the order in which a search for a shortest text tries them. The first
+  // call computes the order.
   const uint8_t* search_order() const;
 
  private:
@@ -33,20 +33,21 @@ struct ClassMap {
   mutable bool ordered_ = false;
 };
 
-// The partitions of an arena.
+// All partitions of an arena; equal partitions are one object.
 class ClassMaps {
  public:
   ClassMaps();
-  // The partition with a single class.
+  // Returns the partition whose only class holds all bytes.
   const ClassMap* one() const { return one_; }
-  // Two classes: the set and the rest.
+  // Returns the partition of two classes: the bytes of the set and all others.
   const ClassMap* of_set(const ByteSet& set);
   const ClassMap* of_byte(uint8_t b);
-  // A class for each byte of the set, and one for the rest.
+  // Returns the partition in which each byte of the set is a class, and all other bytes are one more.
   const ClassMap* each(const ByteSet& set);
-  // The coarsest partition that refines both.
+  // Returns the coarsest partition that refines both: bytes share a class if they share one in `a` and one in
+  // `b`.
   const ClassMap* product(const ClassMap* a, const ClassMap* b);
-  // `raw[b]` may be any numbers; equal numbers mean one class.
+  // Returns the partition in which bytes with equal numbers in `raw` share a class.
   const ClassMap* intern(const uint16_t (&raw)[256]);
   std::size_t byte_size() const { return maps_.size() * sizeof(ClassMap); }
 

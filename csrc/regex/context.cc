@@ -59,7 +59,8 @@ namespace {
 constexpr std::size_t kMaxAtoms = 64;
 constexpr std::size_t kMaxContexts = 2'000;
 constexpr std::size_t kMaxPoints = 50'000;
-// After so many nodes in a row a lazy node breaks the recursion.
+// language() lowers so many levels of nodes at once. Below them it makes a lazy node, which is unfolded later
+// and bounds the recursion.
 constexpr int kMaxEager = 200;
 
 [[noreturn]] void assertions_too_complex(const char* why) {
@@ -72,15 +73,15 @@ constexpr int kMaxEager = 200;
 struct Left {
   bool start = true;
   bool word = false;
-  // For each look-behind the state of .*B after the text so far, in UTF-8.
+  // For each look-behind (?<=B): the derivative of the regex .*B by the text so far, in UTF-8.
   std::vector<RegexId> behind;
   friend bool operator<(const Left& a, const Left& b) {
     return std::tie(a.start, a.word, a.behind) < std::tie(b.start, b.word, b.behind);
   }
 };
 
-// Interned contexts, and their transitions over atoms: classes of characters that no context tells
-// apart.
+// All left contexts, each stored once, and the context that follows each of them. Transitions read atoms:
+// classes of characters that no look-behind, anchor or \b tells apart.
 class LeftContexts {
  public:
   LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
@@ -88,9 +89,9 @@ class LeftContexts {
 
   uint32_t start() const { return 0; }
   const Left& at(uint32_t context) const { return *contexts_[context]; }
-  // True if the context only says whether the text has begun.
+  // Returns true if a context only says whether the text has begun: the pattern has no \b and no look-behind.
   bool trivial() const { return atoms_.size() == 1 && at(0).behind.empty(); }
-  // The members of `set`, sorted by the context to which they lead.
+  // Splits `set` by the context to which each of its characters leads from `context`.
   std::map<uint32_t, CodepointSet> split(uint32_t context, const CodepointSet& set);
 
  private:
@@ -102,12 +103,13 @@ class LeftContexts {
   const CodepointSet word_;
   std::vector<CodepointSet> atoms_{CodepointSet::all()};
   std::map<Left, uint32_t> index_;
-  // Pointers to the keys of index_.
+  // contexts_[i] points to context i, which is a key of index_.
   std::vector<const Left*> contexts_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> next_;
 };
 
-// The automaton of a look-behind: .*B over UTF-8, to be matched with the whole text so far.
+// Returns the regex .*B of the look-behind (?<=B), over UTF-8. The look-behind holds where it matches the
+// whole text so far.
 RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
   Pattern sub = pattern;
   const uint32_t parts[] = {sub.add_repeat(sub.add_class(CodepointSet::all()), 0, kNoLimit), body};
@@ -115,7 +117,7 @@ RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
   return lower(arena, sub, Match::kFull);
 }
 
-// The children of a node, for walks over a pattern.
+// Returns the children of a node of the pattern.
 std::vector<uint32_t> children(const Pattern& p, uint32_t node) {
   const PatternNode& n = p.nodes[node];
   switch (n.kind) {
@@ -146,7 +148,7 @@ LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern,
   intern(std::move(first));
 }
 
-// Splits every atom by a set: those inside and those outside.
+// Splits every atom into the characters inside of `set` and those outside.
 void LeftContexts::refine(const CodepointSet& set) {
   std::vector<CodepointSet> out;
   for (const CodepointSet& atom : atoms_) {
@@ -165,8 +167,8 @@ uint32_t LeftContexts::intern(Left left) {
   return it->second;
 }
 
-// The context after one character of an atom. All characters of an atom lead to the same one, so the
-// first one stands for them.
+// Returns the context after one character of an atom. All characters of an atom lead to one context, so the
+// first stands for all.
 uint32_t LeftContexts::next(uint32_t context, uint32_t atom) {
   return remember(next_, {context, atom}, [&] {
     Left left = at(context);
@@ -193,27 +195,28 @@ std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const Cod
 
 // ---- what is left of the pattern ----
 
-// The rest of the pattern, as a linked list by numbers.
+// The rest of the pattern that must still be read: a linked list whose links are indices.
 struct PatternRest {
   enum Kind : uint8_t {
-    // The end of the text.
+    // The text ends here.
     kEnd,
-    // A look-ahead has succeeded; the rest of the text does not matter to it.
+    // A look-ahead has matched, and any text may follow.
     kAny,
-    // The node, then `next`.
+    // The node is read, then the rest `next`.
     kNode,
-    // The node, `min` to `max` times, then `next`.
+    // The node is read `min` to `max` times, then the rest `next`.
     kLoop,
-    // The rest inside a loop over the node, behind one iteration.
+    // An iteration of a loop over the node ends here. What may follow is the loop again, and then `next`.
     kAgain,
   } kind = kEnd;
-  // For kAgain: true if this iteration has read nothing yet.
+  // True if the current iteration of a kAgain has read no character yet.
   bool fresh = false;
   uint32_t node = 0, min = 0, max = 0, next = 0;
   friend auto operator<=>(const PatternRest&, const PatternRest&) = default;
 };
 
-// The language of a pattern as points. The arena owns it; run() makes its first point.
+// The languages of a pattern with assertions, as a lazy language: each point is one state. run() makes the
+// first point.
 class ContextLanguage : public LazyLanguage {
  public:
   ContextLanguage(RegexArena& arena, Pattern pattern, const Spelling& spelling,
@@ -232,12 +235,12 @@ class ContextLanguage : public LazyLanguage {
   RegexId unfold(RegexArena&, uint32_t state) override;
 
  private:
-  // A state of the translation: the rest of the pattern, and the left context.
+  // A state of the lazy language: the rest of the pattern, and the left context.
   using Point = std::pair<uint32_t, uint32_t>;
 
   uint32_t add(const PatternRest& rest);
   uint32_t loop_after(const PatternRest& again);
-  // The rest after a character was read.
+  // Returns what is left of `rest` after one more character of the text.
   uint32_t read(uint32_t rest);
   RegexId point(uint32_t rest, uint32_t context);
   RegexId language(uint32_t rest, uint32_t context, int depth);
@@ -259,7 +262,7 @@ class ContextLanguage : public LazyLanguage {
   LeftContexts left_;
   std::vector<PatternRest> rests_;
   std::map<PatternRest, uint32_t> rest_index_;
-  // By rest: true if it ends the text, and is not part of a look-ahead.
+  // For each rest: true if it ends the text and lies outside of every look-ahead.
   std::vector<bool> ends_;
   std::unordered_map<uint32_t, uint32_t> read_;
   std::vector<Point> points_;
@@ -276,12 +279,12 @@ uint32_t ContextLanguage::add(const PatternRest& rest) {
   return n;
 }
 
-// Marks every open iteration in the rest as not fresh: it has read something now.
+// Marks every open iteration in the rest as not fresh, because a character was read.
 uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
   if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return rest;
-  // This iteration was marked before, and so was everything behind it.
+  // This iteration is marked already, and so are all behind it.
   if (r.kind == PatternRest::kAgain && !r.fresh) return rest;
   return remember(read_, rest, [&] {
     PatternRest out = r;
@@ -291,9 +294,9 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   });
 }
 
-// The loop that remains behind one iteration. If the iteration has read nothing, it could be repeated
-// in place until the minimum is met, so the minimum is gone. If the minimum was 0 already, such an
-// iteration is idle; it is never followed, or the loop would unfold into itself.
+// Returns the loop that remains behind one iteration. An iteration that reads nothing could be repeated until
+// the minimum is met, so it sets the minimum to 0. If the minimum was 0 already, such an iteration is never
+// followed: the loop would unfold into itself without an end.
 uint32_t ContextLanguage::loop_after(const PatternRest& again) {
   PatternRest loop = again;
   loop.kind = PatternRest::kLoop;
@@ -303,7 +306,7 @@ uint32_t ContextLanguage::loop_after(const PatternRest& again) {
   return add(loop);
 }
 
-// The lazy node of a point.
+// Returns the lazy node that stands for a rest at a context.
 RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   const uint32_t number = numbered(point_index_, points_, {rest, context}, Point(rest, context));
   if (points_.size() > kMaxPoints) assertions_too_complex("too many states");
@@ -311,7 +314,8 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   return arena_.lazy(definition, number, nullable(rest, context), true, body);
 }
 
-// The language of a point. A loop is one more iteration or, if its minimum is met, the rest behind it.
+// Returns the language of a point. A loop is one more iteration or, where its minimum is met, the rest behind
+// the loop.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   const auto [id, context] = points_[state];
   const PatternRest r = rests_[id];
@@ -321,7 +325,7 @@ RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   return r.min == 0 ? arena_.alt(more, language(r.next, context, 1)) : more;
 }
 
-// True if the node can match at the start of the text only.
+// Returns true if the node matches at the start of the text only.
 bool ContextLanguage::needs_start(uint32_t node) {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -337,8 +341,8 @@ bool ContextLanguage::needs_start(uint32_t node) {
   }
 }
 
-// True if `rest` cannot match once a character was read: it contains an anchor in the wrong place. A
-// search for emptiness would find this as well, by visiting every state.
+// Returns true if `rest` cannot match once a character was read, because an anchor `^` stands in it. The test
+// saves a search for emptiness, which would visit every state.
 bool ContextLanguage::dead_later(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -347,8 +351,8 @@ bool ContextLanguage::dead_later(uint32_t rest) {
   return remember(dead_later_, rest, [&] { return (read && needs_start(r.node)) || dead_later(r.next); });
 }
 
-// The language of a rest at a context. Nodes are lowered at once up to kMaxEager levels, loops never: a
-// loop is a point.
+// Returns the language of a rest at a context. Nodes are lowered at once down to kMaxEager levels. A loop is
+// never lowered at once: it becomes a point.
 RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -366,7 +370,8 @@ RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   return remember(language_, key, [&] { return node_language(r, context, depth + 1); });
 }
 
-// A class of characters, then `next`: one part for each context to which its characters lead.
+// Returns the language of one character of `set`, then `next`: one branch for each context to which the
+// characters lead.
 RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth) {
   RegexId out = RegexArena::empty();
   const uint32_t rest = read(next);
@@ -375,7 +380,7 @@ RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, 
   return out;
 }
 
-// A node without assertions, where the context only says whether the text has begun.
+// Returns the language of a node without assertions, if the context only says whether the text has begun.
 RegexId ContextLanguage::plain_language(const PatternRest& rest, uint32_t context, int depth) {
   const PatternNode& n = pattern_.nodes[rest.node];
   const RegexId body = plain_.plain(rest.node);
@@ -386,7 +391,7 @@ RegexId ContextLanguage::plain_language(const PatternRest& rest, uint32_t contex
   return arena_.alt(arena_.cat(some, tail), language(rest.next, context, depth));
 }
 
-// Whether a look-behind holds: the automaton of the text so far is in an accepting state.
+// Returns whether a look-behind holds at a context: its automaton has read the text so far and accepts.
 bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   for (std::size_t i = 0; i < lookbehinds_.size(); ++i)
     if (lookbehinds_[i] == node)
@@ -394,8 +399,9 @@ bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   return false;
 }
 
-// A look-ahead becomes a conjunct of the rest. \b looks one character ahead and knows the one before
-// from the context.
+// Returns the language of a look-ahead or a \b, followed by the rest, which is intersected with the
+// look-ahead. \b is the look-ahead "a word character", or its negation, as the character before the place
+// asks.
 RegexId ContextLanguage::look_language(const PatternNode& n, const PatternRest& rest, uint32_t context,
                                        int depth) {
   const RegexId next = language(rest.next, context, depth);
@@ -445,8 +451,8 @@ RegexId ContextLanguage::node_language(const PatternRest& rest, uint32_t context
 
 // ---- the empty text ----
 
-// True if the rest at this context matches the empty text. It is computed without the language, because
-// a lazy node has to know it when it is made.
+// Returns true if the rest matches the empty text at this context. The language itself is not made for that,
+// because a lazy node needs the answer when it is made.
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -513,7 +519,7 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match matc
   reached(whole.nodes.size(), {whole.root}, [&](uint32_t node, auto&& go) {
     const PatternNode& n = whole.nodes[node];
     boundary = boundary || n.kind == PatternKind::kBoundary;
-    // Look-behinds inside of the body of another one are part of its automaton.
+    // A look-behind inside of another look-behind's body is part of that one's automaton.
     if (n.kind == PatternKind::kLookbehind)
       lookbehinds.push_back(node);
     else if (n.asserts)

@@ -18,7 +18,8 @@ namespace structgen {
 
 class RegexArena;
 
-// The same as lower() in syntax.h. It takes every pattern.
+// Does what lower() of syntax.h does, for every pattern: also for assertions that lower_pattern.h does not
+// take.
 RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling);
 
 }  // namespace structgen

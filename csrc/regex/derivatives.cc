@@ -15,13 +15,14 @@
 namespace structgen {
 
 namespace {
-// A slot of RegexNode::next that is not computed yet.
+// Marks an entry of RegexNode::next that has not been computed.
 constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
-// Searches for emptiness start others within them, so many at most (next).
+// At most so many searches for emptiness run within each other; next() skips the innermost one.
 constexpr uint32_t kNestedSearches = 8;
 }  // namespace
 
-// The derivative by structure, without a search for emptiness. Not remembered: next() does that.
+// Computes the derivative from the structure of the node, without a search for emptiness. next() remembers
+// the result; this function does not.
 RegexId RegexArena::derive(RegexId r, uint8_t b) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -44,7 +45,7 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
     case RegexKind::kRepeat: {
       const RegexId d = next(RegexId{n.a}, b);
       if (d == empty()) return d;
-      // One iteration less: the rest of this iteration, and the counter with both numbers lowered.
+      // The derivative reads the rest of one iteration, then the counter with both bounds lowered by one.
       return cat(d,
                  repeat(RegexId{n.a}, n.min == 0 ? 0 : n.min - 1, n.max == kUnbounded ? n.max : n.max - 1));
     }
@@ -83,16 +84,16 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   }
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) {
-    // The emptiness of the derivative was found after the slot was filled.
+    // The slot was filled earlier, and its regex was found to be empty since then.
     if (effort_.omits() && nodes_[slot].emptiness == kEmpty) slot = empty().v;
     return RegexId{slot};
   }
   RegexId d = derive(r, c.rep[c.of[b]]);
-  // Searches start searches within each other, one for each point of a look-behind's language. Beyond
-  // kNestedSearches the inner search is skipped: the outer search decides the same question. The answer is
-  // not stored, because a later caller must get the exact one.
+  // A search may start another one, for each point of a look-behind's language. With kNestedSearches under
+  // way no further one is started, since the outer search decides the same question. The answer is not
+  // stored, because a later caller must get the exact one.
   if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
-  // Stored before the search: the definition of a lazy node may lead back to this slot.
+  // The slot is filled before the search, because the definition of a lazy node may ask for it again.
   slot = d.v;
   try {
     if (nodes_[d.v].boolean && judged_empty(d)) slot = (d = empty()).v;
@@ -133,7 +134,7 @@ std::optional<RegexId> RegexArena::past(RegexId r, std::string_view text) {
   }
   if (n.kind != RegexKind::kAnd) return std::nullopt;
   std::vector<RegexId> parts;
-  // The text does not end within a run, so it does not end within the intersection.
+  // No text of a run ends inside the run, so no text of the intersection ends there either.
   bool in_run = false;
   for (uint32_t i = 0; i < n.n; ++i) {
     RegexId part{n.kids[i]};
@@ -176,9 +177,9 @@ ByteSet RegexArena::steps(RegexId r) {
   return set;
 }
 
-// The live bytes of a language with & or ~. For an infinite language without finitely many strings (any
-// key but these) a byte is live if the infinite part stays infinite behind it. Then no node is made for
-// the rests of the denied strings.
+// Returns the live bytes of a language with & or ~. For "any key but these", an infinite language without
+// finitely many strings, a byte is live if the infinite language stays infinite behind it. So no node is made
+// for the rests of the denied strings.
 ByteSet RegexArena::derived_bytes(RegexId r) {
   const ClassMap& c = classes(r);
   const RegexId base = infinite_part(r);
@@ -195,8 +196,8 @@ ByteSet RegexArena::derived_bytes(RegexId r) {
   return set;
 }
 
-// Without & and ~ no part is empty, so the first bytes of the strings follow from the structure.
-// Derivatives by each byte would make a node for every way that a text could take.
+// Returns the first bytes of the strings of a regex without & and ~. No subregex of it is empty, so the
+// structure gives the bytes. Derivatives by each byte would make a node for every continuation.
 ByteSet RegexArena::first_bytes(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -226,7 +227,7 @@ RegexId RegexArena::lifted(RegexId r, uint32_t reach) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd &&
       n.kind != RegexKind::kRepeat)
-    // Below a complement more strings would become fewer.
+    // A complement would lose the texts that its operand gains, so nothing below it is changed.
     return r;
   return lifted_.remember((static_cast<uint64_t>(r.v) << 32) | reach, [&] {
     if (n.kind == RegexKind::kCat) {

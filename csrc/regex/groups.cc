@@ -24,11 +24,11 @@ namespace structgen {
 
 namespace {
 
-// The most steps of a program, in which counters are written out.
+// A program has at most so many instructions; counters are written out as copies.
 constexpr std::size_t kMaxOps = 200'000;
-// The most steps of one search.
+// One search executes at most so many instructions.
 constexpr uint64_t kMaxSteps = 100'000'000;
-// The most ends of groups that one search remembers.
+// One search remembers at most so many events (groups that begin or end).
 constexpr std::size_t kMaxEvents = 10'000'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
@@ -41,7 +41,8 @@ constexpr uint32_t kNone = 0xFFFFFFFFu;
 // ends.
 struct Step {
   enum Kind : uint8_t { kChar, kClass, kSplit, kJump, kOpen, kClose, kAssert, kMatch } kind;
-  // A character, a set, a group or a node; or the two ways of a split.
+  // kChar: a character. kClass: a set. kOpen, kClose: a group. kAssert: a node. kSplit, kJump: the next
+  // instructions.
   uint32_t a = 0, b = 0;
 };
 
@@ -49,8 +50,8 @@ struct Step {
 // b; match.
 class Program {
  public:
-  // `root` is a node of the pattern. `groups` is false for the bodies of assertions, whose groups do
-  // not count.
+  // `root` is a node of the pattern. `groups` is false for the body of an assertion, whose groups are not
+  // reported.
   Program(const Pattern& pattern, uint32_t root, bool groups) : pattern_(pattern) {
     if (groups)
       for (const PatternGroup& g : pattern.groups) marks_.emplace_back(g.node, g.name);
@@ -70,14 +71,14 @@ class Program {
 
   void emit(uint32_t node) {
     const auto marks = std::ranges::equal_range(marks_, node, {}, &Mark::first);
-    // Marks are listed from the inside out, because an outer group was closed after those in it; here
-    // they open in the other order.
+    // The marks are sorted from the inner group to the outer one, in the order of closing; groups open in the
+    // reverse order.
     for (const Mark& m : std::views::reverse(marks)) push(Step::kOpen, m.second);
     emit_bare(node);
     for (const Mark& m : marks) push(Step::kClose, m.second);
   }
 
-  // The instructions of a node without the groups around it.
+  // Writes the instructions of a node, without those of the groups around it.
   void emit_bare(uint32_t node) {
     check_depth();
     const PatternNode& n = pattern_.nodes[node];
@@ -130,27 +131,28 @@ class Program {
     }
   }
 
-  // Sets the two ways of a split: into the body first, or out of it if the repetition is lazy.
+  // Sets the two targets of a split. A greedy repetition tries the body first, a lazy one the instruction
+  // behind it.
   void choose(uint32_t split, uint32_t body, uint32_t out, bool lazy) {
     ops_[split].a = lazy ? out : body;
     ops_[split].b = lazy ? body : out;
   }
 
-  // A node, and the group around it.
+  // A node, and the index of a group that consists of this node.
   using Mark = std::pair<uint32_t, uint32_t>;
   const Pattern& pattern_;
   std::vector<Mark> marks_;  // by node, those of one node from the inside out; empty where none is asked for
   std::vector<Step> ops_;
 };
 
-// Runs programs over one text. It keeps the events of all readings as a tree from the end to the
-// beginning, so that readings share what they have in common.
+// Runs programs over one text. The events of all readings form a tree whose root is the beginning of the
+// text, so readings share the events that they have in common.
 class Search {
  public:
   Search(const Pattern& pattern, std::string_view text, bool complete)
       : pattern_(pattern), text_(text), complete_(complete) {}
 
-  // Runs the pattern and pairs the events of the chosen reading.
+  // Runs the pattern over the text, and returns the groups of the preferred reading.
   std::vector<GroupSpan> groups() {
     const Program program(pattern_, pattern_.root, true);
     const uint32_t last = run(program.ops(), 0, kWhole);
@@ -174,24 +176,25 @@ class Search {
   }
 
  private:
-  // A group was opened or closed, in each reading that has this event as its last one; `before` is the
-  // event before it, or kNone.
+  // A group was opened or closed. `before` is the index of the event before this one in the same reading, or
+  // kNone.
   struct Event {
     uint32_t name;
     bool close;
     std::size_t at;
     uint32_t before;
   };
-  // A reading: the next instruction, and its last event.
+  // A reading of the text so far: the instruction that comes next, and the index of its last event.
   struct Thread {
     uint32_t op, events;
   };
   static constexpr std::size_t kWhole = ~std::size_t{0}, kSome = kWhole - 1;
 
   // Runs a program from byte `begin`.
-  // - end = kWhole: to the end of the text. Returns the last event of the preferred reading, or kNone.
-  // - end = kSome: returns 0 as soon as a beginning of the text matches, else kNone.
-  // - else: returns 0 if the text from begin to end matches, else kNone.
+  // - end = kWhole: runs to the end of the text. Returns the last event of the preferred reading, or kNone if
+  //   there is no reading.
+  // - end = kSome: returns 0 as soon as a beginning of the text matches, and kNone if none does.
+  // - Otherwise: returns 0 if the text from `begin` to `end` matches, and kNone if not.
   uint32_t run(const std::vector<Step>& ops, std::size_t begin, std::size_t end) {
     std::vector<Thread> now, next;
     std::vector<uint32_t> seen(ops.size(), kNone);
@@ -207,7 +210,7 @@ class Search {
       if (now.empty()) return kNone;
       uint32_t length;
       const uint32_t c = decode_utf8(text_, at, length);
-      // The text ends inside of a character.
+      // The text ends within the bytes of a character.
       if (length == 0) break;
       at += length;
       ++step;
@@ -226,9 +229,9 @@ class Search {
     return now.empty() ? kNone : now.front().events;
   }
 
-  // Follows a reading through all instructions that read no character, and adds its ends to `out` in the
-  // order of preference. Of two readings at one instruction the first one counts, so each instruction is
-  // reached once.
+  // Follows a reading through all instructions that read no character, and appends the ends to `out` in the
+  // order of preference. If two readings reach one instruction the first one counts, so each instruction is
+  // visited once.
   void add(const std::vector<Step>& ops, Thread from, std::size_t at, uint32_t step,
            std::vector<uint32_t>& seen, std::vector<Thread>& out, bool& found, uint32_t& matched) {
     const std::size_t floor = todo_.size();
@@ -261,7 +264,7 @@ class Search {
         case Step::kMatch:
           if (!found) matched = t.events;
           found = true;
-          // If the text may go on, the reading "ends here" keeps its place among the others.
+          // The reading that ends here keeps its rank among the others, because the text may go on.
           out.push_back(t);
           break;
       }
@@ -273,7 +276,7 @@ class Search {
     const uint32_t c = decode_utf8(text_, at, length);
     return length != 0 && pattern_.word.contains(c);
   }
-  // The offset of the character before `at`.
+  // Returns the offset of the character that ends at `at`.
   std::size_t back(std::size_t at) const {
     do --at;
     while (at > 0 && (static_cast<uint8_t>(text_[at]) & 0xC0) == 0x80);
@@ -284,8 +287,8 @@ class Search {
     return programs_.try_emplace(node, pattern_, node, false).first->second;
   }
 
-  // True if the assertion holds at a place. A look-behind is tried from each place that is not too near
-  // and not too far: its body's program must end exactly here.
+  // Returns true if the assertion holds at offset `at`. A look-behind is tried from each earlier offset that
+  // the length of its body allows; the body must end exactly at `at`.
   bool holds(uint32_t node, std::size_t at) {
     check_depth();
     const PatternNode& n = pattern_.nodes[node];
@@ -316,7 +319,7 @@ class Search {
   const Pattern& pattern_;
   const std::string_view text_;
   const bool complete_;
-  // Programs of the bodies of assertions.
+  // The programs of the bodies of assertions, by node; each is made on first use.
   std::unordered_map<uint32_t, Program> programs_;
   std::vector<Event> events_;
   std::vector<Thread> todo_;

@@ -20,15 +20,15 @@
 namespace structgen {
 
 struct GroupSpan {
-  // An index of Pattern::names.
+  // The index of the group's name in Pattern::names.
   uint32_t name;
-  // Offsets in bytes; `end` is behind the last byte.
+  // The span in bytes of the text; `end` is the offset behind its last byte.
   std::size_t begin, end;
 };
 
-// If `complete`, the text ends here, and the reading must match the whole pattern. Otherwise the text
-// may go on: the preferred reading of the text so far counts, and groups that have not ended are left
-// out. Sorted by begin, longer spans first. Throws kBudgetExceeded.
+// Returns the spans of the named groups in the preferred reading, sorted by begin, longer spans first. With
+// `complete` the text ends here and must match the whole pattern. Without it the text may go on, and groups
+// that have not ended are left out. Throws kBudgetExceeded beyond the limits of groups.cc.
 std::vector<GroupSpan> find_groups(const Pattern& pattern, std::string_view text, bool complete);
 
 }  // namespace structgen

@@ -16,8 +16,8 @@ uint32_t LiteralTables::add(std::vector<std::string> texts) {
   return add(std::move(entries));
 }
 
-// Interned by content, labels included: two schemas with the same properties share a table, and with it
-// all states.
+// Returns the number of the table with these texts and labels; equal tables have one number. Two schemas with
+// the same property names thereby share all states.
 uint32_t LiteralTables::add(std::vector<std::pair<std::string, uint32_t>> entries) {
   std::erase_if(entries, [](const auto& e) { return !valid_utf8(e.first); });
   std::stable_sort(entries.begin(), entries.end(),
@@ -71,7 +71,8 @@ bool LiteralTables::any_allowed(const LiteralSet& s, Range r) const {
   return any_allowed(s.subset, r.lo, r.hi);
 }
 
-// True if some string in [lo, hi) is in the subset. Whole words of the bitset are looked at.
+// Returns true if the subset allows some string from `lo` to hi - 1. The loop tests whole words of the
+// bitset.
 bool LiteralTables::any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const {
   if (lo >= hi) return false;
   if (subset == 0) return true;
@@ -104,8 +105,8 @@ uint8_t LiteralTables::inside_character(const LiteralSet& s) const {
   return static_cast<uint8_t>(at - s.depth);
 }
 
-// Strings of the range have `depth` bytes in common, so they are sorted by the next byte. A string that
-// ends here comes first (-1).
+// Returns the strings of s whose next byte is `byte`. The strings have their first `depth` bytes in common,
+// so they are sorted by the next byte; a string that ends here counts as -1 and comes first.
 LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) {
@@ -117,7 +118,8 @@ LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte)
   return {static_cast<uint32_t>(lo - texts.begin()), static_cast<uint32_t>(hi - texts.begin())};
 }
 
-// The same by the next code point, for escapes that write one (\u0041).
+// Returns the strings of s whose next code point is one from `first` to `last`: an escape such as \u0041
+// writes a code point.
 LiteralTables::Range LiteralTables::with_codepoints(const LiteralSet& s, int64_t first, int64_t last) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) -> int64_t {

@@ -23,20 +23,20 @@
 
 namespace structgen {
 
-// The strings of a set that is never changed.
+// A set of strings with labels; a table never changes.
 struct LiteralTable {
-  // Sorted by bytes, which is the order of code points; distinct.
+  // The strings in the order of their bytes, which is the order of their code points; all are distinct.
   std::vector<std::string> texts;
-  // One for each text.
+  // labels[i] is the label of texts[i].
   std::vector<uint32_t> labels;
 };
 
-// A state: the strings lo to hi - 1 of the table, as far as they are in the subset, have their first
-// `depth` bytes in common, and these have been read. `escape` says where inside of an escape sequence
-// the reader is; 0 is outside.
+// A state of the automaton that reads one of many strings. The strings left are those from `lo` to hi - 1 of
+// the table that the subset allows. They begin with the same `depth` bytes, which have been read. `escape` is
+// the position inside an escape sequence; 0 means outside.
 struct LiteralSet {
   uint32_t table = 0;
-  // 0: every string; else an index of an interned bitset.
+  // The index of an interned bitset of the allowed strings; 0 allows every string.
   uint32_t subset = 0;
   uint32_t lo = 0, hi = 0;
   uint32_t depth = 0;
@@ -47,13 +47,13 @@ struct LiteralSet {
 
 class LiteralTables;
 
-// The automaton of one spelling. It gets the state as an argument and keeps none itself.
+// The automaton that reads literal sets in one spelling. The state is an argument of its functions.
 class LiteralReader {
  public:
-  // Reads one byte. False: no string goes on with it. `done` becomes true if the byte ends the text of
-  // string `s.lo`.
+  // Moves the state over one byte. Returns false if no string goes on with the byte. Sets `done` if the byte
+  // ends the text of string `s.lo`.
   virtual bool step(const LiteralTables& tables, LiteralSet& s, uint8_t byte, bool& done) const = 0;
-  // The bytes on which step() succeeds.
+  // Returns the bytes for which step() returns true.
   virtual ByteSet first_bytes(const LiteralTables& tables, const LiteralSet& s) const = 0;
 
  protected:
@@ -61,27 +61,27 @@ class LiteralReader {
   ~LiteralReader() = default;
 };
 
-// All tables of an arena, with their subsets. Tables are interned: schemas repeat their property names.
+// The tables of an arena and their subsets. Schemas repeat their property names, so equal tables are stored
+// once.
 class LiteralTables {
  public:
-  // `reader` is that of the spelling in which all sets are written; null if no set is ever made.
+  // `reader` reads the arena's spelling. It is null for an arena without literal sets.
   explicit LiteralTables(const LiteralReader* reader) : reader_(reader) { subsets_.emplace_back(); }
-  // Sorts, drops duplicates (the first label stays) and strings without a spelling. Returns the table's
-  // number.
+  // Sorts the strings, and drops duplicates (the first label stays) and strings that the spelling cannot
+  // write. Returns the number of the table.
   uint32_t add(std::vector<std::pair<std::string, uint32_t>> entries);
-  // With labels 0 to n - 1 in sorted order.
+  // Adds a table whose labels are 0 to n - 1, in sorted order.
   uint32_t add(std::vector<std::string> texts);
   const LiteralTable& table(uint32_t id) const { return *tables_[id]; }
   uint32_t add_subset(std::span<const uint64_t> bits);
   std::span<const uint64_t> subset(uint32_t id) const { return subsets_[id]; }
-  // Shrinks the range to strings that are allowed, and drops a subset that excludes none of them.
-  // Without this equal states would have several ids. False: no string is left.
+  // Narrows `lo` and `hi` to allowed strings, and drops a subset that excludes none of them, so that equal
+  // states are one node. Returns false if no string is left.
   bool normalise(LiteralSet& s) const;
-  // See LiteralReader.
+  // Does what LiteralReader::step does.
   bool step(LiteralSet& s, uint8_t byte, bool& done) const { return reader_->step(*this, s, byte, done); }
   ByteSet first_bytes(const LiteralSet& s) const { return reader_->first_bytes(*this, s); }
-  // How many continuation bytes are missing to the end of the character that is being read, outside of
-  // escapes.
+  // Returns how many continuation bytes the current UTF-8 character still lacks; 0 inside an escape.
   uint8_t inside_character(const LiteralSet& s) const;
 
   // ---- for readers ----
@@ -90,7 +90,7 @@ class LiteralTables {
   };
   bool allowed(const LiteralSet& s, uint32_t i) const;
   bool any_allowed(const LiteralSet& s, Range r) const;
-  // The strings of s that go on with a byte, or with a character from `first` to `last`.
+  // Returns the strings of s that go on with a byte, or with a character from `first` to `last`.
   Range with_byte(const LiteralSet& s, uint8_t byte) const;
   Range with_codepoints(const LiteralSet& s, int64_t first, int64_t last) const;
   bool any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const;

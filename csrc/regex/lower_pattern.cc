@@ -20,9 +20,10 @@ namespace structgen {
 
 namespace {
 constexpr RegexId kUnset{0xFFFFFFFFu};
-// Stands for rest() until its node is needed.
+// A placeholder for rest(), which is not made until its node is needed.
 constexpr RegexId kRest{0xFFFFFFFEu};
-// The most copies of a counter's body. A body is copied if it has assertions that look at the text behind it.
+// A counter is written out as at most so many copies of its body. Copies are needed if assertions in the body
+// look at the text behind it.
 constexpr uint32_t kMaxUnrolled = 16;
 
 uint32_t count(uint32_t n) { return n == kNoLimit ? kUnbounded : n; }
@@ -52,10 +53,10 @@ RegexId PatternLowering::character(uint32_t c) {
   return remember(characters_, c, [&] { return set(CodepointSet::one(c)); });
 }
 
-// A sequence. Neighbouring characters in UTF-8 are one literal.
+// Returns the language of a sequence. Neighbouring characters in UTF-8 become one literal.
 RegexId PatternLowering::plain_cat(const PatternNode& n) {
   std::vector<RegexId> parts;
-  // A run of single characters, in UTF-8.
+  // `run` holds the UTF-8 bytes of the single characters that were read last.
   std::string run;
   const auto flush = [&] {
     if (run.size() == 1) parts.push_back(arena_.byte(static_cast<uint8_t>(run[0])));
@@ -100,8 +101,9 @@ RegexId PatternLowering::plain(uint32_t node) {
   return plain_[node] = out;
 }
 
-// .*X, X.* and .*X.* stay the same language if X = A B loses a nullable A (left) or B (right), or if
-// X{m,n} becomes X{m}. A pattern `^\s*name.*` that is searched for is then a smaller automaton.
+// Shortens a node beside which any text may stand: parts at that side that only lengthen the match are
+// dropped. These are a nullable A at the left, or B at the right, of X = A B, and the n of X{m,n}. A search
+// for `^\s*name.*` then has a smaller automaton.
 RegexId PatternLowering::trimmed(uint32_t node, bool left, bool right) {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -138,8 +140,8 @@ bool PatternLowering::swallows(Placed next) const {
   return next.start == next.later && (next.later == kRest || next.later == RegexArena::anything());
 }
 
-// A node without assertions, then `next`. At the start two cases differ: if the node reads nothing, the
-// continuation is still at the start; else it is later.
+// Returns a node without assertions followed by `next`. At the start of the text `next` is read at the start
+// if the node reads nothing, and later if it reads a character.
 Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
   const PatternNode& n = pattern_.nodes[node];
   const RegexId body = swallows(next) ? trimmed(node, false, true) : plain(node);
@@ -153,7 +155,7 @@ Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
   return {arena_.alt(arena_.cat(some, next.later), next.start), later};
 }
 
-// The end of the text, if `next` allows the text to end here.
+// Returns the end of the text if `next` allows the text to end here, and the empty language otherwise.
 RegexId PatternLowering::at_end(RegexId next) {
   if (next == kRest) return end_;
   const char end = static_cast<char>(spelling_.end);
@@ -171,7 +173,8 @@ Placed PatternLowering::alternatives(const PatternNode& n, Placed next) {
   return {arena_.alt(start), arena_.alt(later)};
 }
 
-// A look-ahead: K & X.* for (?=X), K & ~(X.*) for (?!X), at the start and later.
+// Returns a look-ahead followed by the language K, for the start and for later: K & X.* for (?=X), K & ~(X.*)
+// for (?!X).
 Placed PatternLowering::placed_look(const PatternNode& n, Placed next) {
   next = {value(next.start), value(next.later)};
   const RegexId any = RegexArena::anything();
@@ -180,7 +183,7 @@ Placed PatternLowering::placed_look(const PatternNode& n, Placed next) {
   return {apply(next.start, body.start), apply(next.later, body.later)};
 }
 
-// `after` grows from right to left by what the nodes behind read at least.
+// The loop runs from right to left; `after` grows by the least length of each node that was passed.
 bool PatternLowering::closed(uint32_t node, uint32_t after) const {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -202,9 +205,9 @@ bool PatternLowering::closed(uint32_t node, uint32_t after) const {
   }
 }
 
-// A repetition with assertions in its body. If they are all decided inside of the body, the body is a
-// language of its own and can be repeated. Else the copies are written out from right to left, each
-// with its own continuation.
+// Returns a repetition whose body has assertions, then `next`. If each assertion is decided inside of the
+// body, the body is a language that can be repeated. Otherwise copies of the body are written from right to
+// left, each with the language behind it.
 Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
   next = {value(next.start), value(next.later)};
   if (closed(n.a, 0)) {
@@ -215,7 +218,7 @@ Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
     return {arena_.alt(arena_.cat(arena_.minus(body, epsilon), next.later), next.start), later};
   }
   if (n.max > kMaxUnrolled) throw NeedsContext{};
-  // The language that may follow `i` copies.
+  // At the top of the loop `out` is the language that may follow copy i.
   Placed out = next;
   for (uint32_t i = n.max; i-- > 0;) {
     out = placed(n.a, out);
@@ -245,8 +248,8 @@ Placed PatternLowering::placed(uint32_t node, Placed next) {
 
 RegexId PatternLowering::full() { return placed(pattern_.root, {end_, end_}).start; }
 
-// Each branch of an alternation is searched for by itself: an anchored one gets no .* in front, the
-// others share one.
+// Searches for each branch of an alternation by itself. An anchored branch gets no .* in front; all other
+// branches share one.
 RegexId PatternLowering::search() {
   const PatternNode& root = pattern_.nodes[pattern_.root];
   std::vector<uint32_t> branches{pattern_.root};

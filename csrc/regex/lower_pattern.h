@@ -19,12 +19,13 @@
 
 namespace structgen {
 
-// Two languages: at the start of the text, and at any later place.
+// A language at the start of the text, and the language that takes its place everywhere later.
 struct Placed {
   RegexId start, later;
 };
 
-// Thrown where a node needs the general method of context.h, and caught inside of regex/.
+// Thrown at an assertion that this file cannot lower. lower() catches it and uses the general method of
+// context.h.
 struct NeedsContext {};
 
 // Lowers one pattern in one spelling.
@@ -32,53 +33,53 @@ class PatternLowering {
  public:
   PatternLowering(RegexArena& arena, const Pattern& pattern, const Spelling& spelling);
 
-  // The texts in which the pattern matches somewhere, and those that it matches as a whole; each with
-  // the terminator of the spelling.
+  // search() returns the texts in which the pattern matches somewhere, full() those that it matches as a
+  // whole. Each text ends with the terminator of the spelling.
   RegexId search();
   RegexId full();
 
-  // The texts that a node without assertions matches.
+  // Returns the texts of a node without assertions.
   RegexId plain(uint32_t node);
   RegexId set(const CodepointSet& set) { return spelling_.characters(arena_, set); }
-  // The characters of every text, without what closes a text in its spelling (`end()`).
+  // Returns every text of the spelling, without the terminator (`end()`).
   RegexId any_text();
   RegexId end() const { return end_; }
 
  private:
-  // The language of a node followed by `next`.
+  // Returns the language of a node followed by the language `next`.
   Placed placed(uint32_t node, Placed next);
   Placed placed_plain(uint32_t node, Placed next);
   Placed placed_repeat(const PatternNode& n, Placed next);
   Placed placed_look(const PatternNode& n, Placed next);
   Placed alternatives(const PatternNode& n, Placed next);
-  // The texts of `node` where .* stands before it (left) or behind it (right). Parts that only make the
-  // match longer are dropped: `a+b?` with .* behind it is `a`.
+  // Returns the texts of `node` if any text may stand before it (`left`) or behind it (`right`), without
+  // parts that only lengthen the match: `a+b?` with .* behind it is `a`.
   RegexId trimmed(uint32_t node, bool left, bool right);
   RegexId trimmed_cat(const PatternNode& n, bool left, bool right);
   RegexId plain_cat(const PatternNode& n);
   RegexId character(uint32_t c);
   RegexId at_end(RegexId next);
-  // True if `next` is "anything that ends the text".
+  // Returns true if `next` is any text and its end.
   bool swallows(Placed next) const;
-  // True if every assertion in `node` is decided inside of it, given that at least `after` characters
-  // follow.
+  // Returns true if every assertion in `node` is decided by the characters in `node` and `after` more behind
+  // it.
   bool closed(uint32_t node, uint32_t after) const;
 
   RegexArena& arena_;
   const Pattern& pattern_;
   const Spelling& spelling_;
-  // any_text() and the end.
+  // Returns every text with its end.
   RegexId rest();
-  // `next`, with kRest replaced by rest().
+  // Returns `next`, or rest() if `next` is the placeholder kRest.
   RegexId value(RegexId next);
 
-  // The terminator of a text: one byte, or nothing.
+  // The terminator of a text in the spelling: one byte, or epsilon().
   RegexId end_;
-  // Built when first asked for: a pattern `^...$` never needs it.
+  // The result of any_text(), made on first use: a pattern `^...$` never needs it.
   RegexId any_text_;
-  // Indexed by node; kUnset where not computed.
+  // plain_[i] is the language of node i, or kUnset before its first use.
   std::vector<RegexId> plain_;
-  // Indexed by set; kUnset where not computed.
+  // classes_[i] is the language of set i, or kUnset before its first use.
   std::vector<RegexId> classes_;
   std::unordered_map<uint32_t, RegexId> characters_;
 };

@@ -21,7 +21,8 @@ uint32_t saturating_mul(uint32_t a, uint32_t b) {
   return product >= kNoLimit ? kNoLimit : static_cast<uint32_t>(product);
 }
 
-// Charges a unit for each node, so that a long pattern ends within the work of its call.
+// Appends a node and charges a unit of work for it, so that a long pattern cannot exceed the work of its
+// call.
 uint32_t push(Pattern& p, const PatternNode& n) {
   charge();
   p.nodes.push_back(n);
@@ -46,8 +47,8 @@ uint32_t Pattern::add_class(CodepointSet set) {
   PatternNode n;
   n.kind = PatternKind::kClass;
   n.shortest = n.longest = 1;
-  // Patterns repeat their classes, so a class is looked for among the latest 16: a set is then lowered
-  // once.
+  // Patterns repeat their classes, so the latest 16 sets are searched for an equal one, which is then lowered
+  // only once.
   const std::size_t oldest = sets.size() > 16 ? sets.size() - 16 : 0;
   std::size_t i = sets.size();
   while (i > oldest && !(sets[i - 1] == set)) --i;
@@ -60,7 +61,8 @@ uint32_t Pattern::add_class(CodepointSet set) {
   return push(*this, n);
 }
 
-// A sequence is as long as its parts together, an alternation as its shortest and as its longest part.
+// A sequence has the summed lengths of its parts; an alternation has the least and the greatest length of a
+// part.
 uint32_t Pattern::add_list(PatternKind kind, std::span<const uint32_t> parts) {
   if (parts.size() == 1) return parts[0];
   const bool cat = kind == PatternKind::kCat;

@@ -55,16 +55,16 @@
 namespace structgen {
 
 namespace {
-// The most kids of one | or &.
+// A union or an intersection has at most so many kids; one with more is refused.
 constexpr uint32_t kMaxKids = 50'000;
-// From this height on a lazy & of | is multiplied out; see distributed().
+// A lazy union of this height or more is multiplied out where it is intersected; see distributed().
 constexpr uint16_t kNested = 8;
-// The size of the arena is looked at each time that so many nodes are new. A look walks over all caches.
+// The arena counts its bytes once for so many new nodes, because counting visits all caches.
 constexpr uint32_t kLook = 512;
-// The deepest recursion of a derivative. Deeper patterns are refused when the node is made.
+// A derivative recurses at most so deep. A node that is higher is refused when it is made.
 constexpr uint16_t kMaxHeight = 4'000;
 
-// Saturates at kUnbounded.
+// Returns a + b, or kUnbounded where the sum does not fit.
 uint32_t add_counts(uint32_t a, uint32_t b) {
   return a == kUnbounded || b == kUnbounded || a + b < a ? kUnbounded : a + b;
 }
@@ -106,7 +106,7 @@ std::size_t RegexArena::byte_size() const {
          escapes_.byte_size() + unfolded_.byte_size() + lifted_.byte_size() + lazies_.size() * 64 + cached;
 }
 
-// Looks a node up, and adds it if it is new.
+// Returns the node equal to `node`; appends it if there is none.
 RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {
   uint64_t h = static_cast<uint64_t>(node.kind) + 1;
   h = mix(mix(mix(mix(h, node.a), node.b), node.min), node.max + node.character);
@@ -125,10 +125,10 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
   return RegexId{id};
 }
 
-// Makes a new node. The caller knows that no equal node exists. `kids` and `text` are copied into the arena.
+// Appends a node to which no other is equal. The arena keeps copies of `kids` and `text`.
 uint32_t RegexArena::append(RegexNode& node, std::span<const uint32_t> kids, std::string_view text) {
   charge(1 + static_cast<int64_t>(kids.size() / 8));
-  // Not advanced where it throws: then no further node is made.
+  // If out_of_memory() throws, next_look_ stays, so every later node throws as well.
   if (nodes_.size() >= next_look_) {
     if (byte_size() > most_) out_of_memory(most_);
     next_look_ = nodes_.size() + kLook;
@@ -159,8 +159,8 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   };
   if (n.character) return set(RegexNode::kText, 0);
   switch (n.kind) {
-    // A set of bytes alone is the end of a text or a continuation byte; every other set might be
-    // anything.
+    // A set of bytes may be the end of a text, or continuation bytes of a character. Of any other set the
+    // structure shows nothing.
     case RegexKind::kBytes: {
       static const ByteSet kContinuation = ByteSet::range(0x80, 0xBF);
       const ByteSet& bytes = sets_[n.a];
@@ -191,8 +191,8 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
       return;
     }
     case RegexKind::kAlt:
-    // All kids must agree on `after`. If they differ in `inside`, an intersection has the narrower one
-    // of its kids, and a union has none.
+    // The kids must agree on `after`. Where kids differ in `inside`, an intersection takes the narrower one,
+    // and a union takes kOther.
     case RegexKind::kAnd: {
       const bool all = n.kind == RegexKind::kAlt;
       bool same = true, tails = false, body = false, text = false;
@@ -220,7 +220,7 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   }
 }
 
-// `shortest` of a node: exact for literals and sequences, a guess for intersections.
+// Returns `shortest` of a node: exact for literals and sequences, an estimate for intersections.
 uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids,
                                        std::size_t text) const {
   constexpr uint64_t kMany = 1u << 30;
@@ -241,7 +241,8 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
       for (uint32_t k : kids) out = std::min(out, of(k));
       break;
     case RegexKind::kAnd:
-      // The sum and not the maximum: a search must see progress in any of the parts.
+      // An intersection takes the sum and not the maximum, so that a search sees progress in each of the
+      // parts.
       for (uint32_t k : kids) out += of(k);
       break;
     default: break;
@@ -251,7 +252,7 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
 
 RegexId RegexArena::bytes(const ByteSet& set) { return bytes(set, false); }
 
-// Interned by the set and by the mark of a character.
+// Returns the node of a set of bytes. The same set is another node if it is marked as a `character`.
 RegexId RegexArena::bytes(const ByteSet& set, bool character) {
   if (set.none()) return empty();
   uint64_t h = 11;
@@ -282,8 +283,7 @@ RegexId RegexArena::character(RegexId r) {
 
 RegexId RegexArena::literal(std::string_view text) {
   if (text.empty()) return epsilon();
-  // Long texts are chains of pieces: a derivative interns the rest of one piece, so pieces are kept
-  // short.
+  // A derivative interns the rest of a literal, so a long text is a chain of short literals.
   RegexId out = epsilon();
   std::size_t end = text.size();
   while (end > 0) {
@@ -298,7 +298,7 @@ RegexId RegexArena::literal(std::string_view text) {
   return out;
 }
 
-// An empty subset means all strings; 0 as a set's subset does, too.
+// An empty bitset `subset` means all strings; a state says so by the number 0.
 RegexId RegexArena::literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled) {
   LiteralSet s;
   s.table = table;
@@ -328,7 +328,7 @@ RegexId RegexArena::with_labels(RegexId set, std::span<const uint32_t> labels, b
   return restricted_set(set, bits, labelled);
 }
 
-// Interned by the whole state; one node for each state that a text reaches.
+// Returns the node of a state of a literal set; equal states are one node.
 RegexId RegexArena::literal_set_node(const LiteralSet& s) {
   uint64_t h = mix(mix(mix(mix(mix(s.table, s.subset), s.lo), s.hi), s.depth), s.escape * 2ull + s.labelled);
   return RegexId{literals_index_.find_or_add(
@@ -343,8 +343,8 @@ RegexId RegexArena::literal_set_node(const LiteralSet& s) {
       })};
 }
 
-// The derivative of a literal set. At the end of a text its label becomes a kDone, if labels were asked
-// for.
+// Returns the derivative of a literal set. At the end of a text of a labelled set the derivative is a kDone
+// with the label.
 RegexId RegexArena::derive_literal_set(RegexId r, uint8_t b) {
   LiteralSet s = sets_of_literals_[nodes_[r.v].a];
   bool done;
@@ -383,15 +383,14 @@ RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, boo
   return r;
 }
 
-// a then b. The rules below give one id to texts that patterns often write in two ways.
+// Returns "a, then b". The rules below write texts that patterns spell in two ways as one node.
 RegexId RegexArena::cat(RegexId a, RegexId b) {
   check_depth();
   if (a == empty() || b == empty()) return empty();
   if (a == epsilon()) return b;
   if (b == epsilon()) return a;
   const RegexNode x = nodes_[a.v];
-  // A long chain on the left is turned to the right by a loop: recursion would be as deep as the text
-  // is long.
+  // (xy)z becomes x(yz) by a loop, since a recursion would be as deep as the text is long.
   if (x.kind == RegexKind::kCat) {
     std::vector<RegexId> spine;
     for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b})
@@ -404,13 +403,13 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
     }
     return b;
   }
-  // x{m,n} x{p,q} t is x{m+p,n+q} t. So the derivative of x{2,5} x* stays one counter.
+  // The rule x{m,n} x{p,q} t = x{m+p,n+q} t keeps the derivative of x{2,5} x* one counter.
   const Counter front = counter(a), back = counter(b);
   if (front.element == back.element && (front.counted || back.counted))
     return cat(repeat(front.element, add_counts(front.min, back.min), add_counts(front.max, back.max)),
                back.tail);
   if (a == anything() && b == anything()) return a;
-  // c{m,n} any* t is c{m} any* t for characters c: whatever c{m,n} reads beyond m is also read by any*.
+  // The rule c{m,n} any* t = c{m} any* t, for a character c: any* also reads what c{m,n} reads beyond m.
   // Patterns that may match anywhere in a text have many such parts.
   if (front.max > front.min && nodes_[front.element.v].character && back.star() &&
       back.element == any_character_)
@@ -452,8 +451,8 @@ RegexArena::Counter RegexArena::counter(RegexId r) const {
   return out;
 }
 
-// Joins counters with adjacent or overlapping ranges: x{1,3}t | x{2,9}t is x{1,9}t. Without it the
-// union of the derivatives of x{0,9}x{0,9} would grow with every character.
+// Joins counters with adjacent or overlapping ranges: x{1,3}t | x{2,9}t becomes x{1,9}t. Without this rule
+// the union of the derivatives of x{0,9}x{0,9} would grow with every character.
 bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
   struct Part {
     Counter of;
@@ -493,8 +492,8 @@ RegexId RegexArena::alt(RegexId a, RegexId b) {
   return alt(std::span<const RegexId>(parts));
 }
 
-// The kids of a union or an intersection of `parts`, sorted: parts of the same kind are replaced by their
-// kids, and all sets of bytes by one.
+// Returns the sorted kids of a union or an intersection of `parts`. A part of the same kind is replaced by
+// its kids, and all sets of bytes by one set.
 std::vector<uint32_t> RegexArena::flattened(RegexKind kind, std::span<const RegexId> parts) {
   const bool either = kind == RegexKind::kAlt;
   std::vector<uint32_t> kids;
@@ -523,15 +522,15 @@ std::vector<uint32_t> RegexArena::flattened(RegexKind kind, std::span<const Rege
   return kids;
 }
 
-// The union. A kid is dropped if the rules below show that another kid contains it.
+// Returns the union. A kid is dropped if a rule below shows that another kid contains it.
 RegexId RegexArena::alt(std::span<const RegexId> parts) {
   check_depth();
   if (std::ranges::find(parts, anything()) != parts.end()) return anything();
   std::vector<uint32_t> kids = flattened(RegexKind::kAlt, parts);
   const auto nullable = [&](uint32_t k) { return nodes_[k].nullable && k != epsilon().v; };
   if (std::ranges::any_of(kids, nullable)) std::erase(kids, epsilon().v);
-  // If one kid is every text, kids that are some of the texts add nothing. Labelled kids stay, because
-  // a label is more than its text.
+  // If one kid is every text, kids that hold only texts add nothing. A labelled kid stays, because its label
+  // would be lost.
   if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); });
       at != kids.end())
     std::erase_if(kids, [&, all = *at](uint32_t k) {
@@ -546,10 +545,10 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   return nary(RegexKind::kAlt, kids);
 }
 
-// x | (x & y) is x, and x & (x | y) is x: drops the kids of the given kind that contain another kid.
-// Without this the states of a look-ahead in a loop nest in each other without an end.
+// Drops the kids of the given kind that contain another kid: x | (x & y) is x, and x & (x | y) is x. Without
+// this rule the states of a look-ahead in a loop would nest in each other without an end.
 void RegexArena::absorb(RegexKind kind, std::vector<uint32_t>& kids) {
-  // The check is quadratic in the kids.
+  // The number of comparisons is quadratic in the kids, so long lists stay as they are.
   constexpr std::size_t kMost = 64;
   if (kids.size() < 2 || kids.size() > kMost) return;
   const auto held = [&](uint32_t k) {
@@ -573,8 +572,8 @@ RegexId RegexArena::both(RegexId a, RegexId b) {
   return both(std::span<const RegexId>(parts));
 }
 
-// The intersection. It is empty() without a search if the rules show that; everything else is left to
-// is_empty().
+// Returns the intersection: empty() if the rules below show without a search that it is. is_empty() searches
+// for all other cases.
 RegexId RegexArena::both(std::span<const RegexId> parts) {
   if (std::ranges::find(parts, empty()) != parts.end()) return empty();
   std::vector<uint32_t> kids = flattened(RegexKind::kAnd, parts);
@@ -582,7 +581,7 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
     if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
-    // `~(any body)` beside a set of bodies is empty. A denied "contains x" becomes this once x was
+    // `~(any body)` intersected with bodies is empty. A schema that denies "contains x" leads here once x was
     // read.
     if (n.kind == RegexKind::kNot && all_bodies(RegexId{n.a}) &&
         std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body() == 1; }))
@@ -604,12 +603,11 @@ bool RegexArena::all_bodies(RegexId r) const {
   return c.star() && c.element == any_character_ && end_ != empty() && c.tail == end_;
 }
 
-// Joins runs of characters: c{m,n} end & any{p,q} end is c{max(m,p),min(n,q)} end. Masks answer a run
-// from a shared row (mask/runs.h). Returns false if no text is left.
+// Joins runs of characters: c{m,n} end & any{p,q} end becomes c{max(m,p),min(n,q)} end. Masks answer a run
+// from a row that all states share (mask/runs.h). Returns false if no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (end_ == empty() || kids.size() < 2) return true;
-  // Only if all kids are runs. Beside anything else the length stays a part of its own, because many
-  // intersections share it.
+  // All kids must be runs. A run beside any other kid stays a kid, because many such intersections share it.
   Counter out;
   for (std::size_t i = 0; i < kids.size(); ++i) {
     const Counter r = counter(RegexId{kids[i]});
@@ -628,8 +626,8 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   return true;
 }
 
-// x & (y | z) is (x & y) | (x & z), for lazy languages (look-aheads) that are nested already. There are
-// finitely many flat terms, while each character would make a new nested one. Returns poison() if
+// Multiplies x & (y | z) out to (x & y) | (x & z), for lazy languages (look-aheads) that are nested already:
+// each character would nest them deeper, while there are finitely many flat terms. Returns poison() if
 // nothing was changed.
 RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   check_depth();
@@ -648,7 +646,7 @@ RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   return poison();
 }
 
-// The node of | or & over kids that are in normal form, with its flags from theirs.
+// Returns the union or intersection of kids in normal form; the node's flags follow from theirs.
 RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {
   if (kids.empty()) return kind == RegexKind::kAlt ? empty() : anything();
   if (kids.size() == 1) return RegexId{kids[0]};
@@ -687,8 +685,8 @@ RegexId RegexArena::negate(RegexId a) {
   return RegexId{nodes_[a.v].negation = append(n, {}, {})};
 }
 
-// a{min,max}. A nullable a needs no minimum. Nested stars and optionals are one: (x*){2,5} is x*, (x?)*
-// is x*.
+// Returns a{min,max}. The minimum of a nullable `a` becomes 0. A nested star or optional becomes one star:
+// (x*){2,5} and (x?)* are x*.
 RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   check_depth();
   if (max == 0 || a == epsilon()) return epsilon();
@@ -717,8 +715,8 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
 
 // ---- derivatives ----
 
-// The classes of a node by those of its parts: two bytes are in one class if every part that reads the
-// first byte treats them alike.
+// Computes the classes of a node from those of its parts: two bytes share a class if every part that can read
+// first treats them alike.
 const ClassMap* RegexArena::compute_classes(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -756,7 +754,7 @@ const ClassMap& RegexArena::classes(RegexId r) {
   return *nodes_[r.v].classes;
 }
 
-// The language of a lazy node.
+// Returns the language of a lazy node, for which the definition is asked once.
 RegexId RegexArena::unfolded(RegexId r) {
   const RegexNode& n = nodes_[r.v];
   return unfolded_.remember(r.v, [&] { return lazies_[n.a]->unfold(*this, n.min); });

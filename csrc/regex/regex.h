@@ -34,7 +34,7 @@
 
 namespace structgen {
 
-// A counter, a length or a range of indices that has this maximum has none.
+// As the maximum of a counter, a length or a range of indices: there is no maximum.
 constexpr uint32_t kUnbounded = 0xFFFFFFFFu;
 
 enum class RegexKind : uint8_t {
@@ -48,106 +48,105 @@ enum class RegexKind : uint8_t {
   kAnd,       // a & b & ...
   kNot,       // every byte string but a
   kRepeat,    // a{min,max}
-  // The spellings of a set of texts, each with its terminator (regex/literals.h).
+  // A set of texts in the arena's spelling, each with its terminator (regex/literals.h).
   kLiteralSet,
-  // "Not decided here": live on every byte, never nullable (see mask/fill.h).
+  // A language that is not decided here: every byte may follow, and the text may not end (mask/fill.h).
   kPoison,
-  // A language that is unfolded on first use, possibly in terms of itself.
+  // A language whose definition, a LazyLanguage, is asked for on first use; it may refer to itself.
   kLazy,
-  // The empty string, reached at the end of text `label` of a labelled kLiteralSet.
+  // The empty string with a label: the labelled kLiteralSet read the text with this label to its end.
   kDone,
 };
 
-// A node. The fields that describe the language never change; `emptiness`, `classes`, `next` and `live`
-// are computed when they are first asked for.
+// A node of the algebra. The fields that describe its language never change; `emptiness`, `classes`, `next`
+// and `live` are computed on first use.
 struct RegexNode {
   RegexKind kind = RegexKind::kEmpty;
   bool nullable = false;
-  // True if the node contains & or ~. Then the structure does not tell whether the language is empty.
+  // True if the node contains & or ~, so that only a search tells whether the language is empty.
   bool boolean = false;
-  // True if the node contains a kLazy that may be empty. Then only a search tells.
+  // True if the node contains a kLazy whose language may be empty, so that only a search tells.
   bool lazy = false;
   // True if the node contains a labelled kLiteralSet or a kDone.
   bool labelled = false;
-  // True if the structure shows that there are finitely many strings. False says nothing.
+  // True if the structure shows that the language is finite. False leaves both cases open.
   bool finite = false;
-  // All spellings of each character of a set; see RegexArena::character.
+  // True if the language is every spelling of each character of a set, and nothing else; see
+  // RegexArena::character.
   bool character = false;
-  // Facts that the structure shows about the strings in the spelling of the arena. kText: texts without
-  // their terminator. kBody: texts with their terminator. kTail: continuation bytes of one character.
-  // kOther: none of these is shown.
+  // What the structure shows about the strings, read in the arena's spelling. kText: they are texts without
+  // their terminator. kBody: texts with it. kTail: continuation bytes of one character. kOther: none of these
+  // is shown.
   enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
-  // How many continuation bytes stand before the first character, if the language holds every spelling
-  // of a text or none. kBroken: it may hold some spellings only. kEvery: any number of bytes may stand
-  // in front. Of a kTail: its number of bytes.
+  // The number of continuation bytes before the first character, in a language that holds all spellings of a
+  // text or none of them. kEvery: any number. kBroken: the language may hold only some spellings of a text.
+  // For a kTail it is the number of its bytes.
   uint8_t after = kBroken;
   static constexpr uint8_t kEvery = 254, kBroken = 255;
-  // For bodies that hold every spelling of a text or none: 1 if they begin at a character, k > 1 if k -
-  // 1 continuation bytes come first. 0: the structure does not show it.
+  // Returns 0 unless the structure shows bodies that hold every spelling of a text or none. Returns 1 if
+  // these begin at a character, and k + 1 if k continuation bytes come first.
   uint8_t body() const {
     return inside == kBody && after < kEvery ? static_cast<uint8_t>(after + 1) : uint8_t{0};
   }
-  // True if the empty string is the only one.
+  // Returns true if the empty string is the only one.
   bool only_ends() const { return kind == RegexKind::kEpsilon || kind == RegexKind::kDone; }
-  // Of a kDone 1 + its label; 0 for every other node.
+  // Returns 1 + the label of a kDone, and 0 for every other node.
   uint32_t label() const { return kind == RegexKind::kDone ? min + 1 : 0; }
-  // 0 unknown, 1 empty, 2 not empty, 3 too much to tell; used only where `boolean`.
+  // Whether the language is empty: 0 unknown, 1 empty, 2 not empty, 3 too much to tell. Only nodes with
+  // `boolean` use it.
   uint8_t emptiness = 0;
-  // The depth of the recursion of next().
+  // How deep next() recurses from this node.
   uint16_t height = 0;
-  // The length of some short string, as the structure shows it. The number guides searches and proves
-  // nothing.
+  // The length of some string, by the structure. Searches use it as an estimate; a shorter string may exist.
   uint32_t shortest = 0;
   uint32_t a = 0,
            b = 0;  // children; kBytes: index of the set; kLiteralSet: of the set; kLazy: of its definition
-  // kRepeat: the numbers. kDone: min = the label. kLazy: min = the state.
+  // The bounds of a kRepeat. For a kDone `min` is the label; for a kLazy it is the state.
   uint32_t min = 0, max = 0;
-  // kAlt, kAnd: ids of the kids, sorted.
+  // The ids of the kids of a kAlt or kAnd, sorted.
   const uint32_t* kids = nullptr;
   const char* text = nullptr;  // kLiteral
   uint32_t n = 0;              // number of kids, or length of the text
   uint32_t negation = 0;       // the kNot of this node, if there is one
-  // Computed on first use: bytes of one class have one derivative.
+  // The partition of bytes into classes with one derivative each; RegexArena::classes sets it on first use.
   const ClassMap* classes = nullptr;
-  // The derivative by each class, or kUnknownNext.
+  // The derivative for each class of bytes, or kUnknownNext.
   uint32_t* next = nullptr;
-  // Computed on first use; see RegexArena::live.
+  // The bytes that may come next; RegexArena::live sets it on first use.
   const ByteSet* live = nullptr;
 };
 
 class RegexArena;
 
-// The base of an object that a caller keeps with an arena; see RegexArena::cache.
+// The base class of what a caller stores in an arena; see RegexArena::cache.
 class RegexCache {
  public:
   virtual ~RegexCache() = default;
   virtual std::size_t byte_size() const = 0;
 };
 
-// The definition of kLazy nodes: right-linear equations, or an automaton given by its states.
+// Defines the language of kLazy nodes state by state, as right-linear equations or an automaton do.
 class LazyLanguage {
  public:
   virtual ~LazyLanguage() = default;
-  // The language of a state. It may contain kLazy nodes of the same definition, but only where at least
-  // one byte has been read before (guarded); this keeps derivatives finite. The arena asks once for each
-  // state and remembers the answer.
+  // Returns the language of a state. Nodes of the same definition may stand in it only behind at least one
+  // byte, which keeps the derivatives finite. The arena asks once for each state.
   virtual RegexId unfold(RegexArena& arena, uint32_t state) = 0;
-  // A shortest text of a state, if the definition knows one without a search. False: look for one.
+  // Writes a shortest text of a state and returns true, if the definition knows one without a search.
   virtual bool shortest(uint32_t state, std::string& text) const {
     (void)state, (void)text;
     return false;
   }
-  // Its number in the arena, for RegexArena::lazy(); define() sets it.
+  // The number of this definition in its arena, as RegexArena::lazy() takes it. define() sets it.
   uint32_t definition = 0;
 };
 
-// Owns all regexes of a world and answers questions about them. All ids belong to one arena.
+// Owns all regexes of a world, and answers questions about them. A RegexId belongs to one arena.
 class RegexArena {
  public:
-  // `spelling`: that of literal sets. Languages of texts in this spelling have a normal form of their
-  // own. The object must outlive the arena. An arena has one spelling, so that all strings of a world
-  // share their nodes. `omits`: step() leaves out languages whose emptiness is too much to tell
-  // (base/effort.h).
+  // `spelling` is how literal sets are written; texts in this spelling have a normal form. The arena refers
+  // to the object and has one spelling, so all strings of a world share nodes. With `omits`, step() leaves
+  // out languages whose emptiness is too much to tell (base/effort.h).
   explicit RegexArena(const Spelling& spelling = kUtf8, bool omits = false);
   const Spelling& spelling() const { return spelling_; }
   Effort& effort() { return effort_; }
@@ -175,27 +174,28 @@ class RegexArena {
   RegexId both(std::span<const RegexId> parts);
   RegexId negate(RegexId a);
   RegexId minus(RegexId a, RegexId b) { return both(a, negate(b)); }
-  // The parts of an intersection but those that say "none of these words" (complements of finite
-  // languages). Of any other regex: none.
+  // Returns the kids of an intersection without those that only exclude words (complements of finite
+  // languages). Returns nothing for any other regex.
   std::vector<RegexId> without_words(RegexId r) const;
-  // The literals among these words. False: an intersection also excludes words that are no literals.
+  // Appends the literals among the excluded words of r. Returns false if r also excludes words that are no
+  // literals.
   bool excluded_literals(RegexId r, std::vector<LiteralSet>& out) const;
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }
-  // The spellings of the strings of a table, each with its terminator. `subset` is a bitset over the
-  // table's indices; empty means all. If `labelled`, string i ends in done(label of i) and not in
-  // epsilon(), so that the reader learns which string it was.
+  // Returns the strings of a table in the arena's spelling, each with its terminator. `subset` is a bitset of
+  // the table's strings; an empty one means all. With `labelled`, string i ends in done(label of i) in place
+  // of epsilon(), which tells the reader which string was read.
   RegexId literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
-  // The empty string with a label.
+  // Returns the empty string with a label.
   RegexId done(uint32_t label);
-  // Of a state of a literal set: only those texts that are in `subset`, too.
+  // Returns the texts of `set`, a state of a literal set, that are also in `subset`.
   RegexId restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
-  // Of a labelled set: the literals with some labels, which are ascending.
+  // Returns the texts of the labelled set whose labels are in `labels`, which is ascending.
   RegexId with_labels(RegexId set, std::span<const uint32_t> labels, bool labelled);
-  // Lazy nodes. The arena keeps the definition alive. `nullable` says whether the state may end.
-  // `maybe_empty` false promises that no state has an empty language, which saves searches. `body` promises
-  // that RegexNode::body() is 1. `labelled`: its texts end in labels.
+  // define() makes a definition, which the arena keeps alive; lazy() makes a node of one of its states.
+  // `nullable`: the state may end. `maybe_empty` false: no state has an empty language, which saves searches.
+  // `body`: RegexNode::body() is 1. `labelled`: the texts end in labels.
   template <class T, class... Args>
   T& define(Args&&... args) {
     auto made = std::make_unique<T>(std::forward<Args>(args)...);
@@ -208,16 +208,16 @@ class RegexArena {
                bool labelled = false);
   const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
   LiteralTables& tables() { return tables_; }
-  // The node r, marked as "every spelling of each character of a set and nothing else". It is another
-  // node than r, because the same bytes may be something else in another place.
+  // Returns a node with the language of r that is marked as "every spelling of each character of a set, and
+  // nothing else". It differs from r, because the same bytes may mean something else elsewhere.
   RegexId character(RegexId r);
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
-  // Every character in the arena's spelling, and the terminator of its texts; empty() if texts have no
-  // terminator.
+  // any_character() returns every character in the arena's spelling. end() returns the terminator of texts,
+  // or empty() if the spelling has none.
   RegexId any_character() const { return any_character_; }
   RegexId end() const { return end_; }
-  // An object that a caller keeps for all regexes of the arena: one for each type T, made when first
-  // asked for. It lives and dies with the arena, and its size counts to the arena's.
+  // Returns the object of type T that belongs to this arena, and makes it on first use. The arena owns it and
+  // counts its bytes.
   template <class T, class... Args>
   T& cache(Args&&... args) {
     const auto known = caches_.find(typeid(T));
@@ -226,15 +226,16 @@ class RegexArena {
         *caches_.emplace(typeid(T), std::make_unique<T>(std::forward<Args>(args)...)).first->second);
   }
 
-  // r without the maxima of counters that no text of fewer than `reach` bytes reads to their end. So r and
-  // the result hold the same texts of fewer than `reach` bytes. Nothing below a complement changes.
+  // Returns r without the maxima of counters that no text of fewer than `reach` bytes exceeds. So r and the
+  // result hold the same texts of fewer than `reach` bytes. Nothing below a complement changes.
   //
   //     [a-z]{0,61}     reach 32    [a-z]*
   //     ([a-z]-){0,20}  reach 32    ([a-z]-)*, as an element has two bytes
   RegexId lifted(RegexId r, uint32_t reach);
 
   // ---- questions ----
-  // A regex as element{min,max} and a tail behind it. Of any other regex x: x{1,1}, not `counted`.
+  // A regex as element{min,max} followed by a tail. For a regex x of another form: x{1,1}, and `counted` is
+  // false.
   struct Counter {
     RegexId element, tail = epsilon();
     uint32_t min = 1, max = 1;
@@ -244,12 +245,12 @@ class RegexArena {
   Counter counter(RegexId r) const;
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  // The derivative: the texts that may follow the byte b in r. It is empty() exactly if no text may
-  // follow. An arena that omits may also answer with a regex that is undecided(): under a complement,
-  // empty() would allow too much.
+  // Returns the derivative: the texts that may follow byte b in r. It is empty() exactly if no text may
+  // follow. An arena that omits may return an undecided() regex instead, because empty() below a complement
+  // would allow too much.
   RegexId next(RegexId r, uint8_t b);
-  // The derivative for a text that is read. If its emptiness is too much to tell, an arena that omits gives
-  // empty(). Every other result has a further byte or can end.
+  // Returns the derivative for a text that is being read. An arena that omits returns empty() where emptiness
+  // is too much to tell. Every other result has a next byte or may end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
     if (!effort_.omits() || !undecided(d) || has_known_text(d)) return d;
@@ -260,50 +261,50 @@ class RegexArena {
     effort_.omit();
     return empty();
   }
-  // True if it is too much to tell whether r has a string: then is_empty() throws each time it is
-  // asked.
+  // Returns true if a search could not tell whether r has a string; is_empty(r) then throws.
   bool undecided(RegexId r) const { return nodes_[r.v].emptiness == kUndecided; }
-  // is_empty(). In an arena that omits, false where it is too much to tell; then r is undecided().
+  // Returns is_empty(r). Where that is too much to tell an arena that omits returns false, and r is
+  // undecided().
   bool judged_empty(RegexId r);
-  // The derivatives by all bytes of a text, by next() or by step().
+  // run() returns the derivative by all bytes of a text in turn; walk() does so by step().
   RegexId run(RegexId r, std::string_view text);
   RegexId walk(RegexId r, std::string_view text);  // by step()
-  // The same for a set of literals, or for a run without some, within which the text ends nothing; it makes
-  // no derivative on the way. No value: the regex is no such one.
+  // Returns run(r, text) without a derivative on the way, if r is a set of literals, or a run without some
+  // literals, and no text of r ends within `text`. Returns no value otherwise.
   //
   //     {name, number} by `nam`         {e}
   //     any*" & ~{name"} by `nam`       any*" & ~{e"}
   std::optional<RegexId> past(RegexId r, std::string_view text);
   bool matches(RegexId r, std::string_view text) { return nullable(run(r, text)); }
-  // Throws kSchemaTooComplex if too many nodes would have to be visited.
+  // Returns true if r has no string. Throws kSchemaTooComplex if the search would visit too many nodes.
   bool is_empty(RegexId r);
   const ClassMap& classes(RegexId r);
-  // Bytes of one class lead to one derivative of each of the two.
+  // Returns the partition in which bytes share a class if both r and `other` have one derivative by them.
   const ClassMap& classes(RegexId r, RegexId other) {
     return *class_maps_.product(&classes(r), &classes(other));
   }
-  // The bytes b such that next(r, b) is not empty.
+  // Returns the bytes b for which next(r, b) is not empty.
   const ByteSet& live(RegexId r);
-  // The bytes b such that step(r, b) is not empty.
+  // Returns the bytes b for which step(r, b) is not empty.
   ByteSet steps(RegexId r);
   ClassMaps& class_maps() { return class_maps_; }
-  // Appends every string of the language. False if there are more than `limit`, or infinitely many.
+  // Appends every string of the language. Returns false if there are more than `limit` or infinitely many.
   bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
-  // The number of strings; 2^64 - 1 stands for 2^40 or more and for infinitely many. If more than
-  // `nodes` nodes would have to be visited, the result is a lower bound and `exact` is false.
+  // Returns the number of strings; 2^64 - 1 stands for 2^40 or more and for infinitely many. After a visit of
+  // `nodes` nodes it returns a lower bound and sets `exact` to false.
   uint64_t count(RegexId r, uint32_t nodes, bool& exact);
-  // Writes a shortest string of the language to `out`, or a short one if the search for a shortest is
-  // too large. False if the language is empty.
+  // Writes a shortest string of the language, or a short one where the search for a shortest is too large.
+  // Returns false if the language is empty.
   bool witness(RegexId r, std::string& out);
-  // A lower bound on the bytes of every string of the language, by the structure.
+  // Returns a lower bound on the bytes of every string, by the structure.
   uint32_t least_length(RegexId r);
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
-  // The bytes of the nodes without the tables around them. They never become fewer.
+  // Returns the bytes that the nodes take, without the tables around them. The figure never falls.
   std::size_t node_bytes() const { return nodes_.size() * sizeof(RegexNode) + pool_.byte_size(); }
-  // The limit of the bytes of this arena, and of the states of parsers that read with it. Beyond it new
-  // nodes throw out_of_memory().
+  // Sets the most bytes that this arena and the states of its parsers may take. A new node beyond them throws
+  // out_of_memory().
   void set_most(std::size_t bytes) { most_ = bytes; }
   std::size_t most() const { return most_; }
 
@@ -337,10 +338,10 @@ class RegexArena {
   bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
-  // The number of searches for emptiness that are under way; one may begin within another.
+  // The number of searches for emptiness that are running; one search may start another.
   uint32_t searches_ = 0;
   bool needs_escape(RegexId r);
-  // True if r is every text of the spelling, with its end.
+  // Returns true if r is every text of the spelling with its end.
   bool all_bodies(RegexId r) const;
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
@@ -366,11 +367,11 @@ class RegexArena {
   RegexId any_character_{}, end_{};
   FlatMap<uint32_t, uint32_t> least_lengths_;
   FlatMap<uint32_t, bool> infinite_;
-  // The answers of needs_escape().
+  // The answers of needs_escape(), by regex.
   FlatMap<uint32_t, bool> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);
-  // At this number of nodes the arena counts its bytes again.
+  // When the arena has this many nodes, it counts its bytes again.
   uint32_t next_look_ = 0;
   FlatMap<uint64_t, RegexId> lifted_;  // by regex and reach
 };

@@ -54,11 +54,12 @@ namespace {
 constexpr uint32_t kEmptinessBudget = 60'000;
 // One search for a shortest text visits no more nodes than this.
 constexpr uint32_t kWitnessBudget = 4'000;
-// One text looks at no more parts than this. Parts are shared, so exponentially many paths may lead to them.
+// A test of one text visits at most so many parts. Parts are shared, so the number of paths to them may be
+// exponential.
 constexpr uint32_t kParts = 500;
-// The same as kEmptinessBudget for searches that meet lazy nodes, which cost more.
+// One search for emptiness that meets lazy nodes, which cost more, visits no more nodes than this.
 constexpr uint32_t kLazyBudget = 10'000;
-// What count() says of kEnoughStrings or more.
+// count() returns kManyStrings if there are kEnoughStrings or more.
 constexpr uint64_t kManyStrings = ~0ull, kEnoughStrings = 1ull << 40;
 constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
@@ -66,7 +67,8 @@ constexpr const char* kTooLarge = "an intersection of patterns is too large to d
 
 // ---- emptiness ----
 
-// The structure tells most. A sequence is empty if a part is empty, a union if all parts are empty.
+// Decides emptiness by the structure where it can: a sequence is empty if a part is, a union if all parts
+// are.
 bool RegexArena::is_empty(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -83,7 +85,7 @@ bool RegexArena::is_empty(RegexId r) {
   switch (n.kind) {
     case RegexKind::kCat: result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b}); break;
     case RegexKind::kAlt: {
-      // One part with a text is enough to decide.
+      // One part with a text decides the union, even if an earlier part was too much to tell.
       FirstLimit unsure;
       result = true;
       for (uint32_t i = 0; i < n.n && result; ++i)
@@ -99,8 +101,8 @@ bool RegexArena::is_empty(RegexId r) {
   return result;
 }
 
-// True if some part of a union is known to have a text. Masks are put together from the parts, so a
-// text that a mask allows must be readable in the union, even if other parts are too much to tell.
+// Returns true if some part of a union is known to have a text. Masks are joined from the masks of the parts,
+// so the union must be readable where one part is, even if other parts are too much to tell.
 bool RegexArena::has_known_text(RegexId r) const {
   const RegexNode& n = nodes_[r.v];
   if (n.kind != RegexKind::kAlt) return false;
@@ -111,8 +113,8 @@ bool RegexArena::has_known_text(RegexId r) const {
   return false;
 }
 
-// True if a text that a lazy part of a conjunction knows is a text of the whole. A divisor of nine
-// digits knows its next multiple, which a search would have to find among a billion texts.
+// Returns true if a lazy part of an intersection knows a text of its own, and the whole contains this text. A
+// divisor of nine digits knows its next multiple, which a search would look for among a billion texts.
 bool RegexArena::has_lazy_text(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return false;
@@ -136,8 +138,7 @@ bool RegexArena::judged_empty(RegexId r) {
   return std::move(answer).value_or(false);
 }
 
-// Tries again to decide a node that was undecided, with the work that is left now. False where it stays
-// undecided.
+// Decides an undecided node again, with the work that is left now. Returns false if the node stays undecided.
 bool RegexArena::settled_empty(RegexId r) {
   nodes_[r.v].emptiness = 0;
   const bool empty = judged_empty(r);
@@ -145,9 +146,8 @@ bool RegexArena::settled_empty(RegexId r) {
   return empty;
 }
 
-// `text` is a text of r: marks all languages along it as not empty, so that step() takes the way that
-// was found here. Returns false and marks nothing if the way leads through a node that was omitted: it
-// stays omitted.
+// `text` is a text of r: marks all languages along it as not empty, so that step() follows it. Returns false
+// and marks nothing if the text passes a node that was omitted, which stays omitted.
 bool RegexArena::promise(RegexId r, std::string_view text) {
   std::vector<RegexId> way;
   for (char c : text) {
@@ -160,9 +160,8 @@ bool RegexArena::promise(RegexId r, std::string_view text) {
   return true;
 }
 
-// If r is an infinite language without finitely many strings, the result is the infinite language: for "any
-// key but these" it is "any key". Otherwise the result is empty(). A search would look at each of a thousand
-// denied keys.
+// Returns the infinite language L if r is L without finitely many strings: "any key" for "any key but these".
+// Returns empty() for every other r. A search of r would look at each of a thousand denied keys.
 RegexId RegexArena::infinite_part(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return empty();
@@ -176,8 +175,8 @@ RegexId RegexArena::infinite_part(RegexId r) {
   return out != r && infinite(out) ? out : empty();
 }
 
-// True if a derivative of r that has a text comes back to itself. False: there is none, or it is not
-// found among the first derivatives.
+// Returns true if some derivative of r has a text and leads back to itself, so that r is infinite. Only the
+// first kMost derivatives are tried, so false proves nothing.
 bool RegexArena::infinite(RegexId r) {
   constexpr std::size_t kMost = 256;
   if (const RegexNode& n = nodes_[r.v]; !n.boolean)
@@ -201,8 +200,8 @@ bool RegexArena::infinite(RegexId r) {
   return infinite_.remember(r.v, [&] { return !is_empty(r) && loops(r); });
 }
 
-// True if a short text of one part is a text of the whole. The derivatives of the parts are mostly
-// known, and no intersection is made; a search would make one for every byte of each step.
+// Returns true if a short text of one part is a text of the whole. Derivatives of the parts are mostly known;
+// a search would intersect them anew for every byte of each step.
 bool RegexArena::has_short_text(RegexId r) {
   uint32_t left = kParts;
   std::vector<std::string> texts;
@@ -215,8 +214,8 @@ bool RegexArena::has_short_text(RegexId r) {
   return !effort_.omits() || promise(r, *found);
 }
 
-// Appends short texts of those parts that have no & and no ~ in them. In an intersection the part with
-// the longest `shortest` is taken; in ~(... & ~x) the x.
+// Appends short texts of those parts of r that hold neither & nor ~. Of an intersection the part with the
+// largest `shortest` is taken; of ~(... & ~x) it is x.
 void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out) {
   check_depth();
   constexpr std::size_t kTexts = 64, kSteps = 64;
@@ -242,7 +241,7 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
     return;
   }
   std::string text;
-  // Greedy: at each node the byte behind which the least is left.
+  // Each step takes the byte behind which the shortest rest is expected.
   for (RegexId at = r; !nodes_[at.v].nullable;) {
     if (text.size() == kSteps) return;
     const ClassMap& c = classes(at);
@@ -263,7 +262,8 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
   out.push_back(std::move(text));
 }
 
-// Whether the text is in r, decided part by part. kUnknown: a part is lazy, or the limit is reached.
+// Tells part by part whether the text is in r. Returns kUnknown if a part is lazy or the limit kParts is
+// reached.
 RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -286,19 +286,21 @@ RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& 
 }
 
 namespace {
-// The place of a search inside a JSON string body, if it tries one spelling for each character only.
+// Where a search stands within the body of a JSON string. The search tries one spelling of each character
+// only.
 enum Spelled : uint8_t {
-  // The language is not that of JSON string bodies, so all spellings are tried.
+  // The language is no JSON string body, so the search tries all spellings.
   kAnywhere = 0,
-  // 1: at the beginning of a character. 2, 3, 4: one, two, three continuation bytes are missing.
+  // kCharacter: at the beginning of a character. 2, 3 and 4: the character lacks one, two or three
+  // continuation bytes.
   kCharacter = 1,
-  // Behind a backslash. Only characters without a raw spelling follow.
+  // After a backslash, where only characters without a raw spelling follow.
   kEscape = 5,
-  // Behind \u. 7, 8, 9: behind \u0, \u00, \u000 or \u001.
+  // After \u. The values 7, 8 and 9 stand for \u0, for \u00, and for \u000 or \u001.
   kEscapeU = 6,
 };
 
-// The place after byte b.
+// Returns the place after byte b.
 uint8_t spelled_after(uint8_t at, uint8_t b) {
   if (at == kAnywhere) return kAnywhere;
   if (at > kCharacter && at <= 4) return static_cast<uint8_t>(at - 1);
@@ -310,7 +312,8 @@ uint8_t spelled_after(uint8_t at, uint8_t b) {
   return at == 9 ? uint8_t{kCharacter} : static_cast<uint8_t>(at + 1);
 }
 
-// The bytes that may follow at a place inside of an escape; classes of bytes may mix them with others.
+// Returns the bytes that the search tries at a place inside of an escape; a class of bytes may hold others as
+// well.
 std::string_view spelled_bytes(uint8_t at) {
   switch (at) {
     case kEscape: return "\"\\bfnrtu";
@@ -322,17 +325,17 @@ std::string_view spelled_bytes(uint8_t at) {
 }
 }  // namespace
 
-// True if some text of a body may begin with an escape that its character cannot do without (a quote, a
-// control character). Asked of each part of an intersection: the derivatives of the parts are mostly
-// known, those of the intersection would be new.
+// Returns true if some text of a body may begin with a character that must be escaped (a quote, a control
+// character). Each part of an intersection is asked, because its derivatives are mostly known, and those of
+// the intersection would be new.
 bool RegexArena::needs_escape(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind == RegexKind::kAnd)
     return std::ranges::all_of(std::span(n.kids, n.n), [&](uint32_t k) { return needs_escape(RegexId{k}); });
-  // The structure does not tell, so the answer is the cautious one.
+  // The structure does not tell, so the function says that an escape may be needed.
   if (n.lazy || n.kind == RegexKind::kNot) return true;
-  // A derivative that is not empty() may still be an empty language. Then the answer is only too
-  // cautious.
+  // derive() may return a regex that is not empty() though its language is. The answer is then "may need an
+  // escape", which is only too cautious.
   return escapes_.remember(r.v, [&] {
     const RegexId begun = derive(r, '\\');
     for (const char c : {'"', '\\', 'b', 'f', 'n', 'r', 't'})
@@ -342,13 +345,13 @@ bool RegexArena::needs_escape(RegexId r) {
   });
 }
 
-// Best-first search for a nullable node. The distance is the number of bytes that are still needed
-// according to the structure, plus half the bytes read so far. Depth-first search would count a counter
-// down to its end, breadth-first would try every escape. By structure alone a character of several
-// bytes would wait until every text in ASCII was tried.
+// A best-first search for a nullable node. The distance of a node is the structure's estimate of the bytes to
+// come, plus half of the bytes read. Depth-first search would count a counter down to its end, and
+// breadth-first search would try every escape. The estimate alone would try every text in ASCII before a
+// character of several bytes.
 //
-// If one is found, every node on the path to it is not empty. If none is found, every visited node is
-// empty; in a body, every node at the beginning of a character is.
+// If a nullable node is found, every node on the path to it is not empty. If none is found, every visited
+// node is empty; in a body, every visited node at the beginning of a character is.
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
   ++searches_;
@@ -359,7 +362,7 @@ bool RegexArena::search_empty(RegexId start) {
   };
   std::vector<Visit> visits;
   std::unordered_set<uint64_t> seen;
-  // The distance, doubled, and the index of the visit.
+  // Twice the distance, and the index of the visited node.
   using Entry = std::pair<uint64_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   const auto push = [&](uint32_t id, uint8_t spelled, uint32_t parent) {
@@ -375,8 +378,8 @@ bool RegexArena::search_empty(RegexId start) {
     }
   };
   push(start.v, nodes_[start.v].body(), 0);
-  // An undecided node is left out of every step, for good: no way leads through it, and no node that
-  // leads to it is known to be empty.
+  // A node whose emptiness is undecided is skipped from here on: no path leads through it, and nodes that
+  // lead to it are not marked as empty.
   bool unsure = false;
   while (!open.empty()) {
     const uint32_t at = open.top().second;
@@ -399,7 +402,7 @@ bool RegexArena::search_empty(RegexId start) {
         unsure = true;
         continue;
       }
-      // A node that is neither & nor ~ itself is decided by its parts.
+      // A node is decided by its parts, unless it is & or ~ or lazy.
       if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
         if (!is_empty(d)) return found(at);
         continue;
@@ -414,9 +417,9 @@ bool RegexArena::search_empty(RegexId start) {
   return true;
 }
 
-// True if there are plainly more strings than `limit`. Distinct beginnings begin distinct strings, so
-// it is enough to count beginnings: those that follow the classes of one short text, and those of a few
-// levels of derivatives. Strings are not written, and no search for emptiness is needed.
+// Returns true if there are surely more strings than `limit`. Distinct beginnings begin distinct strings, so
+// the function counts beginnings: those along one short text, and those of a few levels of derivatives. No
+// string is written, and no search for emptiness runs.
 bool RegexArena::plenty(RegexId r, uint64_t limit) {
   constexpr uint32_t kDerivatives = 500;
   const auto sizes = [](const ClassMap& c) {
@@ -462,8 +465,8 @@ bool RegexArena::plenty(RegexId r, uint64_t limit) {
 }
 
 bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out) {
-  // Depth-first over live bytes. Dead nodes are never entered, so a node that is met again on the path
-  // means infinitely many strings.
+  // A depth-first search over live bytes. Every node that it enters has a string, so a node that is met again
+  // on its own path has infinitely many.
   struct Frame {
     RegexId id;
     int byte;
@@ -508,13 +511,13 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
-// Counts level by level: distinct beginnings of one length begin distinct strings. Nothing if a few levels do
-// not tell.
+// Counts the beginnings of each length: distinct ones begin distinct strings. Returns no value if a few
+// levels do not tell.
 std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, bool& exact) {
   constexpr int kLevels = 48;
   std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
   uint64_t shorter = 0;
-  // The bytes of each class, by partition: the states of one regex have few partitions.
+  // The number of bytes in each class, by partition. The states of one regex have few partitions.
   std::unordered_map<const ClassMap*, std::array<uint16_t, 256>> sizes;
   const auto sizes_of = [&](const ClassMap& c) -> const std::array<uint16_t, 256>& {
     const auto [slot, fresh] = sizes.try_emplace(&c);
@@ -538,7 +541,7 @@ std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, 
             exact = false;
             continue;
           }
-          // Its emptiness was found after live() was computed.
+          // This derivative was found to be empty after live() was computed.
           if (d == empty()) continue;
           longer[d.v] += n * of_class[i];
           paths += n * of_class[i];
@@ -551,8 +554,8 @@ std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, 
   return {};
 }
 
-// Level by level first, which tells soon that there are too many strings to count. Else depth-first over live
-// bytes as in enumerate(), with the count of each node remembered.
+// Counts by length first, which soon shows that there are too many strings. Otherwise counts depth-first over
+// live bytes, and remembers the count of each node.
 uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   exact = true;
   if (is_empty(start)) return 0;
@@ -595,7 +598,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
     }
     if (known.size() + path.size() > nodes) {
       exact = false;
-      // The counts beside each node of the path.
+      // The result is a lower bound: what was counted so far for each node of the path.
       uint64_t sum = 0;
       for (const Frame& g : path) add(sum, g.sum);
       return sum;
@@ -605,7 +608,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   }
 }
 
-// No string of r has fewer bytes. RegexNode::shortest may be larger than the shortest string.
+// Returns a lower bound of the bytes of every string; RegexNode::shortest may exceed the shortest string.
 uint32_t RegexArena::least_length(RegexId r) {
   check_depth();
   constexpr uint64_t kMost = 1u << 20;
@@ -631,11 +634,10 @@ uint32_t RegexArena::least_length(RegexId r) {
   });
 }
 
-// A* (Hart, Nilsson and Raphael 1968) over distinct nodes, by the bytes read and the least number of
-// bytes that are left; of equal sums the deepest first. If the structure tells the length of the texts
-// (dates, identifiers), the search goes straight to the end of one, where breadth-first search would
-// visit what every beginning leaves. A lazy node may know the rest of a text; then it is not searched
-// for.
+// A* (Hart, Nilsson and Raphael 1968) over distinct nodes. The cost is the bytes read plus a lower bound of
+// the bytes left; of equal costs the deepest node comes first. If the structure tells the length of the texts
+// (dates, identifiers), the search goes straight to the end of one text. Breadth-first search would visit
+// what every beginning leaves. If a lazy node knows the rest of a text, the search takes that rest.
 bool RegexArena::witness(RegexId r, std::string& out) {
   out.clear();
   if (!undecided(r) && is_empty(r)) return false;
@@ -653,7 +655,7 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   };
   std::unordered_map<uint32_t, Reached> reached{{r.v, {0, r.v, 0}}};
   std::priority_queue<Open> open;
-  // Rests of texts that lazy nodes know.
+  // The rests of texts that lazy nodes know, by node.
   std::unordered_map<uint32_t, std::string> rests;
   uint32_t order = 0;
   const auto visit = [&](uint32_t id, uint32_t depth) {
@@ -673,7 +675,7 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   while (!open.empty()) {
     const Open at = open.top();
     open.pop();
-    // A shorter way to this node was found since it was pushed.
+    // A shorter way to this node was found after this entry was pushed.
     if (reached.at(at.id).depth < at.depth) continue;
     const auto rest = rests.find(at.id);
     if (nodes_[at.id].nullable || rest != rests.end()) {
@@ -699,8 +701,8 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   return false;
 }
 
-// Best-first by the number of bytes that are still needed according to the structure, without a proof
-// that the text is shortest. Used when there are too many short beginnings that lead nowhere.
+// A best-first search by the structure's estimate of the bytes to come; it does not prove that its text is
+// shortest. witness() calls it if too many short beginnings lead nowhere.
 bool RegexArena::near_witness(RegexId r, std::string& out) {
   struct Visit {
     uint32_t id, parent, depth;

@@ -29,50 +29,50 @@ namespace structgen {
 class RegexArena;
 class LiteralReader;
 
-// The functions of one spelling.
+// How a spelling writes characters and texts.
 struct Spelling {
-  // Every way to write one character of the set.
+  // Returns the regex of every way to write one character of the set.
   RegexId (*characters)(RegexArena& arena, const CodepointSet& set);
-  // Writes a text in its usual spelling, without its end. Null: a text is written as it is.
+  // Writes a text in its usual spelling, without its end. If it is null, the text is written unchanged.
   std::string (*write)(std::string_view text) = nullptr;
-  // The byte that ends a text; -1: no byte ends it.
+  // The byte that ends a text, or -1 if texts have no end of their own.
   int end = -1;
-  // The reader of literal sets in this spelling (regex/literals.h); null: there are none.
+  // Reads literal sets in this spelling (regex/literals.h). If it is null, the spelling has no literal sets.
   const LiteralReader* literals = nullptr;
 };
 
 extern const Spelling kUtf8;
 
-// One digit of a code point, in the way in which it is written.
+// One digit of a code point as an escape or UTF-8 writes it: a byte that stands for `bits` of its bits.
 struct SpelledDigit {
-  // The number of bits of the code point that this digit decides.
+  // How many bits of the code point this digit holds.
   uint8_t bits;
-  // True: the byte is the hex digit of high|digit, in either case. False: the byte is high|digit
+  // If true, the byte is the hex digit of high|digit, in either case. If false, the byte is high|digit
   // itself.
   bool hex;
-  // Fixed high bits of the byte, or of the hex digit.
+  // The high bits of the byte, or of the hex digit, which are fixed.
   uint8_t high;
-  // Bytes in front of the digit, such as `u`. A `U` stands for the hex digit D in either case, with which the
-  // code of every surrogate begins (`\uD83D`).
+  // The bytes before the digit, such as `u`. A `U` stands for a D or d, the hex digit with which every
+  // surrogate begins (`\uD83D`).
   std::string_view prefix;
 };
 
-// The members of `ranges`, written digit by digit. `ranges` are sorted, disjoint, not empty, and below
-// 2^(bits of all digits).
+// Returns the members of `ranges`, written digit by digit. `ranges` are sorted, disjoint, not empty, and
+// below 2^(bits of all digits).
 RegexId spell_digits(RegexArena& arena, std::span<const SpelledDigit> digits,
                      std::span<const CodepointRange> ranges);
 
-// A set in UTF-8.
+// Returns the regex of a set of code points in UTF-8.
 RegexId utf8_class(RegexArena& arena, const CodepointSet& set);
 
-// One character of any kind.
+// Returns the regex of one character of any kind.
 RegexId any_character(RegexArena& arena, const Spelling& spelling);
-// Every text, without its end (any_text) and with it (any_body).
+// any_text() returns every text without its end, any_body() every text with its end.
 RegexId any_text(RegexArena& arena, const Spelling& spelling);
 RegexId any_body(RegexArena& arena, const Spelling& spelling);
-// The terminator of a text: one byte, or epsilon().
+// Returns the terminator of a text: one byte, or epsilon().
 RegexId end_of(RegexArena& arena, const Spelling& spelling);
-// The text in its usual spelling, without its end.
+// Returns the text in its usual spelling, without its end.
 std::string written(std::string_view text, const Spelling& spelling);
 
 }  // namespace structgen

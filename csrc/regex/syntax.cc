@@ -32,12 +32,12 @@ namespace structgen {
 
 namespace {
 
-// The most groups that may stand within each other.
+// Groups nest at most so deep; a pattern with deeper ones is refused.
 constexpr int kMaxGroups = 1000;
-// The largest number of a counter {n}.
+// A counter {n} has at most this number.
 constexpr uint32_t kMaxCount = 1'000'000'000;
 
-// The parser of one pattern.
+// Parses one pattern.
 class Parser {
  public:
   Parser(std::string_view text, Flavor flavor, bool ascii) {
@@ -56,8 +56,7 @@ class Parser {
   }
 
  private:
-  // Each method reads one construct at the cursor and returns its node; `start` is the offset for its
-  // errors.
+  // Each method reads one construct at the cursor and returns its node; errors name the offset `start`.
   uint32_t alternation();
   uint32_t sequence();
   bool atom(uint32_t& node);
@@ -79,10 +78,11 @@ class Parser {
 
   PatternCursor in_;
   Pattern out_;
-  // The index of each group's name in out_.names.
+  // The index of each group name in out_.names.
   std::unordered_map<std::string, uint32_t> names_;
   int depth_ = 0;
-  // The end of the (?flags) groups that open the pattern. In Python further flags may only stand there.
+  // The offset behind the (?flags) groups that open the pattern. Python allows flags for the whole pattern
+  // only there.
   std::size_t flags_end_ = 0;
 };
 
@@ -105,7 +105,7 @@ uint32_t Parser::sequence() {
 }
 
 // Recipe, regex feature 2: where it is read; an escape is in class_syntax.cc.
-// Reads one atom without its quantifier. False if the group only set flags or was a comment.
+// Reads one atom without its quantifier. Returns false if a group only set flags or was a comment.
 bool Parser::atom(uint32_t& node) {
   const std::size_t start = in_.at;
   const char c = in_.peek();
@@ -149,7 +149,7 @@ bool Parser::atom(uint32_t& node) {
     case '{': {
       uint32_t min, max;
       if (counter(min, max)) in_.fail("nothing to repeat before the counter; write \\{ for a brace", start);
-      // A brace that opens no counter stands for itself.
+      // A brace that opens no counter is an ordinary character.
       break;
     }
     default: break;
@@ -158,7 +158,7 @@ bool Parser::atom(uint32_t& node) {
   return true;
 }
 
-// A surrogate is no scalar value: it is the empty class.
+// Returns the node of a character. A surrogate, which no text contains, becomes the empty class.
 uint32_t Parser::character(uint32_t c) {
   if (in_.flags.ignore_case) return out_.add_class(with_cases(in_, CodepointSet::one(c)));
   if (c >= 0xD800 && c <= 0xDFFF) return out_.add_class({});
@@ -171,8 +171,8 @@ uint32_t Parser::escape(std::size_t start) {
     ++in_.at;
     return out_.add_anchor(PatternKind::kBoundary, c == 'B');
   }
-  // ECMA has no such anchors, but whoever writes \A or \z means anchors. Without the flag `u` ECMA
-  // would take them for letters, which no author means.
+  // ECMA without the flag `u` reads \A, \Z and \z as letters, which no author means. So they are read as
+  // Python's anchors.
   if (c == 'A' || c == 'Z' || (c == 'z' && in_.flavor == Flavor::kEcma)) {
     ++in_.at;
     return out_.add_anchor(c == 'A' ? PatternKind::kStart : PatternKind::kEnd);
@@ -183,7 +183,7 @@ uint32_t Parser::escape(std::size_t start) {
   return out_.add_class(std::move(e.set));
 }
 
-// `^`, with the flag m also behind a line break: (?:^|(?<=\n)).
+// Returns the node of `^`. Under the flag m it is (?:^|(?<=\n)), which also matches behind a line break.
 uint32_t Parser::line_start() {
   const uint32_t start = out_.add_anchor(PatternKind::kStart);
   if (!in_.flags.multi_line) return start;
@@ -195,7 +195,8 @@ uint32_t Parser::line_start() {
   return out_.add_alt(both);
 }
 
-// `$`, with the flag m also before a line break, and in Python before a line break that ends the text.
+// Returns the node of `$`. Under the flag m it also matches before a line break, and in Python before a line
+// break that ends the text.
 uint32_t Parser::line_end() {
   const uint32_t end = out_.add_anchor(PatternKind::kEnd);
   const bool python = in_.flavor == Flavor::kPython;
@@ -215,7 +216,7 @@ uint32_t Parser::line_end() {
 
 // ---- groups ----
 
-// Flags that are set inside of a group end with it.
+// Reads a group. Flags that are set inside of the group end with it.
 uint32_t Parser::group(std::size_t start) {
   if (++depth_ > kMaxGroups)
     throw Error(ErrorKind::kSchemaTooComplex, "groups nest deeper than " + std::to_string(kMaxGroups))
@@ -237,7 +238,7 @@ uint32_t Parser::look(PatternKind kind, bool negated, std::size_t start) {
   return out_.add_look(kind, group_body(start), negated);
 }
 
-// After "(?".
+// Reads what follows "(?".
 uint32_t Parser::extended_group(std::size_t start) {
   if (in_.eat(":")) return group_body(start);
   if (in_.eat("=")) return look(PatternKind::kLookahead, false, start);
@@ -266,7 +267,7 @@ uint32_t Parser::python_group(std::size_t start) {
   in_.fail("unknown group syntax after '(?P'", start);
 }
 
-// A name may occur twice; both groups are then reported under it.
+// Two groups may have one name; both are then reported under it.
 uint32_t Parser::named_group(char close, std::size_t start) {
   const std::size_t begin = in_.at;
   while (!in_.done() && in_.peek() != close && in_.peek() != ')') in_.next_char();
@@ -280,8 +281,8 @@ uint32_t Parser::named_group(char close, std::size_t start) {
   return node;
 }
 
-// Reads (?i), or with `scoped` the head of (?i:...). If the text is something else, reads nothing and
-// returns false.
+// Reads (?i), or with `scoped` the head of (?i:...). Returns false, and reads nothing, if other text stands
+// here.
 bool Parser::inline_flags(std::size_t start, bool& scoped) {
   const std::size_t back = in_.at;
   PatternFlags flags = in_.flags;
@@ -319,7 +320,7 @@ bool Parser::inline_flags(std::size_t start, bool& scoped) {
   return true;
 }
 
-// Skips blanks and comments, under the flag x.
+// Skips blanks and comments, which the flag x allows.
 void Parser::skip_verbose() {
   for (;;) {
     const char c = in_.peek();
@@ -366,7 +367,7 @@ uint32_t Parser::quantified(uint32_t node) {
   return made;
 }
 
-// Reads {n}, {n,}, {n,m} and in Python {,m}. If the text is something else, reads nothing.
+// Reads {n}, {n,}, {n,m} and in Python {,m}. Returns false, and reads nothing, if other text stands here.
 bool Parser::counter(uint32_t& min, uint32_t& max) {
   const std::size_t start = in_.at;
   if (!in_.eat("{")) return false;
@@ -395,7 +396,7 @@ bool Parser::counter(uint32_t& min, uint32_t& max) {
   return true;
 }
 
-// Reads digits; the value stops at kNoLimit, where a maximum means no limit.
+// Reads digits. A value beyond kNoLimit becomes kNoLimit, which means "no maximum".
 bool Parser::number(uint32_t& value) {
   const std::size_t begin = in_.at;
   uint64_t v = 0;

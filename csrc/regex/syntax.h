@@ -42,47 +42,48 @@ enum class PatternKind : uint8_t {
   kLookbehind,  // child a matches up to here; negated: does not
 };
 
-// A counter with this maximum has none. A look-behind of this length has no longest match.
+// kNoLimit as the maximum of a counter, or as the greatest length of a match, means that there is none.
 constexpr uint32_t kNoLimit = 0xFFFFFFFFu;
 
-// A node of the syntax tree. Nodes do not change after they were made, except for `lazy`.
+// A node of the syntax tree. Only `lazy` may change after the node was made.
 struct PatternNode {
   PatternKind kind = PatternKind::kEmpty;
   bool negated = false;
   // True if the subtree contains an assertion.
   bool asserts = false;
-  // kRepeat: fewer iterations are preferred. The language is the same; only groups.h asks.
+  // True for a lazy kRepeat, which prefers fewer iterations. The language is the same; only groups.h asks.
   bool lazy = false;
-  // A child, a set, a code point, or the index of the first kid.
+  // A child, the index of a set, a code point, or the index of the first kid in Pattern::kids.
   uint32_t a = 0;
   uint32_t n = 0;  // number of kids
-  // The bounds of a kRepeat. max = kNoLimit: no maximum.
+  // The bounds of a kRepeat; kNoLimit as `max` means that there is no maximum.
   uint32_t min = 0, max = 0;
-  // The least and the most code points of a match. longest = kNoLimit: no maximum.
+  // The least and the most code points of a match; kNoLimit as `longest` means that there is no longest
+  // match.
   uint32_t shortest = 0, longest = 0;
 };
 
-// A named group: the index of its name, and the node in it.
+// A named group: the index of its name, and the node that it encloses.
 struct PatternGroup {
   uint32_t name, node;
 };
 
-// A syntax tree. A node is its index in `nodes`; children come before their parents.
+// A syntax tree. The number of a node is its index in `nodes`; children come before their parents.
 struct Pattern {
   std::vector<PatternNode> nodes;  // children before parents
   std::vector<uint32_t> kids;
   std::vector<CodepointSet> sets;
-  // The word characters of \b.
+  // The word characters that \b knows.
   CodepointSet word;
   uint32_t root = 0;
-  // The names of the groups, each once.
+  // The names of the groups; a name of several groups stands here once.
   std::vector<std::string> names;
-  // Inner groups before outer ones; see groups.h.
+  // The named groups, inner ones before outer ones; groups.h reports them.
   std::vector<PatternGroup> groups;
 
   std::span<const uint32_t> kids_of(const PatternNode& n) const { return {kids.data() + n.a, n.n}; }
 
-  // The constructors return the index of the new node, or of an old one that means the same.
+  // Each function returns the index of a new node, or of an existing node with the same meaning.
   uint32_t add_empty();
   uint32_t add_char(uint32_t c);
   uint32_t add_class(CodepointSet set);
@@ -96,11 +97,11 @@ struct Pattern {
   uint32_t add_list(PatternKind kind, std::span<const uint32_t> parts);
 };
 
-// Parses a pattern. With `ascii`, \d, \w, \s and \b of a Python pattern are those of ASCII until (?u)
-// changes that; in ECMA they always are.
+// Parses a pattern. With `ascii`, \d, \w, \s and \b of a Python pattern know ASCII alone until (?u) changes
+// that. In ECMA they always know ASCII alone.
 Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma, bool ascii = false);
 
-// The texts in which the pattern matches, in a spelling, each with the spelling's terminator.
+// Returns the texts in which the pattern matches, in `spelling`, each with the spelling's terminator.
 RegexId lower(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling = kUtf8);
 
 }  // namespace structgen

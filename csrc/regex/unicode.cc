@@ -12,15 +12,15 @@ namespace structgen {
 
 namespace {
 
-// A row of a table: a property and its ranges.
+// A row of a table: the names of a property, and its ranges.
 struct UnicodeProperty {
-  // Separated by commas.
+  // The names of the property, separated by commas.
   std::string_view names;
-  // Pairs of the table of ranges.
+  // The property's ranges are the entries from `begin` to end - 1 of the table of ranges.
   uint32_t begin, end;
 };
 
-// The characters first, first + stride, ..., last fold to themselves plus delta. A and a, B and b, ...
+// The characters first, first + stride, ..., last fold to themselves plus `delta`. A to a, B to b and so on
 // are one row.
 struct FoldRun {
   uint32_t first, last, stride;
@@ -29,7 +29,7 @@ struct FoldRun {
 
 #include "regex/unicode_tables.inc"
 
-// True if the name is one of the names, which are separated by commas.
+// Returns true if `wanted` is one of the names, which commas separate.
 bool names_match(std::string_view names, std::string_view wanted) {
   while (!names.empty()) {
     const std::size_t comma = names.find(',');
@@ -56,7 +56,7 @@ CodepointSet to_set(const uint32_t* flat, const UnicodeProperty& p) {
   return CodepointSet(std::move(out));
 }
 
-// General categories that unite others: L is Lu, Ll, Lt, Lm and Lo.
+// A general category that unites others: L is Lu, Ll, Lt, Lm and Lo.
 struct Group {
   std::string_view names, members;
 };
@@ -71,8 +71,7 @@ constexpr Group kGroups[] = {
     {"C,Other", "Cc,Cf,Co,Cn"},
 };
 
-// A general category. Unassigned (Cn) has no table of its own: it holds the code points of no other
-// category.
+// Returns a general category. Unassigned (Cn) has no table: it is all code points of no other category.
 std::optional<CodepointSet> category(std::string_view name) {
   check_depth();
   if (const UnicodeProperty* p = find(kCategory, name)) return to_set(kCategoryRanges, *p);
@@ -99,7 +98,7 @@ std::optional<CodepointSet> script(std::string_view name, bool extensions) {
   CodepointSet out = to_set(kScriptRanges, *p);
   if (!extensions) return out;
   if (names_match(p->names, "Common") || names_match(p->names, "Inherited")) {
-    // A character with explicit script extensions is no longer common.
+    // A character with explicit script extensions does not belong to the script Common.
     std::vector<CodepointRange> extra;
     for (const UnicodeProperty& q : kScriptExtra) append(extra, kScriptExtraRanges, q);
     return out - CodepointSet(std::move(extra));
@@ -140,7 +139,7 @@ std::optional<CodepointSet> unicode_property(std::string_view name, std::string_
 }
 
 CodepointSet case_closure(const CodepointSet& set) {
-  // Characters that are equal form a class: a target f of case folding, and every c that folds to f.
+  // Characters that are equal under the flag i form a class: a character f, and every c that folds to f.
   std::vector<CodepointRange> targets;
   for (const auto& [c, f] : fold_pairs())
     if (set.contains(c) || set.contains(f)) targets.push_back({f, f});
@@ -154,8 +153,8 @@ CodepointSet case_closure(const CodepointSet& set) {
   return CodepointSet(std::move(out));
 }
 
-// sre compares characters by str.lower() and by pairs that it lists (Lib/re/_casefix.py). Four classes
-// of these are missing in Unicode's simple folding.
+// Python's re compares characters by str.lower() and by a list of pairs (Lib/re/_casefix.py). These four
+// classes are missing in Unicode's simple case folding.
 CodepointSet python_case_closure(const CodepointSet& set) {
   static const CodepointSet equal[] = {{{'I', 'I'}, {'i', 'i'}, {0x130, 0x131}},
                                        {{0x390, 0x390}, {0x1FD3, 0x1FD3}},

@@ -12,18 +12,18 @@
 
 namespace structgen {
 
-// The set of \p{name} or \p{name=value}; nothing if the name is unknown.
+// Returns the set of \p{name} or \p{name=value}; no value if the name is unknown.
 std::optional<CodepointSet> unicode_property(std::string_view name, std::string_view value);
 
-// The set, with every character that simple case folding makes equal to a member (the flag i).
+// Returns the set with every character that simple case folding makes equal to a member (the flag i).
 CodepointSet case_closure(const CodepointSet& set);
-// The same in Python's re, which compares by str.lower() and by pairs of its own: all four letters i
-// are equal.
+// Returns the set with every character that Python's re makes equal to a member, by str.lower() and a list of
+// pairs: all four letters i are equal.
 CodepointSet python_case_closure(const CodepointSet& set);
-// The same for ASCII letters alone.
+// Returns the set with the other case of each of its ASCII letters.
 CodepointSet ascii_case_closure(const CodepointSet& set);
 
-// The classes of the two flavours.
+// The sets that escapes name in the two flavours.
 const CodepointSet& ecma_space();    // \s
 const CodepointSet& ascii_word();    // [A-Za-z0-9_]
 const CodepointSet& ascii_digit();   // [0-9]

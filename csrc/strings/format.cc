@@ -35,7 +35,7 @@ string digit(int d) { return string(1, static_cast<char>('0' + d)); }
 
 // ---- dates and times: RFC 3339 ----
 
-// A date with the days of its month; 29 February only in leap years.
+// Returns the pattern of a date with the days of its month; 29 February only in leap years.
 string date() {
   const string leap_year =
       any_of({"\\d\\d(?:0[48]|[2468][048]|[13579][26])", "(?:[02468][048]|[13579][26])00"});
@@ -44,15 +44,15 @@ string date() {
   return any_of({"\\d{4}-" + month_day, leap_year + "-02-29"});
 }
 
-// A leap second is 23:59:60 in UTC, so the offset fixes the local time: local = 23:59 + offset. The
-// hour of the local time is tied to that of the offset digit by digit, and so is the minute. The parts
-// are intersected; written out they would be 2,881 combinations.
+// A leap second is 23:59:60 in UTC, so the local time is 23:59 plus the offset. One pattern ties the hours of
+// both digit by digit, another one the minutes; the patterns are intersected. Written out they would be 2,881
+// combinations.
 constexpr const char* kHour = "(?:[01]\\d|2[0-3])";
 constexpr const char* kMinute = "[0-5]\\d";
 constexpr const char* kFraction = "(?:\\.\\d+)?";
 
-// hh:mm:60 sign hh:mm in which the hours (or the minutes) are one of the pairs that were added; the
-// rest is free.
+// Builds the pattern of hh:mm:60 sign hh:mm. The hours (or the minutes) of the time and the offset must be
+// one of the pairs that were added.
 struct PairList {
   bool hours;
   char sign;
@@ -66,8 +66,8 @@ struct PairList {
   string look() const { return "(?=(?:" + alternatives + ")$)"; }
 };
 
-// With the sign + the local time is one minute before the offset, so their hours are equal unless the offset
-// has the minutes 00. With the sign - both add up to 23:59.
+// With the sign + the local time is one minute before the offset, so the hours are equal unless the offset's
+// minutes are 00. With the sign - both add up to 23:59.
 string leap_equal_hours() {
   PairList tens{true, '+', {}}, units{true, '+', {}};
   for (int d = 0; d < 3; ++d) tens.add(digit(d) + "\\d", digit(d) + "\\d");
@@ -94,7 +94,8 @@ string leap_opposite() {
   return hours.look() + tens.look() + units.look();
 }
 
-// The case with a carry: 00:59:60+01:00 and the like, one for each full hour.
+// Returns the pattern of 00:59:60+01:00 and the like, one for each full hour of the offset: the local hour is
+// one less.
 string leap_full_hour() {
   string out;
   for (int o = 0; o < 24; ++o) {
@@ -133,7 +134,7 @@ string ipv4() {
   return octet + "(?:\\." + octet + "){3}";
 }
 
-// All forms of RFC 4291 with `::` at each place.
+// Returns the forms of RFC 4291, with `::` at each place.
 string ipv6() {
   const string h = "[0-9A-Fa-f]{1,4}";
   const string tail = any_of({h + ":" + h, ipv4()});
@@ -147,12 +148,12 @@ string ipv6() {
 // ---- names (hostname.h) ----
 
 string hostname() { return hostname_pattern(); }
-// Label separators: RFC 3490, section 3.1.
+// The argument holds the separators of labels by RFC 3490, section 3.1.
 string idn_hostname() { return idn_hostname_pattern(".\\u3002\\uFF0E\\uFF61"); }
 
 // ---- mail: RFC 5321, 6531 ----
 
-// `wide` are further characters of a local part (RFC 6531).
+// `wide` holds further characters of a local part (RFC 6531).
 string mail(const string& wide, const string& domain) {
   const string atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + wide + "-]+";
   const string quoted = "\"(?:[ !#-\\[\\]-~" + wide + "]|\\\\[ -~])*\"";
@@ -165,11 +166,11 @@ string idn_email() { return mail("\\u0080-\\u{10FFFF}", idn_hostname_pattern("."
 
 // ---- resource identifiers: RFC 3986, 3987 ----
 
-// The characters that an IRI allows and a URI does not.
+// The characters that an IRI allows and a URI does not; all are empty for a URI.
 struct UriPieces {
-  // Further unreserved characters (ucschar).
+  // Unreserved characters beyond ASCII (ucschar).
   string wide;
-  // Further characters of a query.
+  // Characters of a query beyond ASCII (iprivate).
   string private_;
 };
 
@@ -185,7 +186,7 @@ UriPieces iri_pieces() {
 
 constexpr const char* kPercent = "%[0-9A-Fa-f]{2}";
 
-// A URI or IRI, or with `reference` also a relative reference.
+// Returns the pattern of a URI or IRI; with `reference` also of a relative reference.
 string uri_like(const UriPieces& u, bool reference) {
   const string common = "A-Za-z0-9._~!$&'()*+,;=" + u.wide;
   const auto chars = [&](const string& extra) { return any_of({"[" + common + extra + "-]", kPercent}); };
@@ -208,7 +209,7 @@ string uri_reference() { return uri_like({}, true); }
 string iri() { return uri_like(iri_pieces(), false); }
 string iri_reference() { return uri_like(iri_pieces(), true); }
 
-// RFC 6570; the apostrophe is a literal by its erratum 6937.
+// Returns the pattern of RFC 6570. By erratum 6937 the apostrophe is a literal.
 string uri_template() {
   const UriPieces wide = iri_pieces();
   const string literal =
@@ -226,10 +227,11 @@ string uuid() { return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"; }
 string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
 
-// ECMA-262 with its annex B, where a lone `]`, `{` or `}` is a character. Brackets and groups are
-// closed, escapes are complete, and nothing is repeated that cannot be (except for a look-behind).
-// Balance is not regular, so groups are counted to a depth, and in deeper ones anything goes: the
-// language is a superset. The depth is three, because a mask walks all levels.
+// The pattern of the format `regex` takes groups down to this depth, and any text in deeper ones, because
+// balance is not regular; so the language is a superset. The depth is three, because a mask walks all levels.
+// Otherwise the language is ECMA-262 with annex B, where a lone `]`, `{` or `}` is a character: brackets and
+// groups are closed, escapes are complete, and only what can be repeated is repeated (a look-behind passes,
+// too).
 constexpr int kGroupDepth = 3;
 
 string regex() {
@@ -283,7 +285,7 @@ const FormatInfo* find_format(std::string_view name) {
 
 std::span<const FormatInfo> all_formats() { return kFormats; }
 
-// The parsed pattern of a format, made on first use and kept for the process.
+// Returns the parsed pattern of a format. The first call parses it, for the whole process.
 static const Pattern& parsed(const FormatInfo& format) {
   static std::array<Pattern, std::size(kFormats)> patterns;
   static std::array<std::atomic<bool>, std::size(kFormats)> known;
@@ -300,7 +302,7 @@ static const Pattern& parsed(const FormatInfo& format) {
 
 namespace {
 struct FormatLanguages : RegexCache {
-  // empty(): not made yet.
+  // of[i] is the language of format i, or empty() until it is made.
   std::array<RegexId, std::size(kFormats)> of{};
   std::size_t byte_size() const override { return sizeof(*this); }
 };

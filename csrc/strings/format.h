@@ -20,20 +20,20 @@ class RegexArena;
 // A row of the table of formats.
 struct FormatInfo {
   std::string_view name;
-  // True: the language is the one of the specification. False: it contains that language.
+  // True if the language is that of the specification; false if it is a larger one.
   bool exact;
-  // The part of the format that is not enforced, for the report; empty if exact.
+  // For the report: what of the format is not enforced. Empty if `exact`.
   std::string_view note;
   // Returns an ECMA pattern of the whole text.
   std::string (*pattern)();
 };
 
-// The format of a name, or nullptr if JSON Schema has none of that name; then it is an annotation.
+// Returns the format of this name, or nullptr if JSON Schema has none; such a name is only an annotation.
 const FormatInfo* find_format(std::string_view name);
 std::span<const FormatInfo> all_formats();
 
-// The texts of a format, each with its terminator. In the arena's own spelling the result is
-// remembered.
+// Returns the texts of a format in `spelling`, each with its terminator. In the arena's own spelling the
+// result is stored.
 RegexId lower(RegexArena& arena, const FormatInfo& format, const Spelling& spelling);
 
 }  // namespace structgen

@@ -13,21 +13,22 @@ using std::string;
 
 string labels(const string& label, const string& dot) { return label + "(?:[" + dot + "]" + label + ")*"; }
 
-// The part of a label behind "xn--": perhaps ASCII and a hyphen, then the numbers of Punycode (RFC
-// 3492). The first number begins with the thresholds 1, 1 and 26, so two digits say 35 at most, which
-// is U+00A3; nothing below U+00B7 is allowed in a label. At most four further digits stay inside
-// Unicode. The last digit of any number is a letter.
+// Returns the pattern of the part behind "xn--": perhaps ASCII and a hyphen, then the numbers of Punycode
+// (RFC 3492). The first number begins with the thresholds 1, 1 and 26, so two digits say at most 35, which is
+// U+00A3; a label allows nothing below U+00B7. At most four further digits stay inside Unicode. The last
+// digit of a number is a letter.
 string punycode() {
   return "(?:[A-Za-z0-9-]+-)?[B-Zb-z0-9][B-Zb-z0-9][0-9]{0,4}[A-Za-z](?:[A-Za-z0-9]*[A-Za-z])?";
 }
 
-// The name contains no A-label that is certainly invalid. `begin`: a pattern of the text before a
-// label.
+// Returns a look-ahead that refuses names with an A-label ("xn--...") that is certainly invalid. `begin` is a
+// pattern of the text before a label.
 string sound_a_labels(const string& begin, const string& dot) {
   return "(?!" + begin + "[Xx][Nn]--(?!" + punycode() + "(?:[" + dot + "]|$)))";
 }
 
-// RFC 5893: either no label is read from the right, or each label obeys the rule of its own direction.
+// Returns the rule of RFC 5893: no label has a character that is read from the right, or each label obeys the
+// rule of its own direction.
 string bidi_rule(const string& dot) {
   const string right = kRight, arabic = kArabicNumber, marks = string("[") + kNonspacing + "]*";
   const string european = string("0-9") + kEuropeanNumber, neutral = string(kNeutral) + "-",
@@ -43,7 +44,8 @@ string bidi_rule(const string& dot) {
   return "(?=(?:[^" + right + arabic + "]*|" + labels(label, dot) + ")$)";
 }
 
-// RFC 5892, appendix A.1: in front of the joiner stands a virama, or letters join on both sides of it.
+// Returns the rule of RFC 5892, appendix A.1: before the joiner stands a virama, or letters join on both
+// sides.
 string joiner_rules() {
   const string virama = kVirama, transparent = kTransparent;
   const string no_left = string("[^") + kJoinsNext + transparent + virama + "]\\u200C|[^" + kJoinsNext +
@@ -74,8 +76,8 @@ string idn_hostname_pattern(const string& dot) {
       "(?=" +
       labels("(?:[^\\u30FB" + dot + "]*|" + any + "*" + kana + any + "*)", dot) +
       "$)"
-      // These follow from the line above and from bidi_rule. Said once more, no search has to find them
-      // out.
+      // The next lines follow from the line above and bidi_rule. They stand here so that no search has to
+      // find them out.
       "(?!" +
       begin + "[" + kRight + "]" + any +
       "*\\u30FB)"
@@ -88,12 +90,11 @@ string idn_hostname_pattern(const string& dot) {
       "(?!" +
       begin + "(?![Xx][Nn]--)" + any +
       "{2}--)"
-      // Capital letters are only for labels that are all ASCII.
+      // Capital letters stand only in labels that are all ASCII.
       "(?![^]*(?:[A-Z]" +
       any + "*[^\\x00-\\x7F" + dot + "]|[^\\x00-\\x7F" + dot + "]" + any +
       "*[A-Z]))"
-      // The A-label of n characters, one of them not ASCII, has at least n + 6 octets, and n + 7 if one
-      // is ASCII.
+      // The A-label of n characters, one of them not ASCII, has at least n + 6 octets; n + 7 if one is ASCII.
       "(?!" +
       begin + any +
       "{64})"

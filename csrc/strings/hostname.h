@@ -12,10 +12,10 @@
 
 namespace structgen {
 
-// One label by RFC 1123, without the rules of A-labels.
+// hostname_label() is the pattern of one label by RFC 1123, without the rules of A-labels.
 std::string hostname_label();
 std::string hostname_pattern();
-// `dot`: a character class of the separators of labels.
+// `dot` is the inside of a character class: the separators of labels.
 std::string idn_hostname_pattern(const std::string& dot);
 
 }  // namespace structgen

@@ -14,13 +14,14 @@ namespace structgen {
 
 namespace {
 
-// Characters [lo, hi] behind which the same rest follows.
+// The characters from `lo` to `hi`, and the regex of what follows them.
 struct Piece {
   uint32_t lo, hi;
   RegexId rest;
 };
 
-// The spelled texts of a regex; the state is the number of the regex.
+// A lazy language of texts as they stand inside a JSON string. A state is the number of the regex of the
+// texts outside.
 class Inside : public LazyLanguage {
  public:
   explicit Inside(RegexArena& arena) : arena_(arena) {}
@@ -36,7 +37,7 @@ class Inside : public LazyLanguage {
   RegexArena& arena_;
 };
 
-// Results, shared by all grammars of an arena.
+// What all grammars of an arena share: the definition, and the results.
 struct Shared : RegexCache {
   explicit Shared(RegexArena& arena) : definition(arena.define<Inside>(arena).definition) {}
   const uint32_t definition;
@@ -45,8 +46,8 @@ struct Shared : RegexCache {
 };
 Shared& shared(RegexArena& arena) { return arena.cache<Shared>(arena); }
 
-// What the last `bytes` bytes of one character lead to, as pieces in the order of the bits that they
-// hold.
+// Splits r by the last `bytes` bytes of one character. The pieces are in the order of the bits that these
+// bytes hold.
 std::vector<Piece> pieces(RegexArena& arena, RegexId r, uint32_t bytes) {
   check_depth();
   if (bytes == 0) return {{0, 0, r}};
@@ -80,7 +81,7 @@ std::vector<Piece> first_characters(RegexArena& arena, RegexId r) {
   return out;
 }
 
-// One part for each rest: the characters that lead to it, spelled, then the rest, spelled.
+// Returns one part for each rest: the spellings of the characters that lead to it, then the spelled rest.
 RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   const RegexId r{state};
   std::vector<Piece> found = first_characters(arena, r);
@@ -97,13 +98,14 @@ RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   return arena.alt(std::span<const RegexId>(parts));
 }
 
-// True if every text of r begins with a whole character. Then the text in front of r ends with a whole
-// character, so the two may be spelled apart.
+// Returns true if every text of r begins with a whole character. The text in front of r then ends with a
+// whole character, so the two can be spelled one by one.
 bool at_character(RegexArena& arena, RegexId r) {
   return (arena.live(r) & ByteSet::range(0x80, 0xBF)).none();
 }
 
-// By structure as far as parts hold whole characters; else a lazy node, which splits by characters itself.
+// Spells a regex by its structure where the parts hold whole characters. Everywhere else the result is a lazy
+// node, which splits the texts by characters.
 RegexId spell(RegexArena& arena, RegexId r) {
   const RegexNode n = arena.node(r);
   const Spelling& spelling = arena.spelling();

@@ -10,14 +10,14 @@ namespace structgen {
 
 namespace {
 
-// `escape` packs four numbers: mode (3 bits at 28) | digits read (2 bits at 26) | high surrogate (10
-// bits at 16) | value of the digits (16 bits).
+// `escape` of a LiteralSet packs four numbers: a Mode (3 bits at 28), digits read (2 bits at 26), the high
+// surrogate (10 bits at 16), and the value of the digits (16 bits).
 enum Mode : uint32_t {
   kPlain = 0,
   kBackslash = 1,
-  // Behind \u.
+  // After \u.
   kHex = 2,
-  // A high surrogate was read; the low one must follow.
+  // After a high surrogate; a low one must follow.
   kNeedBackslash = 3,
   kNeedU = 4,
   kLowHex = 5,
@@ -55,7 +55,8 @@ bool may_be_raw(uint8_t b) { return b >= 0x20 && b != '"' && b != '\\'; }
 
 }  // namespace
 
-// A whole character was read: the range of strings that have it, behind its UTF-8 bytes.
+// Moves the state over a character that was read as an escape: only strings that go on with this character
+// are left.
 bool JsonLiterals::take_codepoint(const LiteralTables& tables, LiteralSet& s, uint32_t cp) const {
   const LiteralTables::Range r = tables.with_codepoints(s, cp, cp);
   s.lo = r.lo;
@@ -65,9 +66,9 @@ bool JsonLiterals::take_codepoint(const LiteralTables& tables, LiteralSet& s, ui
   return tables.normalise(s);
 }
 
-// A hex digit. The digits so far stand for a range of code points, and where that range contains high
-// surrogates, also for the characters above U+FFFF whose pairs begin with one: behind `\uD8` only those
-// are left.
+// Reads a hex digit of \uXXXX. The digits so far stand for a range of code points. If the range holds high
+// surrogates, it also stands for the characters above U+FFFF whose pairs begin with one: after `\uD8` only
+// such characters are left.
 bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t digit) const {
   const uint32_t e = s.escape;
   const uint32_t count = digits_of(e) + 1;
@@ -86,8 +87,8 @@ bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t
     s.escape = pack(kLowHex, count, high_of(e), value);
     return tables.normalise(s);
   }
-  // Code points of the basic plane in [first, last], and those above it whose high surrogate lies
-  // there.
+  // The strings left go on with a code point from `first` to `last`, or with one above U+FFFF whose high
+  // surrogate is among these.
   const int64_t h0 = std::max<int64_t>(first, 0xD800), h1 = std::min<int64_t>(last, 0xDBFF);
   LiteralTables::Range astral{0, 0};
   if (h0 <= h1)
@@ -111,8 +112,8 @@ bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t
   return tables.normalise(s);
 }
 
-// True if some string goes on with a character in [first, last] that has an escape: with a letter (\n)
-// or with digits.
+// Returns true if some string goes on with a character from `first` to `last` that has an escape: a letter
+// (\n) or digits.
 bool JsonLiterals::any_escaped(const LiteralTables& tables, const LiteralSet& s, uint32_t first,
                                uint32_t last, bool with_letter) const {
   const auto here = [&](uint32_t c) {
@@ -126,7 +127,7 @@ bool JsonLiterals::any_escaped(const LiteralTables& tables, const LiteralSet& s,
          ((first <= '"' && '"' <= last && here('"')) || (first <= '\\' && '\\' <= last && here('\\')));
 }
 
-// A digit of \u00XX. If no string needs it, the digits lead nowhere.
+// Reads a digit of \u00XX. The step fails if no string goes on with such a character.
 bool JsonLiterals::step_plain_hex(const LiteralTables& tables, LiteralSet& s, uint8_t byte) const {
   const int digit = byte >= 'A' && byte <= 'F' ? -1 : hex_digit(byte);
   if (digit < 0) return false;
@@ -150,11 +151,11 @@ bool JsonLiterals::step(const LiteralTables& tables, LiteralSet& s, uint8_t byte
       if (byte == '\\') {
         LiteralSet t = s;
         if (tables.table(s.table).texts[t.lo].size() == t.depth)
-          // The string that ends here has no next character.
+          // The first string of the range ends here, so it has no next character.
           ++t.lo;
         if (!tables.normalise(t)) return false;
         const auto& text = tables.table(s.table).texts[t.lo];
-        // Inside of a character.
+        // The text so far ends within a character.
         if ((static_cast<uint8_t>(text[t.depth]) & 0xC0) == 0x80) return false;
         if (plain_ && !any_escaped(tables, t, 0, '\\', true) && !any_escaped(tables, t, 0, 0x1F, false))
           return false;
@@ -198,7 +199,8 @@ ByteSet JsonLiterals::first_bytes(const LiteralTables& tables, const LiteralSet&
         if (tables.allowed(s, i)) out.add('"');
         ++i;
       }
-      // Inside a character of several bytes no escape begins. The next byte tells where the text is.
+      // Within a character of several bytes no escape begins. Whether the text stands within one is seen from
+      // the next byte of the strings.
       if (plain_) {
         LiteralSet after = s;
         bool done;

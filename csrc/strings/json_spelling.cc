@@ -14,8 +14,8 @@ namespace structgen {
 
 namespace {
 
-// An escape behind its backslash: `u` and the digits. A character above U+FFFF is c - 0x10000 in 20 bits: D8
-// to DB, then DC to DF.
+// An escape behind its backslash: `u` and four digits. A character c above U+FFFF is written as c - 0x10000
+// in 20 bits: a high surrogate (D8 to DB), then a low one (DC to DF).
 constexpr SpelledDigit kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
 constexpr SpelledDigit kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},
                                        {2, true, 12, "\\uU"}, {4, true, 0, {}}, {4, true, 0, {}}};
@@ -26,12 +26,12 @@ using Entity = std::pair<char, std::string_view>;
 constexpr Entity kQuoted[] = {{'&', "&amp;"}, {'"', "&quot;"}};
 constexpr Entity kMarkup[] = {{'&', "&amp;"}, {'"', "&quot;"}, {'<', "&lt;"}, {'>', "&gt;"}};
 
-// \u00XX without the backslash.
+// Returns the escape \u00XX of a control character, without its backslash.
 std::array<char, 5> code_of(uint32_t c) {
   return {'u', '0', '0', c < 0x10 ? '0' : '1', "0123456789abcdef"[c & 15]};
 }
 
-// The spellings behind a backslash that JSON writers use for the characters of the set.
+// Returns what JSON writers put behind a backslash for the characters of the set.
 RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
   ByteSet letters;
   std::vector<RegexId> parts;
@@ -49,7 +49,7 @@ RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
   return arena.alt(parts);
 }
 
-// Everything that may stand behind a backslash for the characters of the set.
+// Returns all that may stand behind a backslash for the characters of the set.
 RegexId all_escapes(RegexArena& arena, const CodepointSet& set) {
   ByteSet letters;
   for (auto [c, letter] : kShortEscapes)
@@ -64,7 +64,7 @@ RegexId all_escapes(RegexArena& arena, const CodepointSet& set) {
   return arena.alt(parts);
 }
 
-// The spellings of a set as one character; `escapes`: the texts that may stand behind a backslash.
+// Returns the spellings of a set, marked as one character. `escapes` is what may stand behind a backslash.
 RegexId json_characters(RegexArena& arena, const CodepointSet& set, RegexId escapes) {
   if (set.empty()) return RegexArena::empty();
   static const CodepointSet raw{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodepoint}};
@@ -98,7 +98,7 @@ std::string write_json(std::string_view text) {
   return out;
 }
 
-// The spellings of a set in which some characters are entities and the others are UTF-8.
+// Returns the spellings of a set: some characters are entities, all others are UTF-8.
 template <const auto& kMarks>
 RegexId with_entities(RegexArena& arena, const CodepointSet& set) {
   std::vector<RegexId> parts;
@@ -133,7 +133,7 @@ const Spelling kMarkupEntities{with_entities<kMarkup>, write_entities<kMarkup>};
 
 std::string json_body(std::string_view text) { return write_json(text) + '"'; }
 
-// Reads only what json_body() writes: short escapes, and \u00XX below U+0020.
+// Undoes json_body(), and reads only what json_body() writes: short escapes, and \u00XX below U+0020.
 std::string from_json_body(std::string_view body) {
   std::string out;
   body.remove_suffix(1);

@@ -13,16 +13,16 @@
 
 namespace structgen {
 
-// The inside of a JSON string, which its quote ends. kJson has every spelling of RFC 8259 (raw, short
-// escape, \uXXXX, surrogate pairs). kPlainJson has the spellings of JSON writers, which escape only
-// characters that must be escaped.
+// The inside of a JSON string, which its closing quote ends. kJson has every spelling of RFC 8259 (raw, short
+// escape, \uXXXX, surrogate pairs). kPlainJson has those of JSON writers, who escape only what must be
+// escaped.
 extern const Spelling kJson, kPlainJson;
-// The inside of the quotes of an attribute: `&amp;` and `&quot;` for & and "; kMarkupEntities also has
-// `&lt;` and `&gt;` for < and >.
+// The inside of a quoted attribute, where & and " are `&amp;` and `&quot;`. kMarkupEntities also writes < and
+// > as `&lt;` and `&gt;`.
 extern const Spelling kQuotedEntities, kMarkupEntities;
 
-// How JSON writers escape a character, behind the backslash: a letter (or the character itself), 'u'
-// for \u00XX with digits in lower case, 0 if the character is written as it is.
+// Returns how JSON writers escape a character, as the byte behind the backslash: a letter, the character
+// itself, or 'u' for \u00XX with digits in lower case. Returns 0 for a character that is written unescaped.
 constexpr char plain_escape(uint32_t c) {
   switch (c) {
     case '"':
@@ -36,7 +36,8 @@ constexpr char plain_escape(uint32_t c) {
   }
 }
 
-// A text as JSON writers write it, with its closing quote and without the opening one; and back.
+// json_body() returns a text as JSON writers write it, with its closing quote but not the opening one.
+// from_json_body() undoes it.
 std::string json_body(std::string_view text);
 std::string from_json_body(std::string_view body);
 

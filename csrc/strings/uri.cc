@@ -6,13 +6,13 @@ namespace structgen {
 
 namespace {
 
-// The components of a URI without its fragment. An empty authority or query is not the same as none.
+// The components of a URI without its fragment. An empty authority or query differs from a missing one.
 struct UriParts {
   std::string_view scheme, authority, path, query;
   bool has_authority = false, has_query = false;
 };
 
-// A colon before the first slash or question mark ends a scheme.
+// A colon before the first slash or question mark ends the scheme.
 UriParts parse(std::string_view s) {
   UriParts p;
   const std::size_t colon = s.find(':'), slash = s.find_first_of("/?");
@@ -36,7 +36,7 @@ UriParts parse(std::string_view s) {
   return p;
 }
 
-// Section 5.2.4: "/a/./b/../c" is "/a/c".
+// Removes the segments `.` and `..` (RFC 3986, section 5.2.4): "/a/./b/../c" becomes "/a/c".
 std::string remove_dots(std::string_view path) {
   std::vector<std::string_view> out;
   const bool absolute = path.starts_with('/');
@@ -70,7 +70,7 @@ void split_fragment(std::string_view uri, std::string_view& absolute, std::strin
   fragment = hash == std::string_view::npos ? std::string_view{} : uri.substr(hash + 1);
 }
 
-// Section 5.2.2. Paths of `urn:` and `tag:` are no hierarchies, so their dots are kept.
+// Section 5.2.2 of RFC 3986. Paths of `urn:` and `tag:` are no hierarchies, so their dots stay.
 std::string resolve_uri(std::string_view base, std::string_view reference) {
   std::string_view ref, fragment, base_absolute, unused;
   split_fragment(reference, ref, fragment);
@@ -95,7 +95,7 @@ std::string resolve_uri(std::string_view base, std::string_view reference) {
     finish(b, remove_dots(r.path), r);
   } else {
     std::string merged;
-    // Section 5.2.3: the reference replaces the text behind the last slash of the base.
+    // Section 5.2.3 of RFC 3986: the reference replaces the text behind the last slash of the base.
     if (b.has_authority && b.path.empty())
       merged = "/";
     else if (const std::size_t slash = b.path.rfind('/'); slash != std::string_view::npos)

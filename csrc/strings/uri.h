@@ -9,11 +9,11 @@
 
 namespace structgen {
 
-// Section 5.2: "b#x" against "http://h/a" is "http://h/b#x".
+// Resolves a reference (RFC 3986, section 5.2): "b#x" against "http://h/a" is "http://h/b#x".
 std::string resolve_uri(std::string_view base, std::string_view reference);
-// Replaces %41 by `A`. A percent sign without two hex digits behind it stays.
+// Replaces %41 by `A` and the like. A percent sign without two hex digits behind it stays.
 std::string percent_decode(std::string_view text);
-// Splits at the first '#'; `fragment` is the text behind it.
+// Splits a URI at the first '#': `absolute` is the text before it, `fragment` the text behind it.
 void split_fragment(std::string_view uri, std::string_view& absolute, std::string_view& fragment);
 
 }  // namespace structgen

@@ -33,7 +33,7 @@
 namespace structgen {
 
 namespace {
-// The most kids of a Boolean combination. Beyond them it is refused (kSchemaTooComplex).
+// A Boolean combination has at most so many kids; one with more throws kSchemaTooComplex.
 constexpr uint32_t kMaxKids = 2'000'000;
 constexpr uint32_t kEndOfArray = kUnbounded;
 }  // namespace
@@ -62,9 +62,9 @@ std::size_t FormulaSpace::byte_size() const {
          negated_.byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
 }
 
-// Looks the node up and adds it if it is new. `kids` are nodes, which the caller has sorted if their order
-// does not matter. An Or of eight or more numeric constants is marked as a set of numbers. Fewer constants
-// are cheaper as atoms.
+// Returns the node equal to `f`, and adds it if there is none. The caller has sorted `kids` if their order
+// does not matter. An Or of eight or more numeric constants is marked as a set of numbers; fewer are cheaper
+// as atoms.
 uint32_t FormulaSpace::add(Formula f, std::span<const uint32_t> kids) {
   constexpr std::size_t kMany = 8;
   if (f.op == Op::kOr && kids.size() >= kMany &&
@@ -176,7 +176,8 @@ TypedId FormulaSpace::items(Count count, uint32_t first, uint32_t end, ValueId v
                                : item_most(first, end, value, n);
 }
 
-// And or Or of the kids. `unit` is neutral (true in an And) and left out; `zero` decides alone.
+// Returns the And or the Or of the kids. A kid `unit` changes nothing (true in an And); a kid `zero` decides
+// alone.
 template <FormulaType F>
 F FormulaSpace::nary(Op op, std::span<const F> kids) {
   const F unit = op == Op::kAnd ? yes() : no();
@@ -224,8 +225,8 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   return F{add(f, flat)};
 }
 
-// Exactly one of the kids. If one kid is true, all others must be false. If two kids are true, the formula is
-// false.
+// Returns "exactly one of the kids holds". If one kid is true, all others must be false. If two kids are
+// true, the formula is false.
 template <FormulaType F>
 F FormulaSpace::one_of(std::vector<F> kids) {
   check_depth();
@@ -258,7 +259,7 @@ F FormulaSpace::one_of(std::vector<F> kids) {
   return F{add(f, nodes)};
 }
 
-// An operator with new kids (map_kids).
+// Returns the operator over new kids, for map_kids().
 TypedId FormulaSpace::rebuild(Op op, std::span<const TypedId> kids) {
   if (op == Op::kAnd) return all_of(kids);
   if (op == Op::kOr) return any_of(kids);
@@ -273,13 +274,14 @@ ValueId FormulaSpace::deny(ValueId x) {
   return denied_.remember(x.v, [&] { return negate_new(x); });
 }
 
-// One step of negation, for both types. De Morgan's laws turn And and Or around. A count becomes the opposite
-// count in a TypedId alone, because a ValueId with a count also holds for values that are no objects.
+// Negates a formula without its memo, for both types. De Morgan's laws exchange And and Or. A count becomes
+// the opposite count only in a TypedId, because a ValueId with a count also holds for values that are no
+// objects.
 template <FormulaType F>
 F FormulaSpace::negate_new(F x) {
   check_depth();
   const Formula f = nodes_[x.v];
-  // kOrder is always true.
+  // The atom kOrder is always true.
   if (x == yes() || f.op == Op::kOrder) return no();
   if (x == no()) return yes();
   if (f.op == Op::kNot) return F{f.kids[0]};
@@ -324,7 +326,8 @@ const Decimal& FormulaSpace::short_decimal(TextId id) {
   return out;
 }
 
-// Interns a region. A constant in the hash keeps the id of a region apart from a name with the same number.
+// Returns the id of a region; equal regions have one id. A constant in the hash keeps a region apart from a
+// name with the same number.
 RegionId FormulaSpace::add_region(Region r) {
   uint64_t h = mix(r.kind, r.language.v);
   for (NameId n : r.names) h = mix(h, n.v);
@@ -355,8 +358,8 @@ RegionId FormulaSpace::language(ValueId keys) {
   return add_region({Region::kLanguage, keys, {}, {}});
 }
 
-// The complement. The complement of all keys is no key, and the complement of a complement is the region
-// itself.
+// Returns the complement of a region. The complement of all keys is no key, and that of a complement is the
+// region itself.
 RegionId FormulaSpace::region_not(RegionId x) {
   const Region& f = regions_[x.v];
   if (f.kind == Region::kAny) return names({});
@@ -373,7 +376,7 @@ RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
   return add_region({Region::kAnd, {}, {}, kids});
 }
 
-// The union by De Morgan's law, so that unions and intersections have one normal form.
+// Returns the union, by De Morgan's law, so that unions and intersections have one normal form.
 RegionId FormulaSpace::region_or(std::vector<RegionId> kids) {
   for (RegionId& k : kids) k = region_not(k);
   return region_not(region_and(std::move(kids)));

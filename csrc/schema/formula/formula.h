@@ -47,34 +47,34 @@
 
 namespace structgen {
 
-// A formula of either type, for code that looks at the structure alone.
+// A formula of either type, ValueId or TypedId, for code that only follows the structure.
 template <class F>
 concept FormulaType = std::same_as<F, ValueId> || std::same_as<F, TypedId>;
 
-// True and false. Each of the two means the same for every kind of value, and so converts to both types.
+// True and false mean the same for every kind of value, so a Truth converts to both types of formulas.
 struct Truth {
   uint32_t node;
   constexpr operator ValueId() const { return ValueId{node}; }
   constexpr operator TypedId() const { return TypedId{node}; }
 };
 
-// The number of a text: FormulaSpace::text.
+// The number of a text in a FormulaSpace.
 using TextId = Id<struct TextTag>;
-// The number of a sorted set of texts: FormulaSpace::string_set.
+// The number of a sorted set of texts in a FormulaSpace.
 using StringSetId = Id<struct StringSetTag>;
 using RegionId = Id<struct RegionTag>;
-// A key of objects; its number is the number of its text.
+// The number of a key of objects, which is that of its text.
 using NameId = Id<struct NameTag>;
 
-// One node. The comments of Op (ops.h) say which of `a` to `d` an operator uses, and what they mean. A node
+// A node. The comments of Op (ops.h) say which of `a` to `d` an operator uses, and what they mean. A node
 // never changes.
 struct Formula {
   Op op = Op::kTrue;
   uint32_t a = 0, b = 0, c = 0, d = 0;
-  // Nodes of the formula's own type; FormulaSpace::kids reads them.
+  // The operands, of the formula's own type; FormulaSpace::kids reads them.
   const uint32_t* kids = nullptr;
   uint32_t n = 0;
-  // Bits kHasVal etc. of the whole subtree.
+  // The bits (kHasVal and so on) of all operators in the formula and its operands.
   uint32_t has = 0;
   LocationId location() const { return LocationId{a}; }  // of kSchema
   TextId text() const { return TextId{a}; }              // of kPattern, kFormat and the numbers but kInteger
@@ -87,7 +87,7 @@ struct Formula {
 // Not pattern).
 struct Region {
   enum RegionKind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
-  // kLanguage: the keys that satisfy this formula of strings.
+  // For kLanguage: the formula of strings that the keys satisfy.
   ValueId language;
   std::span<const NameId> names;   // kNames: sorted
   std::span<const RegionId> kids;  // kNot, kAnd, kOr
@@ -116,13 +116,13 @@ class FormulaSpace {
   }
   auto all_of(const auto& kids) { return nary(Op::kAnd, List<decltype(kids)>(kids)); }
   auto any_of(const auto& kids) { return nary(Op::kOr, List<decltype(kids)>(kids)); }
-  // "Exactly one of the kids holds."
+  // Returns "exactly one of the kids holds".
   template <FormulaType F>
   F one_of(std::vector<F> kids);
   const Formula& operator[](FormulaType auto f) const { return nodes_[f.v]; }
   auto kids(FormulaType auto f) const { return as<decltype(f)>({nodes_[f.v].kids, nodes_[f.v].n}); }
-  // The kids of a conjunction, and those of a union; of any other formula the formula itself alone. The
-  // result points to `f`, so `f` must outlive the result. The deleted overloads refuse a temporary.
+  // conjuncts() returns the kids of an And, disjuncts() those of an Or, and both return `f` alone for any
+  // other formula. The result points to `f`, which must outlive it; the deleted overloads refuse a temporary.
   template <FormulaType F>
   auto conjuncts(const F& f) const {
     return operands(Op::kAnd, f);
@@ -134,9 +134,9 @@ class FormulaSpace {
   void conjuncts(FormulaType auto&&) const = delete;
   void disjuncts(FormulaType auto&&) const = delete;
   const OpRow& row(FormulaType auto f) const { return structgen::row(nodes_[f.v].op); }
-  // True for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). Its negation stays one Not over
-  // the Or. With `uniqueItems` such an Or is a chunk of the captured items, which every further item denies.
-  // If the negation were pushed down to the atoms, each item would cost as much as all items before it.
+  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). Its negation stays one Not
+  // over the Or. With `uniqueItems` such an Or is a chunk of the captured items, which every later item
+  // denies. If the Not were pushed down to the atoms, each item would cost as much as all items before it.
   bool is_number_set(FormulaType auto x) const {
     return nodes_[x.v].op == Op::kOr && nodes_[x.v].b == kNumberSet;
   }
@@ -148,10 +148,10 @@ class FormulaSpace {
   // condition that is plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` accepts no string,
   // and it accepts 5.
   ValueId literal(Kind k, TypedId f) { return f == no() ? types(kAllKinds & ~kind_bit(k)) : ValueId{f.v}; }
-  // The negation. An atom of strings also holds for numbers, so the negation is a Not over the atom, and no
-  // atom.
+  // Returns the negation. An atom of strings also holds for numbers, so its negation is a Not over the atom
+  // and no atom.
   ValueId deny(ValueId x);
-  // The inverse of literal(). `v` is a result of literal(), a set of numbers, or a constant.
+  // Undoes literal(). `v` is a result of literal(), a set of numbers, or a constant.
   static TypedId of_its_kind(ValueId v) { return TypedId{v.v}; }
 
   // ---- of one kind ----
@@ -161,31 +161,32 @@ class FormulaSpace {
     return TypedId{atom_node(op, a, b, c, d)};
   }
   TypedId atom(Op op, TextId text, uint32_t b = 0) { return atom(op, text.v, b); }
-  // A member's value satisfies the formula.
+  // Returns "the member's value satisfies the formula".
   TypedId val(ValueId value);
-  // Between `min` and `max` code points, both included; `max` = kUnbounded is no bound.
+  // Returns "the string has `min` to `max` code points"; kUnbounded as `max` is no bound.
   TypedId length(uint32_t min, uint32_t max);
-  // The string is one of the texts, given in any order.
+  // Returns "the string is one of the texts", which come in any order.
   TypedId strings(std::vector<std::string> texts);
-  // The string is the JSON text of a value that satisfies the formula.
+  // Returns "the string is the JSON text of a value that satisfies the formula".
   TypedId content(ValueId value) { return value == no() ? no() : atom(Op::kContent, 0, value.v); }
   const std::vector<std::string>& string_set(StringSetId id) const { return string_sets_[id.v]; }
-  // The counts over the members whose key is in the region.
+  // Return counts: all, at least n, or at most n of the members with a key in the region have a value that
+  // satisfies the formula.
   TypedId all(RegionId region, ValueId value);
   TypedId some(RegionId region, ValueId value, uint32_t n);
   TypedId most(RegionId region, ValueId value, int64_t n);
-  // The counts over the items with an index in [first, end); `end` = kUnbounded is the end of the
-  // array.
+  // Return such counts over the items with an index from `first` to end - 1; kUnbounded as `end` is the end
+  // of the array.
   TypedId item_all(uint32_t first, uint32_t end, ValueId value);
   TypedId item_some(uint32_t first, uint32_t end, ValueId value, uint32_t n);
   TypedId item_most(uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // One of the six counts above, chosen by `count`; kAll ignores `n`.
+  // Returns one of the six counts above, as `count` says; kAll ignores `n`.
   TypedId members(Count count, RegionId region, ValueId value, int64_t n);
   TypedId items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // The derivative of a count by one member (or item) of its region, whose value is still open. `same` is the
-  // count over the members that are left, and `fewer(n)` is this count with the number n. "At least 2 satisfy
-  // V" becomes: this member does and at least 1 of the others, or this member does not and at least 2 of the
-  // others.
+  // Returns the derivative of a count by one member (or item) of its region, whose value is not known yet.
+  // `same` is the count over the members that are left, and fewer(n) is that count with the number n. "At
+  // least 2 satisfy V" becomes: this member does and at least 1 of the others, or this member does not and at
+  // least 2 of the others.
   template <typename F>
   TypedId counted(Count count, ValueId value, TypedId same, F&& fewer, uint32_t n) {
     if (count == Count::kAll) return both(val(value), same);
@@ -202,7 +203,7 @@ class FormulaSpace {
     for (auto k : kids(x)) mapped.push_back(f(k));
     return rebuild(nodes_[x.v].op, mapped);
   }
-  // The same with a memo, keyed by formula.
+  // Does the same, and remembers the result for each formula in `memo`.
   template <FormulaType F>
   F map_kids(F x, FlatMap<uint32_t, F>& memo, auto&& f) {
     return memo.remember(x.v, [&] { return map_kids(x, f); });
@@ -213,8 +214,8 @@ class FormulaSpace {
   NameId intern_name(std::string_view name) { return NameId{intern_text(name).v}; }
   std::string_view text(TextId id) const { return texts_[id.v]; }
   std::string_view text(NameId name) const { return texts_[name.v]; }
-  // The number that a text spells, parsed once. `short_decimal` throws kSchemaTooComplex if the number has
-  // too many digits for an automaton (Decimal::require_short).
+  // decimal() returns the number that a text spells, parsed once. short_decimal() throws kSchemaTooComplex if
+  // it has too many digits for an automaton (Decimal::require_short).
   const Decimal& decimal(TextId id);
   const Decimal& short_decimal(TextId id);
 
@@ -223,7 +224,7 @@ class FormulaSpace {
   RegionId name(NameId n) { return add_region({Region::kNames, {}, {&n, 1}, {}}); }
   RegionId any_key() { return RegionId{0}; }
   RegionId language(ValueId keys);
-  // The keys in which a search for the regex succeeds.
+  // Returns the keys in which a search for the regex succeeds.
   RegionId pattern(std::string_view keys) {
     return language(literal(Kind::kString, atom(Op::kPattern, intern_text(keys))));
   }
@@ -236,7 +237,7 @@ class FormulaSpace {
   std::size_t byte_size() const;
 
  private:
-  // `b` of an Or that is_number_set().
+  // The field `b` of an Or that is_number_set().
   static constexpr uint32_t kNumberSet = 1;
   template <class Kids>
   using List = std::span<const std::ranges::range_value_t<Kids>>;
@@ -258,7 +259,7 @@ class FormulaSpace {
   TypedId negation(TypedId x) { return negate(x); }
   template <FormulaType F>
   F negate_new(F x);
-  // The lists of `r` are copied if the region is new.
+  // Copies the lists of `r` into the pool if the region is new.
   RegionId add_region(Region r);
 
   StableVector<Formula> nodes_;
@@ -270,7 +271,7 @@ class FormulaSpace {
   InternTable string_set_index_;
   std::deque<Region> regions_;
   InternTable region_index_;
-  // In the pool.
+  // The texts by number; their bytes lie in the pool.
   std::vector<std::string_view> texts_;
   InternTable text_index_;
   std::unordered_map<TextId, Decimal> decimals_;

@@ -23,7 +23,7 @@ constexpr int kKinds = 7;
 constexpr uint32_t kAllKinds = (1u << kKinds) - 1;
 constexpr uint32_t kind_bit(Kind k) { return 1u << static_cast<uint32_t>(k); }
 
-// The operators. `a` to `d` are fields of a Formula, whose meaning depends on the operator.
+// The operators. What the fields `a` to `d` of a Formula mean depends on its operator.
 enum class Op : uint8_t {
   kTrue,
   kFalse,
@@ -31,44 +31,45 @@ enum class Op : uint8_t {
   kOr,
   // Exactly one kid holds (`oneOf`).
   kOne,
-  // The negation. It stands over few operators only; formula.cc lists them.
+  // The negation of its kid; formula.cc lists the few operators over which it may stand.
   kNot,
-  // A subschema that has not been lowered; a = its location.
+  // A subschema that has not been lowered yet; a = its location.
   kSchema,
   kTypes,  // a = mask of kinds
   // Part of the derivative of an object by a member: "the value of the member satisfies formula a".
   kVal,
-  // strings
+  // Strings: a search for the regex succeeds.
   kPattern,  // a = text index
   kFormat,   // a = text index (name)
   kLength,   // a = min, b = max code points
-  // a = index of a sorted set of texts (`enum`, `const`).
+  // The string is one of a set of texts (`enum`, `const`); a = index of the sorted set.
   kStrings,
   // The string is the JSON text of a value that satisfies formula b (schema/decide/content.cc).
   kContent,
-  // numbers
-  // The number is whole. With b = 1 it is also written without fraction and exponent: in draft 4, 1.0 is no
-  // integer.
+  // Numbers: the number is whole. With b = 1 it is also written without fraction and exponent: in draft 4,
+  // 1.0 is no integer.
   kInteger,
-  // a = text index of the bound; b = 1: the bound itself is excluded.
+  // The number is at least the bound. a = text index of the bound; b = 1: the bound itself is excluded.
   kAtLeast,
   kAtMost,
   kMultiple,  // a = text index
   kEqual,     // a = text index
-  // objects: a = region, b = value formula, c = n
+  // kAll: every member with a key in region a has a value that satisfies formula b. kSome: at least c such
+  // members do; kMost: at most c.
   kAll,
   kSome,
   kMost,
-  // a = a properties map. The atom is always true, and only gives the order in which the keys are written.
+  // Always true; a = the list of names that gives the order in which keys are written.
   kOrder,
-  // arrays: a = first index, d = end index, b = value formula, c = n
+  // kItemAll: every item with an index from a to d - 1 satisfies formula b. kItemSome: at least c of these
+  // items do; kItemMost: at most c.
   kItemAll,
   kItemSome,
   kItemMost,
   // Items differ from each other and from the captured values a. A formula of arrays has at most one such
   // atom (schema/decide/unique.h).
   kUnique,
-  // The array, or the object, is none of the captured values a (schema/decide/captured.h).
+  // The array (or the object) differs from all captured values a (schema/decide/captured.h).
   kArrayOutside,
   kObjectOutside,
 };
@@ -77,41 +78,40 @@ enum class Op : uint8_t {
 enum class Family : uint8_t {
   kConstant,
   kConnective,
-  // kSchema, kTypes and kVal, which are treated one by one.
+  // kSchema, kTypes and kVal, which have nothing in common.
   kLeaf,
   // Conditions on strings.
   kText,
   kContent,
   // Conditions on numbers.
   kNumber,
-  // How many members with a key in a region have a value that satisfies a formula.
+  // How many members, with a key in a region, have a value that satisfies a formula.
   kMembers,
   // How many items in a range of indices satisfy a formula.
   kItems,
   kOrder,
-  // Items are compared with each other.
+  // The condition that items differ from each other.
   kComparison,
   kOutside,
 };
 
-// How many: every member or item, at least n, at most n.
+// How many members or items a count asks for: every one, at least n, or at most n.
 enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 
-// Bits of Formula::has: the operators that occur anywhere in a formula. The bits let a search skip a whole
-// formula.
+// Bits of Formula::has. A bit says that an operator occurs somewhere in a formula; a search for the operator
+// skips formulas without its bit.
 constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16,
                    kHasOutside = 32;
 
-// The properties of an operator that hold for all values of its fields.
+// What holds for an operator whatever its fields are.
 struct OpRow {
   Op op;
   Family family;
-  // The kind of values that the operator is about. An atom of this operator holds for values of every other
-  // kind.
+  // The kind of values that the operator is about. Its atoms hold for all values of other kinds.
   std::optional<Kind> about = {};
   Count count = Count::kNone;
-  // True if `{}` or `[]` satisfies the atom: "every member ..." and "at most n" do, "at least n" does not.
-  // For connectives the kids decide.
+  // True if `{}` or `[]` satisfies the atom: "every member ..." and "at most n" hold for them, "at least n"
+  // does not. For connectives the kids decide.
   bool closes = false;
   uint32_t has = 0;
 };
@@ -149,7 +149,8 @@ inline constexpr auto kOps = [] {
       {kItemSome, F::kItems, array, Count::kSome},
       {kItemMost, F::kItems, array, Count::kMost, true},
       {kUnique, F::kComparison, array, Count::kNone, true, kHasUnique},
-      // Whether the empty array or object satisfies the atom depends on the captured values (Solver::closes).
+      // Whether the empty array or object satisfies these atoms depends on the captured values
+      // (Solver::closes).
       {kArrayOutside, F::kOutside, array, Count::kNone, false, kHasOutside},
       {kObjectOutside, F::kOutside, object, Count::kNone, false, kHasOutside},
   });
@@ -161,10 +162,9 @@ static_assert([] {
   return kOps.back().op == Op::kObjectOutside;  // the last operator
 }());
 
-// Throws kUnsupportedSchema: the operator stands where no operator of its family belongs.
+// Throws kUnsupportedSchema. Called where an operator does not belong to the family that is expected.
 [[noreturn]] void unknown_operator(Op op);
-// Throws kSchemaTooComplex: kContent stands where no grammar can be made of it
-// (schema/decide/content.cc).
+// Throws kSchemaTooComplex. Called where no grammar can be made of a kContent (schema/decide/content.cc).
 [[noreturn]] void content_too_complex();
 
 constexpr const OpRow& row(Op op) { return kOps[static_cast<std::size_t>(op)]; }

@@ -36,21 +36,21 @@
 namespace structgen {
 
 namespace {
-// The most steps of a chain of bare references (`a` is `$ref` b, b is `$ref` c, ...).
+// A chain of bare references (`a` is `$ref` b, b is `$ref` c, ...) has at most so many steps.
 constexpr uint32_t kMaxReferenceChain = 1'000;
-// The greatest depth of a constant array or object. Its formula nests as deeply, and derivatives are
-// recursive.
+// A constant array or object nests at most so deep, because its formula nests as deep and derivatives
+// recurse.
 constexpr uint32_t kMaxConstantDepth = 500;
 }  // namespace
 
-// Follows bare references, so that ten names for one schema are one node, which has one set of answers. In
-// drafts 4 to 7 a `$ref` hides its siblings, so the reference is bare whatever stands beside it.
+// Follows bare references, so that ten names of one schema share one node and its answers. In drafts 4 to 7 a
+// `$ref` hides its siblings, so it is bare whatever stands beside it.
 ValueId Lowering::reference(Loc l) {
   for (uint32_t hops = 0;; ++hops) {
     const Json& j = schemas_.json(l);
     if (j.type(l.node) == JsonType::kTrue) return FormulaSpace::yes();
     if (j.type(l.node) == JsonType::kFalse) return FormulaSpace::no();
-    // Anything else in a schema's place (`"items": 5`) was named in the report and constrains nothing.
+    // A value that is no schema (`"items": 5`) constrains nothing; the report names it.
     if (!j.is_object(l.node) || j.size(l.node) == 0) return FormulaSpace::yes();
     const JsonRef ref = j.find(l.node, "$ref");
     const bool bare =
@@ -65,14 +65,14 @@ ValueId Lowering::reference(Loc l) {
   return node_of(l);
 }
 
-// The atom of a location. Equal Locs have one location; two dynamic scopes of one schema make two locations.
+// Returns the atom of a schema. Equal Locs have one location; one schema in two dynamic scopes has two.
 ValueId Lowering::node_of(const Loc& l) {
   return formulas_.schema(LocationId{
       loc_index_.number(mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v), locs_, l)});
 }
 
-// The atom of a reference that leads nowhere. Its location is the text of the reference and no schema, so
-// that raise_broken() can name the reference, and two broken references have two atoms.
+// Returns the atom of a broken reference. Its location is the text of the reference, so that raise_broken()
+// can name it and two broken references have two atoms.
 ValueId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
   const ValueId f = node_of(at);
@@ -111,7 +111,7 @@ ValueId Lowering::lower_object(const Loc& at) {
 
 // ---- any type ----
 
-// `type`, `enum` and `const`.
+// Lowers `type`, `enum` and `const`.
 void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kType) || o.array(Word::kType)) {
@@ -135,7 +135,7 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       else if (t == "integer")
         integer = true;
       else if (t == "any")
-        // "any" is a word of draft 3. Real schemas still write it, and the scan notes it in the report.
+        // Draft 3 has the type "any". Real schemas still write it; the report names it.
         mask |= kAllKinds;
     };
     const JsonRef t = o[Word::kType];
@@ -157,9 +157,9 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.has(Word::kConst)) out.push_back(constant(j, o[Word::kConst], at.doc));
 }
 
-// `"enum": ["a", "b", 1, null]` is: a string in the set {a, b}, or a number equal to 1, or null. A set
-// of a thousand strings is one atom and later one state. Each kind is a conjunct of its own, and one
-// mask says which kinds occur at all.
+// Returns the formula of an `enum`. `"enum": ["a", "b", 1, null]` is: a string in the set {a, b}, or a number
+// equal to 1, or null. A set of a thousand strings is one atom and later one state. Each kind of value has a
+// conjunct, and one more conjunct says which kinds may occur.
 ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   uint32_t mask = 0;
   std::vector<std::string> strings;
@@ -187,8 +187,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   if (!strings.empty())
     add(Kind::kString, formulas_.literal(Kind::kString, formulas_.strings(std::move(strings))));
   if (!numbers.empty()) add(Kind::kNumber, formulas_.literal(Kind::kNumber, formulas_.any_of(numbers)));
-  // A formula in `arrays` or `objects` holds for its own kind alone, unlike the literals above. So each union
-  // gets the alternative "another kind": a conjunct of arrays must not refuse the strings of the same enum.
+  // `arrays` and `objects` hold for values of one kind alone, unlike the literals above. So each union gets
+  // the alternative "another kind": a conjunct about arrays must not refuse the strings of the same enum.
   if (!arrays.empty())
     add(Kind::kArray,
         formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
@@ -199,8 +199,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   return formulas_.all_of(parts);
 }
 
-// Returns the number of a map, which lists names in the order in which they are written. `key` is the node of
-// the map in its document.
+// Returns the number of a list of names, in the order in which keys are written. `key` is the node of the
+// list in its document.
 MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   return map_index_.remember(key, [&] {
     maps_.push_back(names);
@@ -208,9 +208,9 @@ MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   });
 }
 
-// A formula that holds for one JSON value alone. `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there is an
-// item 1, and no item from index 2 on. A constant object has exactly its names in the same way, and its keys
-// are in the order in which the schema writes them.
+// Returns the formula of one JSON value. That of `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there is an
+// item 1, and no item from index 2 on. A constant object has exactly its names in the same way; its keys are
+// written in the schema's order.
 ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
@@ -266,8 +266,8 @@ ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
 
 // ---- logic ----
 
-// References, `allOf`, `anyOf`, `oneOf`, `not`, `if`. An empty `anyOf`, which drafts forbid, constrains
-// nothing here; the scan has named it in the report.
+// Lowers references, `allOf`, `anyOf`, `oneOf`, `not` and `if`. Drafts forbid an empty `anyOf`; it constrains
+// nothing here, and the report names it.
 void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kRef, Word::kDynamicRef}) {
@@ -327,8 +327,8 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   if (o.number(Word::kMultipleOf)) put(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
 }
 
-// The value of a count keyword as a whole number. Counts beyond 2^31 mean "more than any text has" and
-// become 2,000,000,000 (Decimal::count).
+// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31 means "more than
+// any text has" and becomes 2,000,000,000 (Decimal::count).
 uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
   return Decimal::parse_any(schemas_.json(at).text(number)).count(round_up);
 }
@@ -340,7 +340,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   uint32_t max = kUnbounded;
   if (o.number(Word::kMaxLength)) {
     max = count(at, o[Word::kMaxLength], false);
-    // Without this line so large a bound would need a counter in every state of the string.
+    // The maximum counts as none, because otherwise every state of the string would hold a counter.
     if (max == 2'000'000'000) max = kUnbounded;
   }
   put(formulas_.length(min, max));
@@ -349,7 +349,8 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.schema(Word::kJsonContent)) put(formulas_.content(sub(at, o[Word::kJsonContent])));
 }
 
-// `format` belongs to a vocabulary of its own, so it also counts if the validation vocabulary is turned off.
+// Lowers `format`, which has a vocabulary of its own and counts even if the validation vocabulary is turned
+// off.
 void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
@@ -359,9 +360,9 @@ void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
 
 // ---- objects ----
 
-// The keywords of objects. `properties` and `patternProperties` are counts over their keys;
-// `additionalProperties` is a count over the keys in neither of the two; `propertyNames` forbids every key
-// outside of its language.
+// Lowers the keywords of objects. `properties` and `patternProperties` are counts over their keys;
+// `additionalProperties` is a count over the keys that neither of the two names; `propertyNames` forbids
+// every key outside of its language.
 void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kObject, f)); };
@@ -440,9 +441,9 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
 
 // ---- arrays ----
 
-// The keywords of arrays. Up to 2019-09 `items` may be a list, with `additionalItems` for the rest;
-// later the list is `prefixItems`, and `items` is for the rest. `minItems: 3` is "there is an item with
-// index 2".
+// Lowers the keywords of arrays. Up to 2019-09 `items` may be a list, with `additionalItems` for the rest;
+// later the list is `prefixItems`, and `items` is for the rest. `minItems: 3` is "there is an item with index
+// 2".
 void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kArray, f)); };

@@ -16,28 +16,28 @@
 
 namespace structgen {
 
-// A list of keys that orders its names: Lowering::map_names.
+// The number of a list of names, which gives the order of keys (Lowering::map_names).
 using MapId = Id<struct MapTag>;
 
-// kSchema: keys are written in the order of `properties`. kAny: in any order.
+// kSchema: keys are written in the order of `properties`. kAny: keys are written in any order.
 enum class PropertyOrder : uint8_t { kSchema, kAny };
 
-// Lowers schemas on demand and remembers the results. A Lowering lives as long as its grammar's productions.
+// Lowers schemas on demand, and stores the results. A Lowering lives as long as its grammar's productions.
 class Lowering {
  public:
   Lowering(SchemaSet& schemas, FormulaSpace& formulas, PropertyOrder order)
       : schemas_(schemas), formulas_(formulas), order_(order) {}
 
   ValueId root() { return reference(schemas_.root()); }
-  // The formula of the schema at the location of a kSchema node.
+  // Returns the formula of the schema at the location of a kSchema node.
   ValueId lower(LocationId location);
-  // True for a kSchema node whose reference leads nowhere or lies on a loop. No value satisfies such a node
-  // or its negation, so an `anyOf` can still use its other branches.
+  // Returns true for a kSchema node whose reference leads nowhere or lies on a loop. No value satisfies such
+  // a node or its negation, so an `anyOf` can still use its other branches.
   bool broken(LocationId location) const {
     return broken_.count(location) != 0 || looping_.count(location) != 0;
   }
   bool any_broken() const { return !broken_.empty() || !looping_.empty(); }
-  // Throws the error of the broken reference at a location, or of any broken reference.
+  // Throws the error of the broken reference at a location, or that of some broken reference.
   [[noreturn]] void raise_broken(LocationId location);
   [[noreturn]] void raise_broken() { raise_broken(broken_.empty() ? *looping_.begin() : *broken_.begin()); }
   // Marks a location as broken, because dynamic references lead from it back to it without a step into the
@@ -46,16 +46,16 @@ class Lowering {
   void loops(LocationId location) { looping_.insert(location); }
   const Loc& location(LocationId location) const { return locs_[location.v]; }
   SchemaSet& schemas() { return schemas_; }
-  // The names of a map in the order in which they are written.
+  // Returns the names of a map in the order in which they are written.
   const std::vector<NameId>& map_names(MapId map) const { return maps_[map.v]; }
-  // The formula of an `enum`: it holds for the values of a JSON array and for no others. This overload is for
-  // texts that belong to no document, such as captured values (schema/decide).
+  // Returns the formula of an `enum`: the values of a JSON array. This overload takes texts that belong to no
+  // document, such as captured values (schema/decide).
   ValueId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
 
-  // The formula of a schema. A schema that is nothing but a `$ref` has the formula of its target; `true` and
-  // `false` are constants; any other schema is a kSchema node.
+  // Returns the formula of a schema. A schema that is nothing but a `$ref` has the formula of its target,
+  // `true` and `false` are constants, and any other schema is a kSchema node.
   ValueId reference(Loc l);
-  // The formula of the subschema that stands at `node` inside the schema `at`.
+  // Returns the formula of the subschema that stands at `node` inside the schema `at`.
   ValueId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
   FormulaSpace& formulas() { return formulas_; }
 
@@ -63,7 +63,7 @@ class Lowering {
   ValueId node_of(const Loc& l);
   ValueId broken_reference(Loc at, JsonRef text);
   ValueId lower_object(const Loc& at);
-  // Each lower_X appends one conjunct for each keyword of its group that the object has.
+  // Each lower_... function appends a conjunct for each keyword of its group that the schema has.
   using Conjuncts = SmallVector<ValueId, 32>;
   void lower_types(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_logic(const Loc& at, const Keywords& o, Conjuncts& out);
@@ -73,13 +73,13 @@ class Lowering {
   void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
-  // The document of values that come from a text. Such values are lowered once, so nothing is remembered, and
-  // their keys have no order.
+  // Stands for the document of values that belong to none. Such values are lowered once, so their formulas
+  // are not stored, and their keys have no order.
   static constexpr DocumentId kNoDocument{0xFFFFFFFFu};
   ValueId values(const Json& json, JsonRef array, DocumentId doc);
   MapId map_of(uint64_t key, const std::vector<NameId>& names);
   ValueId constant(const Json& json, JsonRef node, DocumentId doc);
-  // Objects without a member of the name, and objects with one.
+  // absent() and present() return the formulas of objects without a member of this name, and with one.
   ValueId absent(NameId name) {
     return formulas_.literal(Kind::kObject, formulas_.all(formulas_.name(name), FormulaSpace::no()));
   }
@@ -87,7 +87,7 @@ class Lowering {
     return formulas_.literal(Kind::kObject, formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1));
   }
   NameId name_of(std::string_view text) { return formulas_.intern_name(text); }
-  // The value of a keyword such as `minItems`, as a whole number (Decimal::count).
+  // Returns the value of a keyword such as `minItems` as a whole number (Decimal::count).
   uint32_t count(const Loc& at, JsonRef number, bool round_up);
 
   SchemaSet& schemas_;
@@ -95,14 +95,14 @@ class Lowering {
   PropertyOrder order_;
   std::vector<Loc> locs_;
   InternTable loc_index_;
-  // Keyed by location.
+  // The formula of each location that was lowered.
   FlatMap<uint32_t, ValueId> lowered_;
   std::set<LocationId> broken_, looping_;
   std::vector<std::vector<NameId>> maps_;
   FlatMap<uint64_t, MapId> map_index_;
-  // Keyed by key_of(document, node): the formula of each constant.
+  // The formula of each constant, by key_of(document, node).
   FlatMap<uint64_t, ValueId> constants_;
-  // The depth of the recursion of constant().
+  // How deep the constant that is being lowered nests.
   uint32_t constant_depth_ = 0;
 };
 

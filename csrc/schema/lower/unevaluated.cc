@@ -10,9 +10,10 @@
 namespace structgen {
 
 namespace {
-// The most groups of keys, or of items, of one schema object. Each group is a conjunct of the formula.
+// One schema object has at most so many groups of keys, or of items, since each becomes a conjunct of the
+// formula.
 constexpr std::size_t kMaxGroups = 4'096;
-// The greatest depth of subschemas that apply to one value.
+// Subschemas that apply to one value nest at most so deep.
 constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 
@@ -32,7 +33,7 @@ void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
-  // A loop of references ends here. The scan reports it, or the solver does for dynamic references.
+  // A loop of references ends here; the scan reports it or, if references are dynamic, the solver.
   if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
   if (path_.size() > kMaxPath)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
@@ -72,8 +73,8 @@ void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   path_.pop_back();
 }
 
-// Collects the keys that the keywords of this object evaluate. `additionalProperties` evaluates every key,
-// because the keywords beside it evaluate the keys that it does not reach.
+// Collects the keys that the keywords of this object evaluate. If `additionalProperties` stands here, all
+// keys are evaluated: by it, or by the keywords beside it.
 void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition, bool top) {
   FormulaSpace& formulas = lowering_.formulas();
   const Json& j = o.json;
@@ -106,7 +107,8 @@ void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condit
     contains_.push_back({condition, lowering_.sub(at, o[Word::kContains])});
 }
 
-// Groups the keys by the set of conditions that evaluate them. False: every key is always evaluated.
+// Groups the keys by the set of conditions that evaluate them. Returns false if every key is always
+// evaluated.
 bool Unevaluated::group_keys(KeyGroups& out) {
   FormulaSpace& formulas = lowering_.formulas();
   std::vector<NameId>& always = out.known;
@@ -142,7 +144,7 @@ bool Unevaluated::group_keys(KeyGroups& out) {
   return true;
 }
 
-// Each group of keys becomes a conjunct.
+// Returns the condition on unevaluated members: a conjunct for each group of keys.
 ValueId Unevaluated::properties(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
@@ -167,8 +169,8 @@ ValueId Unevaluated::properties(ValueId rest) {
       inside.push_back(hit ? language : formulas.region_not(language));
       if (hit) evaluating.insert(in.begin(), in.end());
     }
-    // Adds a group: the keys of `keys` that are inside of the chosen patterns. `in`: the conditions that
-    // evaluate these keys beside the conditions of the patterns.
+    // Adds a group: the keys of `keys` that are inside of the chosen patterns. They are evaluated under the
+    // conditions `in` and those of these patterns.
     const auto add = [&](RegionId keys, Conditions in) {
       std::vector<RegionId> where = inside;
       where.push_back(keys);
@@ -183,9 +185,9 @@ ValueId Unevaluated::properties(ValueId rest) {
   return formulas.all_of(out);
 }
 
-// As properties(), with ranges of indices in place of names: `ends` cuts the array where another prefix ends.
-// The conditions of `contains` have another form, because which items a `contains` evaluates depends on the
-// items.
+// Returns the condition on unevaluated items: a conjunct for each range of indices. `ends` cuts the array
+// where a prefix ends. The conditions of `contains` have another form, because which items a `contains`
+// evaluates depends on the items.
 ValueId Unevaluated::items(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
@@ -195,7 +197,7 @@ ValueId Unevaluated::items(ValueId rest) {
   for (const Items& i : items_)
     if (i.condition == FormulaSpace::yes()) first = std::max(first, i.end);
   if (first == kUnbounded) return FormulaSpace::yes();
-  // The conditions of `contains`, each once.
+  // The conditions of `contains`, each of them once.
   std::vector<ValueId> conditional;
   for (const Contains& c : contains_) {
     if (c.condition == FormulaSpace::yes())

@@ -31,11 +31,11 @@ namespace structgen {
 
 class Lowering;
 
-// One elimination. It is made for one schema object, and asked once for properties() or items().
+// Eliminates the unevaluated keywords of one schema object; properties() or items() is asked once.
 class Unevaluated {
  public:
   Unevaluated(Lowering& lowering, const Loc& at) : lowering_(lowering), at_(at) {}
-  // `rest`: the condition on unevaluated members, or items.
+  // Each returns the condition that unevaluated members, or items, satisfy `rest`.
   ValueId properties(ValueId rest);
   ValueId items(ValueId rest);
 
@@ -55,7 +55,7 @@ class Unevaluated {
     ValueId condition;
     ValueId value;
   };
-  // Keys are evaluated if one of the conditions holds.
+  // A set of conditions. Keys are evaluated if one of these holds.
   using Conditions = std::set<ValueId>;
   // The keys of properties(), grouped by the set of conditions that evaluate them.
   struct KeyGroups {

@@ -42,7 +42,7 @@ constexpr WordInfo kWords[] = {
     {"maxLength", Word::kMaxLength, Form::kCount, About::kString, k4, k20},
     {"pattern", Word::kPattern, Form::kString, About::kString, k4, k20},
     {"format", Word::kFormat, Form::kString, About::kString, k4, k20},
-    // The engine's own: a string holds the JSON text of a value of the schema.
+    // A keyword of this engine: a string holds the JSON text of a value that satisfies the schema.
     {"x-structgen-content", Word::kJsonContent, Form::kSchema, About::kString, k4, k20},
     {"items", Word::kItems, Form::kEither, About::kArray, k4, k20},
     {"prefixItems", Word::kPrefixItems, Form::kList, About::kArray, k20, k20},
@@ -64,7 +64,7 @@ constexpr WordInfo kWords[] = {
     {"maxProperties", Word::kMaxProperties, Form::kCount, About::kObject, k4, k20},
     {"dependentRequired", Word::kDependentRequired, Form::kObject, About::kObject, k19, k20},
     {"dependentSchemas", Word::kDependentSchemas, Form::kMap, About::kObject, k19, k20},
-    // From 2019-09 on the keyword is gone, but the suite's optional tests and real schemas keep its meaning.
+    // 2019-09 dropped this keyword, but optional tests of the official suite and real schemas still use it.
     {"dependencies", Word::kDependencies, Form::kMixed, About::kObject, k4, k20},
     {"title", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
     {"description", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
@@ -81,8 +81,8 @@ constexpr WordInfo kWords[] = {
 
 }  // namespace
 
-// A hash table with open addressing in four cache lines. A schema makes few look-ups, each of which would
-// miss the cache on the nodes of a std::map.
+// Looks a keyword up in a hash table with open addressing, which fills four cache lines. A compile makes few
+// look-ups; in a std::map each would miss the cache at every node.
 const WordInfo* find_word(std::string_view text) {
   constexpr uint8_t kNone = 0xFF;
   static_assert(std::size(kWords) < 128);

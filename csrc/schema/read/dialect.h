@@ -13,7 +13,7 @@ namespace structgen {
 enum class Draft : uint8_t { k4 = 4, k6 = 6, k7 = 7, k2019 = 19, k2020 = 20 };
 
 // Recipe, keyword 1: its name.
-// One name for each meaning: `$defs` and `definitions` are both kDefs.
+// Keywords with one meaning share a name: `$defs` and `definitions` are both kDefs.
 enum class Word : uint8_t {
   kUnknown,
   kAnnotation,  // says nothing about validity and is listed by no report: title, default, ...
@@ -104,20 +104,20 @@ struct WordInfo {
   Draft first, last;
 };
 
-// The table: every keyword of every draft.
+// all_words() is the table of every keyword of every draft.
 std::span<const WordInfo> all_words();
 std::string_view name_of(About about);
-// Where schemas stand in a value of the form: "schema", "list", "map", "either" (one or a list), "mixed"
-// (a map of them and of lists of names); "": nowhere.
+// Returns where schemas stand in a value of the form: "schema", "list", "map", "either" (a schema or a list),
+// "mixed" (a map of schemas and of lists of names), or "" for nowhere.
 std::string_view schemas_in(Form form);
-// True if a value can be invalid because of the keyword, alone or with a keyword beside it (`then`,
+// Returns true if the keyword can make a value invalid, alone or together with a keyword beside it (`then`,
 // `minContains`).
 bool asserts(const WordInfo& w);
-// Null for a text that no draft knows.
+// Returns the row of a keyword; null for a text that no draft knows.
 const WordInfo* find_word(std::string_view text);
 inline bool holds_schemas(const WordInfo& w) { return w.form >= Form::kSchema; }
 inline bool in_draft(const WordInfo& w, Draft d) { return w.first <= d && d <= w.last; }
-// False if the URI names no known metaschema.
+// Sets `out` to the draft of a metaschema. Returns false if the URI names no known metaschema.
 bool draft_of_uri(std::string_view uri, Draft& out);
 
 }  // namespace structgen

@@ -26,8 +26,8 @@
 namespace structgen {
 
 namespace {
-// The least number of members of an object that gets a hash table when find() first asks. A schema's objects
-// mostly have fewer than ten members, and a scan over ten views is faster than one hash.
+// find() makes a hash table for an object with at least so many members. Objects in a schema mostly have
+// fewer than ten, and a scan over ten names is faster than one hash.
 constexpr uint32_t kIndexFrom = 24;
 }  // namespace
 
@@ -63,7 +63,7 @@ class JsonParser {
 
   Json run() {
     if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
-    // The reservations fit the usual schema, whose buffers then do not grow.
+    // The buffers are reserved for a schema of usual density, so they rarely grow.
     const std::size_t scale = std::min<std::size_t>(size_, 1u << 20);
     out_.nodes_.reserve(scale / 16 + 8);
     out_.children_.reserve(scale / 32 + 8);
@@ -77,7 +77,7 @@ class JsonParser {
       if (done == kNoJson) done = value();
       space();
       if (open_.empty()) break;
-      // A container was opened, and its first element is read next.
+      // value() has opened a container, whose first element is read next.
       if (done == kNoJson) continue;
       done = after_element(done);
     }
@@ -86,8 +86,8 @@ class JsonParser {
   }
 
  private:
-  // A container that was opened and not yet closed. Its elements are elements_[begin..]. If a container
-  // inside of it is open, its elements end where those of the inner container begin.
+  // A container that is not closed yet. Its elements begin at elements_[begin], and end where those of a
+  // container inside of it begin.
   struct Open {
     JsonRef node;
     uint32_t begin;
@@ -96,18 +96,18 @@ class JsonParser {
     JsonRef key, value;
   };
 
-  // Every error of the text names the byte at which the parser stands.
+  // Throws an error that names the offset at which the parser stands.
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::kGrammar, "invalid JSON: " + what).at(static_cast<int64_t>(at_));
   }
   void space() {
     while (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r') ++at_;
   }
-  // Behind the text stands a NUL, as behind every std::string.
+  // peek() needs no test for the end, because a NUL stands behind the text, as behind every std::string.
   char peek() const { return in_[at_]; }
   std::string_view rest() const { return {in_ + at_, size_ - at_}; }
-  // Appends a node and charges one unit of work for 16 bytes of text, in steps of 1 KB. The work is charged
-  // here, because a document of any length consists of nodes.
+  // Appends a node. It charges a unit of work for 16 bytes of text, in steps of 1 KB: every document consists
+  // of nodes, however long it is.
   JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
     if (at_ >= charged_ + 1024) {
       charge(static_cast<int64_t>((at_ - charged_) / 16));
@@ -117,8 +117,8 @@ class JsonParser {
     return static_cast<JsonRef>(out_.nodes_.size() - 1);
   }
 
-  // Reads a scalar and returns its node, or opens a container. Returns kNoJson where a container was
-  // opened and has elements; `{}` and `[]` are finished at once.
+  // Reads a scalar and returns its node, or opens a container. For a container with elements it returns
+  // kNoJson; `{}` and `[]` are complete at once.
   JsonRef value() {
     switch (peek()) {
       case '{': return open(JsonType::kObject, '}');
@@ -130,7 +130,7 @@ class JsonParser {
       default: return number();
     }
   }
-  // Opens a container. In an object the first key is read here, so that value() only ever reads values.
+  // Opens a container. The first key of an object is read here, so that value() reads only values.
   JsonRef open(JsonType type, char close) {
     ++at_;
     const JsonRef node = add(type);
@@ -143,7 +143,7 @@ class JsonParser {
     if (type == JsonType::kObject) member_key();
     return kNoJson;
   }
-  // Reads a key and the colon behind it. The key waits in keys_ until its value is finished.
+  // Reads a key and the colon behind it. The key stays in keys_ until its value is complete.
   void member_key() {
     space();
     if (peek() != '"') fail("expected a member name in double quotes");
@@ -153,9 +153,9 @@ class JsonParser {
     ++at_;
     space();
   }
-  // Adds a finished value to the innermost container, and reads the comma or the closing bracket behind it.
-  // Returns the container if it closed, because it is then a finished value of the container around it; else
-  // kNoJson.
+  // Adds a complete value to the innermost container, and reads the comma or the closing bracket behind it.
+  // Returns the container if it was closed, because it is now a complete value itself; returns kNoJson
+  // otherwise.
   JsonRef after_element(JsonRef element) {
     const bool object = out_.nodes_[open_.back().node].type == JsonType::kObject;
     elements_.push_back({object ? keys_.back() : kNoJson, element});
@@ -214,7 +214,7 @@ class JsonParser {
       if (last[out_.text(all[i].key)] == i) all[kept++] = all[i];
     elements_.resize(begin + kept);
   }
-  // Reads one of the three words. `fail` points at the beginning of the word, and not at a later byte of it.
+  // Reads `true`, `false` or `null`. An error points at the beginning of the word.
   JsonRef word(std::string_view w, JsonType type) {
     if (!rest().starts_with(w)) fail("unexpected text");
     at_ += w.size();
@@ -318,14 +318,14 @@ class JsonParser {
     return character.copy(out, character.size());
   }
 
-  // The text, out_.text_, and the number of its bytes.
+  // The text, which is out_.text_, and its number of bytes.
   char* in_ = nullptr;
   std::size_t size_;
   std::size_t at_ = 0, charged_ = 0;
   Json out_;
   std::vector<Open> open_;
   std::vector<Element> elements_;
-  // Keys whose value is not finished, one for each open object.
+  // The keys whose values are not complete, one for each open object.
   std::vector<JsonRef> keys_;
 };
 

@@ -20,7 +20,7 @@ constexpr JsonRef kNoJson = 0xFFFFFFFFu;
 
 class Json {
  public:
-  // Throws kGrammar with the byte offset.
+  // Parses a JSON text. Throws kGrammar, which names the offset of the fault.
   static Json parse(std::string_view text);
 
   JsonType type(JsonRef r) const { return nodes_[r].type; }
@@ -29,9 +29,10 @@ class Json {
   bool is_string(JsonRef r) const { return type(r) == JsonType::kString; }
   bool is_number(JsonRef r) const { return type(r) == JsonType::kNumber; }
   bool is_bool(JsonRef r) const { return type(r) == JsonType::kTrue || type(r) == JsonType::kFalse; }
-  // Text of a string (decoded, UTF-8; lone surrogates as 3-byte sequences) or of a number (as written).
+  // Returns the text of a string (decoded to UTF-8; half of a surrogate pair is three bytes) or of a number
+  // (as written).
   std::string_view text(JsonRef r) const { return {text_.data() + nodes_[r].begin, nodes_[r].n}; }
-  // Members or items.
+  // Returns the number of members or items.
   uint32_t size(JsonRef r) const { return nodes_[r].n; }
   JsonRef item(JsonRef r, uint32_t i) const { return children_[nodes_[r].begin + i]; }
   std::string_view key(JsonRef object, uint32_t i) const { return text(keys_[nodes_[object].begin + i]); }

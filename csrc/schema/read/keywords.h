@@ -14,8 +14,9 @@
 
 namespace structgen {
 
-// The questions (`string`, `number`, ...) are also false if the keyword has a value of another type. So a
-// misshapen keyword says nothing. The scan has named the keyword in the report (SchemaSet::scan_word).
+// The keywords of one schema object. The questions (`string`, `number`, ...) are false if a keyword is
+// missing or has a value of another type, so such a keyword says nothing; the scan has named it in the report
+// (SchemaSet::scan_word).
 struct Keywords {
   const Json& json;
   JsonRef values[64];

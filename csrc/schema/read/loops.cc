@@ -9,7 +9,7 @@ namespace {
 
 using Edge = std::pair<uint32_t, uint32_t>;
 
-// Whether the graph has a cycle.
+// Returns true if the graph has a cycle.
 bool cyclic(std::span<const Edge> edges) {
   FlatMap<uint32_t, uint32_t> numbers;
   const auto number = [&](uint32_t node) {
@@ -31,7 +31,8 @@ bool cyclic(std::span<const Edge> edges) {
 std::vector<uint32_t> looping_references(std::span<const uint32_t> above, std::span<const Edge> references) {
   if (references.empty()) return {};
   const uint32_t schemas = static_cast<uint32_t>(above.size());
-  // A loop of schemas is also a loop of the outermost schemas of the same values.
+  // top[v] is the outermost schema that applies to the same value as schema v. A loop of schemas is a loop of
+  // these.
   std::vector<uint32_t> top(schemas);
   for (uint32_t v = 0; v < schemas; ++v) top[v] = above[v] == kNotInPlace ? v : top[above[v]];
   std::vector<Edge> outermost;

@@ -54,8 +54,9 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
-// Null if the value has the type that the keyword needs; else the fault, as the report states it. A misshapen
-// keyword (`"minLength": "3"`) constrains nothing and is no error, as in common validators.
+// Returns null if the value has the type that the keyword needs, and otherwise the fault, as the report
+// states it. A keyword with a value of the wrong type (`"minLength": "3"`) constrains nothing and is no
+// error, as in common validators.
 const char* misshapen(const Json& j, Form form, JsonRef v, Draft draft) {
   const auto unless = [](bool fits, const char* why) { return fits ? nullptr : why; };
   const bool schema = j.is_object(v) || j.is_bool(v);
@@ -108,8 +109,8 @@ SchemaSet::SchemaSet(std::string_view root, const Documents& others, const Schem
   others_ = nullptr;
 }
 
-// The root of a document is a resource even without an `$id`. Its name is then the URI under which the caller
-// passed the document.
+// Adds a document. Its root is a resource even without an `$id`; its name is then the URI that the caller
+// gave.
 DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   const DocumentId doc{static_cast<uint32_t>(documents_.size())};
   documents_.push_back(std::make_unique<Json>(std::move(json)));
@@ -125,8 +126,8 @@ DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   return doc;
 }
 
-// The scan has met every schema to which the added document refers. So the references of the document need
-// neither resolve_pending() nor the search for loops, and do not wait in pending_.
+// Adds a schema that the engine wrote. The scan meets every target of its references, so they need neither
+// resolve_pending() nor the search for loops, and do not wait in pending_.
 Loc SchemaSet::add(std::string_view schema) {
   added_ = std::min(added_, documents_.size());
   const DocumentId doc = add_document("", Json::parse(schema));
@@ -139,8 +140,8 @@ Loc SchemaSet::add(std::string_view schema) {
   return Loc{doc, 0, resource, dynamic_ ? push_scope({}, resource) : ScopeId{}};
 }
 
-// The draft of a schema by its `$schema`, or `inherited` if `$schema` names no known draft. Sets `validates`
-// to false if the metaschema turns the validation vocabulary off.
+// Returns the draft that `$schema` names, or `inherited` if it names no known draft. Sets `validates` to
+// false if the metaschema turns the validation vocabulary off.
 Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool& validates) {
   const Json& j = *documents_[doc.v];
   const bool forced = doc == DocumentId{} && node == 0 && options_.force_draft;
@@ -438,9 +439,8 @@ void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::stri
   }
 }
 
-// Resolves the references of all documents, and scans their targets. If nothing stands at a target, the
-// reference is remembered as broken and not refused, because an `anyOf` with a broken branch has other
-// branches.
+// Resolves the references of all documents, and scans their targets. A reference without a target is noted as
+// broken and not refused, because an `anyOf` with a broken branch has other branches.
 void SchemaSet::resolve_pending() {
   for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
     const Pending p = pending_[i];
@@ -470,15 +470,15 @@ void SchemaSet::resolve_pending() {
   find_loops();
 }
 
-// True if the schema is about the value of its parent: it stands in `allOf` or `not`, for example, and not in
-// `properties`. An `if` without `then` and `else` is not lowered, so no loop goes through it.
+// Returns true if the schema is about the value of its parent, such as one in `allOf` or `not`; one in
+// `properties` is not. An `if` without `then` and `else` is not lowered, so no loop leads through it.
 bool SchemaSet::in_place(const Visit& v) const {
   if (v.parent == kNoVisit || v.keyword == "$ref") return false;
   const WordInfo* w = find_word(v.keyword);
   const Visit& above = visits_[v.parent.v];
   const Json& j = *documents_[above.doc.v];
   const auto has = [&](std::string_view key) { return j.find(above.node, key) != kNoJson; };
-  // In these drafts a `$ref` hides its siblings.
+  // In drafts 4 to 7 a `$ref` hides its siblings.
   if (resources_[above.resource.v].draft <= Draft::k7 && has("$ref")) return false;
   switch (w->word) {
     case Word::kAllOf:
@@ -494,9 +494,8 @@ bool SchemaSet::in_place(const Visit& v) const {
   }
 }
 
-// Finds references on a loop and remembers them as broken. A `$dynamicRef` is no edge here, because its
-// target depends on a scope, which the scan does not know. The solver meets the loops through a `$dynamicRef`
-// (Solver::restrict).
+// Finds references on a loop and notes them as broken. A `$dynamicRef` is no edge here: its target depends on
+// a scope, which the scan does not know. Solver::restrict finds the loops through a `$dynamicRef`.
 void SchemaSet::find_loops() {
   std::vector<std::pair<uint32_t, uint32_t>> references;
   for (const Pending& p : pending_)
@@ -517,8 +516,8 @@ void SchemaSet::find_loops() {
 
 // ---- resolution ----
 
-// Finds a resource by its absolute URI. If the caller passed a document with this URI that no reference has
-// needed so far, the document is read and scanned.
+// Finds a resource by its absolute URI. A document of the caller with this URI is read and scanned when a
+// reference first needs it.
 bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   if (const auto it = by_uri_.find(uri); it != by_uri_.end()) {
     out = it->second;
@@ -538,7 +537,7 @@ bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
 }
 
 // Follows a JSON Pointer from `node`. Returns false if nothing stands there. `resource` becomes the innermost
-// resource on the way: `#/$defs/n/items` with an `$id` in `n` ends in the resource of `n`.
+// resource on the way: `#/$defs/n/items` ends in the resource of `n` if `n` has an `$id`.
 bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node,
                              std::string_view pointer) const {
   const Json& j = *documents_[doc.v];
@@ -571,8 +570,8 @@ bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node
   return true;
 }
 
-// The scan has resolved every reference once. So a reference fails only if the scan found it broken, and
-// nothing needs to be resolved if no reference is broken.
+// Returns false if the scan found the reference broken. The scan has resolved every reference once, so no
+// reference is resolved here if none is broken.
 bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
   if (broken_.empty()) return true;
   if (looping_.count(key_of(from.doc, from.node))) return false;
@@ -610,9 +609,8 @@ bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
          find_resource(std::string(absolute), resource);
 }
 
-// A reference has three forms: `#/a/b` and `#name` in the same resource, or a URI that either of these may
-// follow. Relative URIs are resolved by RFC 3986 (strings/uri.h). The fragment is percent-decoded before it
-// is used.
+// Resolves a reference. It is `#/a/b` or `#name` in the same resource, or a URI that either of these may
+// follow. Relative URIs are resolved by RFC 3986 (strings/uri.h). The fragment is percent-decoded first.
 Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_view keyword) {
   const auto fail = [&](const std::string& why) -> Error {
     return Error(ErrorKind::kUnsupportedSchema,
@@ -676,7 +674,7 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   return target;
 }
 
-// As resolve_dynamic(), for 2019-09: `$recursiveAnchor: true` at the root of a resource stands for the
+// Does what resolve_dynamic() does, for 2019-09: `$recursiveAnchor: true` at the root of a resource is the
 // anchor.
 Loc SchemaSet::resolve_recursive(const Loc& from) {
   Loc target = resolve(from, "#", "$recursiveRef");
@@ -692,9 +690,9 @@ Loc SchemaSet::resolve_recursive(const Loc& from) {
   return target;
 }
 
-// The scope after `resource` is entered. If the scope already has the resource, the scope stays as it is,
-// because a look-up finds the outermost match, which a second entry further in cannot change. So a recursive
-// schema has finitely many scopes. Equal lists have one number.
+// Returns the scope after `resource` is entered. A scope that has the resource stays as it is, because a
+// look-up finds the outermost match, which a second entry further in cannot change. So a recursive schema has
+// finitely many scopes. Equal scopes have one number.
 ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
   for (ScopeId s = scope; s != ScopeId{}; s = scopes_[s.v].first)
     if (scopes_[s.v].second == resource) return scope;

@@ -22,10 +22,10 @@
 
 namespace structgen {
 
-// In `{"$defs": {"n": {"$id": "b"}}}` there is one document and there are two resources: the root, and
+// A document. In `{"$defs": {"n": {"$id": "b"}}}` there is one document with two resources: the root, and
 // `#/$defs/n`. A relative reference inside `n` is relative to `b`.
 using DocumentId = Id<struct DocumentTag>;
-// A schema with an `$id`, or the root of a document.
+// A resource: a schema with an `$id`, or the root of a document.
 using ResourceId = Id<struct ResourceTag>;
 // A dynamic scope: the resources that were entered on the way to a schema (push_scope). 0 is the empty scope,
 // which is the only scope if no schema has a `$dynamicRef` or `$recursiveRef`.
@@ -41,7 +41,7 @@ struct Loc {
   friend bool operator==(const Loc&, const Loc&) = default;
 };
 
-// A node of a document as a key of maps.
+// Returns a key for maps from the nodes of documents.
 inline uint64_t key_of(DocumentId doc, JsonRef node) { return (static_cast<uint64_t>(doc.v) << 32) | node; }
 
 // A keyword that is not enforced as it stands: the JSON Pointer of its schema, its name, and the reason.
@@ -49,11 +49,10 @@ struct ReportEntry {
   std::string pointer, keyword, reason;
 };
 
-// `draft` is the draft of a root without a `$schema`. If `enforce_formats` is false, `format` is an
-// annotation.
+// `draft` applies to a root without a `$schema`. If `enforce_formats` is false, `format` is an annotation.
 struct SchemaOptions {
   Draft draft = Draft::k2020;
-  // True: `draft` also counts if the root's `$schema` names another draft.
+  // If true, `draft` also replaces a `$schema` of the root that names another draft.
   bool force_draft = false;
   bool enforce_formats = true;
 };
@@ -70,53 +69,55 @@ class SchemaSet {
 
   const Json& json(const Loc& l) const { return *documents_[l.doc.v]; }
   Loc root() const { return root_; }
-  // Adds a schema that the engine itself wrote, all of whose references point into the schema. Its one use
-  // are tool calls that are written as elements: the added schema says which strings hold no closing mark
+  // Adds a schema that the engine itself wrote, whose references all point into the schema. Tool calls
+  // written as elements need it: the added schema says which strings hold no closing mark
   // (write/elements.cc).
   Loc add(std::string_view schema);
-  // True if some schema asks that items differ.
+  // Returns true if some schema has `uniqueItems`.
   bool asks_distinct() const { return asks_distinct_; }
   bool added(const Loc& l) const { return l.doc.v >= added_; }
-  // The place of a schema that stands at `node`, somewhere inside the schema `parent`.
+  // Returns the place of a schema that stands at `node`, somewhere inside the schema `parent`.
   Loc child(const Loc& parent, JsonRef node);
   Draft draft(const Loc& l) const { return resources_[l.resource.v].draft; }
   bool validates(const Loc& l) const { return resources_[l.resource.v].validates; }
-  // The schema to which a reference in the schema `from` leads. Throws kUnsupportedSchema if the reference
-  // leads nowhere. `keyword` is only named in the error.
+  // Returns the schema to which a reference in the schema `from` leads. Throws kUnsupportedSchema if it leads
+  // nowhere; the error names `keyword`.
   Loc resolve(const Loc& from, std::string_view reference, std::string_view keyword = "$ref");
-  // True if the document of the reference is known. Then a reference can fail only because nothing stands at
-  // its pointer or anchor, and the schema stays usable as long as no text needs the reference.
+  // Returns true if the document of the reference is known. Such a reference fails only because nothing
+  // stands at its pointer or anchor, and its schema stays usable as long as no text needs the reference.
   bool dangling(const Loc& from, std::string_view reference);
-  // False for a `$ref` that leads nowhere or lies on a loop (schema/read/loops.h).
+  // Returns false for a `$ref` that leads nowhere or lies on a loop (schema/read/loops.h).
   bool resolves(const Loc& from, std::string_view reference);
-  // True if some reference leads nowhere, or back to its own schema without a step into the value.
+  // Returns true if some reference leads nowhere, or leads back to its own schema without a step into the
+  // value.
   bool any_broken() const { return !broken_.empty(); }
-  // The error for a broken reference; `text` is the place of the reference's text.
+  // Returns the error for a broken reference; `text` is the place of the reference's text.
   Error broken(const Loc& text) const;
-  // The target of a `$dynamicRef`, which depends on the dynamic scope (resolve.cc).
+  // Returns the target of a `$dynamicRef`, which depends on the dynamic scope (resolve.cc).
   Loc resolve_dynamic(const Loc& from, std::string_view reference);
-  // The target of a `$recursiveRef` of 2019-09, whose only reference is `#`.
+  // Returns the target of a `$recursiveRef` of 2019-09; its reference is always `#`.
   Loc resolve_recursive(const Loc& from);
-  // The JSON Pointer of a schema, for errors. Linear in the schemas, because only errors ask.
+  // Returns the JSON Pointer of a schema, for errors. Its time is linear in the schemas, because only errors
+  // need it.
   std::string pointer(const Loc& l) const;
   const SchemaOptions& options() const { return options_; }
   std::vector<ReportEntry> report() const;
-  // Bytes, an estimate: a parsed document takes several times its text.
+  // Returns an estimate of the bytes: a parsed document takes several times its text.
   std::size_t byte_size() const { return 8 * text_size_; }
 
  private:
   using VisitId = Id<struct VisitTag>;  // a schema that the scan came to: visits_
   static constexpr VisitId kNoVisit{0xFFFFFFFFu};
   static constexpr uint32_t kNoIndex = 0xFFFFFFFFu;
-  // A resource and the names inside of it. Every entry of `dynamic_anchors` is also in `anchors`, because a
-  // plain `$ref` may use a dynamic anchor.
+  // A resource and the names inside of it. Each entry of `dynamic_anchors` is also one of `anchors`, because
+  // a plain `$ref` may use a dynamic anchor.
   struct Resource {
     std::string uri;
     DocumentId doc;
     JsonRef node;
     Draft draft;
-    // False where the metaschema's `$vocabulary` lacks the validation vocabulary. Then `minimum`, `type` etc.
-    // constrain nothing, while `properties` and other applicators still count.
+    // False if the metaschema's `$vocabulary` lacks the validation vocabulary. `minimum`, `type` and the like
+    // then constrain nothing; `properties` and other applicators still count.
     bool validates = true;
     bool recursive_anchor = false;
     std::unordered_map<std::string, JsonRef> anchors;
@@ -128,8 +129,8 @@ class SchemaSet {
     DocumentId doc;
     JsonRef node;
     ResourceId resource;
-    // kNoVisit for the root of a document. The parent of a target of a reference is the schema with the
-    // reference.
+    // The visit of the schema around this one; kNoVisit for the root of a document. For the target of a
+    // reference it is the schema with the reference.
     VisitId parent;
     // The way from the parent: a keyword, then the name of a member or an index, if the keyword has
     // several schemas.
@@ -137,7 +138,7 @@ class SchemaSet {
     std::string_view member;
     uint32_t index = kNoIndex;
   };
-  // A line of the report; its pointer is made by report().
+  // A line of the report without its pointer, which report() makes.
   struct Note {
     VisitId visit;
     std::string_view keyword;
@@ -148,7 +149,7 @@ class SchemaSet {
     VisitId visit;
     std::string_view reference;
     Word word;
-    // The schema to which the reference leads; kNoVisit while the reference is pending, or if it leads
+    // The schema to which the reference leads; kNoVisit until it is resolved, and for good if it leads
     // nowhere.
     VisitId target = kNoVisit;
   };
@@ -156,7 +157,7 @@ class SchemaSet {
     // The schema that holds the reference.
     VisitId visit;
     const char* keyword;
-    // True: the reference lies on a loop. False: it leads nowhere.
+    // True if the reference lies on a loop, false if it leads nowhere.
     bool loops;
   };
   DocumentId add_document(const std::string& uri, Json json);
@@ -186,20 +187,20 @@ class SchemaSet {
   std::size_t added_ = static_cast<std::size_t>(-1);
   std::vector<Resource> resources_;
   std::unordered_map<std::string, ResourceId> by_uri_;
-  // Keyed by key_of(document, node) of the resource's root.
+  // The resource whose root is a node, by key_of(document, node).
   std::unordered_map<uint64_t, ResourceId> resource_roots_;
-  // Per document and node: the visit of the schema that stands there, or kNoVisit.
+  // scanned_[document][node] is the visit of the schema at the node, or kNoVisit.
   std::vector<std::vector<VisitId>> scanned_;
   std::vector<Visit> visits_;
   std::vector<Note> notes_;
   std::vector<Pending> pending_;
   std::vector<Broken> broken_;
-  // By key_of(document, node): schemas whose `$ref` is on a loop.
+  // The schemas whose `$ref` lies on a loop, by key_of(document, node).
   std::unordered_set<uint64_t> looping_;
-  // Per scope: the scope without its last resource, and that resource.
+  // For each scope: the scope without its last resource, and that resource.
   std::vector<std::pair<ScopeId, ResourceId>> scopes_{{}};
   std::map<std::pair<ScopeId, ResourceId>, ScopeId> scope_index_;
-  // True if some schema has a `$dynamicRef` or `$recursiveRef`. If it is false, no Loc needs a scope.
+  // True if some schema has a `$dynamicRef` or `$recursiveRef`. Otherwise no Loc needs a scope.
   bool dynamic_ = false;
   // True if some schema has `uniqueItems`.
   bool asks_distinct_ = false;

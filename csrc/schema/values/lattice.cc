@@ -16,23 +16,24 @@ namespace structgen {
 
 namespace {
 
-// The most multiples that are tried, and the most numbers that may be found.
+// At most so many multiples are tried, and at most so many numbers may be found; few_numbers() fails beyond
+// that.
 constexpr int64_t kTriedMultiples = 4096;
 constexpr std::size_t kFound = 256;
-// The largest absolute value, in units. A product of a step and a quotient stays below 2^63.
+// Numbers are at most so large, in units, so that a product of a step and a quotient stays below 2^63.
 constexpr int64_t kLargest = 1'000'000'000'000'000;
-// Decimal digits of kLargest.
+// The number of decimal digits of kLargest.
 constexpr int64_t kMostDigits = 16;
 
-// The decimals of one formula as integers in units of 10^exponent_. scan() finds the unit. ok() is false if
-// some condition depends on more than the value of the number.
+// Writes the decimals of one formula as integers in units of 10^exponent_; scan() finds the unit. ok() is
+// false if a condition depends on more than the value of the number.
 class Scaled {
  public:
   Scaled(FormulaSpace& formulas, TypedId p) : formulas_(formulas) { ok_ = scan(p); }
   bool ok() const { return ok_; }
   uint32_t divisors() const { return divisors_; }
 
-  // The decimal in units; no value if it has digits below the unit or is larger than kLargest.
+  // Returns the decimal in units; no value if it has digits below the unit or exceeds kLargest.
   std::optional<int64_t> of(const Decimal& d) const {
     Wide out = 0;
     bool whole = true;
@@ -40,7 +41,7 @@ class Scaled {
     return d.negative ? -static_cast<int64_t>(out) : static_cast<int64_t>(out);
   }
 
-  // True if every decimal of p is an integer in units. Then of() has a value for each decimal of p.
+  // Returns true if every decimal of p is a whole number of units, so that of() has a value for it.
   bool fits(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -49,13 +50,13 @@ class Scaled {
   }
 
   struct Bounds {
-    // The two bounds, in units; both are included. Without a value the side has no bound.
+    // The bounds in units, both included; no value where a side has none.
     std::optional<int64_t> low, high;
-    // Every number that satisfies the formula is a multiple of `step`; 0: no step is known.
+    // Every number that satisfies the formula is a multiple of `step`; 0 if no step is known.
     int64_t step = 0;
   };
-  // Bounds and step of a superset of the numbers of p: an open bound counts as closed, a negation as every
-  // number. No value: the numbers do not fit.
+  // Returns bounds and step of a superset of the numbers of p: an open bound counts as closed, a negation as
+  // every number. Returns no value if they do not fit into 64 bits.
   std::optional<Bounds> bounds(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -73,7 +74,7 @@ class Scaled {
     return f.op == Op::kOr || f.op == Op::kOne ? of_some(p) : out;
   }
 
-  // A conjunction: the tighter bounds, and the least common multiple of the steps.
+  // Joins the kids of a conjunction: the tighter bounds, and the least common multiple of the steps.
   std::optional<Bounds> of_all(TypedId p) const {
     Bounds out;
     for (TypedId k : formulas_.kids(p)) {
@@ -93,7 +94,8 @@ class Scaled {
     return out;
   }
 
-  // A disjunction or "exactly one": the looser bounds, and the greatest common divisor of the steps.
+  // Joins the kids of a disjunction or of "exactly one": the looser bounds, and the greatest common divisor
+  // of the steps.
   std::optional<Bounds> of_some(TypedId p) const {
     Bounds out;
     bool first = true, stepped = true;
@@ -113,8 +115,8 @@ class Scaled {
     return out;
   }
 
-  // True if the number x satisfies p. With `pointed` the question is whether the number may be written with
-  // zeros behind a point (12.0): a condition that asks for a whole number refuses this spelling.
+  // Returns true if the number x satisfies p. `pointed`: the number is written with zeros behind a point
+  // (12.0), a spelling that a condition for whole numbers refuses.
   bool satisfies(TypedId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -140,7 +142,7 @@ class Scaled {
     return f.op == Op::kEqual ? x == y : x % y == 0;
   }
 
-  // The number of x units.
+  // Returns the number that is x units.
   Decimal number(int64_t x) const {
     return Decimal::parse_any(std::to_string(x) + "e" + std::to_string(exponent_));
   }
@@ -151,7 +153,8 @@ class Scaled {
     return f.op == Op::kInteger ? one : formulas_.decimal(f.text());
   }
 
-  // Finds the smallest unit and counts the divisors. False: some condition is no condition on numbers.
+  // Finds the smallest unit and counts the divisors. Returns false if p holds a condition that is not about
+  // numbers.
   bool scan(TypedId p) {
     check_depth();
     const Formula& f = formulas_[p];
@@ -162,7 +165,7 @@ class Scaled {
     // Draft 4's `integer` (b = 1) depends on the spelling of the number.
     if (family != Family::kNumber || (f.op == Op::kInteger && f.b)) return false;
     const Decimal& d = decimal(f);
-    // Finer decimals leave no room for the integer part in 64 bits.
+    // With finer decimals no room would be left for the integer part in 64 bits.
     if (d.exponent < -15) return false;
     exponent_ = std::min(exponent_, d.exponent);
     divisors_ += f.op == Op::kMultiple;
@@ -177,7 +180,7 @@ class Scaled {
 
 }  // namespace
 
-// A formula with fewer than two divisors is refused, because its automaton is small.
+// A formula with fewer than two divisors has a small automaton, so it is left to that.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out) {
   if (!(formulas[p].has & kHasMultiple)) return false;
   const Scaled scaled(formulas, p);
@@ -185,7 +188,7 @@ bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out)
   const auto bounds = scaled.bounds(p);
   if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
   const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
-  // One multiple beyond each bound is tried as well, because the division rounds toward zero.
+  // Division rounds toward zero, so one multiple beyond each bound is tried as well.
   if (high / step - low / step > kTriedMultiples) return false;
   for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
     if (!scaled.satisfies(p, k * step, false)) continue;

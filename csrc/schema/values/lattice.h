@@ -19,12 +19,13 @@ namespace structgen {
 
 struct FewNumber {
   Decimal value;
-  // True if only the canonical lexeme may be written: some condition asks for a whole number, so in the
-  // plain spelling 12 may not be written 12.0 (see Numbers::language).
+  // True if only the canonical lexeme may be written: a condition asks for a whole number, so in the plain
+  // spelling 12 must not be 12.0 (Numbers::language).
   bool whole;
 };
 
-// Appends the numbers to `out`. False: this way does not apply, and the content of `out` is meaningless.
+// Appends the numbers that satisfy p. Returns false if there are too many or the method does not apply; `out`
+// is then undefined.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out);
 
 }  // namespace structgen

@@ -21,20 +21,20 @@
 namespace structgen {
 
 namespace {
-// The most digits of a bound.
+// A bound with more digits than this is far from zero: beside it kShortDivisor applies.
 constexpr int64_t kFarBound = 30;
-// The most digits of a divisor beside a bound of kFarBound digits or more.
+// A divisor of more digits than this is refused beside a bound that is far from zero.
 constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
 struct NumberLanguages : RegexCache {
-  // Indexed by the spelling, by how large numbers may be, and by whether they are narrow.
+  // of[spelling][size][narrow]: `size` says how large numbers may be.
   std::optional<NumberLanguage> of[3][3][2];
   std::size_t byte_size() const override { return sizeof(*this); }
 };
 }  // namespace
 
-// The languages of the conditions in a domain; made when first asked for.
+// Returns the languages of single conditions in a domain, and makes them on first use.
 NumberLanguage& Numbers::lexemes(Domain d) {
   const bool narrow = is(d, kNarrow);
   const std::size_t size = d & kHuge ? 2 : d & kDouble ? 1 : 0;
@@ -105,16 +105,16 @@ RegexId Numbers::finite(TypedId p) {
   return out;
 }
 
-// The numbers up to the largest double. If none satisfies p, or if it takes too much work to tell, the
-// numbers of any size.
+// Returns the numbers of p up to the largest double. If there are none, or if it takes too much work to tell,
+// returns those of any size.
 RegexId Numbers::within_doubles(TypedId p, Domain domain) {
   const RegexId out = regexes_.both(combine(p, of(domain, kDouble)), lexemes(kDouble).within_doubles());
   const bool none = FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); });
   return none ? combine(p, of(domain, kHuge)) : out;
 }
 
-// True if the automaton of a hard divisor reads every number that satisfies the formula. Such an automaton
-// counts digits.
+// Returns true if every number of the formula is read by the automaton of a hard divisor. Such an automaton
+// counts digits, so no further limit is needed.
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -128,7 +128,7 @@ bool Numbers::counts_digits(TypedId p) {
   return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas_.kids(p), counts);
 }
 
-// The number of digits of all constants of a formula; a constant such as 1e300 counts with its exponent.
+// Returns the number of digits of all constants of a formula; 1e300 has 301.
 uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
   // Counting stops at kMany, because larger counts change nothing.
@@ -147,7 +147,7 @@ uint32_t Numbers::size_of_constants(TypedId p) {
   });
 }
 
-// True if the formula has a divisor that is no power of ten. Such formulas use the narrow universe.
+// Returns true if the formula has a divisor that is no power of ten; such formulas use the narrow universe.
 bool Numbers::hard(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -157,8 +157,8 @@ bool Numbers::hard(TypedId p) {
       p.v, [&] { return std::ranges::any_of(formulas_.kids(p), [&](TypedId k) { return hard(k); }); });
 }
 
-// The domain of a part of a formula in kOffered: kWhole if the part, or a conjunct of the part, asks for a
-// whole number.
+// Returns the domain of a part of a formula in kOffered: kWhole if the part, or one of its conjuncts, asks
+// for a whole number.
 Numbers::Domain Numbers::kid_domain(TypedId p, Domain domain) {
   if (!is(domain, kOffered)) return domain;
   const Formula& f = formulas_[p];
@@ -182,8 +182,8 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
 
 // ---- conjunctions ----
 
-// A negated bound is the opposite bound: not (x >= 3) is x < 3. So the negated bound is merged with all other
-// bounds. Of two equal bounds the open bound is tighter.
+// Sorts the kids of a conjunction. A negated bound is the opposite bound, not (x >= 3) is x < 3, and is
+// merged with the others. Of two equal bounds the open one is tighter.
 Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
   for (TypedId k : formulas_.kids(p)) {
@@ -210,7 +210,7 @@ Numbers::Conditions Numbers::read(TypedId p) {
   return out;
 }
 
-// Tries the ways in the order of numbers.h.
+// Returns the language of a conjunction. It tries the ways in the order in which numbers.h lists them.
 RegexId Numbers::conjunction(TypedId p, Domain domain) {
   RegexId out;
   if (few(p, domain, out)) return out;
@@ -229,7 +229,8 @@ RegexId Numbers::conjunction(TypedId p, Domain domain) {
   return regexes_.both(std::span<const RegexId>(parts));
 }
 
-// Way 1. In kOffered each number has the spellings that its own conditions allow.
+// Way 1 of numbers.h: the numbers are few, so each is listed. In kOffered each has the spellings that the
+// conditions on it allow.
 bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   std::vector<FewNumber> found;
   if (!few_numbers(formulas_, p, found)) return false;
@@ -240,7 +241,8 @@ bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   return true;
 }
 
-// Way 2. Without a bound the automaton of the divisors alone is smaller.
+// Way 2 of numbers.h: one automaton of the divisors and the bounds. If there is no bound the way does not
+// apply, because the divisors alone have a smaller automaton.
 bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.divisors.size() != 1 || (!all.low && !all.high)) return false;
   const Decimal& divisor = all.divisors[0];
@@ -262,7 +264,7 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
   return true;
 }
 
-// Way 3. `integer` and a multiple of 0.75 is a multiple of 3.
+// Way 3 of numbers.h: one automaton of all divisors. `integer` and a multiple of 0.75 is a multiple of 3.
 bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.asked == all.divisors.size()) return false;
   for (const Decimal& d : all.divisors) parts.push_back(lexemes(domain).multiple_of(d));
@@ -271,7 +273,7 @@ bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>&
   return true;
 }
 
-// The language of a formula in a domain, by structure. Every case but a conjunction is an operation of the
+// Returns the language of a formula in a domain, by structure. All but a conjunction are operations of the
 // regex algebra.
 RegexId Numbers::combine(TypedId p, Domain domain) {
   check_depth();
@@ -284,7 +286,7 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
   auto& memo = memo_[domain];
   if (const auto* known = memo.find(p.v)) return *known;
   const Formula f = formulas_[p];
-  // Complements are taken in this domain.
+  // The domain in which complements are taken.
   const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;
   RegexId out;
   switch (f.op) {
@@ -299,8 +301,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
       break;
     }
     case Op::kOne: {
-      // `none`: no kid so far has the lexeme. `one`: exactly one kid has the lexeme. The loop goes kid by
-      // kid, so the result is linear in the kids; a disjunction of conjunctions would be quadratic.
+      // `none` holds the lexemes that no kid so far has, `one` those that exactly one kid has. The loop makes
+      // the result linear in the kids; a disjunction of conjunctions would be quadratic.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
       for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);

@@ -30,14 +30,14 @@
 
 namespace structgen {
 
-// The lexemes of formulas. A Numbers belongs to one grammar. The languages of single conditions belong to the
-// arena, and all grammars of the arena share them.
+// Returns the lexemes of formulas of numbers. A Numbers belongs to one grammar. The languages of single
+// conditions belong to the arena, where all grammars share them.
 class Numbers {
  public:
   Numbers(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling spelling)
       : formulas_(formulas), regexes_(regexes), spelling_(spelling) {}
-  // The lexemes of the numbers that satisfy p, within the limits of digits that numbers.cc explains. Throws
-  // if it takes too much work to tell whether some number satisfies p.
+  // Returns the lexemes of the numbers that satisfy p, within the limits of digits that numbers.cc explains.
+  // Throws if it takes too much work to tell whether there is one.
   RegexId language(TypedId p);
 
  private:
@@ -50,23 +50,22 @@ class Numbers {
   enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kDouble, kHuge = 2 * kDouble };
   static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & ~kWhole)); }
   static bool is(Domain d, Domain kind) { return (d & kWhole) == kind; }
-  // The conditions of one conjunction, sorted by the way in which they are decided.
+  // The kids of one conjunction, sorted by the way in which they are decided.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
-    // The divisors; `integer` is the divisor 1. Divisors that have a common multiple of few digits are
-    // joined.
+    // The divisors; `integer` is the divisor 1. Those with a common multiple of few digits are joined.
     std::vector<Decimal> divisors;
     // The number of divisors before they were joined.
     uint32_t asked = 0;
-    // Draft 4's `integer`: no point and no exponent.
+    // True for draft 4's `integer`, which allows no point and no exponent.
     bool without_point = false;
-    // The conjuncts from which `low` and `high` come.
+    // The kids from which `low` and `high` come.
     std::vector<TypedId> bounds;
-    // Conjuncts that are neither bounds nor divisors.
+    // The kids that are neither bounds nor divisors.
     std::vector<TypedId> others;
   };
   Conditions read(TypedId p);
-  // The result of language(), of which it may still be undecided whether it is empty.
+  // Returns the lexemes of p like language(), without a decision whether there are any.
   RegexId finite(TypedId p);
   RegexId within_doubles(TypedId p, Domain domain);
   bool counts_digits(TypedId p);
@@ -84,14 +83,14 @@ class Numbers {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   NumberSpelling spelling_;
-  // The languages of conditions, by domain. The arena owns the languages.
+  // The languages of conditions, by domain; the arena owns them.
   NumberLanguage* lexemes_[2 * kHuge] = {};
-  // Keyed by domain; the result of combine().
+  // The results of combine(), by domain and formula.
   FlatMap<uint32_t, RegexId> memo_[2 * kHuge];
   FlatMap<uint32_t, bool> hard_;
-  // Keyed by formula: size_of_constants().
+  // The results of size_of_constants(), by formula.
   FlatMap<uint32_t, uint32_t> constants_;
-  // Keyed by formula: finite().
+  // The results of finite(), by formula.
   FlatMap<uint32_t, RegexId> finite_;
 };
 

@@ -41,12 +41,12 @@ namespace structgen {
 
 namespace {
 
-// A part of a list with so many texts or more is written as a part of the list's table.
+// A part of a list that has so many texts or more is a subset of the list's table.
 constexpr uint32_t kLongList = 64;
 
-// What all grammars of an arena share.
+// Languages that all grammars of an arena share.
 struct Shared : RegexCache {
-  // empty(): not made yet.
+  // The result of canonical_body(); empty() until it is made.
   RegexId canonical{};
   std::map<std::pair<const Spelling*, std::string>, RegexId, std::less<>> patterns;
   std::size_t bytes = sizeof(Shared);
@@ -107,14 +107,15 @@ RegexId Texts::of(TypedId p) {
   if (p == FormulaSpace::yes()) return all_;
   return memo_.remember(p.v, [&] {
     const RegexId r = combine(p);
-    // An undecided() part stays as it is, because under a complement empty() in its place would allow too
-    // much.
+    // A language stays if it is undecided(), because empty() in its place would allow too much below a
+    // complement.
     const bool doubtful = decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(r).boolean;
     return doubtful && regexes_.judged_empty(r) ? RegexArena::empty() : r;
   });
 }
 
-// By structure: a connective is an operation of the regex algebra, and everything else is an atom.
+// Returns the language of a formula by structure: a connective is an operation of the regex algebra,
+// everything else an atom.
 RegexId Texts::combine(TypedId p) {
   const OpRow& row = formulas_.row(p);
   if (row.family != Family::kConnective) return atom(formulas_[p]);
@@ -123,7 +124,7 @@ RegexId Texts::combine(TypedId p) {
   std::vector<RegexId> parts;
   for (TypedId k : formulas_.kids(p)) parts.push_back(of(k));
   if (row.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
-  // `none`: no part so far has the text. `one`: exactly one part has the text.
+  // `none` holds the texts that no part so far has, `one` those that exactly one part has.
   RegexId none = all_, one = RegexArena::empty();
   for (const RegexId r : parts) {
     one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
@@ -132,7 +133,7 @@ RegexId Texts::combine(TypedId p) {
   return one;
 }
 
-// A pattern is searched for, not matched in full, as JSON Schema says: hence Match::kSearch.
+// Returns the language of an atom. JSON Schema searches for a pattern in the text, hence Match::kSearch.
 RegexId Texts::atom(const Formula& f) {
   // Recipe, keyword 6, of strings with an atom of its own: its case; also in conjunction() if it is a length.
   switch (f.op) {
@@ -152,8 +153,8 @@ RegexId Texts::atom(const Formula& f) {
   }
 }
 
-// Takes the shortest list of a conjunction and drops the texts that another conjunct refuses. Another list is
-// compared once, a length is asked by counting, and any other conjunct by running the text through its
+// Takes the shortest list of a conjunction, and drops the texts that another conjunct refuses. A list is
+// asked by binary search, a length by counting, and any other conjunct by running the text through its
 // language.
 bool Texts::some_of(TypedId p, StringSetId& list, Bits& kept) {
   check_depth();
@@ -202,8 +203,8 @@ bool Texts::some_of(TypedId p, StringSetId& list, Bits& kept) {
   return true;
 }
 
-// The texts of `list` that are in `other`; remembered. The texts of the shorter list are looked up in the
-// longer one.
+// Returns the bitset of the texts of `list` that are also in `other`, and stores it. The texts of the shorter
+// list are looked up in the longer one.
 std::span<const uint64_t> Texts::common(StringSetId list, StringSetId other) {
   const auto& texts = formulas_.string_set(list);
   const auto& others = formulas_.string_set(other);
@@ -234,8 +235,9 @@ bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
   return true;
 }
 
-// A long list stays the table of all its texts, so that its parts cost a bit a text. Of a short part the
-// texts alone count: equal parts of different lists are equal.
+// Returns the regex of the texts that constants() lists. A long part is a subset of the table of the whole
+// list, which costs a bit for each text. A short part is a table of its own, so that equal parts of different
+// lists have one regex.
 std::optional<RegexId> Texts::constants(TypedId p) {
   StringSetId list;
   Bits bits;
@@ -253,18 +255,17 @@ std::optional<RegexId> Texts::constants(TypedId p) {
   return any_of(std::move(kept));
 }
 
-// Texts of `min` to `max` characters: one counted repetition, whatever the two numbers are.
+// Returns the texts of `min` to `max` characters, as one counted repetition.
 RegexId Texts::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(any_character(regexes_, spelling_), min, max), end_);
 }
 
-// The least and the greatest number of code points in the texts of r, terminator included, computed from the
-// structure of r. False if the structure does not tell, because r has a & or a ~, or bytes that are no whole
-// character.
+// Computes the least and the greatest number of code points in the texts of r, terminator included, from the
+// structure of r. Returns false if r has & or ~, or bytes that are no whole character.
 bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   check_depth();
   const RegexNode& n = regexes_.node(r);
-  // The cap of a count. No schema asks for strings of this length.
+  // Counts stop here; no schema asks for so long a string.
   constexpr uint64_t kMany = 1ull << 40;
   uint64_t lo, hi;
   if (regexes_.is_character(r)) {
@@ -297,8 +298,9 @@ bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   }
 }
 
-// A list of texts beside other conditions is filtered text by text. Every if/then and oneOf over a
-// discriminator intersects such lists, and automata of the differences of two lists would be far larger.
+// Returns the language of a conjunction. A list of texts beside other conditions is filtered text by text:
+// every if/then and oneOf over a discriminator intersects such lists, and automata of their differences would
+// be far larger.
 RegexId Texts::conjunction(TypedId p) {
   if (const auto list = constants(p)) return *list;
   std::vector<RegexId> parts;

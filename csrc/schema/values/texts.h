@@ -22,26 +22,26 @@
 
 namespace structgen {
 
-// One object per formula space and spelling.
+// Turns formulas of strings into regexes, for one formula space and one spelling.
 class Texts {
  public:
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
-  // The writings of the texts that satisfy p. The result may be undecided() in the algebra.
+  // Returns the spelled texts that satisfy p. The result may be undecided() in the algebra.
   RegexId of(TypedId p);
-  // As of(), but the result is empty() if there is no text. Throws if the question takes too much work.
+  // Returns of(p), or empty() if there is no text. Throws if that takes too much work to tell.
   RegexId decided(TypedId p);
-  // Every text.
+  // Returns every text.
   RegexId all() const { return all_; }
-  // The writings of one text.
+  // Returns the spellings of one text.
   RegexId one(std::string_view text);
-  // The writings of several texts. Texts that are not UTF-8 (a lone surrogate) have no writing and are
-  // dropped.
+  // Returns the spellings of several texts. A text that is not UTF-8 (half of a surrogate pair) has none and
+  // is dropped.
   RegexId any_of(std::vector<std::string> texts);
-  // The texts of a formula that is a list of texts, maybe under further conditions; false if the formula has
-  // no list. `enum` beside `maxLength` is such a formula.
+  // Lists the texts of a formula such as `enum` beside `maxLength`: a list of texts, perhaps under further
+  // conditions. Returns false if the formula has no list.
   bool constants(TypedId p, std::vector<std::string>& kept);
-  // Every text in one writing: raw characters where JSON allows them, else the shortest escape. The
-  // intersection with a language has one writing for each text, so that texts can be counted and enumerated.
+  // Returns every text in one spelling: raw where JSON allows it, otherwise the shortest escape. Intersected
+  // with a language it has one spelling for each text, so that texts can be counted and enumerated.
   RegexId canonical_body();
 
  private:
@@ -59,11 +59,12 @@ class Texts {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   const Spelling& spelling_;
-  // Whether emptiness is decided and sets of literals are used: the spelling is the arena's own.
+  // True if the spelling is the arena's own. Emptiness is then decided, and lists become literal sets.
   const bool decides_;
   const RegexId end_, all_;
   FlatMap<uint32_t, RegexId> memo_;
-  // The table of a list, and by two lists the subset of the first that both have.
+  // tables_ holds the table of a list. common_ holds, for two lists, the subset of the first list that both
+  // contain.
   FlatMap<uint32_t, uint32_t> tables_;
   FlatMap<uint64_t, uint32_t> common_;
 };

@@ -14,8 +14,8 @@
 namespace structgen {
 
 namespace {
-// True if some number satisfies the condition whatever its constant is. An operator that is missing here is
-// left to an automaton, so a new operator gives no wrong answer.
+// Returns true if some number satisfies the condition whatever its constant is. An operator that is missing
+// here costs an automaton, and no answer becomes wrong.
 bool some_number(Op op) {
   return op == Op::kInteger || op == Op::kMultiple || op == Op::kAtLeast || op == Op::kAtMost ||
          op == Op::kEqual;
@@ -26,7 +26,7 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   check_depth();
   const Formula& f = formulas[p];
   if (some_number(f.op) || f.op == Op::kFormat) return true;
-  // A lone surrogate such as "\ud800" has no spelling.
+  // Half of a surrogate pair, such as "\ud800", has no spelling.
   if (f.op == Op::kStrings)
     return std::ranges::any_of(formulas.string_set(f.string_set()),
                                [](const std::string& t) { return valid_utf8(t); });
@@ -40,9 +40,8 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
     return denied == Op::kStrings || denied == Op::kAtLeast || denied == Op::kAtMost || denied == Op::kEqual;
   }
   if (f.op != Op::kAnd) return false;
-  // A conjunction of bounds and at most one divisor. Between two bounds that are further apart than the step
-  // lies a multiple. The bounds are doubles, which are wrong in their last digits, so the test asks for some
-  // more room.
+  // Bounds and at most one divisor have a number in common if the bounds are further apart than the divisor.
+  // The bounds are doubles, which are wrong in their last digits, so the test asks for some more room.
   double low = -1e18, high = 1e18, step = 0;
   for (TypedId k : formulas.kids(p)) {
     const Formula& g = formulas[k];

@@ -9,14 +9,14 @@
 
 namespace structgen {
 
-// True: some text or number satisfies p. False: an automaton has to decide.
+// Returns true if some text or number surely satisfies p. After false an automaton has to decide.
 bool plainly_nonempty(FormulaSpace& formulas, TypedId p);
 
-// True for `integer` and for constants that are all whole. In the plain spelling such numbers have no
-// point.
+// Returns true for `integer`, and for constants that are all whole. In the plain spelling such numbers have
+// no point.
 bool asks_whole(FormulaSpace& formulas, TypedId p);
-// True for constants of which at least one has a fraction. With `"enum": [0.5, 1]` the number 1 may also be
-// written 1.0.
+// Returns true for constants of which at least one has a fraction. With `"enum": [0.5, 1]` the number 1 may
+// also be written 1.0.
 bool names_fractions(FormulaSpace& formulas, TypedId p);
 
 }  // namespace structgen

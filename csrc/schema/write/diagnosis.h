@@ -12,10 +12,11 @@
 
 namespace structgen {
 
-// Throws kUnsatisfiableSchema at the innermost schema on the way down that has no instance of its own.
+// Throws kUnsatisfiableSchema. The error names the innermost schema without an instance that every instance
+// of the root would have to satisfy, or a part of every instance.
 [[noreturn]] void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver);
-// Gives an error that knows the number of its schema the pointer of that schema and, where only one
-// keyword can be the cause, the keyword.
+// Completes an error that has the number of its schema: adds the pointer of the schema and, if only one
+// keyword can be the cause, that keyword.
 void place(Error& e, const SchemaSet& schemas, const Lowering& lowering);
 
 }  // namespace structgen

@@ -18,9 +18,9 @@ namespace structgen {
 
 namespace {
 
-// A reader removes one newline in front of a text and one behind it, where they are present. These are the
-// texts that lie in `r` after that. A text of `r` that begins with a newline needs a second newline in front,
-// and a text that ends with one needs a second newline behind. So there are four parts.
+// Returns the texts from which a reader that removes one newline in front, and one behind, gets a text of
+// `r`. If a text of `r` itself begins or ends with a newline, a second newline must stand there, which gives
+// four parts.
 RegexId within_newlines(RegexArena& regexes, RegexId r) {
   const RegexId newline = regexes.byte('\n');
   const RegexId begins = regexes.cat(newline, RegexArena::anything());
@@ -31,10 +31,10 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
   return regexes.alt(std::span<const RegexId>(parts));
 }
 
-// The most names on offer that have an alternative each.
+// At most so many names on offer get an alternative each; above that a key is captured and looked up.
 constexpr std::size_t kApartInElements = 500;
 
-// An ECMA pattern that finds any of the texts, with special characters escaped.
+// Returns an ECMA pattern that finds any of the texts; special characters are escaped.
 std::string found_in(const std::vector<std::string>& texts, const std::vector<std::string>& more) {
   std::string out;
   for (const std::vector<std::string>* some : {&texts, &more})
@@ -48,7 +48,7 @@ std::string found_in(const std::vector<std::string>& texts, const std::vector<st
   return out;
 }
 
-// The kinds of JSON values that a layout writes in one way, as a mask.
+// Returns the kinds of JSON values that a layout writes in one way, as a mask.
 uint32_t kinds(std::size_t written) {
   switch (static_cast<Written>(written)) {
     case Written::kText: return kind_bit(Kind::kString);
@@ -61,18 +61,17 @@ uint32_t kinds(std::size_t written) {
   return 0;
 }
 
-// Appends the terminal of a mark that the layout has.
+// Appends the terminal of a mark, if the layout has this mark.
 void add_mark(RegexId mark, std::vector<Symbol>& to) {
   if (mark != RegexArena::epsilon()) to.push_back(Symbol::terminal(mark));
 }
 
 }  // namespace
 
-// The objects of the schema that can be written as elements. No string may contain the mark that ends a
-// string, and no key the mark that ends a key; in a nested layout these conditions hold at every depth. A
-// second schema states these conditions, because only a schema can state a condition for every depth. The
-// result is the conjunction of both schemas. `keys` and `values` are false in unwritable(), which tries the
-// conditions one by one.
+// Returns the objects of the schema that can be written as elements: their strings do not contain the mark
+// that ends a string, nor their keys the mark that ends a key. In a nested layout this holds at every depth.
+// Only a schema can ask for something at every depth, so the result is the conjunction with a second schema.
+// `keys` and `values` are false in unwritable(), which tries one condition at a time.
 ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
@@ -97,7 +96,7 @@ ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   return formulas_.both(root, lowering_.reference(written));
 }
 
-// Throws the reason why the schema has values and none of them can be written.
+// Throws an error that says why the schema has values and none can be written as elements.
 void JsonProductions::unwritable(ValueId root) {
   solver_.refill();
   std::string why = "parameters outside JSON need an object schema";
@@ -127,7 +126,7 @@ void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool
   out.add(sequence);
 }
 
-// Adds the objects of a formula, one for each branch whose keys have an order of their own.
+// Adds the objects of a formula, one for each branch with an order of keys of its own.
 void JsonProductions::add_object(TypedId objects, RegexId begin, RegexId end, Alternatives& out) {
   uint32_t more = kOrderBranches;
   for_each_object(objects, more, [&](TypedId p) {
@@ -158,8 +157,8 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
     }
 }
 
-// True if the object or array may end here. In a `bare` layout add_inside() writes an empty object or array,
-// because its marks stand next to each other.
+// Returns true if the object or array may end here. It returns false for an empty one in a `bare` layout,
+// which add_inside() writes, because no blanks stand between its marks.
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
   if (first && layout_.elements->text.bare) return false;
@@ -167,7 +166,7 @@ bool JsonProductions::may_end(const Rule& r) {
   return solver_.objects().offers(r.object()).close;
 }
 
-// Adds the keys that may follow. Each known name is an alternative. All keys of a class are one alternative,
+// Adds the keys that may follow. Each known name is an alternative; all keys of a class are one alternative,
 // whose key is captured.
 void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
@@ -181,8 +180,8 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   if (may_end(r)) out.add({});
   const Plan& plan = solver_.objects().plan_of(r.object());
   const std::vector<PlanNameId> names = names_in(offers.names);
-  // An alternative for each of many names would slow down every step of the parse state. Instead the key is
-  // captured and looked up.
+  // Many alternatives would slow down every step of the parse state, so the key is captured and looked up
+  // instead.
   if (names.size() > kApartInElements) {
     std::vector<std::string> texts;
     for (PlanNameId i : names) texts.push_back(plan.texts[i.v]);
@@ -205,10 +204,10 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
            call({kFreeElement, r.object(), c})});
 }
 
-// Reads the key of an element back from the text up to the end of the mark behind it.
+// Returns the key that stands in the text `read`, in front of the mark that ends a key.
 std::string JsonProductions::key_of(std::string_view read) const {
   const ElementText& text = layout_.elements->text;
-  // If the mark is a special token, it begins with byte 0xFF, which no UTF-8 text contains.
+  // If the mark is a special token, it begins with the byte 0xFF, which no UTF-8 text contains.
   std::string_view key = read.substr(0, std::min(read.find(text.middle), read.find('\xFF')));
   if (!text.keys->write) return std::string(key);
   std::string out;
@@ -228,7 +227,7 @@ std::string JsonProductions::key_of(std::string_view read) const {
   return out;
 }
 
-// Adds the symbols behind a key: the value of each way to go on, and the members behind it.
+// Adds the symbols behind a key. For each step they are the value and the members behind it.
 void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
                                   Alternatives& out) {
   const NameId name = layout_.elements->text.named_end ? formulas_.intern_name(key) : NameId{};
@@ -236,7 +235,7 @@ void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::
     out.add({call({kElement, step.value, name}), call({kMembers, step.next})});
 }
 
-// The symbols behind a value: the marks that close the value and the element, and blanks up to the next one.
+// Returns what stands behind a value: the marks that close the value and the element, and blanks.
 RegexId JsonProductions::behind(const Rule& r, Written kind) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -279,7 +278,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     const RegexId close = behind(r, Written::kText);
     const Contents held = solver_.contents(strings);
     RegexId texts = strings_->of(held.texts);
-    // If any string without the mark is allowed, taking newlines off gives the same set of strings.
+    // For strings without any condition, the removal of newlines makes no difference.
     if (text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
     begin(begins(Written::kText));
     sequence.push_back(Symbol::terminal(regexes_.cat(texts, close)));
@@ -294,7 +293,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const auto alike = [&](std::size_t a, std::size_t b) {
     return marks.after[a] == marks.after[b] && marks.ends[a] == marks.ends[b];
   };
-  // The last kind that is written as JSON.
+  // The kinds after kText, up to this one, are written as JSON.
   const Written last = text.nested ? Written::kNumber : Written::kObject;
   for (std::size_t i = 1; i <= static_cast<std::size_t>(last); ++i) {
     bool seen = false;
@@ -305,7 +304,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
         mask |= kinds(k);
       }
     if (seen || (strings == free_ && alike(i, 0)))
-      // Any text is already allowed as a string, so the text of a number adds nothing.
+      // A string may be any text here, so the text of a number adds nothing.
       continue;
     const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;

@@ -30,17 +30,17 @@ constexpr std::size_t kWritten = 6;
 template <class Mark>
 struct ElementMarks {
   Mark before{}, middle{}, close{};
-  // The marks around an item. Nested layouts alone have them.
+  // The marks around an item. Only a nested layout has them.
   Mark item{}, item_close{};
   std::array<Mark, kWritten> after{};
-  // The mark between a value and the mark that closes its member or item.
+  // ends[kind] stands between a value and the mark that closes its member or item.
   std::array<Mark, kWritten> ends{};
-  // Blanks between elements, and around values that are JSON.
+  // The blanks that may stand between elements, and around values that are JSON.
   Mark blank{};
-  // The mark in front of every member and item but the first.
+  // The mark in front of every member and item except the first.
   Mark between{};
 
-  // Calls f(mark) for all marks. The order does not depend on the type of mark.
+  // Calls f(mark) for all marks, in an order that does not depend on the type of mark.
   template <class F>
   void for_each(F&& f) {
     for (Mark* m : {&before, &middle, &close, &item, &item_close, &blank, &between}) f(*m);
@@ -49,24 +49,24 @@ struct ElementMarks {
   }
 };
 
-// The form of keys and strings in a layout.
+// How a layout writes keys and strings.
 struct ElementText {
-  // The texts that end a key and a string.
+  // The text that ends a key, and the text that ends a string.
   std::string middle, close;
-  // Texts that no key contains.
+  // The texts that no key contains.
   std::vector<std::string> key_never;
   const Spelling* keys = &kUtf8;
-  // True: a newline in front of a string, and a newline behind it, are not part of the string.
+  // True if one newline in front of a string and one behind it are not part of the string.
   bool newlines = false;
-  // True: strings are written as JSON, like any other value.
+  // True if strings are written as JSON, like other values.
   bool quoted = false;
-  // A regex that every key must match (ECMA, searched); empty: none.
+  // An ECMA regex that must match somewhere in every key; empty if there is none.
   std::string key_pattern{};
-  // True: objects and arrays inside of the object are elements, too.
+  // True if objects and arrays inside of the object are written as elements, too.
   bool nested = false;
-  // True: behind `close` the key stands once more, followed by `middle`.
+  // True if the key is repeated behind `close`, followed by `middle`.
   bool named_end = false;
-  // True, in a nested layout: blanks stand between elements and nowhere else.
+  // True if, in a nested layout, blanks may stand between elements and nowhere else.
   bool bare = false;
 };
 

@@ -51,16 +51,17 @@
 namespace structgen {
 
 namespace {
-// The most blanks of a flexible gap. There is a bound because models that may write blanks go on until
-// their budget is used up. The bound leaves room for indentation a dozen levels deep.
+// A flexible gap has at most so many blanks, because a model that may write blanks can go on until its budget
+// is used up. The bound leaves room for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
-// The most strings around a text, each inside of the next. A quote inside of five strings takes 32 bytes.
+// At most so many strings may stand around a text, each inside of the next: a quote inside of five takes 32
+// bytes.
 constexpr uint32_t kMostInside = 5;
-// The most names of a plan inside of a string that have an alternative each.
+// At most so many names of an object inside of a string get an alternative each.
 constexpr std::size_t kApartInString = 64;
-// The most bytes of a pattern that an error quotes.
+// An error quotes at most so many bytes of a pattern.
 constexpr std::size_t kQuotedBytes = 80;
-// How the three constants are written in JSON and in Python.
+// How `null`, `false` and `true` are written in JSON and in Python.
 constexpr std::pair<Kind, std::array<std::string_view, 2>> kConstants[] = {
     {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
 }  // namespace
@@ -75,8 +76,8 @@ auto JsonProductions::placed(F&& f) {
   }
 }
 
-// Prepares the gaps and the excluded texts, and decides whether there is any value: a grammar without a
-// text is refused here and not at the first mask.
+// Prepares the gaps and the excluded texts, and decides whether some value exists, so that a grammar without
+// a text is refused here and not at the first mask.
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
                                  const JsonLayout& layout, PropertyOrder order, NumberSpelling numbers)
     : regexes_(regexes),
@@ -104,7 +105,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     strings_ = std::make_unique<Texts>(formulas_, regexes_, kUtf8);
     keys_ = std::make_unique<Texts>(formulas_, regexes_, *layout_.elements->text.keys);
   }
-  // The order of the errors matters: a broken reference explains why there is no value.
+  // The broken reference is reported first, because it explains why there is no value.
   placed([&] {
     const Omissions omissions(solver_.omitted());
     if (solver_.nonempty(root)) return;
@@ -118,7 +119,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
   root_ = rule({layout_.elements ? kArguments : kValue, root}, 0);
 }
 
-// Prepares the blanks that the layout allows: in every gap, and behind commas and colons.
+// Prepares the blanks that the layout allows in gaps, and behind commas and colons.
 void JsonProductions::read_gaps() {
   ByteSet blank;
   for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
@@ -173,9 +174,9 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
   });
 }
 
-// Runs f() for a rule, and then escapes its alternatives once for each string around the rule. f() makes
-// alternatives as they stand outside of strings, and gets the text that was read without the escapes. At
-// level 1 the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
+// Runs f() for a rule, and escapes its alternatives once for each string around the rule. f() makes
+// alternatives as they stand outside of strings, and is told the text without escapes. Inside of one string
+// the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
 template <class F>
 void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f) {
   lenient_ = r.lenient;
@@ -202,10 +203,10 @@ void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternativ
   }
 }
 
-// A symbol for the JSON text of a value, inside a string.
+// Returns a symbol for the JSON text of a value, inside of a string.
 Symbol JsonProductions::content(ValueId v) {
-  // Each terminal by itself is kept free of excluded texts. So no excluded text may reach over two terminals,
-  // which holds here only for texts that occur inside of strings alone.
+  // Each terminal by itself is kept free of excluded texts, so no excluded text may reach over two terminals.
+  // Only texts that cannot occur in JSON outside of strings are certain not to.
   for (const std::string& t : layout_.excludes)
     if (t.find_first_of("\"\\") != std::string::npos ||
         t.find_first_not_of("{}[],: \t\r\n0123456789+-.eEtrufalsn") == std::string::npos)
@@ -218,8 +219,8 @@ Symbol JsonProductions::content(ValueId v) {
   return call({kValue, v});
 }
 
-// Adds the alternatives of a rule, by its kind. With `nearest`, only the alternatives that lead to an end
-// fastest.
+// Adds the alternatives of a rule. With `nearest` it adds only those that lead to an end fastest, which
+// suffices for a shortest text.
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
   const Rule r = rules_[id.v];
   switch (r.kind) {
@@ -251,7 +252,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
   }
 }
 
-// Adds what may follow a key that was read. Poison: the steps depend on a key that a mask does not know.
+// Adds what may follow a key; poison if the steps depend on a key that a mask does not know.
 void JsonProductions::expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest) {
   std::string key;
   const std::optional<std::vector<Objects::Step>> steps = read_key(r, reading, key);
@@ -263,10 +264,10 @@ void JsonProductions::expand_key(const Rule& r, const Reading& reading, Alternat
     expand_member(r, key, *steps, out, nearest);
 }
 
-// The steps behind a key. Its text matters where the key is looked up in a list, and where the mark behind
-// the value repeats the key. Of a free key it also matters in three cases: an unknown key came before, which
-// this key may repeat; the object must differ from captured values; or the class has a single key left, which
-// this key may be.
+// Returns the steps behind a key; no value if they depend on a text that is not known. The text matters if
+// the key is looked up in a list, or if the mark behind the value repeats it. That of a free key also matters
+// in three cases: an unknown key came before, which this key may repeat; the object must differ from captured
+// values; or the class has a single key left, which this key may be.
 std::optional<std::vector<Objects::Step>> JsonProductions::read_key(const Rule& r, const Reading& reading,
                                                                     std::string& key) {
   Objects& objects = solver_.objects();
@@ -284,15 +285,15 @@ std::optional<std::vector<Objects::Step>> JsonProductions::read_key(const Rule& 
     return objects.take_name(r.object(), name);
   }
   if (reading.kind == Reading::kFresh) return objects.take_free(r.object(), r.cls(), nullptr, true);
-  // A key behind an unknown key may repeat it.
+  // A key after an unknown key may repeat that key.
   if (s.unknown_key || (!known && (s.outside.v != 0 || objects.free_keys(r.object(), r.cls()) < 2)))
     return {};
   if (known) key = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
   return objects.take_free(r.object(), r.cls(), known ? &key : nullptr);
 }
 
-// The shortest value has as few members as its object may close with. start_search() has refilled the
-// limit of steps, so that the whole search has one limit.
+// Adds some of the alternatives, among them one with a shortest text: an object gets the fewest members with
+// which it may close. start_search() has set the limit of steps for the whole search.
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   at_level(rules_[id.v], reading, out, [&](const Reading& told) { expand_shortest_rule(id, told, out); });
 }
@@ -304,12 +305,12 @@ void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Al
   if (r.kind != kKeys && may_end(r)) return out.add({});
   const auto add = r.kind == kKeys ? &JsonProductions::add_keys : &JsonProductions::add_elements;
   (this->*add)(r, solver_.objects().useful(r.object()), out);
-  // Some member must follow, also one that meets no requirement.
+  // Some member must follow, even if no member meets a requirement.
   if (out.ends.empty()) (this->*add)(r, solver_.objects().offers(r.object()), out);
 }
 
-// The keys of an object that stand in an order are its first key, and the keys of the object behind that one.
-// So n objects have n keys, and not n for each object.
+// Where keys have an order, the keys that may come next are the first one and the keys of the object behind
+// it. So the alternatives of n objects hold n keys, and not n keys for each object.
 bool JsonProductions::expand_shared(RuleId id, Alternatives& out) {
   const Rule r = rules_[id.v];
   if (r.kind != kKeys) return false;
@@ -326,16 +327,17 @@ bool JsonProductions::expand_shared(RuleId id, Alternatives& out) {
   return true;
 }
 
-// A lower bound of the bytes of a name with its quotes, escapes and punctuation.
+// Returns a lower bound of the bytes of a name with its quotes, escapes and punctuation.
 uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32_t depth) {
   uint64_t out = 1;
   for (char c : plan.texts[name.v]) out += c == '"' || c == '\\' ? 2 : static_cast<uint8_t>(c) < 0x20 ? 6 : 1;
   return out + regexes_.node(comma(depth, true).regex()).shortest + regexes_.node(colon().regex()).shortest;
 }
 
-// A bound on the bytes that complete an object whose plan has no rest: one member for each required name that
-// is missing, and the closing bracket. Whatever was written before, the missing names can be written in some
-// order. If a key must come although no name is missing, the bound adds some name on offer.
+// Sets an upper bound of the bytes that complete an object of which only the names of its plan ask something:
+// a member for each required name that is missing, and the closing bracket. Whatever was written before, the
+// missing names can be written in some order. If a key must come although no name is missing, the bound adds
+// some name on offer.
 bool JsonProductions::bound(RuleId id, Bound& out) {
   const Rule r = rules_[id.v];
   if (r.inside > 0 || clean_ != RegexArena::empty()) return false;
@@ -467,7 +469,7 @@ void JsonProductions::add_objects(const Rule& r, Alternatives& out) {
       if (solver_.effort().omits()) objects.offers(start);
       return start;
     });
-    // An object whose members take too much work to decide may still be written empty.
+    // If the members take too much work to decide, the object may still be written empty.
     if (s == kNone && solver_.effort().omits() && solver_.closes(p))
       out.add({pretty ? text("{") : open('{'), text("}")});
     if (s == kNone) return;
@@ -480,8 +482,8 @@ TypedId JsonProductions::restricted(ValueId v, Kind kind) {
   return solver_.attempt(TypedId(FormulaSpace::no()), [&] { return solver_.restrict(v, kind); });
 }
 
-// True if the array can be completed item by item. array_productive() may say yes without making any cell. In
-// a world that omits, some cell must exist, too.
+// Returns true if the array can be completed item by item. array_productive() may answer without making a
+// cell; in a world that omits, some cell must exist as well.
 bool JsonProductions::leads_on(TypedId p) {
   return solver_.attempt(false, [&] {
     return solver_.array_productive(p) &&
@@ -489,8 +491,8 @@ bool JsonProductions::leads_on(TypedId p) {
   });
 }
 
-// Adds the closing bracket, and each cell of the next item. An item is captured if the rest depends on its
-// text.
+// Adds the closing bracket, and an alternative for each cell of the next item. An item is captured if the
+// rest depends on its text.
 void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool nearest) {
   const TypedId p = r.array();
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
@@ -524,9 +526,9 @@ void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool c
   out.add(sequence);
 }
 
-// Adds the items of a lasting array, which may repeat. Behind a number, a number without a condition has the
-// lexemes of a number with a condition. The strict rules have the same lexemes, because a number there must
-// differ from earlier numbers.
+// Adds the items of a lasting array, which may repeat here. After a number, every further number has the
+// lexemes of a number with a condition, as in the strict rules, where it must differ from the earlier
+// numbers.
 void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
   const TextId zero = formulas_.intern_text("0");
   const TypedId any_number =
@@ -554,8 +556,7 @@ void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
     }
 }
 
-// Finds the rule of the values of `id` that are in `choice`; with `others`, of the values that are not in it
-// (parse/productions.h).
+// Finds a rule for those values of `id` that `choice` selects (parse/productions.h).
 bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool& any) {
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
@@ -579,7 +580,7 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
   return true;
 }
 
-// All values of a rule, as the layout writes them; false if there are `most` or more.
+// Appends all values of a rule, as the layout writes them. Returns false if there are `most` or more.
 bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>& out) {
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
@@ -602,7 +603,7 @@ bool JsonProductions::compared_with(RuleId id, std::size_t most, std::vector<std
 bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike(); }
 
 // Expands the reader of an item whose text decides what may follow. A mask that does not know the text gets
-// the alternatives that hold whatever the text was, and poison for the others.
+// the alternatives that hold for every text, and poison for all others.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
   const TypedId rest = r.array();
   if (reading.kind == Reading::kText) {
@@ -610,10 +611,10 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     return;
   }
   if (reading.kind == Reading::kFresh) {
-    // The item is fresh: it differs from all other items. If items must differ, its text excludes one value
-    // for later items, which they do not have anyway. If two items must be equal, its text adds a value that
-    // may be repeated. Then the alternatives that the text allows contain the alternatives that need no text,
-    // and are among the alternatives of the array without the condition.
+    // The item is fresh: it differs from every item that could be compared with it. If items must differ, its
+    // text excludes one value for later items, which they do not have anyway. If two items must be equal, its
+    // text adds a value that may be repeated. So the alternatives for this text include those that need no
+    // text, and are among those of the array without the condition.
     const bool apart = solver_.unique().asks_apart(rest);
     const TypedId free = solver_.unique().behind_fresh(rest, !apart);
     if (!apart) out.add({call({kArrayNext, solver_.unique().behind_fresh(rest, false)}, r.depth)});
@@ -641,8 +642,8 @@ void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alterna
   }
 }
 
-// Adds the closing bracket, and the quote of a key. The quote is read before the key's rule is expanded, so
-// that a state behind `{` need not know the names.
+// Adds the closing bracket, and the quote that opens a key. Keys come in a rule behind the quote, so a state
+// behind `{` need not know the names.
 void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
   const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
   const Offers& offers = solver_.objects().offers(r.object());
@@ -655,9 +656,8 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
     out.add({text(pretty ? indent(r.depth) + "\"" : "\""), keys});
 }
 
-// Whether a key of the class may be begun that can only become a key that was written and is unknown. Where
-// keys have one character, none begins with `a` behind `{"a":1,"`, and a mask that does not know the first
-// key cannot tell.
+// Returns true if an unknown earlier key may leave no key to write. If keys have one character and `{"a":1,"`
+// was read, no further key begins with `a`, and a mask that does not know the first key cannot tell.
 bool JsonProductions::may_repeat(const Rule& r, RegexId language) {
   return solver_.objects().state(r.object()).unknown_key && !solver_.unique().lasting(language);
 }
@@ -715,11 +715,13 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
   }
 }
 
-// With `nearest`, the steps from which an object needs the fewest further members.
+// Returns the steps after which the object needs the fewest further members. Returns all steps if `nearest`
+// is false.
 std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
                                                           bool nearest) {
   uint32_t least = Objects::kFar;
-  // The object at the nearest end may equal a captured value, so every step is kept.
+  // An object that must differ from captured objects may need more than the fewest members, so every step is
+  // kept.
   if (std::ranges::any_of(steps, &Objects::Step::capture)) return steps;
   if (nearest && steps.size() > 1)
     for (const Objects::Step& step : steps)
@@ -731,8 +733,7 @@ std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Obje
   return out;
 }
 
-// Replaces the words names[from] by names[to] outside of strings: `[null, "null"]` becomes `[None,
-// "null"]`.
+// Replaces the words names[from] by names[to] outside of strings: `[null, "null"]` becomes `[None, "null"]`.
 std::string JsonProductions::renamed(std::string_view text, std::size_t from, std::size_t to) const {
   if (!layout_.python || inside_ > 0) return std::string(text);
   std::string out;
@@ -776,21 +777,21 @@ void JsonProductions::refuse_unwritten() {
   }
 }
 
-// The spellings of `body` without the excluded texts; remembered. Inside of a string at_level() does so for
-// the escaped terminals.
+// Returns and stores the spellings of `body` without excluded texts. Inside of a string at_level() removes
+// them from the escaped terminals.
 RegexId JsonProductions::clean(RegexId body) {
   if (clean_ == RegexArena::empty() || inside_ > 0) return body;
   return cleaned_.remember(body.v, [&] { return regexes_.both(body, clean_); });
 }
 
-// The spellings of a name.
+// Returns the spellings of a name.
 RegexId JsonProductions::spelled(const Plan& plan, PlanNameId name) {
   Bits one(plan.words(), 0);
   add_bit(one, name);
   return regexes_.literal_set(plan.table, one, false);
 }
 
-// The names that have a spelling with an excluded text; remembered by plan.
+// Returns and stores the names of a plan that have a spelling with an excluded text.
 Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
   return unclean_names_[unclean_.remember(id.v, [&] {
     Bits out(plan.words(), 0);
@@ -810,12 +811,12 @@ Symbol JsonProductions::open(char bracket) {
 Symbol JsonProductions::close(char bracket, uint32_t depth, bool nothing_inside) {
   const RegexId end = regexes_.byte(static_cast<uint8_t>(bracket));
   if (layout_.mode == JsonLayout::kPretty) return text(indent(depth - 1) + bracket);
-  // open() has read the gap inside of an empty object or array.
+  // open() has read the gap inside of an empty object or array already.
   return Symbol::terminal(nothing_inside ? end : regexes_.cat(gap_, end));
 }
 
-// A comma with its gaps; before a key also the opening quote. The symbol is remembered, because in pretty
-// layout each depth needs a literal of its own.
+// Returns a comma with its gaps; before a key also with the opening quote. The symbol is stored, because in
+// pretty layout each depth has a literal of its own.
 Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
   return symbols_.remember(2 * depth + before_key, [&] {
     if (layout_.mode == JsonLayout::kPretty) return text("," + indent(depth) + (before_key ? "\"" : ""));

@@ -22,39 +22,40 @@
 
 namespace structgen {
 
-// The most branches of one object that are kept apart because each has its own order of keys.
+// At most so many branches of one object are kept apart because each has an order of keys of its own.
 constexpr uint32_t kOrderBranches = 16;
 
 // The layout of JSON: the text between its lexemes, and the texts that no string may contain.
 struct JsonLayout {
   enum Mode : uint8_t {
-    // At most kGapLimit characters of " \n\r\t" in every gap.
+    // Every gap has at most kGapLimit characters of " \n\r\t".
     kFlexible,
     kCompact,   // nothing in a gap
     kOneBlank,  // at most one blank after "," and ":", nothing elsewhere
     kSpaced,    // one blank after "," and ":", nothing elsewhere
-    // A line for each member or item, indented by two spaces a level; ": " behind keys; nothing inside
-    // an empty [] or {}.
+    // Each member or item has a line of its own, indented by two spaces a level; ": " stands behind keys, and
+    // nothing inside an empty [] or {}.
     kPretty,
     kPattern,  // `pattern` in every gap
   } mode = kFlexible;
   std::string pattern;
-  // No string and no key contains one of these texts in its written form.
+  // Texts that no string and no key contains in its written form.
   std::vector<std::string> excludes;
-  // Python's words: None, True and False. Strings have the spelling kPlainJson.
+  // True if the constants are written as in Python: None, True and False. Strings then have the spelling
+  // kPlainJson.
   bool python = false;
-  // The layout of the outermost object; null: the outermost value is JSON like everything inside.
+  // The layout of the outermost object as elements; null if that object is JSON as well.
   std::shared_ptr<const ElementLayout> elements;
 };
 
 // The productions of one schema. Callers hold the lock of its world.
 class JsonProductions : public Productions {
  public:
-  // Throws kUnsatisfiableSchema if no value satisfies the schema, and kSchemaTooComplex if the question takes
-  // too much work.
+  // Throws kUnsatisfiableSchema if no value satisfies the schema, and kSchemaTooComplex if that takes too
+  // much work to tell.
   JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
                   PropertyOrder order, NumberSpelling numbers);
-  // The overrides are described in parse/productions.h.
+  // parse/productions.h describes the functions that are overridden here.
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
@@ -70,7 +71,7 @@ class JsonProductions : public Productions {
   bool expand_shared(RuleId rule, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   uint64_t omitted() const override { return solver_.omitted(); }
-  // In pretty layout every level behind a rule still needs a closing bracket and a line break.
+  // In pretty layout each open level still needs a closing bracket and a line break.
   uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
   const SchemaSet& schemas() const { return *schemas_; }
   RuleId lenient(RuleId start) override;
@@ -87,9 +88,9 @@ class JsonProductions : public Productions {
   }
 
  private:
-  // The kinds of rules. "Of an object" means a state of an object, "of an array" a formula of arrays, "of a
-  // value" a formula of any value. A reader gets the captured text or the label that was read. Readers come
-  // last, because call() compares kinds with kNamed.
+  // The kinds of rules: what each is about, and what comes next. "Of an object" means a state of an object,
+  // "of an array" a formula of arrays, "of a value" a formula of any value. A reader is told the captured
+  // text or the label that was read. Readers come last, because call() compares kinds with kNamed.
   enum RuleKind : uint32_t {
     kValue,       // of a value
     kArrayFirst,  // of an array
@@ -135,24 +136,25 @@ class JsonProductions : public Productions {
     PlanNameId name() const { return PlanNameId{b}; }
     KeyClassId cls() const { return KeyClassId{b}; }
     RuleKind kind;
-    // The subject of the rule; the functions above give the type.
+    // What the rule is about (an object, an array, a value, a key); the functions above read it as its type.
     uint32_t a, b = 0;
-    // Levels of indentation; 0 in all layouts but pretty.
+    // The levels of indentation, in pretty layout; 0 in all others.
     uint32_t depth = 0;
     // The number of JSON strings around the text of the rule, each inside of the next.
     uint32_t inside = 0;
-    // True: items of lasting arrays and lasting keys (Unique::lasting) may repeat (Productions::lenient).
+    // True if items of lasting arrays, and lasting keys (Unique::lasting), may repeat (Productions::lenient).
     bool lenient = false;
     friend bool operator==(const Rule&, const Rule&) = default;
   };
-  // Calls f(). An error without a place gets the place of the innermost schema at work.
+  // Returns f(). If an error without a place passes, it gets the place of the innermost schema that was being
+  // processed.
   template <class F>
   auto placed(F&& f);
-  // The number of a rule. `r.depth` is set to `depth`, and `r.inside` to the number of JSON strings around
-  // the text that is being expanded.
+  // Returns the number of the rule `r` with this depth, inside of as many JSON strings as the text that is
+  // being expanded.
   RuleId rule(Rule r, uint32_t depth);
-  // A symbol that calls the rule; for a reader it is a Symbol::reader, which gets the text or label
-  // that was read.
+  // Returns a symbol that calls the rule. A reader's symbol is a Symbol::reader, which is told the text or
+  // label that was read.
   Symbol call(const Rule& r, uint32_t depth = 0) {
     return r.kind >= kNamed ? Symbol::reader(rule(r, depth)) : Symbol::rule(rule(r, depth));
   }
@@ -180,10 +182,11 @@ class JsonProductions : public Productions {
                      Alternatives& out, bool nearest);
   void expand_read(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest);
-  // Sets `key` where it is known. Nothing: the steps depend on the key's text, which a mask does not know.
+  // Sets `key` if it is known. Returns no value if the steps depend on the key's text, which a mask does not
+  // know.
   std::optional<std::vector<Objects::Step>> read_key(const Rule& r, const Reading& reading, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
-  // A lower bound of the bytes of a member without its value.
+  // Returns a lower bound of the bytes of a member without its value.
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
   // Translate the constants of a text between JSON (`null`) and the words of the layout (`None`).
   std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
@@ -191,10 +194,10 @@ class JsonProductions : public Productions {
   std::string renamed(std::string_view text, std::size_t from, std::size_t to) const;
   // ---- strings as they are written ----
   void refuse_unwritten();
-  // The spellings in `body` that contain none of the excluded texts.
+  // Returns the spellings in `body` that contain no excluded text.
   RegexId clean(RegexId body);
   RegexId spelled(const Plan& plan, PlanNameId name);
-  // The names some spelling of which contains an excluded text.
+  // Returns the names that have a spelling with an excluded text.
   Bits unclean(const Plan& plan, PlanId id);
   // ---- elements.cc ----
   ValueId arguments(ValueId root, bool keys = true, bool values = true);
@@ -211,7 +214,7 @@ class JsonProductions : public Productions {
   void expand_element(const Rule& r, Alternatives& out);
   std::string key_of(std::string_view read) const;
   void for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f);
-  // Terminals: punctuation with the gaps around it.
+  // Each returns a terminal: punctuation with the gaps around it.
   Symbol open(char bracket);
   Symbol close(char bracket, uint32_t depth, bool nothing_inside);
   Symbol comma(uint32_t depth, bool before_key);
@@ -229,23 +232,23 @@ class JsonProductions : public Productions {
   Numbers numbers_;
   Solver solver_;
   RegexId gap_;
-  // The blanks that may stand behind "," and ":".
+  // The blanks that may stand behind a comma and a colon.
   RegexId after_;
-  // Texts that contain no excluded text; empty(): nothing is excluded.
+  // The texts without an excluded text; empty() if no text is excluded.
   RegexId clean_ = RegexArena::empty();
   FlatMap<uint32_t, RegexId> cleaned_;
-  // For each plan an index of unclean_names_.
+  // The index in unclean_names_ for each plan.
   FlatMap<uint32_t, uint32_t> unclean_;
   std::vector<Bits> unclean_names_;
-  // Strings and keys as elements write them.
+  // The languages of strings and of keys as elements write them.
   std::unique_ptr<Texts> strings_, keys_;
-  // The condition on strings of elements that the layout alone asks for.
+  // The condition that the layout itself sets on strings of elements.
   TypedId free_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
-  // The number of strings around the rule that is being expanded.
+  // The number of JSON strings around the rule that is being expanded.
   uint32_t inside_ = 0;
-  // Whether the rule that is being expanded is lenient.
+  // True if the rule that is being expanded is lenient.
   bool lenient_ = false;
   FlatMap<uint32_t, Symbol> symbols_;
   RuleId root_;
