@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from typing import Any
 
 import jsonschema
@@ -16,6 +17,7 @@ import pytest
 
 import structgen
 from oracles import harness, histories, oracle
+from structgen.lm import embedded
 
 KINDS = [
     {
@@ -121,3 +123,19 @@ def test_a_subset_never_proves_that_no_text_fits() -> None:
         except structgen.BudgetExceeded as error:
             assert not isinstance(error, structgen.UnsatisfiableBudget)
             assert "by what is in the subset" in str(error)
+
+
+@pytest.mark.parametrize(("keys", "budget"), [(20, 20), (60, 20), (60, 150)])
+def test_a_budget_that_cannot_be_met_is_refused_in_the_time_of_few_masks(keys: int, budget: int) -> None:
+    """A search for fewer tokens stops at two limits of a mask, and the error says what is known."""
+    known = structgen.Vocabulary.from_file(embedded.path())
+    times = []
+    for _ in range(3):
+        compiler = structgen.Compiler(known, limits=structgen.Limits(mask=200_000))
+        matcher = compiler.json_schema({"type": "object", "minProperties": keys}).matcher()
+        mask = structgen.allocate_bitmask(1, known.vocab_size)
+        begin = time.thread_time()
+        with pytest.raises(structgen.BudgetExceeded, match=r"none was ruled out; tokens_needed\(\)"):
+            matcher.fill_bitmask(mask, max_tokens=budget)
+        times.append(time.thread_time() - begin)
+    assert min(times) < 0.05

@@ -89,6 +89,8 @@ namespace {
 constexpr uint64_t kSpellReach = 200'000;
 // The bytes that followed() goes back.
 constexpr std::size_t kLookBack = 256;
+// The bytes of a text whose states are kept.
+constexpr std::size_t kLongRead = 32;
 }  // namespace
 
 // The tokens of a text that completes a state: `"}` as one token and the end token count 2. kTooMany
@@ -99,10 +101,22 @@ Finish Budget::cut(std::string_view text, Finish::From from) {
   return {cut.tokens + std::size_t{1}, from, cut.first};
 }
 
-// Whether the text leads from s to a state where the whole text may end.
+// Whether the text leads from s to a state where the whole text may end. The states along a long text are
+// kept, because the states of a counted run complete by the ends of one text.
 bool Budget::completes(StateId s, std::string_view text) {
-  s = read_text(all_.parser, s, text);
-  return s != Parser::dead() && parser().state(s).accepting;
+  Budgets::Read& last = all_.read;
+  if (text.size() <= last.text.size() && last.at[last.text.size() - text.size()] == s &&
+      last.text.ends_with(text))
+    return true;
+  std::vector<StateId> at{s};
+  for (const char b : text) {
+    s = all_.parser.step(s, static_cast<uint8_t>(b));
+    if (s == Parser::dead()) return false;
+    at.push_back(s);
+  }
+  if (!parser().state(s).accepting) return false;
+  if (text.size() >= kLongRead) last = {std::string(text), std::move(at)};
+  return true;
 }
 
 // Whether the completion of s, a state without its captured text, is as short as the completion with
@@ -326,6 +340,8 @@ Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
   std::vector<TokenId> way;
   if (goes_back(from))
     way = plan(past_[--from]);
+  else if (from == n && !omits())
+    return Reach::Answer::kUnknown;  // planned() searched from here
   else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
            found != Reach::Answer::kYes && from == n)
     return found;

@@ -110,13 +110,20 @@ struct Budgets {
   std::size_t byte_size() const {
     return graph.byte_size() + exact_graph.byte_size() + cutter.byte_size() + shortest.size() * 56 +
            (found.size() + sought.size()) * 200 + bounds.size() * 56 + ranged_bytes + kept_bytes +
-           (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
+           read.text.capacity() + read.at.capacity() * sizeof(StateId) + (limits ? limits->byte_size() : 0) +
+           (spelling ? spelling->byte_size() : 0);
   }
   // The tokens that a search found, and the work that it took.
   struct Search {
     Reach::Answer answer = Reach::Answer::kUnknown;
     uint64_t cost = 0;
     std::vector<TokenId> tokens;
+  };
+
+  // A text that completes a state, and the states in front of each of its bytes and behind the last one.
+  struct Read {
+    std::string text;
+    std::vector<StateId> at;
   };
 
   // A row of narrow_mask(). Its words are kept when the row is made for the second time, as by the texts of a
@@ -135,11 +142,13 @@ struct Budgets {
   Growth& growth;
   const bool fast;
   Cutter cutter;
+  // The long text that was read last; empty at first.
+  Read read{"", {Parser::dead()}};
   // Keyed by state: the answers of by_text().
   std::unordered_map<uint32_t, Finish> shortest;
   // Keyed by state: tokens that complete the state. Kept only where its shortest text cannot be spelled.
   std::unordered_map<uint32_t, Search> found;
-  // Keyed by 256 * state + tokens: whether this number of tokens suffices.
+  // Keyed by 2^32 * state + tokens: whether this number of tokens suffices.
   std::unordered_map<uint64_t, Search> sought;
   // Keyed by state: the answers of bounds(true).
   std::unordered_map<uint32_t, TokenBounds> bounds;
@@ -171,10 +180,10 @@ class Budget {
   using Bounds = TokenBounds;
   // `partial`: something was omitted from the grammar (base/effort.h). `past`: the states of the text; the
   // questions are about the last state. `tokens`: the tokens between these states, -1 for a step of bytes.
-  // `written`: the bytes of the text, if the grammar counts bytes.
-  Budget(Budgets& of, bool partial, std::span<const StateId> past, std::span<const TokenId> tokens,
-         const ByteCount& written = {})
-      : all_(of), partial_(partial), past_(past), tokens_(tokens), written_(written) {
+  // `mask_work`: the limit of a mask. `written`: the bytes of the text, if the grammar counts bytes.
+  Budget(Budgets& of, bool partial, int64_t mask_work, std::span<const StateId> past,
+         std::span<const TokenId> tokens, const ByteCount& written = {})
+      : all_(of), partial_(partial), mask_work_(mask_work), past_(past), tokens_(tokens), written_(written) {
     all_.graph.trim();
     all_.exact_graph.trim();
   }
@@ -318,6 +327,7 @@ class Budget {
 
   Budgets& all_;
   const bool partial_;
+  const int64_t mask_work_;
   const std::span<const StateId> past_;
   const std::span<const TokenId> tokens_;
   const ByteCount written_;

@@ -115,7 +115,7 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
     const TokenGraph::Edges* e = edges(s, work);
     if (!e || work < e->to.size()) return Answer::kUnknown;
     work -= e->to.size();
-    charge(4 * static_cast<int64_t>(e->to.size()));
+    charge(static_cast<int64_t>(e->to.size()));
     StateId best = Parser::dead();
     TokenId by = -1;
     uint32_t left = bytes(s);

@@ -10,7 +10,7 @@
 //     within()           do `budget` tokens suffice?                                 the caller's
 //     asked_within()     the same for tokens_needed(): without captured text, then   kAskedReach, kTextReach
 //                        with it
-//     sought_within()    the same for a mask that would be empty: also along         the most, and kept
+//     sought_within()    the same for a mask that would be empty: also along         limits of a mask, and kept
 //                        descends(), and with each smaller budget
 //     descends()         how many tokens has the way on which each token leaves the  the caller's
 //                        fewest bytes?
@@ -32,6 +32,9 @@ namespace {
 constexpr uint64_t kAskedReach = 20'000'000;
 // The work that such a search may take with captured text.
 constexpr uint64_t kTextReach = 100'000;
+// The work of sought_within() from the last state and from an earlier one, in limits of a mask; and the
+// largest limit that counts.
+constexpr int64_t kSoughtHere = 2, kSoughtBefore = 8, kSoughtLimit = 50'000'000;
 }  // namespace
 
 // A search for a state whose shortest text fits the rest of the budget.
@@ -110,11 +113,15 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
 }
 
 // asked_within() with still more work. A search for fewer tokens takes less work, so smaller budgets are
-// tried as well: their answer is a yes for this budget.
+// tried as well: their answer is a yes for this budget. All these searches share the work of a few masks. A
+// search from an earlier place may take more, so that a new epoch finds again what a row promised.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
-  const bool keeps = !all_.limits && budget <= kLongWay && !omits();
-  const uint64_t key = uint64_t{256} * s.v + budget;
-  if (const auto known = all_.sought.find(key); keeps && known != all_.sought.end()) {
+  const bool keeps = !all_.limits && !omits() && budget <= UINT32_MAX;
+  const uint64_t key = uint64_t{s.v} << 32 | budget;
+  const int64_t most = (s == here() ? kSoughtHere : kSoughtBefore) * std::min(mask_work_, kSoughtLimit);
+  if (const auto known = all_.sought.find(key);
+      keeps && known != all_.sought.end() &&
+      (known->second.cost == 0 || static_cast<int64_t>(known->second.cost) >= most)) {
     if (way) *way = known->second.tokens;
     return known->second.answer;
   }
@@ -133,10 +140,18 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
     }
     return Reach::Answer::kUnknown;
   };
-  made.answer = seek();
+  Told<Reach::Answer> found = told([&] {
+    const WorkScope part(Task::kBudget, most);
+    return seek();
+  });
+  if (!found && meter.exhausted()) std::move(found).value();
+  if (found)
+    made.answer = *found;
+  else
+    made = {Reach::Answer::kUnknown, static_cast<uint64_t>(most), {}};
   if (way) *way = made.tokens;
   const Reach::Answer out = made.answer;
-  if (keeps) all_.sought.emplace(key, std::move(made));
+  if (keeps && made.tokens.size() <= kLongWay) all_.sought.insert_or_assign(key, std::move(made));
   return out;
 }
 

@@ -65,6 +65,8 @@ constexpr uint64_t kMaskWork = 1'000'000;
 constexpr uint64_t kReach = 200'000;
 // The most tokens of one mask that are stepped with their captured text.
 constexpr std::size_t kMaxStepped = 2'000;
+// The work of a place of a text that is cut: a path of the trie.
+constexpr std::size_t kPlaceWork = 2;
 // A label that stands for captured text that is not known.
 constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 
@@ -84,6 +86,7 @@ Cutter::Cut Cutter::cut(std::string_view text) {
   const auto differ = std::mismatch(text.rbegin(), text.rend(), text_.rbegin(), text_.rend());
   const std::size_t same = static_cast<std::size_t>(differ.first - text.rbegin());
   if (same < n) {
+    charge(static_cast<int64_t>(kPlaceWork * (n - same)));
     // Both lists get their memory before either changes, so that they fit each other if memory runs out.
     if (best_.capacity() <= n) best_.reserve(2 * n + 1);
     text_.reserve(n);

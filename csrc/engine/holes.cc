@@ -342,7 +342,7 @@ std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRan
   auto out = std::make_shared<Grammar>(grammar, bytes);
   if (bytes.least == 0) return out;
   const StateId first = out->start();
-  Budget budget(out->epoch()->budgets, false, {&first, 1}, {}, {bytes, 0});
+  Budget budget(out->epoch()->budgets, false, out->mask_work(), {&first, 1}, {}, {bytes, 0});
   Told<bool> can = told([&] {
     const WorkScope part(Task::kHoles, share_of_work());
     return budget.completable(first, 0);

@@ -474,7 +474,8 @@ std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string
 Budget Matcher::budget() {
   sequence_.refresh();
   sequence_.note_budget();
-  return {epoch().budgets, grammar_->partial(), sequence_.states(), sequence_.tokens(), sequence_.written()};
+  return {epoch().budgets,    grammar_->partial(), grammar_->mask_work(),
+          sequence_.states(), sequence_.tokens(),  sequence_.written()};
 }
 
 Matcher::Bounds Matcher::tokens_needed(bool search) {

@@ -77,7 +77,8 @@ bool loose_within(Sequence& s, std::size_t budget) {
 
 namespace {
 Budget budget_of(const Sequence& s) {
-  return {s.epoch()->budgets, s.grammar().partial(), s.states(), s.tokens(), s.written()};
+  return {s.epoch()->budgets, s.grammar().partial(), s.grammar().mask_work(), s.states(), s.tokens(),
+          s.written()};
 }
 
 // Makes a row by f(Budget). The caller holds the world's lock.

@@ -30,9 +30,9 @@ constexpr const char* kNotFound = "no text was found of what is too much to tell
 constexpr uint32_t kFirstRoom = 16;
 // A search for a text as short as the best one takes at most this work: half a millisecond.
 constexpr int64_t kTieWork = 5'000;
-// A shortest text of a regex costs so many units a byte, because its search makes at least one node for each
-// byte.
-constexpr std::size_t kByteWork = 16;
+// A shortest text that a search finds costs so many units a byte, because the search makes at least one node for
+// each byte. A text that is copied costs one unit for kCopied bytes.
+constexpr std::size_t kByteWork = 16, kCopied = 64;
 // A lower bound expands rules within rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
 
@@ -105,13 +105,15 @@ const std::string& Completion::shortest(RegexId r) {
     const RegexArena::Counter run = parser_.regexes().counter(r);
     if (run.counted && run.min > 1 && !node.boolean && !node.lazy && !node.labelled && !parser_.marked()) {
       check_depth();
-      charge(1 + run.min / 64);
       const std::string& one = shortest(run.element);
+      const std::string& tail = shortest(run.tail);
+      charge(static_cast<int64_t>(1 + (run.min * one.size() + tail.size()) / kCopied));
       for (uint32_t i = 0; i < run.min; ++i) text += one;
-      text += shortest(run.tail);
+      text += tail;
       found = true;
     } else {
       found = parser_.regexes().witness(r, text);
+      charge(static_cast<int64_t>(kByteWork * text.size()));
     }
   } catch (const Error& e) {
     // The limit of searches would stop the same search again, so the regex is noted. The limit of the call
@@ -120,7 +122,6 @@ const std::string& Completion::shortest(RegexId r) {
     throw;
   }
   if (!found) throw Error(ErrorKind::kBudgetExceeded, kNotFound);
-  charge(static_cast<int64_t>(kByteWork * text.size()));
   const auto it = regexes_.emplace(r.v, std::move(text)).first;
   bytes_ += size_of(it->second);
   return it->second;
