@@ -127,7 +127,7 @@ def test_a_subset_never_proves_that_no_text_fits() -> None:
 
 @pytest.mark.parametrize(("keys", "budget"), [(20, 20), (60, 20), (60, 150)])
 def test_a_budget_that_cannot_be_met_is_refused_in_the_time_of_few_masks(keys: int, budget: int) -> None:
-    """A search for fewer tokens stops at two limits of a mask, and the error says what is known."""
+    """A search for fewer tokens stops at a few limits of a mask, and the error says what is known."""
     known = structgen.Vocabulary.from_file(embedded.path())
     times = []
     for _ in range(3):
@@ -139,3 +139,22 @@ def test_a_budget_that_cannot_be_met_is_refused_in_the_time_of_few_masks(keys: i
             matcher.fill_bitmask(mask, max_tokens=budget)
         times.append(time.thread_time() - begin)
     assert min(times) < 0.05
+
+
+def test_the_first_row_of_a_fresh_grammar_is_the_row_of_a_known_one() -> None:
+    """The counts of a run share one text, so a server's limit judges all of them in the first row."""
+    pieces = [
+        *(bytes([b]) for b in range(256)),
+        *(b" " * n for n in range(2, 129)),
+        *(b"ab" * n for n in range(1, 65)),
+    ]
+    known = structgen.Vocabulary.from_bytes([*pieces, b""], eos_token_ids=[len(pieces)])
+    compiler = structgen.Compiler(known, limits=structgen.Limits(mask=200_000), on_limit="subset")
+    plain = structgen.allocate_bitmask(1, known.vocab_size)
+    structgen.Compiler(known).regex("[a-z ]{400}").matcher().fill_bitmask(plain, max_tokens=32)
+    matcher = compiler.regex("[a-z ]{400}").matcher()
+    for _ in range(2):
+        mask = structgen.allocate_bitmask(1, known.vocab_size)
+        matcher.fill_bitmask(mask, max_tokens=32)
+        assert matcher.mask_exact
+        assert np.array_equal(mask, plain)

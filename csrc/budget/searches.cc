@@ -10,7 +10,8 @@
 //     within()           do `budget` tokens suffice?                                 the caller's
 //     asked_within()     the same for tokens_needed(): without captured text, then   kAskedReach, kTextReach
 //                        with it
-//     sought_within()    the same for a mask that would be empty: also along         limits of a mask, and kept
+//     sought_within()    the same for a mask that would be empty: also along         limits of a mask, and
+//     kept
 //                        descends(), and with each smaller budget
 //     descends()         how many tokens has the way on which each token leaves the  the caller's
 //                        fewest bytes?
@@ -34,7 +35,7 @@ constexpr uint64_t kAskedReach = 20'000'000;
 constexpr uint64_t kTextReach = 100'000;
 // The work of sought_within() from the last state and from an earlier one, in limits of a mask; and the
 // largest limit that counts.
-constexpr int64_t kSoughtHere = 2, kSoughtBefore = 8, kSoughtLimit = 50'000'000;
+constexpr int64_t kSoughtHere = 4, kSoughtBefore = 8, kSoughtLimit = 50'000'000;
 }  // namespace
 
 // A search for a state whose shortest text fits the rest of the budget.
@@ -130,8 +131,12 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
   const auto seek = [&] {
     const Reach::Answer found = asked_within(search, s, budget, &made.tokens);
     if (found != Reach::Answer::kUnknown) return found;
-    if (uint64_t work = kAskedReach; descends(s, budget, work, &made.tokens, false) < kTooMany)
-      return Reach::Answer::kYes;
+    const auto down = [&] {
+      const WorkScope part(Task::kBudget, most / 2);
+      uint64_t work = kAskedReach;
+      return descends(s, budget, work, &made.tokens, false) < kTooMany;
+    };
+    if (told(down).value_or(false)) return Reach::Answer::kYes;
     // The numbers that bounds() tries, with what it learns on the way.
     Asked rising = asked();
     for (std::size_t k = 2; k <= std::min(budget, kLongWay); ++k) {
