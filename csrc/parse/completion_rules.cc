@@ -30,8 +30,8 @@ constexpr const char* kNotFound = "no text was found of what is too much to tell
 constexpr uint32_t kFirstRoom = 16;
 // A search for a text as short as the best one takes at most this work: half a millisecond.
 constexpr int64_t kTieWork = 5'000;
-// A shortest text that a search finds costs so many units a byte, because the search makes at least one node for
-// each byte. A text that is copied costs one unit for kCopied bytes.
+// A shortest text that a search finds costs so many units a byte, because the search makes at least one node
+// for each byte. A text that is copied costs one unit for kCopied bytes.
 constexpr std::size_t kByteWork = 16, kCopied = 64;
 // A lower bound expands rules within rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
